@@ -36,9 +36,6 @@ MAX_COMMANDS: Final = 50
 MAX_LABEL: Final = 100
 """Characters shown of a completion."""
 
-MAX_COLUMN: Final = 32
-"""Widest column of labels, in cells; what is wider sticks out."""
-
 COMPLETE_AFTER: Final = 0.15
 """Seconds without a key before a server is asked for values."""
 
@@ -197,10 +194,10 @@ def value_query(before_cursor: str, servers: Sequence[ServerView]) -> Query | No
 
 
 def _ask(
-    about: tuple[ServerId, str, str, str, Mapping[str, str]], to: Commands, token: str
+    about: tuple[ServerId, str, str, str, Mapping[str, str]], commands: Commands, token: str
 ) -> None:
     """Ask a server for values of an argument of a prompt, or of a variable of a template."""
-    to.engine.features.complete(token, *about)
+    commands.engine.features.complete(token, *about)
 
 
 def _template_query(before_cursor: str, servers: Sequence[ServerView]) -> Query | None:
@@ -388,7 +385,7 @@ class CompletionPopup(RowList, can_focus=False):
         commands: Commands,
         working: WorkingLine,
     ) -> None:
-        super().__init__(clicks=1, widest=MAX_COLUMN)
+        super().__init__(clicks=1)
         self._composer = composer
         self._history = history
         self._bridge = bridge

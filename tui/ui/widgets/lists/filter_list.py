@@ -18,7 +18,7 @@ from tui.model.input.fuzzy import in_order
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.widgets.key_bar import SaysWhy, with_keys
-from tui.ui.widgets.lists.row_list import Lazy, Row, RowList
+from tui.ui.widgets.lists.row_list import WIDEST, Lazy, Row, RowList
 from tui.ui.widgets.text.plain import PlainText, count, one_line
 
 T = TypeVar("T")
@@ -152,7 +152,7 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         *,
         entries: Sequence[ListEntry[T]] = (),
         clicks: int = 2,
-        widest: int = 0,
+        widest: int = WIDEST,
     ) -> None:
         super().__init__()
         self._clicks, self._widest = clicks, widest

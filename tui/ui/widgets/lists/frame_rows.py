@@ -7,8 +7,7 @@ from tui.model.wire.exchanges import Exchange
 from tui.model.wire.frames import Direction, WireFrame
 from tui.text import counted
 from tui.ui.widgets.lists.row_list import Row
-from tui.ui.widgets.text.describe import moment
-from tui.ui.widgets.text.plain import count, duration, fit, one_line
+from tui.ui.widgets.text.plain import count, duration, fit, moment, one_line
 
 WIDTHS: Final = (0, 66, 100)
 """Cells from which a row has next to nothing, all but the size, and all columns."""

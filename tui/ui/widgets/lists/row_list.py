@@ -26,8 +26,8 @@ MAX_LEAD: Final = 14
 MIN_LABEL: Final = 4
 """Cells of a label that are shown beside a long word on the right."""
 
-MAX_LABEL: Final = 20
-"""Cells that the column of labels may have beside notes, if they are not within its 45 %."""
+WIDEST: Final = 32
+"""Cells of the column of labels at most; what is wider sticks out, so that all differ."""
 
 INDENT: Final = 2
 """Cells before rows that stand below headings."""
@@ -70,8 +70,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     Args:
         clicks: The clicks that choose a row.
-        widest: Cells of the column of labels at most, where labels that are wider stick out, so
-            that they differ; 0 cuts them to a share of the width.
+        widest: Cells of the column of labels at most, where others are usual.
     """
 
     ALLOW_SELECT = False
@@ -89,7 +88,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     class Chosen(Message):
         """The row under the cursor was clicked, as often as it takes."""
 
-    def __init__(self, clicks: int = 2, widest: int = 0) -> None:
+    def __init__(self, clicks: int = 2, widest: int = WIDEST) -> None:
         super().__init__()
         self._clicks = clicks
         self._widest = widest
@@ -119,8 +118,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self._lead_width = min(longest, MAX_LEAD) if has_leads else 0
         self._indent = 0 if has_leads or not any(row.is_heading for row in measured) else INDENT
         widths = [cells(row.label) for row in measured if row.note]
-        fitting = (width for width in widths if width <= (self._widest or width))
-        self._label_width = max(fitting, default=0)
+        self._label_width = max((one for one in widths if one <= self._widest), default=0)
         self.virtual_size = Size(self.size.width, len(rows))
         self.set_reactive(RowList.cursor, self.validate_cursor(cursor))
         if is_moved:
@@ -172,10 +170,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         tail = f" {one_line(row.tail)}" if row.tail else ""
         tail = tail[: max(0, width - lead - MIN_LABEL)]
         room = width - lead - len(tail)
-        column = min(self._label_width, max(MAX_LABEL, width * 9 // 20))
-        if self._widest:
-            column = max(self._label_width, cells(row.label))
-        note = room - column - 2
+        note = room - max(self._label_width, cells(row.label)) - 2
         note = note if row.note and note >= MIN_NOTE else 0
         label = fit(one_line(row.label), room - note - 2 if note else room)
         label_class = "row-list--lead" if row.faint else "row-list--label"

@@ -5,7 +5,6 @@ What servers wrote is never read as markup.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile
-from time import localtime, strftime
 from typing import Final
 
 from textual.content import Content
@@ -22,7 +21,7 @@ from tui.model.models import ContextPart
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView, Transport
 from tui.text import counted
 from tui.ui.widgets.status import LOOKS, recovery, status_word
-from tui.ui.widgets.text.plain import block, fit, one_line
+from tui.ui.widgets.text.plain import block, fit, moment, one_line
 
 MAX_PARAMETERS: Final = 100
 """Parameters of one tool that are listed."""
@@ -269,22 +268,6 @@ def describe_grant(grant: GrantView) -> Content:
     if not grant.revocable:
         parts.append(muted(f"To change it, edit {one_line(grant.origin)}."))
     return _lines(parts)
-
-
-def moment(seconds: float | None, form: str, none: str) -> str:
-    """Format a time in the user's time zone.
-
-    Args:
-        seconds: Since the epoch.
-        form: As in `time.strftime`.
-        none: What to return if there is no time, or the calendar cannot express it.
-    """
-    if seconds is None:
-        return none
-    try:
-        return strftime(form, localtime(seconds))
-    except (OverflowError, ValueError, OSError):
-        return none
 
 
 def era(info: ServerInfo) -> str:

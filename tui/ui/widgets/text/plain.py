@@ -4,6 +4,7 @@ Widgets that show text of servers, models, settings or errors use these.
 """
 
 from collections.abc import Callable
+from time import localtime, strftime
 from typing import Final
 
 from rich.cells import cell_len, set_cell_size, split_graphemes
@@ -191,3 +192,19 @@ def duration(seconds: float) -> str:
     if minutes >= 60:
         return f"{minutes // 60} h {minutes % 60:02} m"
     return f"{minutes} m {rest:02} s"
+
+
+def moment(seconds: float | None, form: str, none: str) -> str:
+    """Format a time in the user's time zone.
+
+    Args:
+        seconds: Since the epoch.
+        form: As in `time.strftime`.
+        none: What to return if there is no time, or the calendar cannot express it.
+    """
+    if seconds is None:
+        return none
+    try:
+        return strftime(form, localtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return none
