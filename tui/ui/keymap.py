@@ -99,7 +99,6 @@ _grants = partial(Key, Place.GRANTS)
 _sessions = partial(Key, Place.SESSIONS)
 _prompts = partial(Key, Place.PROMPTS)
 _resources = partial(Key, Place.RESOURCES)
-_insert = partial(Key, Place.INSERT)
 _activity = partial(Key, Place.ACTIVITY)
 _protocol = partial(Key, Place.PROTOCOL)
 _log = partial(Key, Place.LOG)
@@ -108,7 +107,6 @@ _message = partial(Key, Place.MESSAGE)
 _queue = partial(Key, Place.QUEUE)
 _conversation = partial(Key, Place.CONVERSATION)
 _search = partial(Key, Place.SEARCH)
-_side = partial(Key, Place.SIDE)
 _dialog = partial(Key, Place.DIALOG)
 _viewer = partial(Key, Place.VIEWER)
 _tree = partial(Key, Place.TREE)
@@ -228,7 +226,7 @@ KEYS: Final = (
         "resources.read", "enter", "choose", "read", "Read the resource; fill in a template first"
     ),
     _dialog("prompt.send", "enter", "send", "send", "Send the prompt as it is shown"),
-    _insert("insert.insert", "i", "insert", "insert", "Insert it into the message"),
+    Key(Place.INSERT, "insert.insert", "i", "insert", "insert", "Insert it into the message"),
     _resources("resources.send", "s", "send", "send", "Send it to the model now"),
     _resources("resources.watch", "w", "watch", "watch", "Watch for changes, or stop"),
     _dialog("fetched.reload", "r", "reload", "reload", "Ask the server for it again"),
@@ -329,7 +327,7 @@ KEYS: Final = (
     _search("search.earlier", "up", "step(-1)", "earlier", "The entry before that"),
     _search("search.later", "down", "step(1)", "later", "The entry after that"),
     _search("search.close", "escape", "close", "close", "Close"),
-    _side("side.chat", "escape", "screen.go('chat')", "chat", "Back to the chat"),
+    Key(Place.SIDE, "side.chat", "escape", "screen.go('chat')", "chat", "Back to the chat"),
     _dialog("dialog.close", "escape,q", "close", "close", "Close"),
     _dialog("dialog.up", "k", "scroll('up')", "", "Scroll up"),
     _dialog("dialog.down", "j", "scroll('down')", "", "Scroll down"),
