@@ -7,7 +7,7 @@ from typing import Final
 
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
-from tui.model.frozen import Frozen
+from tui.model.frozen import Frozen, StateEvent
 from tui.model.servers import ServerId
 from tui.model.trust import (
     DifferenceLine,
@@ -343,7 +343,7 @@ class Reply(Frozen):
         return self.action.allows
 
 
-class TerminalSet(Frozen):
+class TerminalSet(StateEvent):
     """The settings say whether the terminal rings, whether its title is set, and the own keys."""
 
     bell: bool

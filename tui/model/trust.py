@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from tui.model.frozen import Frozen
+from tui.model.frozen import Frozen, StateEvent
 from tui.model.servers import ServerId
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ class FolderTrust(StrEnum):
     NEVER = "never trusted"
 
 
-class BranchRead(Frozen):
+class BranchRead(StateEvent):
     """The opened folder is on this git branch, or on none that can be read."""
 
     branch: str
 
 
-class FoldersOpened(Frozen):
+class FoldersOpened(StateEvent):
     """These folders are open, the workspace first; servers are told of them as roots."""
 
     folders: tuple[str, ...]

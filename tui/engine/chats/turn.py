@@ -475,7 +475,7 @@ class Turn:
         instruction, said = compose(own, self._files, said_now, told)
         if said != context.instructions:
             context.instructions = said
-            self._publish(e.InstructionsSent(said))
+            self._publish(e.InstructionsSent(dict(said)))
         return context.asked.request(
             self._history.contents, [tool.declaration for tool in offered.values()], instruction
         )
