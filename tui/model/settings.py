@@ -202,20 +202,16 @@ def _checked_pattern(name: str) -> str:
 class ModelPrice(Section):
     """The prices of one model, for a million tokens each."""
 
-    input: Number = Field(
-        ge=0, le=MAX_PRICE, allow_inf_nan=False, description="Price of a million tokens sent."
-    )
+    input: Number = Field(ge=0, le=MAX_PRICE, description="Price of a million tokens sent.")
     cached: Number | None = Field(
         None,
         ge=0,
         le=MAX_PRICE,
-        allow_inf_nan=False,
         description="Price of a million of those that were cached. If not set, that of `input`.",
     )
     output: Number = Field(
         ge=0,
         le=MAX_PRICE,
-        allow_inf_nan=False,
         description="Price of a million tokens answered, thoughts included.",
     )
 
@@ -264,7 +260,6 @@ class SessionSettings(Section):
         30,
         ge=0,
         le=MAX_KEEP_DAYS,
-        allow_inf_nan=False,
         description="Days after its last change at which a saved conversation is deleted; 0 keeps "
         "all.",
     )
@@ -329,7 +324,6 @@ class ServerSettings(Section):
         DEFAULT_TIMEOUT,
         gt=0,
         le=MAX_TIMEOUT,
-        allow_inf_nan=False,
         description="Timeout of connecting and of each request, in milliseconds.",
     )
     start: StartMode | None = Field(
@@ -565,7 +559,6 @@ class GemdeckSettings(Section):
         DEFAULT_TOOL_SHARE,
         gt=0,
         le=MAX_TOOL_SHARE,
-        allow_inf_nan=False,
         description="Most that these tools take of the model's context, in percent.",
     )
     server_instructions: Flag = Field(
@@ -582,7 +575,6 @@ class GemdeckSettings(Section):
         30,
         ge=0,
         le=MAX_WAIT,
-        allow_inf_nan=False,
         description="Most seconds that a message waits for servers that are starting.",
     )
     start: StartMode = Field(
@@ -594,14 +586,12 @@ class GemdeckSettings(Section):
         600,
         ge=0,
         le=MAX_SLEEP_AFTER,
-        allow_inf_nan=False,
         description="Seconds without use after which a lazy server sleeps again; 0 for never.",
     )
     idle_timeout: Number = Field(
         120,
         gt=0,
         le=MAX_IDLE_TIMEOUT,
-        allow_inf_nan=False,
         description="Seconds without data after which an answer is aborted.",
     )
     bell: Flag = Field(

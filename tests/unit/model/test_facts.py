@@ -13,7 +13,7 @@ from tui.model.input.addresses import is_loopback
 from tui.model.input.fuzzy import best
 from tui.model.models import PricesSet
 from tui.model.requests import Reply, ReplyAction
-from tui.model.servers import SETTLED, TRANSITIONS, ServerStatus
+from tui.model.servers import TRANSITIONS, ServerStatus
 from tui.model.settings import PriceSettings
 from tui.model.trust import ToolChangeAnswer, TrustAnswer
 from tui.store.reducer import reduce
@@ -155,7 +155,3 @@ def test_servers_go_from_status_to_status_as_the_table_says() -> None:
     pairs = {(before.value, after.value) for before, row in TRANSITIONS.items() for after in row}
     assert pairs == allowed_pairs()
     assert set(TRANSITIONS) == set(ServerStatus)
-
-
-def test_only_moving_servers_are_unsettled() -> None:
-    assert set(ServerStatus) - SETTLED == {ServerStatus.STARTING, ServerStatus.STOPPING}
