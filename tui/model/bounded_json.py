@@ -11,8 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from tui.text import sanitize_line
+
 MAX_DEPTH: Final = 64
 """Deepest nesting in strict parsing."""
+
+MAX_QUOTED: Final = 40
+"""Characters of a key quoted in an error."""
 
 MAX_DIGITS: Final = 1_000
 """Longest number in strict parsing, in characters."""
@@ -43,21 +48,19 @@ _ESCAPE: Final = re.compile(
 
 
 class JsonError(ValueError):
-    """A text is not valid JSON; the message never quotes it.
+    """A text is not valid JSON; of what it holds the message quotes only a key.
 
     Attributes:
         reason: What is wrong, without the position.
         line: The line of the error, from 1; 0 if unknown.
         column: The character in that line, from 1; 0 if unknown.
-        key: The duplicate key as written, or an empty string.
     """
 
-    def __init__(self, reason: str, line: int = 0, column: int = 0, *, key: str = "") -> None:
+    def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
         super().__init__(f"line {line}, column {column}: {reason}" if line else reason)
         self.reason = reason
         self.line = line
         self.column = column
-        self.key = key
 
 
 def read_object(
@@ -103,7 +106,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
         counts = Counter(key for key, _ in pairs)
-        raise JsonError("duplicate key in an object", key=counts.most_common(1)[0][0])
+        raise JsonError(f'duplicate key "{sanitize_line(counts.most_common(1)[0][0], MAX_QUOTED)}"')
     return made
 
 
