@@ -6,6 +6,7 @@ import json
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -75,6 +76,17 @@ def way_out(view: ServerView) -> str:
     if view.status is ServerStatus.DISABLED and view.failure is None:
         return f"To enable it: gemdeck mcp enable {shlex.quote(view.id)}"
     return ""
+
+
+def why_not_ready(view: ServerView, patience: str = "--timeout") -> tuple[str, str]:
+    """Return why a server is not ready, and what to do; `patience` is the option that waits."""
+    failure = view.failure or view.last_failure
+    if view.status is ServerStatus.STARTING and failure is None:
+        words = f"no answer within {time.monotonic() - view.since:.0f} s"
+        return words, view.last_words or f"Give it more time with {patience}."
+    if failure is None:
+        return view.lacks, way_out(view)
+    return failure.reason, way_out(view) or failure.advice
 
 
 def last_words(view: ServerView) -> Sequence[str]:

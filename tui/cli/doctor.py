@@ -18,7 +18,7 @@ from typing import Any, Final
 import click
 
 from tui import __version__
-from tui.cli.command import CommandOutput, no_such, prints_json, shown
+from tui.cli.command import CommandOutput, no_such, prints_json, shown, why_not_ready
 from tui.cli.key import check_access, kept_access
 from tui.cli.output import GAP, ExitCode
 from tui.cli.servers.server_session import ServerSession, StartOptions, starts_servers
@@ -309,7 +309,7 @@ def _server(
 ) -> DoctorSection:
     """Say how one server stands, and what to do about it."""
     section = DoctorSection(f"Server {view.id}")
-    reason, advice = session.why_not_ready(view)
+    reason, advice = why_not_ready(view)
     verdict = _VERDICTS.get(view.status, FindingLevel.FAILED)
     verdict = FindingLevel.WARNING if view.lacks and verdict is FindingLevel.OK else verdict
     words = f"{view.status.value}: {reason}" if reason else view.status.value

@@ -24,6 +24,7 @@ from tui.cli.command import (
     prints,
     prints_json,
     shown,
+    why_not_ready,
 )
 from tui.cli.output import ExitCode, fields, say, table, write_out
 from tui.cli.secret import keyring_option, secret_store
@@ -95,7 +96,7 @@ mcp.add_command(logout)
 async def list_servers(start: StartOptions) -> CommandOutput:
     """List the servers and whether each gets ready; all but those that sleep are started."""
     async with serving(start, None) as session:
-        found = [_server(view, session) for view in session.views]
+        found = [_server(view) for view in session.views]
         rows = [
             (
                 *(one["name"], one["status"], one["transport"], clip(one["target"], MAX_SHOWN)),
@@ -123,7 +124,7 @@ async def show(server: str, start: StartOptions) -> CommandOutput:
 async def _shown(server: str, start: StartOptions) -> CommandOutput:
     async with serving(start, [server]) as session:
         view = next(view for view in session.views if view.id == server)
-        value = _server(view, session) | _details(view, session)
+        value = _server(view) | _details(view, session)
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
         listed = session.engine.servers.registry.listed(view.id)
         kinds = ("tools", "prompts", "resources", "templates", "skills")
@@ -508,8 +509,8 @@ def _configured(name: str) -> ServerDefinition | None:
     return next((one for one in load().servers if one.id == name), None)
 
 
-def _server(view: ServerView, session: ServerSession) -> dict[str, Any]:
-    reason, advice = session.why_not_ready(view)
+def _server(view: ServerView) -> dict[str, Any]:
+    reason, advice = why_not_ready(view)
     return {
         "name": view.id,
         "status": view.status.value,
