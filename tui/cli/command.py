@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import inspect
 import json
 import shlex
 import signal
@@ -22,8 +23,6 @@ from tui.model.servers import Origin, ServerStatus, ServerView
 from tui.text import AdvisedError, sanitize_line
 
 T = TypeVar("T")
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 MAX_WORDS: Final = 3
 """Last lines of a failed server that are shown with why it failed."""
@@ -116,21 +115,26 @@ def shown(path: Path) -> str:
 
 
 def prints(command: Callable[..., Coroutine[Any, Any, CommandOutput]]) -> Callable[..., None]:
-    """Make a command of a coroutine: what it gives is printed, and the process ends."""
+    """Make a command of a coroutine: what it gives is printed, and the process ends.
+
+    One that takes `as_json` is told whether it is printed as JSON.
+    """
+    asks = "as_json" in inspect.signature(command).parameters
 
     @functools.wraps(command)
     def run(*, as_json: bool = False, **given: Any) -> None:  # noqa: ANN401 - its options
-        finish(command(**given), as_json=as_json)
+        told = {"as_json": as_json} if asks else {}
+        _finish(command(**given, **told), as_json=as_json)
 
     return run
 
 
 def prints_json(command: Callable[..., Coroutine[Any, Any, CommandOutput]]) -> Callable[..., None]:
     """Make a command of a coroutine, with the option to print what it gives as JSON."""
-    return json_option(prints(command))
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(prints(command))
 
 
-def finish(command: Coroutine[Any, Any, CommandOutput], *, as_json: bool) -> None:
+def _finish(command: Coroutine[Any, Any, CommandOutput], *, as_json: bool) -> None:
     """Carry out a command, print its answer, and end the process with its exit code."""
     if warning := prepare_output():
         say(warning)

@@ -91,7 +91,6 @@ class PromptView(Frozen):
     arguments: tuple[PromptArgument, ...] = ()
     problem: str = ""
     left_out: tuple[str, ...] = ()
-    has_icons: bool = False
     own_name: str = ""
 
 
@@ -105,7 +104,6 @@ class ResourceView(Frozen):
     mime_type: str = ""
     size: int | None = None
     problem: str = ""
-    has_icons: bool = False
 
 
 class ResourceTemplateView(Frozen):
@@ -117,7 +115,6 @@ class ResourceTemplateView(Frozen):
     description: str = ""
     mime_type: str = ""
     problem: str = ""
-    has_icons: bool = False
 
 
 class SkillView(Frozen):

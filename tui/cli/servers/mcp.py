@@ -17,8 +17,6 @@ from tui.cli.command import (
     CommandError,
     CommandOutput,
     advised,
-    finish,
-    json_option,
     last_words,
     no_such,
     prints,
@@ -254,21 +252,16 @@ async def replay(file: Path, server: str) -> CommandOutput:
     type=click.Path(path_type=Path),
     help="Write to this file instead.",
 )
-@json_option
+@prints_json
 @starts_servers
-def read(server: str, uri: str, file: Path | None, start: StartOptions, *, as_json: bool) -> None:
+async def read(
+    server: str, uri: str, file: Path | None, start: StartOptions, *, as_json: bool
+) -> CommandOutput:
     """Print a resource: its bytes and nothing else.
 
     Several contents come one after the other, with nothing between them. At a terminal text is
     shown without what could control it, and what is not text needs -o or a pipe.
     """
-    finish(_content_of(server, uri, file, start, as_json=as_json), as_json=as_json)
-
-
-async def _content_of(
-    server: str, uri: str, file: Path | None, start: StartOptions, *, as_json: bool
-) -> CommandOutput:
-    """Read a resource, listed or not: its bytes, or what a terminal may show of them."""
     value: dict[str, Any] = {"server": server, "uri": uri}
     async with serving(start, [server]) as session:
         session.ready(server)
@@ -327,17 +320,12 @@ async def prompt(
 @mcp.command(epilog="Example: gemdeck mcp logs files")
 @server_argument
 @click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl+C.")
-@json_option
+@prints_json
 @starts_servers
-def logs(server: str, start: StartOptions, *, follow: bool, as_json: bool) -> None:
+async def logs(server: str, start: StartOptions, *, follow: bool, as_json: bool) -> CommandOutput:
     """Start a server, and print what it writes to standard error and logs."""
     if follow and as_json:
         raise click.UsageError("--follow prints lines as they come, so there is no JSON of them.")
-    finish(_logs(server, start, follow=follow), as_json=as_json)
-
-
-async def _logs(server: str, start: StartOptions, *, follow: bool) -> CommandOutput:
-    """Print what a server writes while it starts, and on until it is interrupted."""
     follows = (lambda _, line: write_out(log_text(line))) if follow else None
     async with serving(start, [server], follow=follows) as session:
         if follow:
