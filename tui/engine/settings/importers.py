@@ -5,7 +5,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ from tui.engine.settings.sources.source import (
     validation_problems,
 )
 from tui.model.bounded_json import mapped
-from tui.model.frozen import Frozen, dataclass
+from tui.model.frozen import Frozen
 from tui.text import sanitize_line
 
 _KEPT: Final = frozenset(
