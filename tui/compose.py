@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tui.engine.background import OrderedWorker, within
 from tui.engine.files.paths import log_dir, state_dir
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from tui.engine.chats.conversations import Conversations
     from tui.engine.logs.redaction import Redactor
 
-T = TypeVar("T")
 Tell = Callable[[str], None]
 Known: TypeAlias = "Future[Redactor]"
 
@@ -111,7 +110,11 @@ async def _run(
         commands.send(first_message)
     painted, closing = asyncio.Event(), asyncio.Event()
     folder, tell = state_dir(), _telling(store)
-    look, keep = load_look(folder), _writing(writer, save_look, folder, tell)
+    look = load_look(folder)
+
+    def keep(part: dict[str, Any]) -> None:
+        writer.submit(lambda: save_look(folder, part, tell))
+
     app = GemdeckApp(
         store,
         commands,
@@ -191,17 +194,6 @@ def _reported(faults: Sequence[Exception]) -> int:
     for error in faults:
         sys.stderr.write(summarize(error, write_report(error, log_dir())) + "\n")
     return 1 if faults else 0
-
-
-def _writing(
-    writer: OrderedWorker, write: Callable[[Path, T, Tell], None], folder: Path, tell: Tell
-) -> Callable[[T], None]:
-    """Give a function that lets the writer keep something in a folder."""
-
-    def keep(value: T) -> None:
-        writer.submit(partial(write, folder, value, tell))
-
-    return keep
 
 
 def _telling(store: Store) -> Tell:

@@ -40,8 +40,6 @@ _ERROR_TYPES: Final[Mapping[ExitCode, str]] = MappingProxyType(
 )
 """What gemini-cli calls the errors that end with these codes."""
 
-_NO_DECISIONS: Final = ("accept", "reject", "modify", "auto_accept")
-
 
 class Ending(Frozen):
     """How a run ended.
@@ -120,15 +118,14 @@ class Statistics:
 
     def _counted(self, calls: Sequence[ToolCall]) -> dict[str, Any]:
         succeeded = sum(call.status is ToolCallStatus.OK for call in calls)
-        decisions = dict.fromkeys(_NO_DECISIONS, 0)
-        decisions["auto_accept"] = sum(call.id in self._allowed for call in calls)
-        decisions["reject"] = sum(call.id in self._denied for call in calls)
+        allowed = sum(call.id in self._allowed for call in calls)
+        denied = sum(call.id in self._denied for call in calls)
         return {
             "count": len(calls),
             "success": succeeded,
             "fail": len(calls) - succeeded,
             "durationMs": sum(_milliseconds(call.seconds or 0.0) for call in calls),
-            "decisions": decisions,
+            "decisions": {"accept": 0, "reject": denied, "modify": 0, "auto_accept": allowed},
         }
 
     def flat(self, state: AppState) -> dict[str, Any]:

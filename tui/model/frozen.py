@@ -69,13 +69,13 @@ class Event(Frozen):
 
     __slots__ = tuple[str, ...]()
 
+    def said(self) -> dict[str, Any]:
+        """Return its fields by their names, but for the one that says of which conversation."""
+        names: tuple[str, ...] = self.__match_args__
+        return {name: getattr(self, name) for name in names}
+
 
 class StateEvent(Event):
     """An event that only says what parts of the state are now: its fields have their names."""
 
     __slots__ = tuple[str, ...]()
-
-    def said(self) -> dict[str, Any]:
-        """Return its fields by their names, but for the one that says of which conversation."""
-        names: tuple[str, ...] = self.__match_args__
-        return {name: getattr(self, name) for name in names}

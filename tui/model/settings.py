@@ -22,7 +22,7 @@ from tui.model.settings_rules import (
     matches,
 )
 from tui.model.settings_types import (
-    ContextName,
+    ContextNames,
     Flag,
     Headers,
     ModelName,
@@ -81,9 +81,6 @@ PROFILE_NAME: Final = r"^\w[\w .-]{0,39}$"
 
 MAX_INSTRUCTION: Final = 100_000
 """Longest system instruction, in characters."""
-
-MAX_CONTEXT_NAMES: Final = 20
-"""Most names in `context.fileName`."""
 
 _EMPTY_IS_ABSENT: Final = ("command", "url", "httpUrl", "tcp")
 
@@ -420,9 +417,8 @@ class ModelSettings(Section):
 class ContextSettings(Section):
     """gemini-cli's ``context``."""
 
-    file_name: tuple[ContextName, ...] | None = Field(
+    file_name: ContextNames | None = Field(
         None,
-        max_length=MAX_CONTEXT_NAMES,
         description="Names of the files whose text goes to the model in every turn, in `~/.gemini` "
         "and in trusted projects. If not set, GEMINI.md. Those of a project count there, too.",
     )
@@ -431,15 +427,6 @@ class ContextSettings(Section):
         description="Further folders that servers are told to work in. Of a project those in its "
         "repository count, for their files of context alone.",
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_list(cls, data: Any) -> Any:  # noqa: ANN401  (pydantic: anything can come)
-        """Accept one name as a list with one item."""
-        match data:
-            case {"fileName": str(name)}:
-                return {**data, "fileName": [name]}
-        return data
 
 
 class ToolNames(Section):

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from tui.model.settings_rules import check_model_name
@@ -16,6 +16,9 @@ MAX_ITEMS: Final = 4_096
 
 MAX_URL: Final = 8_192
 """Longest address, in characters."""
+
+MAX_CONTEXT_NAMES: Final = 20
+"""Most names in `context.fileName`."""
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")  # RFC 9110, 5.6.2: token
 _STREAMABLE_HTTP: Final = frozenset({"streamable-http", "streamableHttp", "streamable_http"})
@@ -138,6 +141,9 @@ Number = Annotated[float, BeforeValidator(_number)]
 WholeNumber = Annotated[int, BeforeValidator(_number)]
 Transport = Annotated[TransportName, BeforeValidator(_transport)]
 ContextName = Annotated[str, AfterValidator(_context_name)]
+ContextNames = Annotated[
+    tuple[ContextName, ...], Field(max_length=MAX_CONTEXT_NAMES), BeforeValidator(_words)
+]
 ModelName = Annotated[str, AfterValidator(check_model_name)]
 
 

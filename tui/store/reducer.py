@@ -218,19 +218,9 @@ def _reduce_server(state: AppState, event: e.Event) -> AppState:
 
 
 def _moved(view: ServerView, event: e.ServerStatusChanged) -> ServerView:
-    after = replace(
-        view,
-        status=event.status,
-        failure=event.failure,
-        retry_at=event.retry_at,
-        info=event.info,
-        since=event.since,
-        restarted=event.restarted,
-        transport=event.transport or view.transport,
-        lacks=event.lacks,
-        last_words="",
-    )
-    return _keep_failure(after, view)
+    now = {**event.said(), "transport": event.transport or view.transport}
+    del now["server"]
+    return _keep_failure(replace(view, **now, last_words=""), view)
 
 
 def _with_words(view: ServerView, lines: Sequence[e.LogLine]) -> ServerView:
