@@ -26,7 +26,7 @@ from tui.model.requests import (
     UrlRequest,
 )
 from tui.model.servers import ServerId
-from tui.model.trust import ToolChangeAnswer, ToolChangeRequest, TrustAnswer, TrustRequest
+from tui.model.trust import ToolChangeRequest, TrustAnswer, TrustRequest
 
 MAX_WAITING: Final = 8
 """Most requests of one server queued behind the shown one; further ones are declined."""
@@ -37,7 +37,7 @@ MAX_PENDING: Final = 64
 ServerRequest = FormRequest | UrlRequest | SamplingRequest | SamplingReview
 """A request from a server."""
 
-AnswerT = TypeVar("AnswerT", Decision, TrustAnswer, ToolChangeAnswer, Reply)
+AnswerT = TypeVar("AnswerT", Decision, TrustAnswer, Reply)
 
 Check = Callable[[AnswerT], Awaitable[PendingRequest | None]]
 """Returns the question with what is wrong with an accepting answer; None if that is valid."""
@@ -101,13 +101,8 @@ class Desk:
 
     @overload
     async def ask(
-        self, request: ToolChangeRequest, check: Check[ToolChangeAnswer] | None = None
-    ) -> ToolChangeAnswer: ...
-
-    @overload
-    async def ask(
         self,
-        request: ServerRequest | SignInRequest | ResultReview,
+        request: ServerRequest | SignInRequest | ResultReview | ToolChangeRequest,
         check: Check[Reply] | None = None,
     ) -> Reply: ...
 
@@ -239,7 +234,5 @@ def _answer_type(request: PendingRequest) -> type[Answer]:
             return Decision
         case TrustRequest() | SkillRequest():
             return TrustAnswer
-        case ToolChangeRequest():
-            return ToolChangeAnswer
         case _:
             return Reply

@@ -11,7 +11,6 @@ from tui.model.frozen import Frozen, StateEvent
 from tui.model.servers import ServerId
 from tui.model.trust import (
     DifferenceLine,
-    ToolChangeAnswer,
     ToolChangeRequest,
     TrustAnswer,
     TrustRequest,
@@ -326,7 +325,7 @@ class ReplyAction(StrEnum):
 
 
 class Reply(Frozen):
-    """An answer to a server's request or a `SignInRequest`.
+    """An answer to a server's request, a `SignInRequest` or a `ToolChangeRequest`.
 
     Attributes:
         action: The decision.
@@ -351,5 +350,5 @@ class TerminalSet(StateEvent):
     keys: Mapping[str, str]
 
 
-Answer = Decision | TrustAnswer | ToolChangeAnswer | Reply
+Answer = Decision | TrustAnswer | Reply
 """Any answer of the user: a `Reply` to a server's request, or the answer type of the question."""

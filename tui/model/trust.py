@@ -168,17 +168,6 @@ class ToolChange(Frozen):
     difference: tuple[DifferenceLine, ...]
 
 
-class ToolChangeAnswer(StrEnum):
-    """The answers to "may the model be offered these changed tools?"."""
-
-    ACCEPT = "accept"
-    KEEP_AWAY = "keep away"
-
-    @property
-    def allows(self) -> bool:
-        return self is ToolChangeAnswer.ACCEPT
-
-
 class ToolChangeRequest(Frozen):
     """Asks about changed tools, which are withheld from the model until accepted.
 
