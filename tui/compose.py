@@ -128,19 +128,23 @@ async def _run(
         crash_dir=log_dir(),
         history=_history(options, writer, folder, known, tell),
     )
-    faults: list[Exception] = []
+    is_broken = False
 
     async def run_engine() -> None:
+        nonlocal is_broken
         try:
             await painted.wait()
             if not closing.is_set():
                 await begin_engine(store, commands, closing)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end in raw frames
             _log.exception("the engine failed")
-            if closing.is_set():
-                faults.append(error)
-            else:
+            if not closing.is_set():
                 app.fail(error)
+            else:  # the screen has gone
+                from tui.ui.crash import summarize, write_report  # noqa: PLC0415 - hardly ever needed
+
+                is_broken = True
+                sys.stderr.write(summarize(error, write_report(error, log_dir())) + "\n")
 
     with _exit_on_signals(app, closing):
         async with asyncio.TaskGroup() as tasks:
@@ -150,7 +154,7 @@ async def _run(
             finally:
                 painted.set()
                 closing.set()
-    code = _reported(faults) or app.return_code or 0
+    code = 1 if is_broken else app.return_code or 0
     _guard_end(writer, code)
     return code
 
@@ -185,15 +189,6 @@ def _history(
         writer.submit(lambda: append_message(place(), known.result().redact_known(text), tell))
 
     return HistoryStorage(load) if options.private else HistoryStorage(load, append)
-
-
-def _reported(faults: Sequence[Exception]) -> int:
-    """Report what failed after the screen had gone; give the exit code."""
-    from tui.ui.crash import summarize, write_report  # noqa: PLC0415 - hardly ever needed
-
-    for error in faults:
-        sys.stderr.write(summarize(error, write_report(error, log_dir())) + "\n")
-    return 1 if faults else 0
 
 
 def _telling(store: Store) -> Tell:
