@@ -201,16 +201,16 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 14_150,
+    "ui": 14_140,
     "engine/mcp": 9_280,
     "engine/chats": 4_470,
     "cli": 2_820,
     "engine/settings": 2_810,
-    "model": 2_620,
+    "model": 2_600,
     "engine": 1_940,
     "engine/sign_in": 1_630,
     "engine/commands": 1_390,
-    "engine/trust": 1_360,
+    "engine/trust": 1_350,
     "engine/approval": 1_330,
     "engine/definitions": 1_100,
     "engine/files": 820,

@@ -22,9 +22,14 @@ from tui.engine.engine import Engine, EngineOptions
 from tui.model.chat import ToolCall
 from tui.model.consent import Choice, Decision, GrantScope, ToolStanding
 from tui.model.events import Event, RequestRaised, ToolExplained
-from tui.model.requests import ConfirmationRequest, PendingRequest, Reply, ReplyAction
+from tui.model.requests import (
+    ConfirmationRequest,
+    PendingRequest,
+    Reply,
+    ReplyAction,
+    ToolChangeRequest,
+)
 from tui.model.servers import ServerId, ServerStatus
-from tui.model.trust import ToolChangeRequest
 from tui.store.selectors import entries
 from tui.store.store import Store
 

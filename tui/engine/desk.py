@@ -23,10 +23,12 @@ from tui.model.requests import (
     SamplingReview,
     SignInRequest,
     SkillRequest,
+    ToolChangeRequest,
+    TrustRequest,
     UrlRequest,
 )
 from tui.model.servers import ServerId
-from tui.model.trust import ToolChangeRequest, TrustAnswer, TrustRequest
+from tui.model.trust import TrustAnswer
 
 MAX_WAITING: Final = 8
 """Most requests of one server queued behind the shown one; further ones are declined."""

@@ -9,12 +9,7 @@ from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
 from tui.model.frozen import Frozen, StateEvent
 from tui.model.servers import ServerId
-from tui.model.trust import (
-    DifferenceLine,
-    ToolChangeRequest,
-    TrustAnswer,
-    TrustRequest,
-)
+from tui.model.trust import DifferenceLine, Disclosure, TrustAnswer, TrustSubject
 
 FormValue = str | int | float | bool | tuple[str, ...] | None
 """The value of a form field; a tuple for several choices, None if empty."""
@@ -24,6 +19,16 @@ PRIVATE_WARNING: Final = (
     "This looks like a secret. Servers must not ask for one: leave it out unless you are sure."
 )
 """Stands beside a field of a server's form that asks for a secret."""
+
+
+class PendingRequest(Frozen):
+    """Any question to the user.
+
+    Attributes:
+        id: The id of the question.
+    """
+
+    id: RequestId
 
 
 class FieldKind(StrEnum):
@@ -95,11 +100,10 @@ class FileChange(Frozen):
     lines: tuple[tuple[str, str], ...]
 
 
-class ConfirmationRequest(Frozen):
+class ConfirmationRequest(PendingRequest):
     """Asks whether a tool call may run.
 
     Attributes:
-        id: The id of the question.
         call: The transcript entry of the call.
         server: The server that would run it.
         tool: The tool's name on that server.
@@ -121,7 +125,6 @@ class ConfirmationRequest(Frozen):
         conversation: The conversation whose model asks for the call.
     """
 
-    id: RequestId
     call: EntryId
     server: ServerId
     tool: str
@@ -140,10 +143,9 @@ class ConfirmationRequest(Frozen):
     conversation: ConversationId = MAIN
 
 
-class FormRequest(Frozen):
+class FormRequest(PendingRequest):
     """A server asks for structured input (elicitation, form mode)."""
 
-    id: RequestId
     server: ServerId
     message: str
     fields: tuple[FormField, ...]
@@ -153,11 +155,10 @@ class FormRequest(Frozen):
     """The key of the field that this is about."""
 
 
-class UrlRequest(Frozen):
+class UrlRequest(PendingRequest):
     """A server asks the user to open an address (elicitation, URL mode).
 
     Attributes:
-        id: The id of the question.
         server: The server that asks.
         message: The server's reason.
         url: The complete address, in ASCII.
@@ -166,7 +167,6 @@ class UrlRequest(Frozen):
         warning: What is suspicious about the address, or an empty string.
     """
 
-    id: RequestId
     server: ServerId
     message: str
     url: str
@@ -175,11 +175,10 @@ class UrlRequest(Frozen):
     warning: str = ""
 
 
-class SignInRequest(Frozen):
+class SignInRequest(PendingRequest):
     """Asks whether to sign in to a server; answered again with what the user pastes.
 
     Attributes:
-        id: The id of the question.
         server: The server.
         address: Its address, without anything secret.
         host: The host of the authorization server, in ASCII.
@@ -194,7 +193,6 @@ class SignInRequest(Frozen):
         problem: What came of the last answer, or empty.
     """
 
-    id: RequestId
     server: ServerId
     address: str
     host: str
@@ -216,11 +214,10 @@ class SamplingMessage(Frozen):
     text: str
 
 
-class SamplingRequest(Frozen):
+class SamplingRequest(PendingRequest):
     """A server asks the model to generate text (sampling); asked for each prompt.
 
     Attributes:
-        id: The id of the question.
         server: The server that asks.
         system: The system prompt, or an empty string.
         messages: The prompt.
@@ -231,7 +228,6 @@ class SamplingRequest(Frozen):
         declarations: What the model would read of each of them, as indented JSON.
     """
 
-    id: RequestId
     server: ServerId
     system: str
     messages: tuple[SamplingMessage, ...]
@@ -242,20 +238,18 @@ class SamplingRequest(Frozen):
     declarations: tuple[str, ...] = ()
 
 
-class SamplingReview(Frozen):
+class SamplingReview(PendingRequest):
     """Generated text for a server, before it is sent."""
 
-    id: RequestId
     server: ServerId
     text: str
     model: str
 
 
-class ResultReview(Frozen):
+class ResultReview(PendingRequest):
     """A tool's result before the model gets it; the user can pass, trim or withhold it.
 
     Attributes:
-        id: The id of the question.
         call: The transcript entry of the call.
         server: The server that answered.
         tool: The tool's name on that server.
@@ -264,7 +258,6 @@ class ResultReview(Frozen):
         conversation: The conversation whose model asked for the call.
     """
 
-    id: RequestId
     call: EntryId
     server: ServerId
     tool: str
@@ -273,11 +266,10 @@ class ResultReview(Frozen):
     conversation: ConversationId = MAIN
 
 
-class SkillRequest(Frozen):
+class SkillRequest(PendingRequest):
     """Asks whether a skill may be loaded: about its entry, and then about its text.
 
     Attributes:
-        id: The id of the question.
         server: The server.
         name: Its name on that.
         description: What the server says of it.
@@ -287,7 +279,6 @@ class SkillRequest(Frozen):
         text: Its SKILL.md; empty while that is not read.
     """
 
-    id: RequestId
     server: ServerId
     name: str
     description: str
@@ -297,19 +288,55 @@ class SkillRequest(Frozen):
     text: str = ""
 
 
-PendingRequest = (
-    ConfirmationRequest
-    | TrustRequest
-    | ToolChangeRequest
-    | SkillRequest
-    | FormRequest
-    | UrlRequest
-    | SamplingRequest
-    | SamplingReview
-    | ResultReview
-    | SignInRequest
-)
-"""Any question to the user."""
+class TrustRequest(PendingRequest):
+    """Asks whether the servers of a folder or an edited settings file may run.
+
+    Attributes:
+        subject: Its subject.
+        place: The folder or file, as shown.
+        servers: Every server that it defines or that changed.
+        started: The user's servers that would run code from the folder.
+        variables: The names of the variables in its ``.env``.
+        rules: Its other effects, such as "denies the tools of git".
+        difference: The diff since it was trusted; empty the first time.
+        refusal: Why it cannot be trusted at all, or an empty string.
+        may_include_children: Whether trust can include its subfolders.
+        may_start_outside: Whether the user's servers could start in an empty folder instead.
+        context: The files whose text would go to the model.
+        standing: Its unchanged servers, which run whatever the answer.
+    """
+
+    subject: TrustSubject
+    place: str
+    servers: tuple[Disclosure, ...] = ()
+    started: tuple[Disclosure, ...] = ()
+    variables: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    difference: tuple[DifferenceLine, ...] = ()
+    refusal: str = ""
+    may_include_children: bool = False
+    may_start_outside: bool = False
+    standing: tuple[ServerId, ...] = ()
+    context: tuple[str, ...] = ()
+
+
+class ToolChange(Frozen):
+    """A tool whose definition changed, with the diff."""
+
+    tool: str
+    difference: tuple[DifferenceLine, ...]
+
+
+class ToolChangeRequest(PendingRequest):
+    """Asks about changed tools, which are withheld from the model until accepted.
+
+    Attributes:
+        server: The server.
+        changes: The changed tools.
+    """
+
+    server: ServerId
+    changes: tuple[ToolChange, ...]
 
 
 class ReplyAction(StrEnum):

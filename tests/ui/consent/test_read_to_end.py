@@ -17,8 +17,9 @@ from tui.model.requests import (
     FormField,
     PendingRequest,
     SamplingMessage,
+    ToolChange,
 )
-from tui.model.trust import DifferenceLine, ToolChange
+from tui.model.trust import DifferenceLine
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.questions.question import Question
 

@@ -18,9 +18,8 @@ from tui.engine.definitions.definition_diff import UnreadableDefinitionError, di
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offer import RawOffer, Tool, read_offer
 from tui.model.events import Event, NoticeRaised, RequestRaised, RequestSettled
-from tui.model.requests import Reply, ReplyAction
+from tui.model.requests import Reply, ReplyAction, ToolChangeRequest
 from tui.model.servers import Origin, ServerId, Transport
-from tui.model.trust import ToolChangeRequest
 
 ACCEPT, KEEP_AWAY = Reply(ReplyAction.ACCEPT), Reply(ReplyAction.DECLINE)
 FINGERPRINT = "ab" * 32
