@@ -24,7 +24,6 @@ from tui.model.chat import (
 )
 from tui.model.frozen import StateEvent
 from tui.model.models import ModelsListed
-from tui.model.requests import PendingRequest
 from tui.model.runs import PromptRendered, ToolRun, ToolRunChanged
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
 from tui.model.sessions import (
@@ -134,10 +133,11 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             notices = (*state.notices, notice)[-MAX_NOTICES:]
             return replace(state, notices=notices, notice_count=state.notice_count + 1)
         case e.RequestRaised(request):
-            return replace(state, pending=_with_request(state.pending, request))
+            pending = {one.id: one for one in state.pending} | {request.id: request}
+            return replace(state, pending=tuple(pending.values()))
         case e.RequestSettled(request_id):
-            pending = tuple(r for r in state.pending if r.id != request_id)
-            return replace(state, pending=pending)
+            left = tuple(one for one in state.pending if one.id != request_id)
+            return replace(state, pending=left)
         case e.ServerTried(tried):
             before = state.trial or AppState()
             return replace(state, trial=None if tried is None else reduce(before, tried))
@@ -190,14 +190,6 @@ def _reduce_in_conversation(state: AppState, event: ConversationEvent) -> AppSta
     if isinstance(event, e.TurnFinished) and key != state.current:
         after = replace(after, has_news=True)
     return _with_conversation(state, key, after)
-
-
-def _with_request(
-    pending: tuple[PendingRequest, ...], request: PendingRequest
-) -> tuple[PendingRequest, ...]:
-    if any(other.id == request.id for other in pending):
-        return tuple(request if other.id == request.id else other for other in pending)
-    return (*pending, request)
 
 
 def _reduce_server(state: AppState, event: e.Event) -> AppState:
@@ -375,30 +367,19 @@ def _reduce_entry(conversation: ConversationState, event: ConversationEvent) -> 
         case e.ChatNoticeAdded(notice):
             return _appended(conversation, notice)
         case e.ToolCallChanged(call_id, result=result):
-            changed = _with_entry(conversation, call_id, lambda entry: _moved_on(entry, event))
+            changed = _with_call(conversation, call_id, event.applied)
             if changed is conversation:
                 return conversation
             kept = changed.transcript if changed.turn is not None else _settled(changed.transcript)
             return replace(changed, transcript=clip_old_results(kept) if result else kept)
         case e.ToolCallProgressed(call_id, progress):
-            return _with_entry(
-                conversation,
-                call_id,
-                lambda entry: (
-                    replace(entry, progress=progress) if isinstance(entry, ToolCall) else entry
-                ),
-            )
+            return _with_call(conversation, call_id, lambda call: replace(call, progress=progress))
     return conversation
 
 
 def _appended(conversation: ConversationState, entry: Entry) -> ConversationState:
     live = (*conversation.transcript.live, entry)
     return replace(conversation, transcript=replace(conversation.transcript, live=live))
-
-
-def _moved_on(entry: Entry, event: e.ToolCallChanged) -> Entry:
-    """Update the progress of a call."""
-    return event.applied(entry) if isinstance(entry, ToolCall) else entry
 
 
 def _streamed(conversation: ConversationState, piece: ModelText | Thought) -> ConversationState:
@@ -414,6 +395,14 @@ def _streamed(conversation: ConversationState, piece: ModelText | Thought) -> Co
         changed = (*live[:index], grown, *live[index + 1 :])
         return replace(conversation, transcript=replace(conversation.transcript, live=changed))
     return _appended(conversation, piece)
+
+
+def _with_call(
+    conversation: ConversationState, call: EntryId, change: Callable[[ToolCall], ToolCall]
+) -> ConversationState:
+    return _with_entry(
+        conversation, call, lambda entry: change(entry) if isinstance(entry, ToolCall) else entry
+    )
 
 
 def _with_entry(
