@@ -22,11 +22,15 @@ from tui.model.settings_rules import (
     matches,
 )
 from tui.model.settings_types import (
+    MAX_PATTERNS,
     ContextNames,
     Flag,
     Headers,
     ModelName,
+    NamePattern,
+    Names,
     Number,
+    Price,
     Section,
     Transport,
     TransportName,
@@ -40,9 +44,6 @@ from tui.model.settings_types import (
 
 DEFAULT_REDIRECT: Final = "http://localhost:7777/oauth/callback"
 """The default redirect URI of a sign-in."""
-
-MAX_PRICE: Final = 1_000_000
-"""Highest price of a million tokens."""
 
 MAX_MODELS: Final = 200
 """Most models with a price."""
@@ -69,9 +70,6 @@ MIN_RESULT_SIZE: Final = 1_000
 
 MAX_RESULT_SIZE: Final = 1_000_000
 """Largest value of `maxResultSize`, in characters."""
-
-MAX_PATTERNS: Final = 1_000
-"""Most rules in `alwaysAllow` or `alwaysDeny`."""
 
 MAX_PROFILES: Final = 100
 """Most profiles."""
@@ -199,18 +197,12 @@ def _checked_pattern(name: str) -> str:
 class ModelPrice(Section):
     """The prices of one model, for a million tokens each."""
 
-    input: Number = Field(ge=0, le=MAX_PRICE, description="Price of a million tokens sent.")
-    cached: Number | None = Field(
+    input: Price = Field(description="Price of a million tokens sent.")
+    cached: Price | None = Field(
         None,
-        ge=0,
-        le=MAX_PRICE,
         description="Price of a million of those that were cached. If not set, that of `input`.",
     )
-    output: Number = Field(
-        ge=0,
-        le=MAX_PRICE,
-        description="Price of a million tokens answered, thoughts included.",
-    )
+    output: Price = Field(description="Price of a million tokens answered, thoughts included.")
 
 
 class PriceSettings(Section):
@@ -432,15 +424,8 @@ class ContextSettings(Section):
 class ToolNames(Section):
     """The names of tools. ``*`` matches any characters within a name."""
 
-    server: str = Field(
-        "*",
-        min_length=1,
-        max_length=200,
-        description="Name of the server; * matches any characters.",
-    )
-    tool: str = Field(
-        "*", min_length=1, max_length=200, description="Name of the tool; * matches any characters."
-    )
+    server: NamePattern = Field("*", description="Name of the server; * matches any characters.")
+    tool: NamePattern = Field("*", description="Name of the tool; * matches any characters.")
 
     def matches(self, server: str, tool: str) -> bool:
         """Return whether it is about a tool, by the exact characters of its names."""
@@ -498,9 +483,7 @@ class Profile(Section):
     model_config = ConfigDict(extra="forbid")  # a list by a wrong name would leave nothing out
 
     description: str = Field("", description="Your words on it, shown where you choose one.")
-    servers: Words | None = Field(
-        None, max_length=MAX_PATTERNS, description="Only these servers run. If not set, all do."
-    )
+    servers: Names | None = Field(None, description="Only these servers run. If not set, all do.")
     tools: tuple[ToolNames, ...] | None = Field(
         None,
         max_length=MAX_PATTERNS,
@@ -596,21 +579,18 @@ class GemdeckSettings(Section):
         description="Protocol by server name: `handshake` forces the revisions up to 2025-11-25, "
         "`stateless` forces 2026-07-28, `auto` detects it.",
     )
-    environment_allow: Words = Field(
+    environment_allow: Names = Field(
         (),
-        max_length=MAX_PATTERNS,
         description="Names of your environment variables that stdio servers get although they "
         "look secret; all that a project's servers get beyond a small set.",
     )
-    environment_block: Words = Field(
+    environment_block: Names = Field(
         (),
-        max_length=MAX_PATTERNS,
         description="Names of your environment variables that no server inherits. The lists of "
         "all files apply.",
     )
-    developed_servers: Words = Field(
+    developed_servers: Names = Field(
         (),
-        max_length=MAX_PATTERNS,
         description="Names of servers of yours that you develop: a change of their code asks "
         "nothing. Has no effect in a project's file.",
     )

@@ -20,6 +20,12 @@ MAX_URL: Final = 8_192
 MAX_CONTEXT_NAMES: Final = 20
 """Most names in `context.fileName`."""
 
+MAX_PRICE: Final = 1_000_000
+"""Highest price of a million tokens."""
+
+MAX_PATTERNS: Final = 1_000
+"""Most names in a list, or rules in `alwaysAllow` or `alwaysDeny`."""
+
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")  # RFC 9110, 5.6.2: token
 _STREAMABLE_HTTP: Final = frozenset({"streamable-http", "streamableHttp", "streamable_http"})
 """Other clients' names for the transport ``http``."""
@@ -134,10 +140,18 @@ Flag = Annotated[bool, BeforeValidator(_flag)]
 Word = Annotated[str, BeforeValidator(_word), AfterValidator(_without_nul)]
 WholePath = Annotated[Word, AfterValidator(_whole_path)]
 Words = Annotated[tuple[Word, ...], BeforeValidator(_few), BeforeValidator(_words)]
+Names = Annotated[
+    tuple[Word, ...],
+    Field(max_length=MAX_PATTERNS),
+    BeforeValidator(_few),
+    BeforeValidator(_words),
+]
+NamePattern = Annotated[str, Field(min_length=1, max_length=200)]
 Variables = Annotated[dict[str, Word], BeforeValidator(_few), AfterValidator(_variables)]
 Headers = Annotated[dict[str, Word], BeforeValidator(_few), AfterValidator(_headers)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]
 Number = Annotated[float, BeforeValidator(_number)]
+Price = Annotated[float, Field(ge=0, le=MAX_PRICE), BeforeValidator(_number)]
 WholeNumber = Annotated[int, BeforeValidator(_number)]
 Transport = Annotated[TransportName, BeforeValidator(_transport)]
 ContextName = Annotated[str, AfterValidator(_context_name)]
