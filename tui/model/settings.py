@@ -11,7 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, SecretStr, model_validat
 
 from tui.model.chat import Usage
 from tui.model.consent import MAX_CONDITIONS, Condition, ConditionKind, exact_text
-from tui.model.servers import ProtocolEra, StartMode
+from tui.model.servers import ProtocolEra, StartMode, Transport
 from tui.model.settings_rules import (
     ANY,
     DEFAULT_MAX_TOOLS,
@@ -27,13 +27,12 @@ from tui.model.settings_types import (
     Flag,
     Headers,
     ModelName,
+    NamedTransport,
     NamePattern,
     Names,
     Number,
     Price,
     Section,
-    Transport,
-    TransportName,
     Variables,
     WebAddress,
     WholeNumber,
@@ -297,8 +296,8 @@ class ServerSettings(Section):
         '`"type": "http"`. Wins over `url`.',
         repr=False,
     )
-    type: Transport | None = Field(None, description="Transport of `url`.")
-    transport_type: Transport | None = Field(None, description="Another spelling of `type`.")
+    type: NamedTransport | None = Field(None, description="Transport of `url`.")
+    transport_type: NamedTransport | None = Field(None, description="Another spelling of `type`.")
     tcp: str | None = Field(None, description="WebSocket address. Accepted but not supported.")
     headers: Headers = Field(
         default_factory=dict, description="HTTP headers sent with every request.", repr=False
@@ -386,7 +385,7 @@ class ServerSettings(Section):
                 )
 
     @property
-    def named_transport(self) -> TransportName | None:
+    def named_transport(self) -> Transport | None:
         return self.type or self.transport_type
 
 

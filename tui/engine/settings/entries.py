@@ -39,7 +39,7 @@ from tui.engine.settings.sources.source import (
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import OAUTH_SECRETS, OAuthSettings, ServerSettings
-from tui.model.settings_types import MAX_ITEMS, TransportName, names_transport
+from tui.model.settings_types import MAX_ITEMS, names_transport
 from tui.text import sanitize_line
 
 MAX_NAME: Final = 64
@@ -401,7 +401,7 @@ class ServerReader:
                 settings.target_service_account or "",
             ),
             tls=settings.tls,
-            sse_fallback=is_bare and settings.named_transport in {None, TransportName.STDIO},
+            sse_fallback=is_bare and settings.named_transport in {None, Transport.STDIO},
             timeout=settings.timeout / 1000,
             trust=settings.trust,
             review_results=settings.review_results,
@@ -436,7 +436,7 @@ class ServerReader:
     def _report_ignored(self, entry: Entry, settings: ServerSettings) -> None:
         """Report keys that are valid but have no effect."""
         url, http_url, named = settings.url, settings.http_url, settings.named_transport
-        stdio, sse, http = TransportName.STDIO, TransportName.SSE, TransportName.HTTP
+        stdio, sse, http = Transport.STDIO, Transport.SSE, Transport.HTTP
         is_local = _transport(settings) is Transport.STDIO
         kind = "type" if settings.type else "transportType"
         both = 'httpUrl is used and url ignored; keep url with "type": "http"'
@@ -488,7 +488,7 @@ def _misplaced(entry: Entry) -> str:
 def _transport(settings: ServerSettings) -> Transport:
     if not (settings.http_url or settings.url):
         return Transport.STDIO
-    if not settings.http_url and settings.named_transport is TransportName.SSE:
+    if not settings.http_url and settings.named_transport is Transport.SSE:
         return Transport.SSE
     return Transport.HTTP
 
