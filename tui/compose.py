@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tui.engine.background import OrderedWorker, within
-from tui.engine.files.paths import log_dir, state_dir
+from tui.engine.files.paths import log_dir, shown_path, state_dir
 from tui.engine.files.preferences import (
     append_message,
     load_look,
@@ -36,7 +36,6 @@ from tui.model.chat import ConversationId
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
-from tui.text import sanitize_line
 from tui.ui.app import GemdeckApp
 from tui.ui.layout import read_layout
 from tui.ui.questions.own_keys import check_keys
@@ -104,7 +103,7 @@ async def _run(
     first_message: str,
     begin_engine: Callable[[Store, Commands, asyncio.Event], Coroutine[Any, Any, None]],
 ) -> int:
-    store = Store(AppState(workspace=shown_folder(options.folder)))
+    store = Store(AppState(workspace=shown_path(options.folder, Path.home())))
     commands = Commands(store.dispatch)
     if first_message:
         commands.send(first_message)
@@ -318,10 +317,3 @@ def _exit_on_signals(app: GemdeckApp, closing: asyncio.Event) -> Iterator[None]:
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
-
-
-def shown_folder(folder: Path) -> str:
-    """Give a folder as the header shows it, the home as ``~``."""
-    with suppress(ValueError):
-        return sanitize_line(str(Path("~") / folder.relative_to(Path.home())))
-    return sanitize_line(str(folder))

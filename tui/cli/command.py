@@ -16,7 +16,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from tui.cli.output import ExitCode, prepare_output, say, write_out
-from tui.engine.settings.sources.source import shown_path
+from tui.engine.files.paths import shown_path
 from tui.model.frozen import Frozen
 from tui.model.input.typed import nearest
 from tui.model.servers import Origin, ServerStatus, ServerView

@@ -71,24 +71,18 @@ def read_piped_input(warn: Callable[[str], None]) -> str:
     return data[:MAX_INPUT].decode("utf-8", errors="replace").strip()
 
 
-_ENDINGS: Final[Mapping[TurnOutcome | None, tuple[ExitCode, e.Notice | None]]] = {
-    TurnOutcome.COMPLETED: (ExitCode.OK, None),
-    TurnOutcome.CANCELLED: (ExitCode.CANCELLED, e.Notice(_E, "The turn was cancelled.")),
+_ENDINGS: Final[Mapping[TurnOutcome | None, tuple[ExitCode, str, str]]] = {
+    TurnOutcome.COMPLETED: (ExitCode.OK, "", ""),
+    TurnOutcome.CANCELLED: (ExitCode.CANCELLED, "The turn was cancelled.", ""),
     TurnOutcome.LIMITED: (
         ExitCode.TURN_LIMIT,
-        e.Notice(
-            _E,
-            "The turn reached its limit of tool calls.",
-            "Ask for less, or increase gemdeck.maxToolCalls in the settings.",
-        ),
+        "The turn reached its limit of tool calls.",
+        "Ask for less, or increase gemdeck.maxToolCalls in the settings.",
     ),
     TurnOutcome.OUT_OF_REQUESTS: (
         ExitCode.TURN_LIMIT,
-        e.Notice(
-            _E,
-            "The turn reached its limit of requests to the model.",
-            "Ask for less, or increase --max-turns.",
-        ),
+        "The turn reached its limit of requests to the model.",
+        "Ask for less, or increase --max-turns.",
     ),
 }
 """The exit codes of turns, and why they were not completed; of others the errors say why."""
@@ -318,8 +312,10 @@ class _Session:
                 self.warn(_words(notice))
             if answer := answer_text(self.store.state):
                 self._write(answer)
-        failed = (ExitCode.ERROR, errors[-1] if errors else self.error)
-        return self._end(*_ENDINGS.get(self.outcome, failed))
+        if self.outcome not in _ENDINGS:
+            return self._end(ExitCode.ERROR, errors[-1] if errors else self.error)
+        code, text, advice = _ENDINGS[self.outcome]
+        return self._end(code, e.Notice(_E, text, advice) if text else None)
 
     def _end(self, code: ExitCode, error: ChatNotice | e.Notice | None) -> ExitCode:
         """Write the result as JSON, if that was asked for, and return the exit code."""

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from tui.engine.definitions.expansion import references_in, secret_names
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import read_regular
+from tui.engine.files.paths import shown_path
 from tui.engine.settings.entries import KNOWN, known_part, salvaged, server_id
 from tui.engine.settings.sources.document import (
     BadDocumentError,
@@ -25,7 +26,6 @@ from tui.engine.settings.sources.source import (
     FILE_NAME,
     MAX_SERVERS,
     SHARED_FILE_NAME,
-    shown_path,
     validation_problems,
 )
 from tui.model.bounded_json import mapped

@@ -22,13 +22,13 @@ from pydantic import ValidationError
 from tui.engine.definitions.expansion import Expansion
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import read_regular
+from tui.engine.files.paths import shown_path
 from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
     LayerFile,
     Report,
     Source,
-    shown_path,
     system_folder,
     validation_problems,
 )
