@@ -212,7 +212,7 @@ BUDGET: Final = {
     "engine/commands": 1_390,
     "engine/trust": 1_360,
     "engine/approval": 1_330,
-    "engine/definitions": 1_100,
+    "engine/definitions": 1_070,
     "engine/files": 820,
     "store": 810,
     "engine/keys": 500,

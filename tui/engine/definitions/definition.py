@@ -114,36 +114,16 @@ class Inheritance(Frozen):
         return not (is_own or name in _WITHHELD or has_secret_part(name))
 
 
-class FileState(Frozen):
-    """Identifies a file's version: replaced or rewritten files differ.
-
-    Attributes:
-        device: The device it lies on.
-        inode: Its number there.
-        modified: When it was written last, in nanoseconds since the epoch.
-        changed: When it was written, moved or renamed last, which no program can set; likewise.
-        size: Its length in bytes.
-    """
-
-    device: int
-    inode: int
-    modified: int
-    changed: int
-    size: int
-
-
 class FolderFile(Frozen):
     """A file that a server runs or reads, as it was when it was shown.
 
     Attributes:
         path: Where it lies.
-        state: Its state; None where only its path counts.
         content: The SHA-256 (hex) of what is in it, or its state in words where it is too large;
             empty where only its path counts.
     """
 
     path: str
-    state: FileState | None
     content: str
 
 

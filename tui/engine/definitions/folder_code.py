@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from tui.engine.definitions.definition import FileState, FolderFile, ServerDefinition
+from tui.engine.definitions.definition import FolderFile, ServerDefinition
 from tui.engine.definitions.known_programs import (
     BUILDS,
     CONTAINERS,
@@ -137,29 +137,10 @@ _DATABASE: Final = b"SQLite format 3\0"
 _DATABASES: Final = frozenset({".db", ".sqlite", ".sqlite3"})
 
 
-def file_state(path: str) -> FileState | None:
-    """Return the state of a file, following links; None if there is none. Blocks."""
-    try:
-        return _state_of(Path(path).stat())
-    except (OSError, ValueError):
-        return None
-
-
-def _state_of(found: os.stat_result) -> FileState:
-    return FileState(
-        found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
-    )
-
-
 class FolderFiles:
-    """Looks at files of the guarded folders. Blocks on the file system.
+    """Looks at files of the guarded folders, and hashes each once. Blocks on the file system."""
 
-    Args:
-        reads: Whether to hash what files contain, each once; otherwise only their states are found.
-    """
-
-    def __init__(self, *, reads: bool = True) -> None:
-        self._reads = reads
+    def __init__(self) -> None:
         self._seen: dict[Path, FolderFile] = {}
         self._places: tuple[str, ...] = ()
 
@@ -182,8 +163,7 @@ class FolderFiles:
         if not stat.S_ISREG(found.st_mode) or not self._contains(path):
             return None
         if path not in self._seen:
-            content = _content(path, found) if self._reads else ""
-            self._seen[path] = FolderFile(str(path), _state_of(found), content)
+            self._seen[path] = FolderFile(str(path), _content(path, found))
         return self._seen[path]
 
     def has_folder(self, path: Path) -> bool:
@@ -197,27 +177,6 @@ class FolderFiles:
     def _has(self, path: Path) -> bool:
         text = str(path)
         return any(text == place or text.startswith(place + os.sep) for place in self._places)
-
-
-def changed_files(known: Iterable[FolderFile]) -> Iterator[str]:
-    """Return the paths of files that are not as they were. Blocks."""
-    for one in known:
-        if one.state is not None and file_state(one.path) != one.state:
-            yield one.path
-
-
-def file_head(path: str, size: int) -> bytes:
-    """Return the first bytes of a file; of a pipe and what cannot be read, none. Never blocks."""
-    try:
-        descriptor = os.open(path, _OPEN)
-    except (OSError, ValueError):
-        return b""
-    try:
-        return os.read(descriptor, size) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)
 
 
 def _content(path: Path, found: os.stat_result) -> str:
@@ -487,16 +446,13 @@ class ServerCode:
         environ: The environment that servers inherit from.
         folder: The opened folder.
         home: The user's home.
-        reads: Whether to hash what files contain.
     """
 
-    def __init__(
-        self, environ: Mapping[str, str], folder: Path, home: Path, *, reads: bool = True
-    ) -> None:
+    def __init__(self, environ: Mapping[str, str], folder: Path, home: Path) -> None:
         self._environ = environ
         self._folder = folder
         self._home = home
-        self._files = FolderFiles(reads=reads)
+        self._files = FolderFiles()
         self._guards: dict[Path, tuple[FolderFiles, FolderFiles]] = {}
 
     def find(self, server: ServerDefinition, program: str) -> tuple[FolderFile, ...]:
@@ -524,9 +480,9 @@ class ServerCode:
             found = (named, *(file for file in found if file.path != named.path))
         data = set() if is_projects else _data_of(server, start)
         found = tuple(f for f in found if f.path not in data or os.access(f.path, os.X_OK))
-        only_path = (server.developed or (not is_projects and _is_database(f)) for f in found)
+        only_path = (server.developed or (not is_projects and is_database(f)) for f in found)
         return tuple(
-            FolderFile(file.path, None, "") if is_path else file
+            FolderFile(file.path, "") if is_path else file
             for file, is_path in zip(found, only_path, strict=True)
         )
 
@@ -561,10 +517,8 @@ def changed_code(
     """
     if server.origin is Origin.DEMO or server.developed or not server.fingerprint:
         return  # the bundled servers are gemdeck's own code, wherever that lies
-    yield from changed_files(server.files)
-    known = {file.path for file in server.files}
-    now = ServerCode(environ, folder, home, reads=False).find(server, server.program)
-    yield from (one.path for one in now if one.path not in known)
+    now = ServerCode(environ, folder, home).find(server, server.program)
+    yield from sorted({one.path for one in set(server.files).symmetric_difference(now)})
 
 
 def _data_of(server: ServerDefinition, start: Path) -> set[str]:
@@ -577,7 +531,13 @@ def _data_of(server: ServerDefinition, start: Path) -> set[str]:
     } - named
 
 
-def _is_database(file: FolderFile) -> bool:
+def is_database(file: FolderFile) -> bool:
     """Return whether a file is a database, which a server that is told to use it changes."""
     path = Path(file.path)
-    return path.suffix in _DATABASES and file_head(str(path), len(_DATABASE)) == _DATABASE
+    if path.suffix not in _DATABASES:
+        return False
+    try:
+        with open(os.open(path, _OPEN), "rb") as opened:  # noqa: PTH123  (no path)
+            return opened.read(len(_DATABASE)) == _DATABASE
+    except OSError:
+        return False

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.engine.settings.conftest import Machine
-from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.definition import FolderFile, ServerDefinition
 from tui.engine.definitions.fingerprint import server_fingerprint
-from tui.engine.definitions.folder_code import changed_code, code_folders, file_head, runs_code_of
+from tui.engine.definitions.folder_code import changed_code, code_folders, is_database, runs_code_of
 from tui.model.servers import Origin, ServerId, Transport
 
 
@@ -198,7 +198,7 @@ def test_a_server_that_the_user_develops_is_its_entry(machine: Machine) -> None:
         script.write_text(content)
         seen.append(machine.servers()["it"])
     assert seen[0].fingerprint == seen[1].fingerprint
-    assert [(file.content, file.state) for file in seen[1].files] == [("", None)]
+    assert [file.content for file in seen[1].files] == [""]
     machine.write("user", {})
     machine.write("project", settings)
     assert machine.servers()["it"].files[0].content, "a project cannot say so"
@@ -253,10 +253,9 @@ def test_data_that_a_variable_of_the_user_names_asks_nothing_and_code_does(
 def test_A17_a_pipe_in_the_place_of_a_database_is_not_waited_for(tmp_path: Path) -> None:
     database, pipe = tmp_path / "notes.db", tmp_path / "pipe.db"
     database.write_bytes(b"SQLite format 3\0...")
-    assert file_head(str(database), 6) == b"SQLite"
+    assert is_database(FolderFile(str(database), ""))
     os.mkfifo(pipe)
-    assert file_head(str(pipe), 6) == b""
-    assert file_head(str(tmp_path), 6) == b""
+    assert not is_database(FolderFile(str(pipe), ""))
 
 
 def test_a_file_that_comes_later_and_is_named_is_a_change(machine: Machine) -> None:
