@@ -89,32 +89,10 @@ _RENAMED: Final[Mapping[str, str]] = {
     "allowedTools": "tools.allowed",
     "coreTools": "tools.core",
     "excludeTools": "tools.exclude",
-    "autoAccept": "tools.autoAccept",
-    "toolDiscoveryCommand": "tools.discoveryCommand",
-    "toolCallCommand": "tools.callCommand",
-    "selectedAuthType": "security.auth.selectedType",
-    "enforcedAuthType": "security.auth.enforcedType",
-    "useExternalAuth": "security.auth.useExternal",
-    "folderTrust": "security.folderTrust.enabled",
-    "excludedProjectEnvVars": "advanced.excludedEnvVars",
-    "maxSessionTurns": "model.maxSessionTurns",
     "contextFileName": "context.fileName",
     "includeDirectories": "context.includeDirectories",
-    "fileFiltering": "context.fileFiltering",
-    "checkpointing": "general.checkpointing",
-    "preferredEditor": "general.preferredEditor",
-    "vimMode": "general.vimMode",
-    "sandbox": "tools.sandbox",
-    "theme": "ui.theme",
-    "customThemes": "ui.customThemes",
-    "hideBanner": "ui.hideBanner",
-    "hideTips": "ui.hideTips",
-    "hideFooter": "ui.hideFooter",
-    "hideWindowTitle": "ui.hideWindowTitle",
-    "showMemoryUsage": "ui.showMemoryUsage",
-    "usageStatisticsEnabled": "privacy.usageStatisticsEnabled",
 }
-"""Keys of gemini-cli's first settings, which it no longer reads either."""
+"""Keys of gemini-cli's first settings for what gemdeck heeds; it no longer reads them either."""
 
 
 class Permission(StrEnum):

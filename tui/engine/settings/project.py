@@ -6,7 +6,6 @@ knows what the user said about this folder with this content, allows it.
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import field, replace
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Protocol
 
@@ -44,74 +43,35 @@ from tui.text import counted, sanitize_line
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class ProjectSay(StrEnum):
-    """What a key in a project's file can do."""
-
-    ADDS = "describes the servers and the context it adds"
-    FORBIDS = "adds to what is forbidden"
-    LOWERS = "can only lower the limit"
-    NOTHING = "has no effect"
-
-
-_SAYS: Final[Mapping[ProjectSay, Mapping[str, str]]] = {
-    ProjectSay.ADDS: {
-        "": "mcpServers context context.fileName context.includeDirectories",
-        "mcpServers.*.": "command args env cwd url httpUrl type transportType tcp headers timeout"
-        " description includeTools excludeTools oauth reviewResults start",
-        "mcpServers.*.oauth.": "enabled clientId clientSecret scopes audiences redirectUri"
-        " tokenParamName grantType privateKey signingAlgorithm",
-    },
-    ProjectSay.FORBIDS: {
-        "": "mcp mcp.allowed mcp.excluded gemdeck.alwaysDeny",
-        "gemdeck.alwaysDeny[].": "server tool arguments",
-    },
-    ProjectSay.LOWERS: {"": "gemdeck", "gemdeck.": "maxToolCalls maxResultSize idleTimeout"},
-    ProjectSay.NOTHING: {
-        "": "model model.name mcp.serverCommand",
-        # The server says where to sign in, and that is checked; these would go unchecked.
-        "mcpServers.*.oauth.": "authorizationUrl tokenUrl registrationUrl issuer"
-        " identityToken identityTokenFile identityTokenUrl identityClientId",
-        # The last three would send the user's Google credentials to the project's address.
-        "mcpServers.*.": "trust headersCommand tls authProviderType targetAudience"
-        " targetServiceAccount",
-        "mcpServers.*.tls.": "caFile certFile keyFile",
-        "gemdeck.": "model apiVersion thoughts maxTools maxToolShare serverInstructions start"
-        " sleepAfter waitForServers bell title systemInstruction protocols alwaysAllow"
-        " environmentAllow environmentBlock developedServers keys sessions prices profiles",
-        "gemdeck.profiles.*.": "description servers tools",
-        "gemdeck.profiles.*.tools[].": "server tool",
-        "gemdeck.sessions.": "save keepDays",
-        # A project cannot make what it lets a model spend look cheap.
-        "gemdeck.prices.": "currency models",
-        "gemdeck.prices.models.*.": "input cached output",
-        "gemdeck.alwaysAllow[].": "server tool arguments",
-    },
+COUNTING_KEYS: Final[Mapping[str, frozenset[str]]] = {
+    # Other ways of signing in would send the user's Google credentials to the project's address.
+    "mcpServers.*": frozenset(
+        {
+            *("command", "args", "env", "cwd", "url", "httpUrl", "type", "transportType", "tcp"),
+            *("headers", "timeout", "description", "includeTools", "excludeTools", "oauth"),
+            *("reviewResults", "start"),
+        }
+    ),
+    # The server says where to sign in, and that is checked; addresses here would go unchecked.
+    "mcpServers.*.oauth": frozenset(
+        {
+            *("enabled", "clientId", "clientSecret", "scopes", "audiences", "redirectUri"),
+            *("tokenParamName", "grantType", "privateKey", "signingAlgorithm"),
+        }
+    ),
+    "mcp": frozenset({"allowed", "excluded"}),
+    "gemdeck": frozenset({"alwaysDeny", "maxToolCalls", "maxResultSize", "idleTimeout"}),
 }
-PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
-    f"{section}{name}": say
-    for say, sections in _SAYS.items()
-    for section, names in sections.items()
-    for name in names.split()
-}
-"""What a project's file may set; `*` stands for a server's name, `[]` for an item.
+"""What a project's file may set, by section; `*` stands for a server's name.
 
-Every key of the schema is listed, so that each new one needs a decision.
+It adds servers, forbids and lowers limits; a key that is not listed has no effect in it.
 """
-
-
-def counting_keys(section: str) -> frozenset[str]:
-    """Return the keys of a section, such as ``gemdeck`` or ``mcpServers.*``, that take effect."""
-    start = f"{section}."
-    effective = (path for path, say in PROJECT_SAY.items() if say is not ProjectSay.NOTHING)
-    rest = (path.removeprefix(start) for path in effective if path.startswith(start))
-    return frozenset(key for key in rest if "." not in key)
-
 
 LIMITS: Final = ("max_tool_calls", "max_result_size", "idle_timeout")
 """Limits that a project can lower."""
 
-_WITHOUT_EFFECT: Final = known_keys(ServerSettings) - counting_keys("mcpServers.*")
-_SIGN_IN_WITHOUT_EFFECT: Final = known_keys(OAuthSettings) - counting_keys("mcpServers.*.oauth")
+_WITHOUT_EFFECT: Final = known_keys(ServerSettings) - COUNTING_KEYS["mcpServers.*"]
+_SIGN_IN_WITHOUT_EFFECT: Final = known_keys(OAuthSettings) - COUNTING_KEYS["mcpServers.*.oauth"]
 
 
 def written_rule(rule: ToolPattern) -> list[str] | dict[str, Any]:
@@ -337,7 +297,7 @@ def note_texts(source: Source, mcp: Mapping[str, Any]) -> None:
 def _counting_part(source: Source, name: str) -> dict[str, Any]:
     """Return the keys of a section that count in a project's file."""
     value = source.content.get(name)
-    kept = counting_keys(name)
+    kept = COUNTING_KEYS[name]
     return {key: value[key] for key in value if key in kept} if isinstance(value, dict) else {}
 
 
@@ -365,7 +325,7 @@ def _report_ignored(source: Source) -> None:
     ignored: list[tuple[str, ...]] = [("model",)] if content.get("model") is not None else []
     for name, model in (("mcp", McpSettings), ("gemdeck", GemdeckSettings)):
         section = content.get(name)
-        without = known_keys(model) - counting_keys(name)
+        without = known_keys(model) - COUNTING_KEYS[name]
         keys = section if isinstance(section, dict) else ()
         ignored += [(name, key) for key in keys if key in without]
     if ignored:
