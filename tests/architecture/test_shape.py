@@ -211,7 +211,7 @@ BUDGET: Final = {
     "engine/sign_in": 1_630,
     "engine/commands": 1_390,
     "engine/trust": 1_360,
-    "engine/approval": 1_330,
+    "engine/approval": 1_310,
     "engine/definitions": 1_070,
     "engine/files": 820,
     "store": 810,

@@ -473,14 +473,14 @@ class Policy:
 
     def _tell(self, grant: Grant, change: str) -> None:
         """Tell what the user changes about a rule."""
-        note = self._book.grants.note(grant)
+        note = self._book.grants[grant]
         tool = note.tool if grant.tool is not None else "*"
         event = ToolRuleChanged(note.server, grant.fingerprint, tool, grant.definition_hash, change)
         self._publish(event)
 
     def views(self) -> tuple[GrantView, ...]:
         """List all rules: records newest first, then what the settings say."""
-        records = [record_view(grant, self._book.grants.note(grant)) for grant in self._book.grants]
+        records = [record_view(grant, note) for grant, note in self._book.grants.items()]
         records.sort(key=lambda view: view.granted_at or 0.0, reverse=True)
         trusted = [trust_view(d, self._asks) for d in self._definitions.values() if d.trust]
         asked = ((rule.server, rule.tool) for rule in self._voiding[Permission.YOLO].patterns)
@@ -529,7 +529,7 @@ class Policy:
         return f"its server has trust: true{place}"
 
     def _words(self, grant: Grant) -> str:
-        return grant_words(grant, self._book.grants.note(grant))
+        return grant_words(grant, self._book.grants[grant])
 
     def _changed(self) -> None:
         self.state += 1

@@ -120,8 +120,7 @@ def parse_document(text: str) -> SettingsDocument:
 
     Raises:
         BadDocumentError: If it is not JSON with comments, its top is not an object, it nests too
-            deep, or it holds NaN, Infinity, a number out of range or half a
-            surrogate pair.
+            deep, or it holds NaN, Infinity, a number out of range or half a surrogate pair.
     """
     scan = _Scan(text)
     blanked = scan.run()
