@@ -191,8 +191,13 @@ def words_on(key: str, known: frozenset[str]) -> str:
     return f"unknown key, ignored; did you mean {near[0]}?" if near else "unknown key, ignored"
 
 
-_FOR_ADDRESS: Final = "ignored beside a command; it is for an address"
-_BESIDE: Final = "ignored beside an address; keep one of them"
+_KINDS: Final = {
+    "httpUrl": {TransportName.HTTP},
+    "url": {TransportName.HTTP, TransportName.SSE},
+    "command": {TransportName.STDIO},
+}
+"""The transports by which each kind of target is reached."""
+
 _UNTRUSTED: Final = (
     ServerStatus.UNTRUSTED,
     "Not started: it comes with an untrusted folder.",
@@ -435,23 +440,19 @@ class ServerReader:
 
     def _report_ignored(self, entry: Entry, settings: ServerSettings) -> None:
         """Report keys that are valid but have no effect."""
-        url, http_url, named = settings.url, settings.http_url, settings.named_transport
-        stdio, sse, http = TransportName.STDIO, TransportName.SSE, TransportName.HTTP
-        is_local = _transport(settings) is Transport.STDIO
-        kind = "type" if settings.type else "transportType"
-        both = 'httpUrl is used and url ignored; keep url with "type": "http"'
-        for is_so, key, message in (
-            (url and http_url, "httpUrl", both),
-            (settings.command and not is_local, "command", _BESIDE),
-            (is_local and settings.headers_command, "headersCommand", _FOR_ADDRESS),
-            (is_local and settings.tls, "tls", _FOR_ADDRESS),
-            (settings.tcp, "tcp", "tcp is not supported and ignored"),
-            (is_local and named in {sse, http}, kind, f"{named} is ignored beside a command"),
-            (url and not http_url and named is stdio, kind, "stdio is ignored beside an address"),
-            (http_url and named in {sse, stdio}, kind, f"{named} is ignored beside httpUrl"),
-        ):
-            if is_so:
-                self._note(entry, message, key)
+        used = "httpUrl" if settings.http_url else "url" if settings.url else "command"
+        kind, named = "type" if settings.type else "transportType", settings.named_transport
+        ignored = {
+            "url": settings.url and used == "httpUrl",
+            "command": settings.command and used != "command",
+            "headersCommand": settings.headers_command and used == "command",
+            "tls": settings.tls and used == "command",
+            kind: named is not None and named not in _KINDS[used],
+        }
+        for key in (key for key, is_so in ignored.items() if is_so):
+            self._note(entry, f"ignored beside {used}", key)
+        if settings.tcp:
+            self._note(entry, "tcp is not supported and ignored", "tcp")
 
     def _refuse(self, definition: ServerDefinition, entry: Entry, message: str) -> ServerDefinition:
         problem = entry.problem(message)

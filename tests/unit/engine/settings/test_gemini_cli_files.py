@@ -84,7 +84,7 @@ CASES = (
         "first settings",
         with_a(allowMCPServers=["b"], excludeMCPServers=["a"], theme="x", selectedAuthType="y"),
         "ignored, silent",
-        warns=("allowMCPServers (now mcp.allowed), excludeMCPServers (now mcp.excluded), theme",),
+        warns=("allowMCPServers (now mcp.allowed), excludeMCPServers (now mcp.excluded)",),
     ),
     Case(
         "all sections",
@@ -112,7 +112,7 @@ CASES = (
         "all three targets",
         one(url="https://h/", httpUrl="https://i/"),
         "httpUrl wins",
-        warns=("httpUrl is used", "a.command: ignored"),
+        warns=("a.url: ignored beside httpUrl", "a.command: ignored beside httpUrl"),
         check=lambda s, _: (s["a"].url, s["a"].command) == ("https://i/", ""),
     ),
     *(
