@@ -281,8 +281,8 @@ def test_nothing_of_a_project_counts_before_it_is_trusted(machine: Machine) -> N
     loaded = machine.load()
     assert loaded.gemdeck == GemdeckSettings()
     assert [(server.id, server.withheld) for server in loaded.servers] == [("a", None)]
-    (problem,) = loaded.problems
-    assert problem.message.endswith("ignored: model, mcp.serverCommand, gemdeck.model")
+    keys = [one.key for one in loaded.problems if "no effect in a project" in one.message]
+    assert keys == ["model", "mcp.serverCommand", "gemdeck.model"]
 
 
 def test_a_projects_servers_stay_untrusted_whatever_the_lists_say(machine: Machine) -> None:
