@@ -210,7 +210,7 @@ BUDGET: Final = {
     "engine": 1_950,
     "engine/sign_in": 1_630,
     "engine/commands": 1_390,
-    "engine/trust": 1_360,
+    "engine/trust": 1_340,
     "engine/approval": 1_310,
     "engine/definitions": 1_070,
     "engine/files": 820,
