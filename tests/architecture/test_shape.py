@@ -215,7 +215,7 @@ BUDGET: Final = {
     "engine/definitions": 1_070,
     "engine/files": 820,
     "store": 810,
-    "engine/keys": 500,
+    "engine/keys": 490,
     "engine/demo": 470,
     "engine/logs": 430,
     ".": 430,
