@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import Place, place
@@ -43,7 +45,7 @@ MAY_SAY = {
 }
 
 
-SECTIONS = {
+SECTIONS: Mapping[str, type[BaseModel]] = {
     "gemdeck": GemdeckSettings,
     "mcp": McpSettings,
     "mcpServers.*": ServerSettings,

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import tui
 from tui.engine.definitions.folder_code import FOLDER_NAME
-from tui.engine.files.atomic import UnfitFileError, locked, read_regular, write_private
+from tui.engine.files.atomic import locked, read_regular, write_private
 from tui.engine.settings.sources.document import (
     MAX_FILE,
     BadDocumentError,
@@ -30,9 +30,6 @@ EXCLUDED: Final = "excludeTools"
 _INDENT: Final = "  "
 _SKIPPED: Final = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 """White space and comments, in a text that was parsed."""
-
-_MAX_READ: Final = 1_000_000
-"""Bytes of the largest file in which the line is looked for."""
 
 
 class EditError(Exception):
@@ -255,14 +252,9 @@ STARTER: Final = """\
 }
 """
 
-_MARK: Final = '"mcpServers"'
 
-
-def begin_settings(home: Path) -> tuple[Path, int]:
-    """Write the user's settings file if there is none.
-
-    Returns:
-        The file, and the line at which an entry belongs.
+def begin_settings(home: Path) -> Path:
+    """Write the user's settings file if there is none, and return its path.
 
     Raises:
         OSError: If it cannot be written.
@@ -277,11 +269,7 @@ def begin_settings(home: Path) -> tuple[Path, int]:
     except OSError:  # on a full disk, half a file would stay in the way
         path.unlink(missing_ok=True)
         raise
-    try:
-        lines = read_regular(path, _MAX_READ).decode("utf-8", "replace").splitlines()
-    except UnfitFileError:  # the editor will say what it is
-        lines = []
-    return path, next((n for n, line in enumerate(lines, 2) if _MARK in line), 1)
+    return path
 
 
 def sample_settings() -> str:

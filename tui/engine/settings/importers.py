@@ -14,11 +14,9 @@ from pydantic import ValidationError
 from tui.engine.definitions.expansion import references_in, secret_names
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import read_regular
-from tui.engine.settings.entries import KNOWN, known_part, salvaged, server_id
+from tui.engine.settings.entries import known_part, salvaged, server_id
 from tui.engine.settings.sources.document import (
     BadDocumentError,
-    SettingsDocument,
-    dotted,
     parse_document,
 )
 from tui.engine.settings.sources.source import (
@@ -142,17 +140,13 @@ class Translation:
     """One entry on its way.
 
     Attributes:
-        client: Whose it is.
-        folder: The folder that ``${workspaceFolder}`` means.
-        home: The user's home.
-        inputs: What the client asks the user for, by id, each with its description.
+        client: Whose it is; empty where nobody knows.
+        machine: What its references mean.
         warnings: What the user should know.
     """
 
     client: str
-    folder: Path
-    home: Path
-    inputs: Mapping[str, str] = field(default_factory=dict)
+    machine: Machine
     warnings: list[str] = field(default_factory=list)
 
     def entry(self, raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,11 +179,8 @@ class Translation:
         if raw.get("envFile"):
             self._warn("envFile is left out: write its variables into env.")
         known = _KEPT | _PERMISSIONS | _SILENT | {"envFile"}
-        left = sorted(map(str, raw.keys() - known))
-        if own := ", ".join(key for key in left if key in KNOWN):
-            self._warn(f"Left out; if you want it, add it to the entry yourself: {own}.")
-        if foreign := ", ".join(key for key in left if key not in KNOWN):
-            self._warn(f"Left out, since gemdeck has no such key: {foreign}.")
+        if left := ", ".join(sorted(map(str, raw.keys() - known))):
+            self._warn(f"Left out: {left}.")
 
     def _filled(self, value: object) -> object:
         """Write the client's references in a text as ours."""
@@ -201,11 +192,12 @@ class Translation:
             return self._asked(name)
         if kind == "env" and name:
             return f"${{{name}}}"
+        folder = self.machine.folder
         fixed = {
-            "workspaceFolder": str(self.folder),
-            "workspaceRoot": str(self.folder),
-            "workspaceFolderBasename": self.folder.name,
-            "userHome": str(self.home),
+            "workspaceFolder": str(folder),
+            "workspaceRoot": str(folder),
+            "workspaceFolderBasename": folder.name,
+            "userHome": str(self.machine.home),
             "pathSeparator": "/",
         }
         if kind in fixed and name is None:
@@ -218,11 +210,7 @@ class Translation:
     def _asked(self, name: str) -> str:
         """Take a variable in place of what the client would ask for."""
         variable = re.sub(r"\W", "_", name).upper()
-        what = self.inputs.get(name, "")
-        self._warn(
-            f"Set the variable {variable}, which the client asks for"
-            + (f" as “{what}”." if what else ".")
-        )
+        self._warn(f"Set the variable {variable}, which the client asks for.")
         return f"${{{variable}}}"
 
     def _warn(self, text: str) -> None:
@@ -317,8 +305,7 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
     try:
         text = read_regular(path, MAX_CLIENT_FILE).decode("utf-8-sig")
         is_toml = path.suffix == ".toml"
-        document = parse_document("{}" if is_toml else text)
-        content = tomllib.loads(text) if is_toml else document.content
+        content = tomllib.loads(text) if is_toml else parse_document(text).content
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, RecursionError, BadDocumentError) as error:
@@ -330,35 +317,15 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
     # what Claude Code keeps in the user's file for the opened folder alone
     own = _object(_object(content.get("projects")).get(str(machine.folder))).get("mcpServers")
     servers = {**_object(listed), **_object(own)}
-    return ClientFile(client, path, shown, candidates_in(document, servers, machine, client, shown))
+    return ClientFile(client, path, shown, candidates_in(servers, machine, client, shown))
 
 
 def candidates_in(
-    document: SettingsDocument,
-    servers: Mapping[str, Any],
-    machine: Machine,
-    client: str,
-    file: str,
+    servers: Mapping[str, Any], machine: Machine, client: str, file: str
 ) -> tuple[Candidate, ...]:
-    """Write the entries of a client as ours.
-
-    Args:
-        document: Where they stand.
-        servers: The entries by their names.
-        machine: What their references mean.
-        client: Whose they are; empty where nobody knows.
-        file: The file, as shown.
-    """
-    asked = document.content.get("inputs")
-    asked = [one for one in asked if isinstance(one, dict)] if isinstance(asked, list) else []
-    inputs = {str(one.get("id")): str(one.get("description") or "") for one in asked}
-    found = []
-    for name, raw in list(servers.items())[:MAX_SERVERS]:
-        twice = [dotted(at) for at, _ in document.duplicates if name in at]
-        notes = [f"{key} stands twice; the last one counts." for key in twice]
-        translation = Translation(client, machine.folder, machine.home, inputs, notes)
-        found.append(_candidate(translation, file, name, raw))
-    return tuple(found)
+    """Write the entries of a client by their names as ours; `file` is where they stand."""
+    some = list(servers.items())[:MAX_SERVERS]
+    return tuple(_candidate(Translation(client, machine), file, name, raw) for name, raw in some)
 
 
 def _candidate(translation: Translation, file: str, name: str, raw: object) -> Candidate:

@@ -113,15 +113,14 @@ def understand(text: str, machine: Machine) -> tuple[PastedServer, ...]:
 def _from_json(text: str, machine: Machine) -> tuple[PastedServer, ...]:
     """Read the servers of a settings file, or of a part of one."""
     try:
-        document = parse_document(text)
+        content = parse_document(text).content
     except BadDocumentError as error:
         raise EntryError(f"line {error.line}: {error}") from error
-    content = document.content
     every = [content.get(key) for key in _SERVERS]
     listed = next((one for one in every if isinstance(one, dict)), content)
     if any(isinstance(content.get(key), str) for key in _TARGETS):
         listed = {str(content.get("name") or _name_in(content)): content}
-    found = candidates_in(document, listed, machine, "", "")
+    found = candidates_in(listed, machine, "", "")
     if not found:
         raise EntryError(f"No server stands in that. {WANTED}")
     if wrong := next((one for one in found if one.problem), None):

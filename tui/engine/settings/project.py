@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Protocol
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, PlainSerializer
 
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.expansion import KeyPath, references_in
@@ -70,14 +70,14 @@ It adds servers, forbids and lowers limits; a key that is not listed has no effe
 LIMITS: Final = ("max_tool_calls", "max_result_size", "idle_timeout")
 """Limits that a project can lower."""
 
+_MODELS: Final[Mapping[str, type[BaseModel]]] = {
+    "mcpServers.*": ServerSettings,
+    "mcpServers.*.oauth": OAuthSettings,
+    "mcp": McpSettings,
+    "gemdeck": GemdeckSettings,
+}
 _WITHOUT_EFFECT: Final = {
-    section: known_keys(model) - COUNTING_KEYS[section]
-    for section, model in {
-        "mcpServers.*": ServerSettings,
-        "mcpServers.*.oauth": OAuthSettings,
-        "mcp": McpSettings,
-        "gemdeck": GemdeckSettings,
-    }.items()
+    section: known_keys(model) - COUNTING_KEYS[section] for section, model in _MODELS.items()
 }
 
 

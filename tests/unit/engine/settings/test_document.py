@@ -309,20 +309,13 @@ def test_permissions_and_a_link_stay(file: Path, tmp_path: Path) -> None:
     assert os.stat(target).st_mode & 0o777 == 0o644  # noqa: PTH116 - follows nothing else
 
 
-def test_a_file_is_begun_that_can_be_read_with_the_line_of_its_first_entry(home: Path) -> None:
-    path, line = edits.begin_settings(home)
+def test_a_file_is_begun_that_can_be_read_and_one_that_is_there_stays(home: Path) -> None:
+    path = edits.begin_settings(home)
     assert path == home / ".gemini" / "settings.json"
-    assert '"files": {' in path.read_text().splitlines()[line - 1]
-
-
-def test_a_file_that_is_there_is_left_as_it_is(home: Path) -> None:
-    (home / ".gemini").mkdir()
-    file = home / ".gemini" / "settings.json"
-    file.write_text('{\n "a": 1,\n "mcpServers": {\n}}')
-    assert edits.begin_settings(home) == (file, 4)
-    file.write_text("{}")
-    assert edits.begin_settings(home) == (file, 1)
-    assert file.read_text() == "{}"
+    assert parse_document(path.read_text()).content == {"mcpServers": {}}
+    path.write_text("{}")
+    assert edits.begin_settings(home) == path
+    assert path.read_text() == "{}"
 
 
 def test_on_a_full_disk_no_empty_file_stays_in_the_way(home: Path) -> None:
