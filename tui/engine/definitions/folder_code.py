@@ -63,28 +63,22 @@ _MODULE: Final = re.compile(r"(?:-\w*?m|--module=?)(.*)")
 
 _QUIET_FLAGS: Final[Mapping[str, str]] = {
     "python": r"-[bBdEIOPqsSuvxR]+|-W[\w:]*|-X[a-oq-z]\w*(?:=\w+)?",
-    "pypy": r"-[bBdEIOPqsSuvxR]+|-W[\w:]*|-X[a-oq-z]\w*(?:=\w+)?",
     "node": r"--(?:no|trace|max|stack)-[\w=-]+|--enable-source-maps|--expose[-_]gc"
     r"|--use-system-ca|--disable-warning=\w+|--dns-result-order=\w+",
-    "ruby": r"-[wvUW]\d?",
-    "perl": r"-[wWXtT]+",
     "java": r"-jar|-Xm[nsx]\d+\w?|-Xss\d+\w?|-XX:[+-](?!Read)\w+|-XX:\w+=\d+\w?|-server|-ea"
     r"|-D(?!java\.|jdk\.|sun\.)[\w.]+=[\w-]*|-D[\w.]+=(?:/|true|false|\d+)",
-    "lua": r"-W",
-    "bash": r"-[ux]+|--norc|--noprofile|--posix",
-    "": r"-[ux]+",
 }
 """Per interpreter, flags that load no code. After any other one we do not know what runs."""
 
 _OWN_FOLDER: Final = frozenset(
     {
-        *("python", "pypy", "node", "ruby", "perl", "java"),
+        *("python", "node", "ruby", "perl", "java"),
         *("sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh"),
     }
 )
 """Interpreters that look for what a script loads beside it, not where they start."""
 
-_ALIASES: Final = {"pythonw": "python", "nodejs": "node", "jruby": "ruby", "luajit": "lua"}
+_ALIASES: Final = {"pythonw": "python", "pypy": "python", "nodejs": "node"}
 
 _WRAPPERS: Final = frozenset(
     {
@@ -107,8 +101,6 @@ _CODE_MARK: Final = re.compile(r"exec[\w-]*=|!")
 
 _OPTION_VARIABLES: Final[Mapping[str, str]] = {
     "NODE_OPTIONS": "node",
-    "RUBYOPT": "ruby",
-    "PERL5OPT": "perl",
     "JAVA_TOOL_OPTIONS": "java",
     "JDK_JAVA_OPTIONS": "java",
     "_JAVA_OPTIONS": "java",
@@ -385,7 +377,7 @@ def _has_own_script(interpreter: str, args: Sequence[str], folder: Path) -> bool
     kind = _ALIASES.get(interpreter, interpreter)
     if kind not in _OWN_FOLDER or (kind == "java" and "-jar" not in args):
         return False
-    takes_value = ("-W", "-X") if kind in {"python", "pypy"} else ()
+    takes_value = ("-W", "-X") if kind == "python" else ()
     words = iter(args)
     for word in words:
         flag = word + next(words, "") if word in takes_value else word
@@ -401,7 +393,7 @@ def _is_quiet(kind: str, flag: str, folder: Path) -> bool:
     name, sign, value = flag.partition("=")
     if sign and all(_is_outside(part, folder) for part in value.split(os.pathsep)):
         flag = f"{name}=/"
-    return bool(re.fullmatch(_QUIET_FLAGS.get(kind, _QUIET_FLAGS[""]), flag))
+    return kind in _QUIET_FLAGS and bool(re.fullmatch(_QUIET_FLAGS[kind], flag))
 
 
 def _is_outside(path: str, folder: Path) -> bool:

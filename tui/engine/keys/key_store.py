@@ -180,20 +180,14 @@ class KeyringPlace:
         try:
             _keyring().set_password(SERVICE, self._user, key)
         except Exception as error:  # backends are plugins and raise errors of their own
-            raise self._failure(f"did not store {self._what}") from error
+            raise self._failure("did not store it") from error
 
     def forget(self) -> None:
         try:
             if _keyring().get_password(SERVICE, self._user) is not None:
                 _keyring().delete_password(SERVICE, self._user)
         except Exception as error:  # backends are plugins and raise errors of their own
-            raise self._failure(f"did not remove {self._what}") from error
-
-    @property
-    def _what(self) -> str:
-        if self._user.startswith(USER):
-            return "the key"
-        return "the secret" if self._user.startswith(NAMED) else "the sign-in"
+            raise self._failure("did not remove it") from error
 
     def _failure(self, words: str) -> CredentialError:
         advice = f"Unlock the keyring{_way_out(self._user)}."

@@ -54,15 +54,15 @@ RUNS = [
     *("tool --require x", "tool --import=x /abs/x.js"),
     *("java -Djava.library.path=. -jar /abs/x.jar", "java -Djava.library.path=lib -jar /abs/x.jar"),
     *("java -Dlib={folder} -jar /abs/x.jar", "java -XX:Flags=opts -jar /abs/x.jar"),
-    "python -X pycache_prefix=cache {own}",
+    *("python -X pycache_prefix=cache {own}", "bash --norc /abs/x.sh", "perl -w /abs/x.pl"),
 ]
 
 RUNS_NOTHING = [
     *("python {own}", "python3.12 -u -I {own}", "python -X utf8 {own} server.db"),
-    *("node --max-old-space-size=4096 --no-warnings /abs/x.js", "bash --norc /abs/x.sh"),
+    *("node --max-old-space-size=4096 --no-warnings /abs/x.js", "bash /abs/x.sh"),
     *("java -Xmx1g -jar /abs/x.jar", "server", "/usr/bin/server --repository ."),
     "server --root=/srv --name my-server https://host/x",
-    *("perl5.36-x86_64-linux-gnu -w /abs/x.pl", "python3-dbg -u {own}"),
+    *("perl5.36-x86_64-linux-gnu /abs/x.pl", "python3-dbg -u {own}"),
     "java -Djava.library.path=/usr/lib -Dmode=stdio -XX:+UseZGC -jar /abs/x.jar",
     *("docker run -i --rm node:20 node -e 1", "docker run -i --rm mcp/fetch", "nice -n 10 server"),
     *("env A=1 /usr/bin/server", "env python {own}"),
@@ -96,7 +96,7 @@ LOADS = (
 
 LOADS_NOTHING = (
     *("PYTHONPATH=/usr/lib", "NODE_OPTIONS=--max-old-space-size=4096", "TOKEN=./x"),
-    *("NODE_OPTIONS=--no-warnings --max-old-space-size=99", "DATA=./data.db", "PERL5OPT=-w"),
+    *("NODE_OPTIONS=--no-warnings --max-old-space-size=99", "DATA=./data.db"),
     *("DATA=/srv:{folder}/data.db", "BASH_ENV=/etc/env.sh", "PATH=/usr/bin:/opt/my tools/bin"),
     *("JAVA_TOOL_OPTIONS=-Xmx1g", "LD_PRELOAD=/usr/lib/x.so", "PYTHONUNBUFFERED=1"),
     "HTTPS_PROXY=http://127.0.0.1:3128",
