@@ -288,13 +288,9 @@ def code_folders(
     is_inside = is_within(os.path.realpath(start), opened)  # a link in it leads elsewhere
     env = variables_of(one, environ)
     folders = [] if starts_installed(one, start, home) else [opened if is_inside else start]
-    if not is_inside and reaches_into(opened, start, one.command, one.args, env):
+    if not is_inside and reaches_into(opened, start, one, env):
         folders.insert(0, opened)
-    return tuple(
-        folder
-        for folder in folders
-        if runs_code_of(folder, start, one.command, one.args, one.program, env)
-    )
+    return tuple(folder for folder in folders if runs_code_of(folder, start, one, env))
 
 
 def starts_installed(server: ServerDefinition, start: Path, home: Path) -> bool:
@@ -303,27 +299,19 @@ def starts_installed(server: ServerDefinition, start: Path, home: Path) -> bool:
     return bool(server.extension) and Path(os.path.realpath(start)).is_relative_to(installed)
 
 
-def runs_code_of(
-    folder: Path,
-    start: Path,
-    command: str,
-    args: Sequence[str],
-    program: str = "",
-    env: Mapping[str, str] | None = None,
-) -> bool:
-    """Return whether a command would run code of a folder where it starts or that it names. Blocks.
+def runs_code_of(folder: Path, start: Path, one: ServerDefinition, env: Mapping[str, str]) -> bool:
+    """Return whether a server would run code of a folder where it starts or that it names. Blocks.
 
     A folder among its arguments is data, unless the program may run that.
 
     Args:
         folder: The folder.
         start: Where it starts.
-        command: The program, as the entry names it.
-        args: Its arguments.
-        program: The file that it means, if one was found.
-        env: The variables that count, such as those that the entry sets.
+        one: The server.
+        env: The variables that count, such as those that its entry sets.
     """
-    if any(_loads_code(name, value, folder) for name, value in (env or {}).items()):
+    command, args, program = one.command, one.args, one.program
+    if any(_loads_code(name, value, folder) for name, value in env.items()):
         return True
     names = program_names(command, program, os.path.realpath(program) if program else "")
     names |= {name.partition(".")[0] for name in names}  # vim.basic
@@ -336,11 +324,10 @@ def runs_code_of(
     return _names_command(args, folder, is_wrapper=bool(names & _WRAPPERS))
 
 
-def reaches_into(
-    folder: Path, start: Path, command: str, args: Sequence[str], env: Mapping[str, str]
-) -> bool:
-    """Return whether a command that starts elsewhere names anything in a folder. Blocks."""
-    pieces = {piece for word in (command, *args, *env.values()) for piece in pieces_of(word)}
+def reaches_into(folder: Path, start: Path, one: ServerDefinition, env: Mapping[str, str]) -> bool:
+    """Return whether a server that starts elsewhere names anything in a folder. Blocks."""
+    words = (one.command, *one.args, *env.values())
+    pieces = {piece for word in words for piece in pieces_of(word)}
     place = Path(os.path.realpath(start))
     return any(is_within(place / piece, folder) for piece in pieces if "\0" not in piece)
 

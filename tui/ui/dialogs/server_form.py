@@ -24,7 +24,7 @@ from tui.engine.files.paths import usable_state_dir
 from tui.engine.keys.key_store import CredentialError
 from tui.engine.keys.secret_store import SecretStore, without_literals
 from tui.engine.settings.edits import EditError, servers_in
-from tui.engine.settings.pasted import PastedServer, understand
+from tui.engine.settings.importers import PastedServer, understand
 from tui.engine.settings.sources.source import shown_path
 from tui.engine.settings.typed_entries import (
     EntryError,

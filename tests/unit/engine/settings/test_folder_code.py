@@ -69,13 +69,23 @@ RUNS_NOTHING = [
 ]
 
 
+def runs(
+    folder: Path, command: str, *args: str, program: str = "", env: dict[str, str] | None = None
+) -> bool:
+    """Tell whether a server that starts in a folder would run code of it."""
+    one = ServerDefinition(
+        ServerId("it"), Origin.USER, Transport.STDIO, command, args, program=program
+    )
+    return runs_code_of(folder, folder, one, env or {})
+
+
 def judged(line: str, folder: Path, env: dict[str, str] | None = None) -> bool:
     line = line.format(folder=folder, own=folder.parent / "own.py")
     words = [word.strip("'") for word in line.split(" ")]
     if "'" in line:  # the quoted part is one word
         head, _, quoted = line.partition(" '")
         words = [*head.split(" "), quoted.rstrip("'")]
-    return runs_code_of(folder, folder, words[0], words[1:], env=env)
+    return runs(folder, *words, env=env)
 
 
 def test_A14_it_would_run_code_of_the_folder_or_not(folder: Path) -> None:
@@ -114,11 +124,11 @@ def test_A14_a_variable_may_load_code_of_the_folder(folder: Path) -> None:
 def test_A14_a_program_is_known_by_where_it_leads_to(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "mytool"
     other.symlink_to(sys.executable)
-    assert runs_code_of(folder, folder, "mytool", ["-m", "pkg"], str(other))
+    assert runs(folder, "mytool", "-m", "pkg", program=str(other))
     inside = tmp_path / "inside"
     inside.symlink_to(folder / "server.py")
-    assert runs_code_of(folder, folder, str(inside), [], str(inside))
-    assert runs_code_of(folder, folder, sys.executable, [str(inside)], sys.executable)
+    assert runs(folder, str(inside), program=str(inside))
+    assert runs(folder, sys.executable, str(inside), program=sys.executable)
 
 
 def reached(folder: Path, line: str) -> bool:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.settings.importers import Machine
-from tui.engine.settings.pasted import MAX_PASTED, understand
+from tui.engine.settings.importers import MAX_PASTED, Machine, understand
 from tui.engine.settings.typed_entries import EntryError, EntryFields
 
 MACHINE: Final = Machine(Path("/home/me"), Path("/home/me/shop"), {})
