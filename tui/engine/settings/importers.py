@@ -267,15 +267,16 @@ def _object(value: object) -> Mapping[str, Any]:
 
 
 class Candidate(Frozen):
-    """A server that another client has.
+    """A server that another client has, or that was pasted.
 
     Attributes:
-        client: Whose it is.
-        file: The file, as shown.
+        client: Whose it is; empty where it was pasted.
+        file: The file, as shown; likewise.
         name: Its name, as ours.
         entry: Its entry for our settings; empty if there can be none.
         warnings: What does not come along, and what it needs.
         problem: Why there can be no entry, or an empty string.
+        scope: Whose settings it is for: ``user`` or ``project``.
     """
 
     client: str
@@ -284,6 +285,7 @@ class Candidate(Frozen):
     entry: Mapping[str, Any] = field(default_factory=dict, repr=False)
     warnings: tuple[str, ...] = ()
     problem: str = ""
+    scope: str = "user"
 
 
 class ClientFile(Frozen):
@@ -401,23 +403,7 @@ _ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _HOME: Final = re.compile(r"\A([A-Za-z_]\w*=)?~(?=/|\Z)")
 
 
-class PastedServer(Frozen):
-    """A server that was understood.
-
-    Attributes:
-        name: Its name, which may be derived from what it runs.
-        entry: Its entry.
-        scope: Whose settings it is for: ``user`` or ``project``.
-        notes: What does not come along, and what it needs.
-    """
-
-    name: str
-    entry: Mapping[str, Any] = field(repr=False)
-    scope: str = "user"
-    notes: tuple[str, ...] = ()
-
-
-def understand(text: str, machine: Machine) -> tuple[PastedServer, ...]:
+def understand(text: str, machine: Machine) -> tuple[Candidate, ...]:
     """Read the servers in a pasted text; at least one.
 
     Args:
@@ -448,7 +434,7 @@ def understand(text: str, machine: Machine) -> tuple[PastedServer, ...]:
     return (_from_add(words[3:], env),)
 
 
-def _from_json(text: str, machine: Machine) -> tuple[PastedServer, ...]:
+def _from_json(text: str, machine: Machine) -> tuple[Candidate, ...]:
     """Read the servers of a settings file, or of a part of one."""
     try:
         content = parse_document(text).content
@@ -463,7 +449,7 @@ def _from_json(text: str, machine: Machine) -> tuple[PastedServer, ...]:
         raise EntryError(f"No server stands in that. {WANTED}")
     if wrong := next((one for one in found if one.problem), None):
         raise EntryError(f"{wrong.name}: {wrong.problem}.")
-    return tuple(PastedServer(one.name, one.entry, "user", one.warnings) for one in found)
+    return found
 
 
 def _command(text: str) -> tuple[list[str], list[str]]:
@@ -494,7 +480,7 @@ def _command(text: str) -> tuple[list[str], list[str]]:
     return env, words
 
 
-def _from_add(rest: Sequence[str], env: list[str]) -> PastedServer:
+def _from_add(rest: Sequence[str], env: list[str]) -> Candidate:
     """Read what stands behind ``mcp add``: options, a name, and a command or an address."""
     lists, last = {"env": env, "header": list[str]()}, dict[str, Any]()
     own, words, notes, takes_more = list[str](), deque(rest), list[str](), False
@@ -531,14 +517,14 @@ def _from_add(rest: Sequence[str], env: list[str]) -> PastedServer:
     name, *target = [*own[:1], *filter(None, [address]), *own[1:]] or [""]
     if not name or not target:
         raise EntryError("mcp add names a server and its command or address: one is missing.")
-    return replace(_typed(target, name, **lists, **last), scope=scope, notes=tuple(notes))
+    return replace(_typed(target, name, **lists, **last), scope=scope, warnings=tuple(notes))
 
 
-def _typed(target: Sequence[str], name: str = "", **given: Any) -> PastedServer:  # noqa: ANN401
+def _typed(target: Sequence[str], name: str = "", **given: Any) -> Candidate:  # noqa: ANN401
     """Write the server of a command line or an address, with the options of ``mcp add``."""
     kind = given.pop("transport", address_type(target[0]) if is_address(target[0]) else "stdio")
     entry = server_entry(target[0], target[1:], transport=TYPES.get(kind, kind), **given)
-    return PastedServer(server_id(name) or _name_in(entry), entry)
+    return Candidate("", "", server_id(name) or _name_in(entry), entry)
 
 
 def _name_in(entry: Mapping[str, Any]) -> str:

@@ -80,7 +80,7 @@ def test_what_is_pasted_is_understood(text: str, name: str, entry: dict[str, Any
 def test_what_does_not_come_along_and_further_servers_are_said() -> None:
     [one] = understand("gemini mcp add -s project --trust --timeout 5000 x y", MACHINE)
     assert (one.scope, one.entry) == ("project", {"command": "y", "timeout": 5000})
-    assert one.notes == ("--trust is left out: gemdeck asks about its tools.",)
+    assert one.warnings == ("--trust is left out: gemdeck asks about its tools.",)
     two = understand('{"servers": {"a": {"url": "https://a.dev"}, "b": {"command": "b"}}}', MACHINE)
     assert [one.name for one in two] == ["a", "b"]
 
