@@ -35,9 +35,6 @@ _ID_LENGTH: Final = 32
 
 FILE_NAME: Final = "grants.json"
 
-CLOSE_PATIENCE: Final = 5.0
-"""Seconds that the last changes get to be written."""
-
 _KEY: Final = "grants"
 
 
@@ -298,7 +295,7 @@ class GrantBook:
     async def aclose(self) -> None:
         """Write what is still to be written."""
         self._write_uses()
-        await asyncio.to_thread(self._worker.close, CLOSE_PATIENCE)
+        await asyncio.to_thread(self._worker.close)
 
     def add(self, grants: Mapping[Grant, GrantNote]) -> None:
         """Add grants, as given now."""

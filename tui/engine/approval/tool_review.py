@@ -56,9 +56,6 @@ MAX_ANSWERED: Final = 10_000
 """Changed definitions of one server that are known not to be accepted; of more, those that are
 offered now."""
 
-CLOSE_PATIENCE: Final = 5.0
-"""Seconds that the last definitions get to be written."""
-
 CHANGED: Final = "it has changed; the model does not see it until you accept the change"
 """Why a tool is withheld about which the user can be asked."""
 
@@ -189,7 +186,7 @@ class ToolReview(ToolVisibility):
     async def aclose(self) -> None:
         """End what is being prepared, and write what is still to be written."""
         await self._tasks.aclose()
-        await asyncio.to_thread(self._worker.close, CLOSE_PATIENCE)
+        await asyncio.to_thread(self._worker.close)
 
     async def prepare(self, definition: ServerDefinition) -> None:
         """Read the pins of a server; a changed server starts over."""

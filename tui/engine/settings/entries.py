@@ -428,13 +428,11 @@ class ServerReader:
     def _report_unknown(self, entry: Entry, raw: Mapping[str, Any]) -> None:
         """Report unknown keys, such as those of other clients."""
         oauth = raw.get("oauth")
-        sections: list[tuple[tuple[str, ...], Mapping[str, Any], frozenset[str]]] = [
-            ((), raw, KNOWN | {"disabled"}),
-            (("oauth",), oauth if isinstance(oauth, dict) else {}, KNOWN_OAUTH),
-        ]
-        for above, keys, known in sections:
-            for key in [key for key in keys if key not in known][:MAX_ENTRY_PROBLEMS]:
-                self._note(entry, words_on(key, known), *above, key)
+        for key in [key for key in raw if key not in KNOWN | {"disabled"}][:MAX_ENTRY_PROBLEMS]:
+            self._note(entry, words_on(key, KNOWN), key)
+        signs_in = oauth if isinstance(oauth, dict) else {}
+        for key in [key for key in signs_in if key not in KNOWN_OAUTH][:MAX_ENTRY_PROBLEMS]:
+            self._note(entry, words_on(key, KNOWN_OAUTH), "oauth", key)
         if not isinstance(raw.get("disabled", False), bool | str):
             self._note(entry, "must be true or false", "disabled")
 
@@ -510,17 +508,13 @@ def _sketch(
     """Return an invalid server with enough fields to recognize it on the screen."""
     address = next((raw[key] for key in ("httpUrl", "url") if isinstance(raw.get(key), str)), "")
     command, args = raw.get("command"), raw.get("args")
-    if not address and isinstance(command, str) and command:
-        words = args if isinstance(args, list) else []
-        return replace(
-            blank,
-            command=command,
-            args=tuple(word for word in words if isinstance(word, str)),
-            secrets=secrets,
-        )
+    is_local = not address and isinstance(command, str)
+    words = args if is_local and isinstance(args, list) else []
     return replace(
         blank,
         transport=Transport.HTTP if address else blank.transport,
+        command=str(command) if is_local else "",
+        args=tuple(word for word in words if isinstance(word, str)),
         url=address,
         secrets=secrets,
     )
