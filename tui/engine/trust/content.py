@@ -347,12 +347,9 @@ _SPELLED_OUT: Final = frozenset({"command", "args", "env", "cwd", "url", "httpUr
 
 def _kept(what: str, words: Sequence[str], salt: bytes) -> Iterator[str]:
     """Write words as they are kept: masked and bounded, with a mark where something is missing."""
-    flagged = False
-    for word in filter(None, words):
-        is_flag = word.startswith("-")
-        kept = MASK if flagged and not is_flag else masked_words((word,))[0]
-        flagged = is_flag and "=" not in word and is_secret_name(word)
-        short = _short(kept)
+    given = [word for word in words if word]
+    for before, word in zip(("", *given), given, strict=False):
+        short = _short(masked_words((before[:99], word))[-1])
         yield f"{what} {short}" if short == word else f"{what} {short} {_mark(word, salt)}"
 
 
