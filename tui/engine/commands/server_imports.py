@@ -20,7 +20,7 @@ from tui.engine.settings.edits import (
     servers_in,
     set_excluded,
 )
-from tui.engine.settings.importers import TITLES, Candidate, ClientFile, Machine, find_files
+from tui.engine.settings.importers import CLIENTS, Candidate, ClientFile, Machine, find_files
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out, shown_path
 from tui.engine.settings.typed_entries import EntryFields, entry_difference, is_address
@@ -205,7 +205,7 @@ class ServerImports:
     def _offer(self, candidate: Candidate, there: Mapping[str, object]) -> ImportOffer:
         offer = replace(
             shown_entry(candidate.name, candidate.entry),
-            client=TITLES[candidate.client],
+            client=CLIENTS[candidate.client].title,
             file=candidate.file,
             state=_state(candidate, there),
             notes=(*candidate.warnings, *filter(None, [sanitize_line(candidate.problem)])),

@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from tui.engine.definitions.expansion import references_in, secret_names
-from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import read_regular
 from tui.engine.settings.entries import known_part, salvaged, server_id
 from tui.engine.settings.sources.document import (
@@ -27,7 +26,6 @@ from tui.engine.settings.sources.document import (
     parse_document,
 )
 from tui.engine.settings.sources.source import (
-    FILE_NAME,
     MAX_SERVERS,
     SHARED_FILE_NAME,
     shown_path,
@@ -69,6 +67,34 @@ MAX_CLIENT_FILE: Final = 16 * 1024 * 1024
 """Largest file, in bytes: that of Claude Code also holds what it did."""
 
 
+class Client(Frozen):
+    """A client whose servers can be taken over.
+
+    Attributes:
+        title: What it is called.
+        user: The file in which it lists those of the user; see `Machine.places`.
+        project: That of a folder, or an empty string.
+        key: The key under which they stand there.
+    """
+
+    title: str
+    user: str
+    project: str = ""
+    key: str = "mcpServers"
+
+
+CLIENTS: Final[Mapping[str, Client]] = {
+    "claude-desktop": Client("Claude Desktop", "{settings}/Claude/claude_desktop_config.json"),
+    "claude-code": Client("Claude Code", "{claude}/.claude.json", SHARED_FILE_NAME),
+    "vscode": Client("VS Code", "{settings}/Code/User/mcp.json", ".vscode/mcp.json", "servers"),
+    "cursor": Client("Cursor", "{home}/.cursor/mcp.json", ".cursor/mcp.json"),
+    "windsurf": Client("Windsurf", "{home}/.codeium/windsurf/mcp_config.json"),
+    "zed": Client("Zed", "{config}/zed/settings.json", ".zed/settings.json", "context_servers"),
+    "codex": Client("Codex", "{codex}/config.toml", ".codex/config.toml", "mcp_servers"),
+    "gemini-cli": Client("gemini-cli", "{home}/.gemini/settings.json", ".gemini/settings.json"),
+}
+
+
 class Machine(Frozen):
     """Where files are looked for.
 
@@ -84,61 +110,21 @@ class Machine(Frozen):
     environ: Mapping[str, str]
     platform: str = sys.platform
 
-    def configuration(self) -> Path:
-        """Return the folder in which programs keep their settings."""
-        if self.platform == "darwin":
-            return self.home / "Library" / "Application Support"
-        return self._named("XDG_CONFIG_HOME", self.home / ".config")
-
-    def _named(self, variable: str, default: Path) -> Path:
-        return Path(self.environ.get(variable) or default)
-
     def places(self, client: str) -> Iterator[Path]:
         """Return the files in which a client may list servers: the user's, then the folder's."""
-        home, folder, settings = self.home, self.folder, self.configuration()
-        match client:
-            case "claude-desktop":
-                yield settings / "Claude" / "claude_desktop_config.json"
-            case "claude-code":
-                yield self._named("CLAUDE_CONFIG_DIR", home) / ".claude.json"
-                yield folder / SHARED_FILE_NAME
-            case "vscode":
-                yield settings / "Code" / "User" / "mcp.json"
-                yield folder / ".vscode" / "mcp.json"
-            case "cursor":
-                yield home / ".cursor" / "mcp.json"
-                yield folder / ".cursor" / "mcp.json"
-            case "windsurf":
-                yield home / ".codeium" / "windsurf" / "mcp_config.json"
-            case "zed":
-                yield self._named("XDG_CONFIG_HOME", home / ".config") / "zed" / FILE_NAME
-                yield folder / ".zed" / FILE_NAME
-            case "codex":
-                yield self._named("CODEX_HOME", home / ".codex") / "config.toml"
-                yield folder / ".codex" / "config.toml"
-            case "gemini-cli":
-                yield home / FOLDER_NAME / FILE_NAME
-                yield folder / FOLDER_NAME / FILE_NAME
+        config = Path(self.environ.get("XDG_CONFIG_HOME") or self.home / ".config")
+        is_mac = self.platform == "darwin"
+        roots = {
+            "home": self.home,
+            "config": config,
+            "settings": self.home / "Library" / "Application Support" if is_mac else config,
+            "claude": self.environ.get("CLAUDE_CONFIG_DIR") or self.home,
+            "codex": self.environ.get("CODEX_HOME") or self.home / ".codex",
+        }
+        yield Path(CLIENTS[client].user.format_map(roots))
+        if project := CLIENTS[client].project:
+            yield self.folder / project
 
-
-TITLES: Final[Mapping[str, str]] = {
-    "claude-desktop": "Claude Desktop",
-    "claude-code": "Claude Code",
-    "vscode": "VS Code",
-    "cursor": "Cursor",
-    "windsurf": "Windsurf",
-    "zed": "Zed",
-    "codex": "Codex",
-    "gemini-cli": "gemini-cli",
-}
-"""The clients, and what they are called."""
-
-SERVER_KEYS: Final[Mapping[str, str]] = {
-    "vscode": "servers",
-    "zed": "context_servers",
-    "codex": "mcp_servers",
-}
-"""The key under which a client lists its servers; the others use ``mcpServers``."""
 
 LITERAL: Final = frozenset({"claude-desktop", "windsurf", "zed", "codex"})
 """Clients that do not fill in ``$NAME``."""
@@ -308,7 +294,7 @@ class ClientFile(Frozen):
 
 def find_files(machine: Machine, client: str | None = None) -> Iterator[ClientFile]:
     """Read the files that there are of one client, or of all. Blocks."""
-    for name in TITLES if client is None else (client,):
+    for name in CLIENTS if client is None else (client,):
         for path in dict.fromkeys(machine.places(name)):  # the home may be the opened folder
             if (found := read_client_file(machine, name, path)) is not None:
                 yield found
@@ -328,7 +314,7 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
         reason = sanitize_line(getattr(error, "strerror", None) or str(error))
         return ClientFile(client, path, shown, (), f"line {line}: {reason}" if line else reason)
     # VS Code once kept its servers in its settings
-    listed = content.get(SERVER_KEYS.get(client, "mcpServers"), content.get("mcpServers"))
+    listed = content.get(CLIENTS[client].key, content.get("mcpServers"))
     # what Claude Code keeps in the user's file for the opened folder alone
     own = _object(_object(content.get("projects")).get(str(machine.folder))).get("mcpServers")
     servers = {**_object(listed), **_object(own)}
@@ -440,7 +426,7 @@ def _from_json(text: str, machine: Machine) -> tuple[Candidate, ...]:
         content = parse_document(text).content
     except BadDocumentError as error:
         raise EntryError(f"line {error.line}: {error}") from error
-    every = [content.get(key) for key in ("mcpServers", *SERVER_KEYS.values())]
+    every = [content.get(key) for key in dict.fromkeys(one.key for one in CLIENTS.values())]
     listed = next((one for one in every if isinstance(one, dict)), content)
     if any(isinstance(content.get(key), str) for key in _TARGETS):
         listed = {str(content.get("name") or _name_in(content)): content}

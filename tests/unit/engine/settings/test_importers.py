@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tui.engine.settings.importers import TITLES, Candidate, Machine, find_files, read_client_file
+from tui.engine.settings.importers import CLIENTS, Candidate, Machine, find_files, read_client_file
 from tui.engine.settings.sources.source import MAX_SERVERS
 
 CODEX = """
@@ -203,4 +203,4 @@ def test_files_are_where_each_system_has_them(tmp_path: Path) -> None:
     place = "Library/Application Support/Claude/claude_desktop_config.json"
     machine = Machine(tmp_path, tmp_path, {}, "darwin")
     assert list(machine.places("claude-desktop")) == [tmp_path / place]
-    assert all(list(Machine(tmp_path, tmp_path, {}, "linux").places(one)) for one in TITLES)
+    assert all(list(Machine(tmp_path, tmp_path, {}, "linux").places(one)) for one in CLIENTS)
