@@ -8,13 +8,12 @@ import json
 import re
 import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import tui
 from tui.engine.definitions.folder_code import FOLDER_NAME
-from tui.engine.files.atomic import locked, read_regular, write_private
+from tui.engine.files.atomic import locked, read_text, write_private
 from tui.engine.settings.sources.document import (
     MAX_FILE,
     BadDocumentError,
@@ -155,10 +154,8 @@ def _edit(
 
 def _read(path: Path) -> tuple[str, int | None]:
     """Return the text of a file and its permissions; nothing where there is none."""
-    with suppress(FileNotFoundError):
-        data = read_regular(path, MAX_FILE)
-        return data.decode("utf-8-sig"), stat.S_IMODE(path.stat().st_mode)
-    return "", None
+    text = read_text(path, MAX_FILE)
+    return ("", None) if text is None else (text, stat.S_IMODE(path.stat().st_mode))
 
 
 def servers_in(path: Path) -> Mapping[str, Any]:

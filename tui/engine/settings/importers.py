@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from tui.engine.definitions.expansion import references_in, secret_names
-from tui.engine.files.atomic import read_regular
+from tui.engine.files.atomic import read_text
 from tui.engine.settings.entries import known_part, salvaged, server_id
 from tui.engine.settings.sources.document import (
     BadDocumentError,
@@ -304,11 +304,10 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
     """Read a file of a client; None if it is absent. Blocks."""
     shown = shown_path(path, machine.home)
     try:
-        text = read_regular(path, MAX_CLIENT_FILE).decode("utf-8-sig")
+        if (text := read_text(path, MAX_CLIENT_FILE)) is None:
+            return None
         is_toml = path.suffix == ".toml"
         content = tomllib.loads(text) if is_toml else parse_document(text).content
-    except (FileNotFoundError, NotADirectoryError):
-        return None
     except (OSError, ValueError, RecursionError, BadDocumentError) as error:
         line = getattr(error, "line", 0)
         reason = sanitize_line(getattr(error, "strerror", None) or str(error))

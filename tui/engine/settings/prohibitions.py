@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from tui.engine.definitions.expansion import Expansion
 from tui.engine.definitions.folder_code import FOLDER_NAME
-from tui.engine.files.atomic import read_regular
+from tui.engine.files.atomic import read_text
 from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
@@ -274,7 +274,7 @@ def read_policies(
             files = _policy_files(place)
         for path in files:
             with _denying_if_unread(path, found, report):
-                content = tomllib.loads(read_regular(path, MAX_POLICY).decode("utf-8"))
+                content = tomllib.loads(read_text(path, MAX_POLICY) or "")
                 if content and "rule" not in content:
                     report.note(path, "has no [[rule]], so it forbids nothing")
                 found += _restrictions(content, path, report, is_firm=is_firm)

@@ -154,9 +154,8 @@ def test_a_file_that_is_too_large_or_not_utf8_is_refused(tmp_path: Path) -> None
     file.write_bytes(b" " * MAX_FILE)
     assert read_document(file) is not None
     file.write_bytes('{\n"a": "é"}'.encode("latin-1"))
-    with pytest.raises(BadDocumentError, match="UTF-8") as caught:
+    with pytest.raises(BadDocumentError, match="not UTF-8 text; it was not read"):
         read_document(file)
-    assert caught.value.line == 2
 
 
 def test_a_path_is_written_with_dots_and_cleaned() -> None:

@@ -151,7 +151,7 @@ def test_a_rule_of_always_deny_that_cannot_be_read_denies_every_tool(machine: Ma
 
 @pytest.mark.parametrize(
     ("content", "line", "word"),
-    [(b'{\n"a": ', 2, "not valid JSON"), (b'{"a": "\xff"}', 1, "UTF-8"), (b"[]", 0, "object")],
+    [(b'{\n"a": ', 2, "not valid JSON"), (b'{"a": "\xff"}', 0, "UTF-8"), (b"[]", 0, "object")],
 )
 def test_a_bad_file_is_one_fatal_problem_and_the_others_load(
     machine: Machine, content: bytes, line: int, word: str

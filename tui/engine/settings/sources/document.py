@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tui.engine.definitions.expansion import KeyPath
-from tui.engine.files.atomic import UnfitFileError, read_regular
+from tui.engine.files.atomic import read_text
 from tui.model.bounded_json import JsonError, read_object
 from tui.model.frozen import Frozen
 from tui.text import sanitize_line
@@ -99,20 +99,11 @@ def read_document(path: Path) -> SettingsDocument | None:
         BadDocumentError: If it cannot be used; the text says why and never quotes a value.
     """
     try:
-        data = read_regular(path, MAX_FILE)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except UnfitFileError as error:
-        raise BadDocumentError(f"{error.strerror}; it was not read") from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "bad path"
-        raise BadDocumentError(f"cannot be read: {sanitize_line(reason)}") from error
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise BadDocumentError("not UTF-8 text; save it as UTF-8", line=line) from error
-    return parse_document(text)
+        text = read_text(path, MAX_FILE)
+    except OSError as error:
+        reason = sanitize_line(error.strerror or str(error))
+        raise BadDocumentError(f"{reason}; it was not read") from error
+    return parse_document(text) if text is not None else None
 
 
 def parse_document(text: str) -> SettingsDocument:
