@@ -209,7 +209,7 @@ BUDGET: Final = {
     "engine/settings": 2_610,
     "engine": 1_950,
     "engine/sign_in": 1_630,
-    "engine/commands": 1_390,
+    "engine/commands": 1_370,
     "engine/trust": 1_330,
     "engine/approval": 1_300,
     "engine/definitions": 1_040,
