@@ -39,7 +39,7 @@ from tui.engine.settings.sources.source import (
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import OAUTH_SECRETS, OAuthSettings, ServerSettings
-from tui.model.settings_types import MAX_ITEMS, TransportName, names_transport
+from tui.model.settings_types import TransportName
 from tui.text import sanitize_line
 
 MAX_NAME: Final = 64
@@ -48,8 +48,13 @@ MAX_NAME: Final = 64
 _TARGETS: Final = ("command", "url", "httpUrl", "tcp")
 
 _TARGET_ORDER: Final = ("httpUrl", "url", "command")
-_SPARE: Final = frozenset({"authProviderType", "description", "tcp", "timeout", "trust"})
+_SPARE: Final = frozenset(
+    {"authProviderType", "description", "tcp", "timeout", "transportType", "trust", "type"}
+)
 """Keys without which a server is reached all the same, and may do no more."""
+
+_NO_OBJECT: Final = frozenset({"dict_type", "model_type"})
+"""Errors of a value that must be an object; gemini-cli goes on without it."""
 
 KNOWN: Final = known_keys(ServerSettings)
 KNOWN_OAUTH: Final = known_keys(OAuthSettings)
@@ -65,8 +70,6 @@ _EMPTY: Final[Mapping[str, object]] = MappingProxyType({})
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _BLANKABLE: Final = frozenset({"env", "headers"})
 """Keys below which a variable that is not set is empty, as in gemini-cli."""
-
-_Scalar: Final = str | int | float
 
 
 class Entry(Frozen):
@@ -176,11 +179,16 @@ def salvaged(raw: Mapping[str, Any]) -> tuple[ServerSettings, list[tuple[KeyPath
     except ValidationError as error:
         given = (at for at, key in enumerate(_TARGET_ORDER) if raw.get(key))
         spare = _SPARE.union(_TARGET_ORDER[next(given, len(_TARGET_ORDER)) + 1 :])
-        slips = validation_problems(error)
-        wrong = {keys[0] if keys else "" for keys, _ in slips}
-        if not wrong <= spare:
-            raise
-    return ServerSettings.model_validate({key: raw[key] for key in raw if key not in wrong}), slips
+        kept: dict[Any, Any] = dict(raw)
+        for details in error.errors(include_url=False):
+            key, *below = details["loc"] or ("",)
+            if key in spare or (details["type"] in _NO_OBJECT and not below):
+                kept.pop(key, None)
+            elif key in _BLANKABLE and details["type"] == "string_type":
+                kept[key] = {name: kept[key][name] for name in kept[key] if name != below[0]}
+            else:
+                raise
+        return ServerSettings.model_validate(kept), validation_problems(error)
 
 
 def words_on(key: str, known: frozenset[str]) -> str:
@@ -293,14 +301,13 @@ class ServerReader:
         own = {
             key: self._environ[key] for key in self._environ if key not in entry.source.variables
         }
-        usable = self._without_slips(entry, entry.raw)
-        preview = preview_of(usable, self._variables_of(entry), own, _BLANKABLE)
+        preview = preview_of(entry.raw, self._variables_of(entry), own, _BLANKABLE)
         blank = replace(blank, preview=preview, named=secret_names(entry.raw))
         withheld = entry.project and server not in self._trusted
-        raw, secrets = usable, frozenset[str]()
+        raw, secrets = entry.raw, frozenset[str]()
         if not withheld:
             expansion = Expansion(self._variables_of(entry), blank=_BLANKABLE)
-            raw = expansion.members(usable)
+            raw = expansion.members(entry.raw)
             secrets = frozenset(expansion.secrets)
             self.problems += expansion_problems(
                 expansion, (), lambda where, words: entry.problem(words, *where)
@@ -342,27 +349,6 @@ class ServerReader:
             reason = "Disabled: the entry says so."
             return definition.held(ServerStatus.DISABLED, reason, advice, may_enable=True)
         return definition
-
-    def _without_slips(self, entry: Entry, raw: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Leave out what gemini-cli warns of and goes on without, with a problem each."""
-        kept = dict(raw)
-        for key in ("type", "transportType"):
-            if kept.get(key) is not None and not names_transport(kept[key]):
-                self._note(entry, "no transport has this name, ignored: stdio, sse, http", key)
-                del kept[key]
-        for key in ("env", "headers", "oauth"):
-            if kept.get(key) is not None and not isinstance(kept[key], dict):
-                self._note(entry, "must be an object: { … }; left out", key)
-                del kept[key]
-        for key in sorted(_BLANKABLE):
-            values = kept.get(key)
-            if not isinstance(values, dict) or len(values) > MAX_ITEMS:
-                continue
-            bad = [name for name, value in values.items() if not isinstance(value, _Scalar)]
-            kept[key] = {name: item for name, item in values.items() if isinstance(item, _Scalar)}
-            for name in bad[:MAX_ENTRY_PROBLEMS]:
-                self._note(entry, "must be a text, left out", key, name)
-        return kept
 
     def _note(self, entry: Entry, message: str, *keys: str | int) -> None:
         self.problems.append(entry.problem(message, *keys))

@@ -296,6 +296,7 @@ _PLAIN: Final = {
     "a valid integer": "a whole number",
     "a valid tuple": "a list",
     "a valid list": "a list",
+    "a valid dictionary or instance of OAuthSettings": "an object",
     "a valid dictionary or instance of ToolPattern": "an object",
     "a valid dictionary or instance of AllowedPattern": "an object",
     "a valid dictionary": "an object",
