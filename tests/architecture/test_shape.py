@@ -215,7 +215,7 @@ BUDGET: Final = {
     "engine/definitions": 1_040,
     "engine/files": 830,
     "store": 810,
-    "engine/keys": 490,
+    "engine/keys": 480,
     "engine/demo": 470,
     "engine/logs": 430,
     ".": 430,
