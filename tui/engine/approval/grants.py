@@ -133,6 +133,16 @@ class Grant(Frozen):
         text = json.dumps(_GRANTS.write(self), sort_keys=True)
         return GrantId(hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH])
 
+    def is_on(self, fingerprint: str, tool: str, definition_hash: str, folder: str) -> bool:
+        """Return whether it is about a tool of a server in a folder, whatever the arguments."""
+        return (
+            bool(fingerprint)
+            and self.fingerprint == fingerprint
+            and self.tool in {None, tool}
+            and self.definition_hash in {"", definition_hash}
+            and self.folder in {"", folder}
+        )
+
     def covers(
         self, tool: OfferedTool, arguments: JsonObject | None, folder: str, start: str = ""
     ) -> bool:
@@ -144,13 +154,7 @@ class Grant(Frozen):
             folder: The real path of the opened folder.
             start: Where the tool's server starts; see `ArgumentRule`.
         """
-        if not (
-            bool(tool.fingerprint)
-            and self.fingerprint == tool.fingerprint
-            and self.tool in {None, tool.name}
-            and self.definition_hash in {"", tool.definition_hash}
-            and self.folder in {"", folder}
-        ):
+        if not self.is_on(tool.fingerprint, tool.name, tool.definition_hash, folder):
             return False
         rule = ArgumentRule(self.conditions, start, folder)
         meets = rule.allows if self.effect is Effect.ALLOW else rule.denies

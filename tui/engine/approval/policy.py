@@ -397,21 +397,15 @@ class Policy:
         Returns:
             The reason for each tool that a rule denies whatever its arguments are.
         """
-        denying = [
-            grant
-            for grant in self._book.grants
-            if grant.effect is Effect.DENY
-            and not grant.conditions
-            and grant.fingerprint == definition.fingerprint
-            and grant.folder in {"", self._folder}
-        ]
+        grants = self._book.grants
+        denying = [one for one in grants if one.effect is Effect.DENY and not one.conditions]
         hidden: dict[str, str] = {}
         for tool, definition_hash in tools:
             rules = (rule for rule in self._deny.find(definition.id, tool) if not rule.arguments)
             if rule := next(rules, None):
                 hidden[tool] = _denial_words(rule)
             elif any(
-                grant.tool in {None, tool} and grant.definition_hash in {"", definition_hash}
+                grant.is_on(definition.fingerprint, tool, definition_hash, self._folder)
                 for grant in denying
             ):
                 hidden[tool] = DENIED_BY_GRANT

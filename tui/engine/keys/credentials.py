@@ -313,17 +313,13 @@ def keep_access(
     kept = services.get()
     if access.api_key is not None:
         keys.set(access.api_key.get_secret_value(), access.base_url)
-    match service:
-        case Service.ADDRESS:
-            if kept.address not in {"", access.base_url}:
-                keys.forget(kept.address)
-            choice = replace(kept, service=service, address=access.base_url)
-        case Service.VERTEX:
-            choice = replace(
-                kept, service=service, project=access.project, location=access.location
-            )
-        case Service.GOOGLE:
-            choice = replace(kept, service=service)
+    choice = replace(kept, service=service)
+    if service is Service.ADDRESS:
+        if kept.address not in {"", access.base_url}:
+            keys.forget(kept.address)
+        choice = replace(choice, address=access.base_url)
+    elif service is Service.VERTEX:
+        choice = replace(choice, project=access.project, location=access.location)
     if choice != kept:
         services.set(choice)
 
