@@ -139,28 +139,22 @@ class Preview(Frozen):
         defaults: The defaults that count, each with the name of the variable that is not set.
     """
 
-    shown: Mapping[str, object] = field(repr=False)
-    whole: Mapping[str, object] = field(repr=False)
+    shown: Mapping[str, Any] = field(repr=False)
+    whole: Mapping[str, Any] = field(repr=False)
     own: Mapping[str, str] = field(repr=False)
     brought: Mapping[str, str] = field(repr=False)
     defaults: tuple[tuple[str, str], ...] = ()
 
 
-def preview_of(
-    raw: Mapping[str, Any],
-    variables: Mapping[str, str],
-    own: Mapping[str, str],
-    blank: frozenset[str] = frozenset(),
-) -> Preview:
+def preview_of(raw: Mapping[str, Any], whole: Expansion, own: Mapping[str, str]) -> Preview:
     """Return the effective values of an entry.
 
     Args:
         raw: The entry.
-        variables: All that its references stand for.
-        own: Those of them that are the user's; their values stay off the screen.
-        blank: Keys below which a variable that is not set is empty.
+        whole: Expands it with all that its references stand for.
+        own: The variables of these that are the user's; their values stay off the screen.
     """
-    whole, shown = Expansion(variables, blank=blank), Expansion(variables, own, blank)
+    shown = Expansion(whole.environ, own, whole.blank)
     entry_whole, entry_shown = whole.members(raw), shown.members(raw)
     return Preview(
         entry_shown,

@@ -301,14 +301,13 @@ class ServerReader:
         own = {
             key: self._environ[key] for key in self._environ if key not in entry.source.variables
         }
-        preview = preview_of(entry.raw, self._variables_of(entry), own, _BLANKABLE)
+        expansion = Expansion(self._variables_of(entry), blank=_BLANKABLE)
+        preview = preview_of(entry.raw, expansion, own)
         blank = replace(blank, preview=preview, named=secret_names(entry.raw))
         withheld = entry.project and server not in self._trusted
-        raw, secrets = entry.raw, frozenset[str]()
+        raw = entry.raw if withheld else preview.whole
+        secrets = frozenset[str]() if withheld else frozenset(expansion.secrets)
         if not withheld:
-            expansion = Expansion(self._variables_of(entry), blank=_BLANKABLE)
-            raw = expansion.members(entry.raw)
-            secrets = frozenset(expansion.secrets)
             self.problems += expansion_problems(
                 expansion, (), lambda where, words: entry.problem(words, *where)
             )
