@@ -210,7 +210,7 @@ BUDGET: Final = {
     "engine": 1_950,
     "engine/sign_in": 1_630,
     "engine/commands": 1_370,
-    "engine/trust": 1_330,
+    "engine/trust": 1_320,
     "engine/approval": 1_300,
     "engine/definitions": 1_040,
     "engine/files": 830,

@@ -4,7 +4,6 @@ These are hints for a reader, never a boundary: what runs is decided by the user
 whole command.
 """
 
-import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +20,9 @@ from tui.model.input.arguments import reveal_character
 BLANK: Final = "␠"
 """Stands, with a count behind it, for several blanks in a row or for one at an end."""
 
+
+_BLANK_RUN: Final = re.compile(r"\A +| {2,}| +\Z")
+"""Blanks that could push something out of sight, or that an end hides."""
 
 _RUNNERS: Final = frozenset({"npx", "bunx", "uvx", "pnpx"})
 _RUNNER_WORDS: Final = frozenset(
@@ -69,23 +71,12 @@ def spelled(text: str) -> str:
         return '""'
     if text == '""':
         return r"\"\""
-    pieces: list[str] = []
-    at = 0
-    for blank, run in itertools.groupby(text, key=" ".__eq__):
-        characters = list(run)
-        count, end = len(characters), at + len(characters)
-        if not blank:
-            pieces += map(_revealed, characters)
-        elif count > 1 or at == 0 or end == len(text):
-            pieces.append(f"⟨{BLANK}\N{MULTIPLICATION SIGN}{count}⟩")
-        else:
-            pieces.append(" ")
-        at = end
-    return "".join(pieces)
+    revealed = "".join(map(_revealed, text))
+    return _BLANK_RUN.sub(lambda run: f"⟨{BLANK}\N{MULTIPLICATION SIGN}{len(run[0])}⟩", revealed)
 
 
 def _revealed(character: str) -> str:
-    if character in {"\\", BLANK} or character.isspace():
+    if character in {"\\", BLANK} or (character.isspace() and character != " "):
         return json.dumps(character)[1:-1]
     return reveal_character(character)
 
