@@ -212,7 +212,7 @@ BUDGET: Final = {
     "engine/commands": 1_370,
     "engine/trust": 1_320,
     "engine/approval": 1_300,
-    "engine/definitions": 1_040,
+    "engine/definitions": 1_030,
     "engine/files": 830,
     "store": 810,
     "engine/keys": 480,
