@@ -128,10 +128,6 @@ def network_error(error: Exception, url: httpx2.URL, status: int = 0) -> Exchang
             reason = "cannot be asked: its address or a header is not valid"
             advice = "Check `url` and `headers` in the settings."
             return ExchangeError(ServerError(reason, advice, permanent=True), Outcome.NOT_EXECUTED)
-        case httpx2.PoolTimeout():
-            return ExchangeError(
-                ServerError("has too many requests under way"), Outcome.NOT_EXECUTED
-            )
         case httpx2.TimeoutException():
             return ExchangeError(ServerError("accepted the request too slowly", _LATER))
         case _:
