@@ -50,7 +50,6 @@ class ToolView(Frozen):
         left_out: The parts of its schema hidden from the model, and why.
         changed: Whether it is withheld until the user accepts its changed definition.
         output_schema: Its output schema as indented JSON, or an empty string.
-        has_icons: Whether it has icons; they are never fetched.
     """
 
     id: ToolId
@@ -66,7 +65,6 @@ class ToolView(Frozen):
     left_out: tuple[str, ...] = ()
     changed: bool = False
     output_schema: str = ""
-    has_icons: bool = False
     claims_to_read: bool = False
 
 
@@ -91,7 +89,6 @@ class PromptView(Frozen):
     arguments: tuple[PromptArgument, ...] = ()
     problem: str = ""
     left_out: tuple[str, ...] = ()
-    has_icons: bool = False
     own_name: str = ""
 
 
@@ -105,7 +102,6 @@ class ResourceView(Frozen):
     mime_type: str = ""
     size: int | None = None
     problem: str = ""
-    has_icons: bool = False
 
 
 class ResourceTemplateView(Frozen):
@@ -117,7 +113,6 @@ class ResourceTemplateView(Frozen):
     description: str = ""
     mime_type: str = ""
     problem: str = ""
-    has_icons: bool = False
 
 
 class SkillView(Frozen):
