@@ -30,6 +30,9 @@ MAX_STRUCTURE: Final = 600_000
 MAX_REPLY_DEPTH: Final = 200
 """Deepest nesting of a reply; the fast parser has the same limit."""
 
+MAX_SAFE_INTEGER: Final = 2**53
+"""Larger floats do not identify one integer."""
+
 _STRUCTURAL: Final = b",:[{"
 _PLAIN: Final = bytes(set(range(256)) - set(b'",:[{'))
 """All other bytes but quotes."""
@@ -191,6 +194,18 @@ def mapped(value: object, change: Callable[[Any], Any], key: Callable[[str], str
         case list() | tuple():
             return [mapped(item, change, key) for item in value]
     return change(value)
+
+
+def whole_numbers(value: object) -> Any:  # noqa: ANN401 - any JSON
+    """Write whole floats as integers: to JSON ``3.0`` is ``3``, to some servers it is none."""
+    return mapped(
+        value,
+        lambda one: (
+            int(one)
+            if isinstance(one, float) and one.is_integer() and abs(one) < MAX_SAFE_INTEGER
+            else one
+        ),
+    )
 
 
 def json_or_text(text: str) -> object:

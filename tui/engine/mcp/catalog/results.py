@@ -20,8 +20,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolResult,
 )
 from tui.engine.mcp.errors import ServerCallError
-from tui.engine.mcp.schema.coerce import as_json_compares
-from tui.model.bounded_json import JsonError, read_value, writable
+from tui.model.bounded_json import JsonError, read_value, whole_numbers, writable
 from tui.model.catalog import ResourceContent
 from tui.model.chat import Picture
 from tui.model.runs import RenderedMessage
@@ -113,20 +112,6 @@ def convert_block(block: types.ContentBlock, provider: str = "Tool") -> Iterator
             yield text_piece(
                 f"Resource Link: {block.title or block.name} at {block.uri}{kind}{words}"
             )
-
-
-def convert_shared_block(block: types.ContentBlock, provider: str = "Tool") -> Iterator[Piece]:
-    """Convert one block; one that is meant for the model only is named on the screen, not shown."""
-    pieces = convert_block(block, provider)
-    annotations = block.annotations
-    if annotations is None or annotations.audience != ["assistant"]:
-        yield from pieces
-        return
-    kind = sanitize_line(block.type, 20).replace("_", " ")
-    what = f"{kind}, {counted(len(block.text), 'character')}" if block.type == "text" else kind
-    note = f"[{what}: for the model only, by the server's wish not shown]"
-    for index, piece in enumerate(pieces):
-        yield piece._replace(shown="" if index else note, picture=None)
 
 
 def resource_label(resource: types.TextResourceContents | types.BlobResourceContents) -> Piece:
@@ -264,7 +249,7 @@ def convert_result(result: types.CallToolResult, faults: Sequence[str] = ()) -> 
         result: The result as the SDK reads it. Convert long ones in a thread.
         faults: How it breaks the tool's output schema; both forms say so.
     """
-    pieces = [piece for block in result.content for piece in convert_shared_block(block)]
+    pieces = [piece for block in result.content for piece in convert_block(block)]
     beside: list[Piece] = []
     structured = result.structured_content
     if pieces and structured is not None:
@@ -322,7 +307,7 @@ def _parsed(text: str) -> object:
 
 
 def _canonical(value: object) -> str:
-    return json.dumps(writable(as_json_compares(value)), sort_keys=True)
+    return json.dumps(writable(whole_numbers(value)), sort_keys=True)
 
 
 def text_size(result: types.CallToolResult) -> int:
@@ -355,7 +340,7 @@ def convert_prompt(result: types.GetPromptResult) -> RenderedPrompt:
     """
     messages = result.messages[:MAX_MESSAGES]
     is_dialogue = any(message.role != "user" for message in messages)
-    said = [(m.role, list(convert_shared_block(m.content, "Prompt"))) for m in messages]
+    said = [(m.role, list(convert_block(m.content, "Prompt"))) for m in messages]
     pieces = [piece for _, own in said for piece in own]
     parts = [piece.part for piece in pieces]
     if not any(isinstance(part, MediaPart) or part.text.strip() for part in parts):

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from tui.engine.files.saved import joined_contents
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
-from tui.engine.mcp.schema.coerce import as_json_compares
+from tui.model.bounded_json import whole_numbers
 from tui.model.catalog import SkillView
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import reveal
@@ -214,7 +214,7 @@ def _files(folder: str, listed: Sequence[Any]) -> Mapping[str, tuple[int, str]]:
 
 def _canonical(value: object) -> str:
     """Write a value as all that say the same; YAML has dates, which JSON spells."""
-    return json.dumps(as_json_compares(value), sort_keys=True, default=str)
+    return json.dumps(whole_numbers(value), sort_keys=True, default=str)
 
 
 def _parsed(front_matter: str) -> object:

@@ -24,6 +24,7 @@ from tui.engine.mcp.schema.flatten import (
     TooManyNodesError,
     Union,
 )
+from tui.model.bounded_json import json_or_text
 from tui.text import is_shown_whole, sanitize, sanitize_line
 
 GeminiSchema = dict[str, Any]
@@ -129,6 +130,16 @@ def convert_schema(schema: Mapping[str, Any]) -> tuple[GeminiSchema, tuple[str, 
                 names = (*names[:MAX_LEFT_OUT], f"and {more:,} more")
             return converted, names
     raise UnusableSchemaError("its schema is too large")
+
+
+def typed_value(schema: Mapping[str, Any], name: str, word: str) -> object:
+    """Read an argument that was typed: as text where the tool takes text, else as JSON."""
+    try:
+        wanted = to_gemini(schema)["properties"].get(name, {})
+    except UnusableSchemaError:
+        return word
+    kinds = {one.get("type") for one in (wanted, *wanted.get("anyOf", ()))} - {None}
+    return word if not kinds or "string" in kinds else json_or_text(word)
 
 
 def _reason(error: Exception) -> str:
