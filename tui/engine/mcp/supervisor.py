@@ -305,7 +305,6 @@ class Supervisor:
         error: ServerError | None = None
         is_connected = self._is_told = False
         self._log.begin()
-        self._backoff.began()
         if not self._dozes:
             self.usage.started()
         try:
@@ -457,7 +456,10 @@ class Supervisor:
         else:
             retry_at = self._backoff.failed()
             if self._backoff.is_exhausted:
-                advice = f"{failure.advice} {self._backoff.exhaustion}".strip()
+                often = (
+                    f"It failed {self._backoff.policy.max_failures} times in a row; r restarts it."
+                )
+                advice = f"{failure.advice} {often}".strip()
                 self._move(_S.FAILED, replace(failure, advice=advice))
             else:
                 self._move(_S.RETRYING, failure, retry_at)

@@ -2,13 +2,12 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import anyio
 import mcp_types as types
 from mcp import MCPError
 from mcp.shared.exceptions import UrlElicitationRequiredError
@@ -67,7 +66,7 @@ MAX_MESSAGE: Final = 4_000
 """Characters of a server's message that are shown."""
 
 MAX_OPENED: Final = 32
-"""Opened addresses that wait for completion; the oldest are dropped."""
+"""Opened addresses whose completion is told; the oldest are dropped."""
 
 MAX_REQUIRED: Final = 4
 """Addresses that one call may require the user to open."""
@@ -196,7 +195,7 @@ class Elicitation:
     def __init__(self, server: ServerId, context: ClientContext) -> None:
         self._server = server
         self._context = context
-        self._opened: dict[str, tuple[Address, anyio.Event]] = {}
+        self._opened: dict[str, str] = {}
 
     async def elicit(
         self, params: types.ElicitRequestParams
@@ -207,7 +206,7 @@ class Elicitation:
                 address = check_address(params.url)
             except AddressError as error:
                 return _invalid(f"The address is refused: {error}.")
-            action = await self._visit(address, params, anyio.Event())
+            action = await self._visit(address, params)
             return types.ElicitResult(action=action.value)
         try:
             form = read_form(params.requested_schema)
@@ -223,25 +222,26 @@ class Elicitation:
             tool: The tool's name as shown.
 
         Returns:
-            Whether to repeat the call: the user agreed to each address, and then the user or the
-            server confirmed that everything is done.
+            Whether to repeat the call: the user opened each address, and is done there.
         """
-        waits: list[anyio.Event] = []
-        for params in _required(error):
-            waits.append(anyio.Event())
-            action = await self._visit(check_address(params.url), params, waits[-1])
-            if action is not ReplyAction.ACCEPT:
+        required = _required(error)
+        for params in required:
+            if await self._visit(check_address(params.url), params) is not ReplyAction.ACCEPT:
                 return False
-        return bool(waits) and await self._wait_until_done(waits, tool)
+        if not required:
+            return False
+        request = FormRequest(
+            id=self._context.desk.new_id(),
+            server=self._server,
+            message=f"Finish in the browser first. Accepting then calls {tool} again.",
+            fields=(),
+        )
+        return (await self._context.desk.ask(request)).allows
 
     def complete(self, elicitation_id: str) -> None:
         """Handle the server's notice that the task at an opened address is done."""
-        opened = self._opened.pop(elicitation_id, None)
-        if opened is None:
-            return
-        address, done = opened
-        done.set()
-        self._notify(Severity.INFO, f"{self._server} reports that you are done at {address.host}.")
+        if host := self._opened.pop(elicitation_id, ""):
+            self._notify(Severity.INFO, f"{self._server} reports that you are done at {host}.")
 
     async def _fill_in(self, form: Form, message: str) -> types.ElicitResult:
         answer: Answer = {}
@@ -271,13 +271,8 @@ class Elicitation:
             return types.ElicitResult(action=reply.action.value)
         return types.ElicitResult(action="accept", content=answer)
 
-    async def _visit(
-        self, address: Address, params: types.ElicitRequestURLParams, done: anyio.Event
-    ) -> ReplyAction:
-        """Ask the user, open the address if allowed, and return the user's action.
-
-        `done` is set when the server reports later that the task at the address is done.
-        """
+    async def _visit(self, address: Address, params: types.ElicitRequestURLParams) -> ReplyAction:
+        """Ask the user, open the address if allowed, and return the user's action."""
         request = UrlRequest(
             id=self._context.desk.new_id(),
             server=self._server,
@@ -293,7 +288,7 @@ class Elicitation:
         if params.elicitation_id:
             while len(self._opened) >= MAX_OPENED:
                 self._opened.pop(next(iter(self._opened)))
-            self._opened[params.elicitation_id] = (address, done)
+            self._opened[params.elicitation_id] = address.host
         if not await self._context.open_url(address.url):
             self._notify(
                 Severity.WARNING,
@@ -301,32 +296,6 @@ class Elicitation:
                 f"Open it yourself: {address.url}",
             )
         return ReplyAction.ACCEPT
-
-    async def _wait_until_done(self, waits: Sequence[anyio.Event], tool: str) -> bool:
-        """Wait until the server or the user confirms that everything is done."""
-        if all(wait.is_set() for wait in waits):
-            return True
-        request = FormRequest(
-            id=self._context.desk.new_id(),
-            server=self._server,
-            message=f"Finish in the browser first. Accepting then calls {tool} again.",
-            fields=(),
-        )
-        is_done = False
-        async with anyio.create_task_group() as group:
-
-            async def wait_for_server() -> None:
-                nonlocal is_done
-                for wait in waits:
-                    await wait.wait()
-                is_done = True
-                group.cancel_scope.cancel()
-
-            group.start_soon(wait_for_server)
-            reply = await self._context.desk.ask(request)
-            is_done = is_done or reply.allows
-            group.cancel_scope.cancel()
-        return is_done
 
     def _notify(self, severity: Severity, text: str, advice: str = "") -> None:
         notice = Notice(severity, sanitize_line(text), sanitize_line(advice, MAX_MESSAGE))
