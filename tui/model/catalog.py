@@ -50,6 +50,7 @@ class ToolView(Frozen):
         left_out: The parts of its schema hidden from the model, and why.
         changed: Whether it is withheld until the user accepts its changed definition.
         output_schema: Its output schema as indented JSON, or an empty string.
+        has_icons: Whether it has icons; they are never fetched.
     """
 
     id: ToolId
@@ -65,6 +66,7 @@ class ToolView(Frozen):
     left_out: tuple[str, ...] = ()
     changed: bool = False
     output_schema: str = ""
+    has_icons: bool = False
     claims_to_read: bool = False
 
 
@@ -89,6 +91,7 @@ class PromptView(Frozen):
     arguments: tuple[PromptArgument, ...] = ()
     problem: str = ""
     left_out: tuple[str, ...] = ()
+    has_icons: bool = False
     own_name: str = ""
 
 
@@ -102,6 +105,7 @@ class ResourceView(Frozen):
     mime_type: str = ""
     size: int | None = None
     problem: str = ""
+    has_icons: bool = False
 
 
 class ResourceTemplateView(Frozen):
@@ -113,6 +117,7 @@ class ResourceTemplateView(Frozen):
     description: str = ""
     mime_type: str = ""
     problem: str = ""
+    has_icons: bool = False
 
 
 class SkillView(Frozen):

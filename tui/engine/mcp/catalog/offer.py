@@ -267,6 +267,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         problem=problem,
         left_out=left_out,
         output_schema=_pretty(output_schema) if output_schema else "",
+        has_icons=_has_icons(item),
         size=len(to_json((for_model, parameters))),
         claims_to_read=notes.get("readOnlyHint") is True
         and notes.get("destructiveHint") is not True,
@@ -321,6 +322,7 @@ def _prompt(item: dict[str, Any], position: int) -> PromptView:
         arguments=tuple(arguments.values())[:MAX_ARGUMENTS],
         problem=problem,
         left_out=tuple(left_out[:MAX_ARGUMENTS]),
+        has_icons=_has_icons(item),
     )
 
 
@@ -349,6 +351,7 @@ def _resource_words(item: dict[str, Any]) -> dict[str, Any]:
         "title": sanitize_line(_text(item, "title"), MAX_NAME),
         "description": sanitize(_text(item, "description"), MAX_DESCRIPTION),
         "mime_type": sanitize_line(_text(item, "mimeType"), MAX_NAME),
+        "has_icons": _has_icons(item),
     }
 
 
@@ -368,6 +371,11 @@ def _text(item: Mapping[str, Any], key: str) -> str:
 
 def _object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _has_icons(item: Mapping[str, Any]) -> bool:
+    icons = item.get("icons")
+    return isinstance(icons, list) and bool(icons)
 
 
 def _pretty(value: object) -> str:

@@ -89,6 +89,8 @@ def describe_tool(
     if saved:
         parts += [Content(), Content.assemble(("saved calls  ", _MUTED), "  ".join(saved))]
     parts += [muted(f"left out: {one_line(words)}") for words in tool.left_out]
+    if tool.has_icons:
+        parts += [Content(), muted("has icons, which are not loaded")]
     if schema:
         parts += [Content(), section("Schema"), Content(block(tool.schema))]
         if tool.output_schema:
