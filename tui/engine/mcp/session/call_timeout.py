@@ -1,7 +1,7 @@
 """How long a call may take, and its progress reports.
 
-The SDK's timeout does not fit: it ignores progress, and a form that stays open for long would end
-the call that asked for it. Here the clock stops while the server waits for the user.
+The SDK's timeout does not fit: a form that stays open for long would end the call that asked for
+it. Here the clock stops while the server waits for the user.
 """
 
 import asyncio
@@ -14,9 +14,6 @@ from typing import Final
 from tui.model.chat import Progress
 from tui.text import sanitize_line
 
-IDLE_TIMEOUT: Final = 120.0
-"""Seconds without progress after which a call that reports progress ends."""
-
 REPORT_INTERVAL: Final = 0.1
 """Shortest time between two progress reports of one call, in seconds."""
 
@@ -25,7 +22,7 @@ MAX_MESSAGE_CHARS: Final = 200
 
 
 class CallTimeoutError(Exception):
-    """A call took too long; the text says which limit, as part of a sentence."""
+    """A call took too long; the text says the limit, as part of a sentence."""
 
 
 class CallClock:
@@ -33,41 +30,26 @@ class CallClock:
 
     def __init__(self, timeout: asyncio.Timeout, limit: float) -> None:
         self._timeout = timeout
-        self._limit = limit
         self._left = limit
         self._since = asyncio.get_running_loop().time()
-        self._silent_at = math.inf
         self._is_paused = False
-
-    def progress(self) -> None:
-        """Restart the idle timeout: the server has reported progress."""
-        self._silent_at = asyncio.get_running_loop().time() + IDLE_TIMEOUT
-        self._schedule()
 
     def pause(self) -> None:
         """Stop the clock."""
         if not self._is_paused:
             self._left -= asyncio.get_running_loop().time() - self._since
             self._is_paused = True
-            self._schedule()
+            self._schedule(None)
 
     def resume(self) -> None:
-        """Start the clock again; the pause does not count as silence."""
+        """Start the clock again."""
         self._is_paused = False
         self._since = asyncio.get_running_loop().time()
-        self._silent_at = max(self._silent_at, self._since + IDLE_TIMEOUT)
-        self._schedule()
+        self._schedule(self._since + self._left)
 
-    def explain(self) -> str:
-        """Say which limit was exceeded."""
-        if self._silent_at < self._since + self._left:
-            return f"no further progress within {IDLE_TIMEOUT:g} s"
-        return f"no result within {self._limit:g} s"
-
-    def _schedule(self) -> None:
+    def _schedule(self, end: float | None) -> None:
         if not self._timeout.expired():
-            end = min(self._since + self._left, self._silent_at)
-            self._timeout.reschedule(None if self._is_paused else end)
+            self._timeout.reschedule(end)
 
 
 class CallTimeout:
@@ -85,7 +67,7 @@ class CallTimeout:
         self._used_at = monotonic()
 
     @asynccontextmanager
-    async def watch(self) -> AsyncIterator[CallClock]:
+    async def watch(self) -> AsyncIterator[None]:
         """Limit the time of the block.
 
         Raises:
@@ -98,10 +80,10 @@ class CallTimeout:
                 if self._pauses:
                     call.pause()
                 self._calls.add(call)
-                yield call
+                yield
         except TimeoutError:
             if timeout.expired():
-                raise CallTimeoutError(call.explain()) from None
+                raise CallTimeoutError(f"no result within {self._limit:g} s") from None
             raise
         finally:
             self._calls.discard(call)
