@@ -7,7 +7,6 @@ costs ten seconds. It is only a hint.
 import hashlib
 import json
 import logging
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -54,45 +53,39 @@ class EraCache:
     ) -> None:
         self._file = StateFile(path, on_problem=on_problem, lock_wait=LOCK_WAIT)
         self._clock = clock
-        self._entries: dict[str, tuple[ProtocolEra, float]] | None = None
         self._distrusted: set[str] = set()
-        self._lock = threading.Lock()
 
     def recall(self, definition: ServerDefinition) -> ProtocolEra:
         """Return the era a server used last; `ProtocolEra.AUTO` if unknown."""
         key = target_hash(definition)
-        with self._lock:
-            era, since = self._known().get(key, (ProtocolEra.AUTO, 0.0))
-            is_sure = key not in self._distrusted and 0 <= self._clock() - since < LIFETIME
+        era, since = self._known().get(key, (ProtocolEra.AUTO, 0.0))
+        is_sure = key not in self._distrusted and 0 <= self._clock() - since < LIFETIME
         return era if is_sure else ProtocolEra.AUTO
 
     def remember(self, definition: ServerDefinition, era: ProtocolEra) -> None:
         key = target_hash(definition)
-        with self._lock:
-            self._distrusted.discard(key)
-            before, when = self._known().get(key, (ProtocolEra.AUTO, 0.0))
-            if before is era and self._clock() - when <= LIFETIME / 2:
-                return
-            entry = {"era": era.value, "time": self._clock()}
+        self._distrusted.discard(key)
+        before, when = self._known().get(key, (ProtocolEra.AUTO, 0.0))
+        if before is era and self._clock() - when <= LIFETIME / 2:
+            return
+        entry = {"era": era.value, "time": self._clock()}
 
-            def change(content: Content) -> Content:
-                """Change one entry, keeping what others have written."""
-                known = {
-                    name: {"era": kept.value, "time": since}
-                    for name, (kept, since) in _parse(content).items()
-                }
-                newest = sorted((known | {key: entry}).items(), key=lambda item: item[1]["time"])
-                return {**content, "eras": dict(newest[-MAX_ENTRIES:])}
+        def change(content: Content) -> Content:
+            """Change one entry, keeping what others have written."""
+            known = {
+                name: {"era": kept.value, "time": since}
+                for name, (kept, since) in _parse(content).items()
+            }
+            newest = sorted((known | {key: entry}).items(), key=lambda item: item[1]["time"])
+            return {**content, "eras": dict(newest[-MAX_ENTRIES:])}
 
-            self._entries = _parse(self._file.update(change))
+        self._file.update(change)
 
     def distrust(self, definition: ServerDefinition) -> None:
         self._distrusted.add(target_hash(definition))
 
     def _known(self) -> dict[str, tuple[ProtocolEra, float]]:
-        if self._entries is None:
-            self._entries = _parse(self._file.load() or {})
-        return self._entries
+        return _parse(self._file.load() or {})
 
 
 def target_hash(definition: ServerDefinition) -> str:
