@@ -136,7 +136,6 @@ class Flat:
         pattern: Of a string.
         unique: Whether the items of an array must differ.
         description: Its description.
-        title: Its title.
         default: Its default in a tuple; empty without one.
         notes: Constraints that the target has no keyword for.
         never: Whether no value is allowed.
@@ -154,7 +153,6 @@ class Flat:
     pattern: str = ""
     unique: bool = False
     description: str = ""
-    title: str = ""
     default: tuple[Any, ...] = ()
     notes: list[str] = field(default_factory=list)
     never: bool = False
@@ -222,7 +220,6 @@ def _merge_keywords(flat: Flat, schema: dict[str, Any], followed: frozenset[str]
     _merge_types(flat, schema)
     _merge_object(flat, schema, followed)
     flat.description = _words(schema.get("description")) or flat.description
-    flat.title = _words(schema.get("title")) or flat.title
     if schema.keys() <= _PLAIN:
         return
     _merge_enum(flat, schema)
