@@ -223,6 +223,11 @@ def writable(value: object) -> Any:  # noqa: ANN401 - any JSON
     )
 
 
+def canonical_text(value: object) -> str:
+    """Write a value as all that say the same; what JSON lacks, such as YAML's dates, as text."""
+    return json.dumps(writable(whole_numbers(value)), sort_keys=True, default=str)
+
+
 def structure(text: bytes) -> int:
     """Count the structural characters of a JSON text outside its strings.
 

@@ -20,7 +20,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolResult,
 )
 from tui.engine.mcp.errors import ServerCallError
-from tui.model.bounded_json import JsonError, read_value, whole_numbers, writable
+from tui.model.bounded_json import JsonError, canonical_text, read_value, writable
 from tui.model.catalog import ResourceContent
 from tui.model.chat import Picture
 from tui.model.runs import RenderedMessage
@@ -287,12 +287,12 @@ def _unsaid(content: Sequence[types.ContentBlock], structured: object) -> object
     wholes = {*texts, "".join(texts), "\n".join(texts)}
     blocks = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in content]
     lists = (texts, [_parsed(text) for text in texts], blocks)
-    said = {*map(_canonical, [*wholes, *map(_parsed, wholes), *lists, *blocks])}
-    if _canonical(structured) in said:
+    said = {*map(canonical_text, [*wholes, *map(_parsed, wholes), *lists, *blocks])}
+    if canonical_text(structured) in said:
         return None
     if not isinstance(structured, dict):
         return structured
-    as_json = {name: _canonical(value) for name, value in structured.items()}
+    as_json = {name: canonical_text(value) for name, value in structured.items()}
     if len(as_json) < 2 and said.issuperset(as_json.values()):
         return None
     is_above = {name: text in said and len(text) > len(SAID) for name, text in as_json.items()}
@@ -304,10 +304,6 @@ def _parsed(text: str) -> object:
         return read_value(text.encode("utf-8", "replace"))
     except JsonError:
         return text
-
-
-def _canonical(value: object) -> str:
-    return json.dumps(writable(whole_numbers(value)), sort_keys=True)
 
 
 def text_size(result: types.CallToolResult) -> int:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from tui.engine.mcp.schema.flatten import (
+    TYPE_NAMES,
     Conjunction,
     Flat,
     Flattener,
@@ -44,15 +45,6 @@ _BOUNDS: Final[Mapping[str, tuple[str, ...]]] = {
 _EXCLUSIVE: Final = (("exclusiveMinimum", "greater than"), ("exclusiveMaximum", "less than"))
 DATE_TIME: Final = "format: date-time"
 """The note of the one format that Gemini takes as a keyword."""
-
-_TYPE_NAMES: Final[Mapping[type, str]] = {
-    type(None): "null",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    str: "string",
-    list: "array",
-}
 
 DEPTHS: Final = (24, 8, 4, 2)
 """Nesting to try, until the schema fits; Gemini rejects deeper schemas as a whole."""
@@ -424,9 +416,9 @@ def implied_types(flat: Flat) -> frozenset[str]:
 def enum_variants(flat: Flat) -> Iterator[GeminiSchema]:
     """Yield one schema for each type among the enum values."""
     by_type: dict[str, list[Any]] = {}
-    has_fractions = any(_type_of(value) == "number" for value in flat.enum or ())
+    has_fractions = any(TYPE_NAMES[type(value)] == "number" for value in flat.enum or ())
     for value in flat.enum or ():
-        kind = _type_of(value)
+        kind = TYPE_NAMES[type(value)]
         if kind == "integer" and (has_fractions or flat.types == frozenset({"number"})):
             kind = "number"
         if flat.types is None or kind in flat.types:
@@ -469,13 +461,9 @@ def bounds_of(kind: str, flat: Flat) -> GeminiSchema:
     return bounds
 
 
-def _type_of(value: object) -> str:
-    return _TYPE_NAMES.get(type(value), "object")
-
-
 def is_default(value: object, schema: GeminiSchema) -> bool:
     """Return whether a default is a short scalar of the schema's type."""
-    kind = _type_of(value)
+    kind = TYPE_NAMES[type(value)]
     if kind in {"null", "array", "object"}:
         return False
     if isinstance(value, int | float) and not abs(value) <= MAX_INTEGER:  # NaN, too

@@ -9,7 +9,6 @@ to check, off the event loop.
 """
 
 import functools
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
@@ -21,7 +20,7 @@ from jsonschema.validators import Draft202012Validator, extend, validator_for
 from referencing import Registry
 
 from tui.engine.mcp.schema import safe_regex
-from tui.model.bounded_json import whole_numbers
+from tui.model.bounded_json import canonical_text
 from tui.text import sanitize_line
 
 MAX_KEYWORDS: Final = 20_000
@@ -125,7 +124,7 @@ def _check_unique(validator: Validator, value: object, instance: object, schema:
         return
     seen: set[str] = set()
     for item in instance:
-        text = json.dumps(whole_numbers(item), sort_keys=True)
+        text = canonical_text(item)
         if text in seen:
             yield jsonschema.ValidationError(f"the item {text} occurs more than once")
             return
