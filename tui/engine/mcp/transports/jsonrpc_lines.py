@@ -11,6 +11,7 @@ import json
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, NamedTuple, NewType
@@ -84,6 +85,9 @@ STRUCTURE: Final = 500
 
 REQUEST_COST: Final = 10.0
 """Cost of a request, which is validated, answered by a task of its own, and perhaps shown."""
+
+MAX_OPEN: Final = 100
+"""Requests of a server under way at once; then it is not read until some are answered."""
 
 DROPPED_COST: Final = 0.05
 """Cost of noise and of dropped reports."""
@@ -303,11 +307,15 @@ class FlowControl:
         self._most = MAX_UNASKED
         self._noise = 0
         self._drops = False
+        self._open = Counter[types.RequestId | None]()
 
     def note_sent(self, message: types.JSONRPCMessage) -> None:
         """Note a message to the server; after the handshake its messages may be larger."""
-        if isinstance(message, types.JSONRPCRequest) and message.method not in HANDSHAKE:
-            self._most = MAX_STRUCTURE
+        match message:
+            case types.JSONRPCRequest(method=method) if method not in HANDSHAKE:
+                self._most = MAX_STRUCTURE
+            case types.JSONRPCResponse(id=answered) | types.JSONRPCError(id=answered):
+                self._note_end(answered)
 
     async def take(self, line: bytes) -> types.JSONRPCMessage | None:
         """Read one message; return None for invalid lines and dropped reports.
@@ -316,6 +324,8 @@ class FlowControl:
             FloodError: If the server has overdrawn its allowance for too long.
         """
         await self._wait()  # for earlier messages: a message does not wait for its own cost
+        while self._open.total() >= MAX_OPEN:
+            await self._sleep(PAUSE)
         found, structure, fault = await read(line, self._most)
         message = None if isinstance(found, str) else found
         if found is not None:
@@ -334,10 +344,22 @@ class FlowControl:
                     self._drops = True
                     self._log.remark("sends reports faster than they are read; some are dropped")
                 message, cost = None, DROPPED_COST
-            case types.JSONRPCRequest():
+            case types.JSONRPCRequest(id=request):
+                self._open[request] += 1
                 cost = REQUEST_COST
+            case types.JSONRPCNotification(
+                method="notifications/cancelled", params={"requestId": int() | str() as request}
+            ):
+                self._note_end(request)
         self._spend(cost + len(line) / PIECE + structure / STRUCTURE)
         return message
+
+    def _note_end(self, request: types.RequestId | None) -> None:
+        """Note that a request of the server is answered, or needs no answer any more."""
+        if self._open[request] > 1:
+            self._open[request] -= 1
+        else:
+            del self._open[request]
 
     async def take_lines(self, count: int) -> None:
         """Charge for lines of an event stream, which may contain no message at all.
