@@ -11,16 +11,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from tui.model.chat import ConversationId, EntryId
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.wire.exchanges import LASTING
 from tui.model.wire.frames import Direction, FrameFault, FrameKind, WireFrame
 from tui.text import MAX_LINE
-
-if TYPE_CHECKING:
-    from tui.engine.mcp.wire.wire import Wire
 
 MAX_FRAMES: Final = 2_000
 """Frames that are kept of a server; the oldest go first."""
@@ -131,6 +128,22 @@ def cause_now() -> Cause | None:
     return _CAUSE.get()
 
 
+class FrameCounter(Protocol):
+    """What the taps of all servers share.
+
+    Attributes:
+        is_traced: Whether each frame is written as it happens.
+    """
+
+    is_traced: bool
+
+    def count(self) -> int:
+        """Give a frame its number."""
+
+    def trace(self, noted: Noted, data: bytes) -> None:
+        """Write a frame; `data` is its whole body."""
+
+
 class Tap:
     """The frames of one server, those of earlier connections too. Lives on one event loop.
 
@@ -139,7 +152,7 @@ class Tap:
         wire: Counts the frames of all servers, and writes them.
     """
 
-    def __init__(self, server: ServerId, wire: "Wire") -> None:
+    def __init__(self, server: ServerId, wire: FrameCounter) -> None:
         self._server = server
         self._wire = wire
         self._ring: OrderedDict[int, Noted] = OrderedDict()

@@ -99,14 +99,12 @@ class Wire:
         return self._taps[server]
 
     def count(self) -> int:
-        """Give a frame its number."""
         self.last += 1
         self.revision += 1
         self._tell_soon()
         return self.last
 
     def trace(self, noted: Noted, data: bytes) -> None:
-        """Write a frame, if each is written as it happens; `data` is its whole body."""
         if self._trace is not None:
             self._trace.append(self._line(noted, data if len(data) <= MAX_TRACED else noted.head))
 
