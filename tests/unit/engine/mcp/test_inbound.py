@@ -53,7 +53,7 @@ async def test_a_form_is_filled_in_corrected_and_sent(stage: Stage) -> None:
     await eventually(lambda: any(getattr(r, "problem", "") for r in stage.pending()))
     [again] = stage.pending()
     assert isinstance(again, FormRequest)
-    expected = (form.id, "is not a whole number", keys["age"])
+    expected = (form.id, "Enter a whole number.", keys["age"])
     assert (again.id, again.problem, again.wrong) == expected
     stage.desk.answer(form.id, Reply(ReplyAction.ACCEPT, {**content, "age": "36"}))
     sent = {"name": "Ada", "mail": "a@example.com", "age": 36, "size": 1.5, "agree": True}
