@@ -468,8 +468,7 @@ class ServerManager:
         """Publish each catalog that a new offer changes."""
         if self._supervisors.get(supervisor.id) is not supervisor:
             return
-        for name, own in self.registry.update(supervisor.id, offer).items():
-            supervisor.remark(f"its prompt {own} is called {name} here: the other name is taken")
+        self.registry.update(supervisor.id, offer)
         self._publish_catalogs()
 
     def judge_tools_again(self) -> None:

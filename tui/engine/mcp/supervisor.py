@@ -223,9 +223,6 @@ class Supervisor:
         self.stop()
         self._wake.set()
 
-    def remark(self, words: str) -> None:
-        self._log.remark(words)
-
     def kill(self) -> None:
         """Kill the server at once."""
         if self._attempt is not None:
@@ -357,7 +354,7 @@ class Supervisor:
         if definition.kept:
             definition, self.lacks = await with_secrets(definition, self._context.redactor)
         if self.lacks:
-            self.remark(self.lacks)
+            self._log.remark(self.lacks)
         try:
             return await with_named_secrets(definition, self._context.redactor)
         except CredentialError as error:
@@ -488,4 +485,4 @@ class Supervisor:
         """Tell why the task that follows changes ended."""
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.warning("a server's changes are no longer followed", exc_info=error)
-            self.remark("its changes are no longer followed; restart it to see them")
+            self._log.remark("its changes are no longer followed; restart it to see them")

@@ -303,25 +303,21 @@ def _prompt(item: dict[str, Any], position: int) -> PromptView:
     problem = "" if is_shown_whole(name, MAX_NAME) else _HIDDEN_NAME
     listed = item.get("arguments")
     arguments: dict[str, PromptArgument] = {}
-    left_out = []
     for argument in _named(listed if isinstance(listed, list) else [], "name"):
+        if not is_shown_whole(argument["name"], MAX_NAME):
+            words = f"its argument “{sanitize_line(argument['name'], 80)}” has a name"
+            problem = problem or f"{words} that cannot be shown as it is"
+            continue
         required = argument.get("required") is True
-        words = f"argument “{sanitize_line(argument['name'], 80)}”"
-        if is_shown_whole(argument["name"], MAX_NAME):
-            description = sanitize_line(_text(argument, "description"))
-            read = PromptArgument(argument["name"], required, description)
-            arguments.setdefault(read.name, read)
-        elif required:
-            problem = problem or f"its required {words} has a name that cannot be shown as it is"
-        else:
-            left_out.append(f"{words}: {_HIDDEN_NAME}")
+        description = sanitize_line(_text(argument, "description"))
+        read = PromptArgument(argument["name"], required, description)
+        arguments.setdefault(read.name, read)
     return PromptView(
         name=f"(prompt {position})" if problem == _HIDDEN_NAME else name,
         title=sanitize_line(_text(item, "title"), MAX_NAME) or (shown if shown != name else ""),
         description=sanitize(_text(item, "description"), MAX_DESCRIPTION),
         arguments=tuple(arguments.values())[:MAX_ARGUMENTS],
         problem=problem,
-        left_out=tuple(left_out[:MAX_ARGUMENTS]),
         has_icons=_has_icons(item),
     )
 

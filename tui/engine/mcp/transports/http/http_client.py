@@ -315,18 +315,16 @@ def find_proxy(url: httpx2.URL) -> str | None:
 def _check_url(url: str) -> httpx2.URL:
     try:
         address = httpx2.URL(url)
-    except httpx2.InvalidURL as error:
-        raise ServerError(
-            "has an address that is not valid", "Correct `url`.", permanent=True
-        ) from error
-    is_complete = address.scheme in {"http", "https"} and address.host
-    if not is_complete or not 0 < (address.port or 80) < 2**16:
-        raise ServerError(
-            "has an address that is not http:// or https:// with a host and a valid port",
-            "Correct `url` in the settings.",
-            permanent=True,
-        )
-    return address
+        is_complete = address.scheme in {"http", "https"} and address.host
+        if is_complete and 0 < (address.port or 80) < 2**16:
+            return address
+    except httpx2.InvalidURL:
+        pass
+    raise ServerError(
+        "has an address that is not http:// or https:// with a host and a valid port",
+        "Correct `url` in the settings.",
+        permanent=True,
+    )
 
 
 def check_header(name: str, value: str) -> None:
