@@ -25,33 +25,6 @@ class CallTimeoutError(Exception):
     """A call took too long; the text says the limit, as part of a sentence."""
 
 
-class CallClock:
-    """The clock of one call; see `CallTimeout.watch`."""
-
-    def __init__(self, timeout: asyncio.Timeout, limit: float) -> None:
-        self._timeout = timeout
-        self._left = limit
-        self._since = asyncio.get_running_loop().time()
-        self._is_paused = False
-
-    def pause(self) -> None:
-        """Stop the clock."""
-        if not self._is_paused:
-            self._left -= asyncio.get_running_loop().time() - self._since
-            self._is_paused = True
-            self._schedule(None)
-
-    def resume(self) -> None:
-        """Start the clock again."""
-        self._is_paused = False
-        self._since = asyncio.get_running_loop().time()
-        self._schedule(self._since + self._left)
-
-    def _schedule(self, end: float | None) -> None:
-        if not self._timeout.expired():
-            self._timeout.reschedule(end)
-
-
 class CallTimeout:
     """The timeout of the requests of one connection: calls, prompts, resources, completions.
 
@@ -61,7 +34,7 @@ class CallTimeout:
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
-        self._calls: set[CallClock] = set()
+        self._calls: dict[asyncio.Timeout, float] = {}  # when each has to end, by our clock
         self._pauses = 0
         self._paused_at = self._waited = 0.0
         self._used_at = monotonic()
@@ -74,19 +47,18 @@ class CallTimeout:
             CallTimeoutError: If the block took too long and was cancelled.
         """
         timeout = asyncio.timeout(self._limit)
-        call = CallClock(timeout, self._limit)
         try:
             async with timeout:
+                self._calls[timeout] = self.clock() + self._limit
                 if self._pauses:
-                    call.pause()
-                self._calls.add(call)
+                    timeout.reschedule(None)
                 yield
         except TimeoutError:
             if timeout.expired():
                 raise CallTimeoutError(f"no result within {self._limit:g} s") from None
             raise
         finally:
-            self._calls.discard(call)
+            self._calls.pop(timeout, None)
             self._used_at = monotonic()
 
     @contextmanager
@@ -95,8 +67,7 @@ class CallTimeout:
         if not self._pauses:
             self._paused_at = asyncio.get_running_loop().time()
         self._pauses += 1
-        for call in self._calls:
-            call.pause()
+        self._schedule()
         try:
             yield
         finally:
@@ -104,8 +75,13 @@ class CallTimeout:
             self._used_at = monotonic()
             if not self._pauses:
                 self._waited += asyncio.get_running_loop().time() - self._paused_at
-                for call in self._calls:
-                    call.resume()
+                self._schedule()
+
+    def _schedule(self) -> None:
+        """Stop the clocks of all calls while there is a pause, else let them run."""
+        for timeout, end in self._calls.items():
+            if not timeout.expired():
+                timeout.reschedule(None if self._pauses else end + self._waited)
 
     def idle(self) -> float:
         """Return the seconds since a request ended, ours or the server's; 0 while one runs."""

@@ -22,13 +22,7 @@ MAX_ENTRIES: Final = 500
 LIFETIME: Final = 30 * 86_400.0
 """Seconds after which a server is probed again, as it may have been updated."""
 
-LOCK_WAIT: Final = 2.0
-"""Seconds to wait for another gemdeck that is writing the same file."""
-
 FILE_NAME: Final = "eras.json"
-
-_LATEST: Final = 1e11
-"""Seconds since the epoch beyond which a time makes no sense."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -51,7 +45,7 @@ class EraCache:
         clock: Callable[[], float] = time.time,
         on_problem: Callable[[str], None] = _log.warning,
     ) -> None:
-        self._file = StateFile(path, on_problem=on_problem, lock_wait=LOCK_WAIT)
+        self._file = StateFile(path, on_problem=on_problem)
         self._clock = clock
         self._distrusted: set[str] = set()
 
@@ -106,8 +100,6 @@ def _parse(content: Content) -> dict[str, tuple[ProtocolEra, float]]:
     entries: dict[str, tuple[ProtocolEra, float]] = {}
     for key, entry in (eras if isinstance(eras, dict) else {}).items():
         match entry:
-            case {"era": "handshake" | "stateless" as era, "time": int() | float() as since} if (
-                0 <= since < _LATEST
-            ):
+            case {"era": "handshake" | "stateless" as era, "time": int() | float() as since}:
                 entries[key] = (ProtocolEra(era), float(since))
     return entries
