@@ -208,6 +208,12 @@ def whole_numbers(value: object) -> Any:  # noqa: ANN401 - any JSON
     )
 
 
+def text_in(value: Mapping[str, Any], key: str) -> str:
+    """Return the text under a key; an empty one if there is none."""
+    found = value.get(key)
+    return found if isinstance(found, str) else ""
+
+
 def json_or_text(text: str) -> object:
     """Read JSON; what is none, such as arguments that were cut, stays text."""
     try:

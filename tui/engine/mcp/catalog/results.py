@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+import math
 import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
@@ -306,24 +307,11 @@ def _parsed(text: str) -> object:
         return text
 
 
-def text_size(result: types.CallToolResult) -> int:
-    """Estimate the number of characters to convert in a result."""
+def text_size(result: types.CallToolResult) -> float:
+    """Estimate the number of characters to convert in a result; media count as endless."""
     structured = 0 if result.structured_content is None else len(str(result.structured_content))
-    return structured + sum(_block_size(block) for block in result.content)
-
-
-def _block_size(block: types.ContentBlock) -> int:
-    match block:
-        case types.TextContent():
-            return len(block.text)
-        case types.ImageContent() | types.AudioContent():
-            return len(block.data)
-        case types.EmbeddedResource(resource=types.TextResourceContents() as resource):
-            return len(resource.text)
-        case types.EmbeddedResource(resource=types.BlobResourceContents() as resource):
-            return len(resource.blob)
-        case _:
-            return 0
+    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
+    return structured + sum(map(len, texts)) if len(texts) == len(result.content) else math.inf
 
 
 def convert_prompt(result: types.GetPromptResult) -> RenderedPrompt:

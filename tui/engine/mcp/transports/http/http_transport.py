@@ -40,7 +40,7 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
     open_streams,
     unsendable,
 )
-from tui.engine.sign_in.sign_in_record import ServerCredentials
+from tui.engine.sign_in.sign_in_record import AuthError, ServerCredentials
 from tui.model.chat import Severity
 from tui.model.input.addresses import is_loopback
 from tui.model.servers import Transport
@@ -137,7 +137,7 @@ class HttpTransport:
         streams, self._to_session, from_session = open_streams(self.tap)
         self._channel = StreamableHttp(http, self)
         try:
-            self._log_route(http)
+            await self._log_route(http)
             if definition.transport is Transport.SSE:
                 await self._open_sse()
         except BaseException as error:
@@ -181,13 +181,20 @@ class HttpTransport:
                     async with asyncio.timeout(DISCONNECT_TIMEOUT):
                         await self._http.aclose()
 
-    def _log_route(self, http: HttpClient) -> None:
-        """Log a proxy, and a missing encryption."""
+    async def _log_route(self, http: HttpClient) -> None:
+        """Log a proxy, a missing encryption, and which of two credentials is sent."""
         if http.proxy:
             self._log.remark(f"reached through the proxy {http.proxy}", Severity.INFO)
         if http.url.scheme == "http" and not is_loopback(http.url.host):
             words = "the connection is not encrypted: use https:// in `url` if the server can"
             self._log.remark(words)
+        names = {name.lower() for name in self._definition.headers}
+        if self._credentials is None or "authorization" not in names:
+            return
+        with suppress(AuthError):  # the first request says why
+            if (await self._credentials.signature()).token:
+                words = "the token of the sign-in is sent, not the Authorization header of "
+                self._log.remark(f"{words}`headers`", Severity.INFO)
 
     async def _open_sse(self, patience: float | None = None) -> None:
         """Switch to HTTP+SSE; see `ServerSentEvents.open`.
