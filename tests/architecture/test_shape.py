@@ -201,14 +201,14 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 14_140,
-    "engine/mcp": 9_280,
+    "ui": 14_110,
+    "engine/mcp": 8_890,
     "engine/chats": 4_460,
     "cli": 2_860,
-    "model": 2_770,
+    "model": 2_820,
     "engine/settings": 2_600,
     "engine": 1_950,
-    "engine/sign_in": 1_630,
+    "engine/sign_in": 1_610,
     "engine/commands": 1_370,
     "engine/trust": 1_320,
     "engine/approval": 1_300,
