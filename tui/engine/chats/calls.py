@@ -6,7 +6,6 @@ import json
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -38,6 +37,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.wire.tap import caused_by
+from tui.model.bounded_json import whole_numbers
 from tui.model.chat import ConversationId, EntryId, Picture, Progress, ToolCall, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
 from tui.model.frozen import Frozen
@@ -107,7 +107,7 @@ def _read(text: str, schema: JsonObject) -> Edit:
     from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
 
     try:
-        arguments = validate.coerce(schema, read_arguments(text))
+        arguments = read_arguments(text)
         shown = canonical_json(arguments)
         faults = validate.check_arguments(schema, arguments)
     except (ValueError, RecursionError) as error:
@@ -433,15 +433,13 @@ class CallRunner:
 
 
 def _prepare(call: FunctionCall, offered: Mapping[str, OfferedTool]) -> _Prepared:
-    """Look up the tool of a call and coerce the arguments."""
-    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
-
+    """Look up the tool of a call; models write ``3.0`` for ``3``."""
     tool = offered.get(call.name) or offered.get(without_model_prefix(call.name))
     if tool is None:
         shown = _shown_arguments(call.arguments)
         return _Prepared(None, call.arguments, shown, _unknown_tool(call.name, offered))
     try:
-        arguments = validate.coerce(tool.schema, deepcopy(call.arguments))
+        arguments = whole_numbers(call.arguments)
         if isinstance(tool, OwnTool) and tool.bind is not None:
             tool = tool.bind(arguments)
         return _Prepared(tool, arguments, canonical_json(arguments))
@@ -454,15 +452,18 @@ async def _fault(prepared: _Prepared) -> str:
     """Return why a call cannot be made, or an empty string; a schema may make that slow."""
     if prepared.tool is None or prepared.fault:
         return prepared.fault
-    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - loaded by `_prepare`
-
-    check = validate.check_arguments
     try:
-        faults = await asyncio.to_thread(check, prepared.tool.schema, prepared.arguments)
+        faults = await asyncio.to_thread(_faults, prepared.tool.schema, prepared.arguments)
     except (ValueError, RecursionError) as error:
         return f"The call cannot be made: {sanitize_line(str(error))}"
     listed = "; ".join(map(sanitize_line, faults[:MAX_FAULTS]))
     return f"The arguments do not fit the tool's schema: {listed}" if faults else ""
+
+
+def _faults(schema: JsonObject, arguments: JsonObject) -> list[str]:
+    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
+
+    return validate.check_arguments(schema, arguments)
 
 
 def _denied(denial: Denial) -> _Refusal:
