@@ -14,7 +14,7 @@ from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
-from tui.engine.chats.history import FunctionResponse, History, drop_refused
+from tui.engine.chats.history import FunctionResponse, History, drop_media
 from tui.engine.chats.instructions import Instructions, compose
 from tui.engine.chats.own_tools import (
     KeptResults,
@@ -319,7 +319,7 @@ class Turn:
             self._finish(TurnOutcome.FAILED)
         except ModelError as error:
             if not error.retryable:
-                self._history.drop_media(self._accepted)
+                drop_media(self._history.contents, self._accepted)
             self._interrupt("The turn ended here because the model could not continue.")
             self._notify(Severity.ERROR, str(error), error.advice, brief=error.brief)
             self._finish(TurnOutcome.FAILED)
@@ -461,9 +461,9 @@ class Turn:
         if not error.refused_content:
             return False
         contents = self._history.contents
-        dropped = drop_refused(contents, error.refused_content, self._accepted)
+        dropped = drop_media(contents, self._accepted, error.refused_content)
         if dropped:
-            text = f"{error} It goes out once more without {' and '.join(dict.fromkeys(dropped))}."
+            text = f"{error} It goes out once more without {' and '.join(sorted({*dropped}))}."
             self._notify(Severity.WARNING, sanitize_line(text))
         return bool(dropped)
 
