@@ -24,7 +24,7 @@ from tui.engine.chats.own_tools import (
     tool_search,
 )
 from tui.engine.chats.skills import Skills
-from tui.engine.chats.step import Finish, ModelStep, malformed_call
+from tui.engine.chats.step import MalformedCallError, ModelStep
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
     JsonObject,
@@ -418,10 +418,14 @@ class Turn:
             self._set_phase(TurnPhase.WAITING)
             await self._context.save()
             try:
-                if await self._step.run(self._context.backend, self._request(offered)) is (
-                    Finish.DONE
-                ):
-                    return
+                await self._step.run(self._context.backend, self._request(offered))
+                return
+            except MalformedCallError:
+                malformed += 1
+                if malformed > MAX_MALFORMED_CALLS or self._step.any_text:
+                    raise
+                text = "The model sent a malformed tool call; retrying."
+                self._notify(Severity.WARNING, text, passes=True)
             except ModelError as error:
                 if error.refused_tool in offered and refused < MAX_REFUSED_TOOLS:
                     refused += 1
@@ -435,12 +439,6 @@ class Turn:
                     waits += 1
                 else:
                     raise
-                continue
-            malformed += 1
-            if malformed > MAX_MALFORMED_CALLS or self._step.any_text:
-                raise malformed_call(self._step.finish_message)
-            text = "The model sent a malformed tool call; retrying."
-            self._notify(Severity.WARNING, text, passes=True)
 
     async def _wait_to_retry(self, error: ModelError, waits: int) -> bool:
         """Wait until the service may be asked again, after so many waits; return whether to ask."""

@@ -165,7 +165,7 @@ async def test_a_message_that_was_not_taken_in_goes_back_to_the_user() -> None:
             ((Finish("RECITATION"),), "existing text"),
             ((Think("hm"), Finish("MAX_TOKENS")), "output limit"),
             ((Finish("WHATEVER"),), "stopped (WHATEVER)"),
-            ((Reset(),), "was lost"),
+            ((Reset(),), "closed the connection"),
             ((Raw('data: {"candidates": 5}\r\n\r\n'),), UNREADABLE),
             ((Raw(f"data: {part % 5}\r\n\r\n"),), UNREADABLE),
             ((Raw(f"data: {part % ('[' * 5_000)}\r\n\r\n"),), UNREADABLE),
