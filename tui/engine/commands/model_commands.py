@@ -1,7 +1,6 @@
 """What the user asks of the model: another one, other options, a smaller context."""
 
 import asyncio
-import contextlib
 import json
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -226,10 +225,7 @@ class ModelCommands:
         self._apply(replace(one.asked.options, profile=name), one)
 
     async def restore(self, one: Conversation, kept: Mapping[str, Any]) -> None:
-        """Go by what was kept with the session of a conversation, as far as it is sound.
-
-        A model that the service has no longer leaves the present one in place.
-        """
+        """Go by what was kept with the session of a conversation, as far as it is sound."""
         options = ModelOptions(
             kept["thinking"] if isinstance(kept.get("thinking"), str) else None,
             kept["temperature"] if isinstance(kept.get("temperature"), int | float) else None,
@@ -237,27 +233,11 @@ class ModelCommands:
             one.asked.options.profile,
         )
         name, model = kept.get("model"), one.backend.model if one.backend is not None else ""
-        chosen = one.model, one.choosing
         self._apply(options, one)
-        if isinstance(name, str) and name not in {"", model} and not await self._is_gone(name, one):
-            if (one.model, one.choosing) != chosen or one not in self._conversations:
-                return  # the user chose meanwhile
+        if isinstance(name, str) and name not in {"", model}:
             await self._switch(name, one)
         if one.asked.options == options and _problem(options, one):
             self._apply(ModelOptions(profile=options.profile), one)
-
-    async def _is_gone(self, name: str, one: Conversation) -> bool:
-        """Return whether the service lists models without this one, and say so."""
-        backend, listed = one.backend, set[str]()
-        if backend is not None:
-            with contextlib.suppress(ModelError):  # where it cannot say, the model is tried
-                listed = {offer.name for offer in await backend.models()}
-        if backend is None or not listed or name in listed:
-            return False
-        words = f"{sanitize_line(name)} is not among the service's models any more."
-        advice = f"{backend.model} goes on with this conversation. /model chooses another one."
-        self._publish(e.NoticeRaised(e.Notice(Severity.WARNING, words, sanitize_line(advice))))
-        return True
 
     def measure(self) -> None:
         """Say what fills the context; it arrives as `ContextMeasured`."""
