@@ -3,7 +3,8 @@
 import asyncio
 import itertools
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar
@@ -121,7 +122,8 @@ class ModelChoice:
     async def _begin(self) -> None:
         try:
             if (access := self._found) is not None:
-                await self._answer(await self._open(access), access)
+                async with self._opened(access) as backend:
+                    await self._answer(backend, access)
                 return
         except ModelError as error:
             self._complain(error)
@@ -166,17 +168,15 @@ class ModelChoice:
 
     async def _use_model(self, name: str, one: Conversation) -> None:
         while (access := self._access) is not None:
-            backend = await self._open(access, name)
-            if one not in self.conversations:
-                await backend.aclose()
-                return
-            if access is self._access:
-                one.model = name
-                self.conversations.answer_with(one, backend, self._view(backend, access))
-                one.keep_settings()
-                self.on_answer(backend.kind)
-                return
-            await backend.aclose()  # another service was chosen meanwhile
+            async with self._opened(access, name) as backend:
+                if one not in self.conversations:
+                    return
+                if access is self._access:  # else another service was chosen meanwhile
+                    one.model = name
+                    self.conversations.answer_with(one, backend, self._view(backend, access))
+                    one.keep_settings()
+                    self.on_answer(backend.kind)
+                    return
         one.model = name  # for the service that is chosen next
         raise ModelError("The demo has no other model.", advice="Enter a key first (F9).")
 
@@ -202,26 +202,19 @@ class ModelChoice:
 
     async def _use_checked(self, access: ModelAccess, store: KeyStore, service: Service) -> None:
         """Let a service answer that accepts the credentials, and keep what was entered."""
-        backend = await self._open(access)
-        try:
+        async with self._opened(access) as backend:
             await backend.check()
-        except BaseException:
-            await backend.aclose()
-            raise
-        wins = overruling(with_file(self._own, os.environ))
-        advice = f"In later runs {wins} wins, as long as it is set." if wins else ""
-        notice = Notice(Severity.INFO, _accepted(access), advice, is_answer=True)
-        try:
-            await self._in_order(partial(keep_access, access, service, store, self.services))
-            access = replace(access, is_kept=True)
-        except CredentialError as error:
-            words = f"The key works until gemdeck ends, but could not be kept: {error}"
-            notice = Notice(Severity.WARNING, sanitize_line(words), error.advice)
-            access = replace(access, source="this run")
-        except asyncio.CancelledError:
-            await backend.aclose()
-            raise
-        await self._answer(backend, access)
+            wins = overruling(with_file(self._own, os.environ))
+            advice = f"In later runs {wins} wins, as long as it is set." if wins else ""
+            notice = Notice(Severity.INFO, _accepted(access), advice, is_answer=True)
+            try:
+                await self._in_order(partial(keep_access, access, service, store, self.services))
+                access = replace(access, is_kept=True)
+            except CredentialError as error:
+                words = f"The key works until gemdeck ends, but could not be kept: {error}"
+                notice = Notice(Severity.WARNING, sanitize_line(words), error.advice)
+                access = replace(access, source="this run")
+            await self._answer(backend, access)
         self.publish(NoticeRaised(notice))
 
     async def _forget_key(self) -> None:
@@ -233,7 +226,8 @@ class ModelChoice:
         self.publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
         try:
             if (access := await self._find()) is not None:
-                await self._answer(await self._open(access), access)
+                async with self._opened(access) as backend:
+                    await self._answer(backend, access)
                 return
         except (ValueError, OSError, ModelError) as error:
             self._complain(error, "The demo answers until you choose another service (F9).")
@@ -289,18 +283,24 @@ class ModelChoice:
         if opening.exception() is None:
             self.tasks.start(opening.result().aclose())
 
+    @asynccontextmanager
+    async def _opened(self, access: ModelAccess, name: str = "") -> AsyncIterator[ModelBackend]:
+        """Open a model, and close it if no conversation answers with it afterwards."""
+        backend = await self._open(access, name)
+        try:
+            yield backend
+        finally:
+            if all(one.backend is not backend for one in self.conversations):
+                await backend.aclose()
+
     async def _answer(self, backend: ModelBackend, access: ModelAccess) -> None:
         """Let a service answer, in each conversation the model that was chosen for it."""
         opened = {"": backend, backend.model: backend}
-        try:
+        async with AsyncExitStack() as stack:
             while missing := {one.model for one in self.conversations} - opened.keys():
                 name = missing.pop()
-                opened[name] = await self._open(access, name)
-        except BaseException:
-            self._close_unused(opened)
-            raise
-        self._answer_now(opened, access)
-        self._close_unused(opened)
+                opened[name] = await stack.enter_async_context(self._opened(access, name))
+            self._answer_now(opened, access)
 
     def _answer_now(
         self,
@@ -316,11 +316,6 @@ class ModelChoice:
             view = self._view(backend, access, needs_setup=needs_setup)
             self.conversations.answer_with(one, backend, view)
         self.on_answer(opened[""].kind)
-
-    def _close_unused(self, opened: Mapping[str, ModelBackend]) -> None:
-        used = [one.backend for one in self.conversations]
-        for backend in {*opened.values()}.difference(used):
-            self.tasks.start(backend.aclose())
 
     def _view(
         self, backend: ModelBackend, access: ModelAccess | None = None, *, needs_setup: bool = False

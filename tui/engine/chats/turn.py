@@ -207,7 +207,7 @@ class TurnContext:
 
     Attributes:
         setup: What it shares with other conversations.
-        backend: The model.
+        backend: The model that answers from the next turn on.
         publish: Publishes events.
         history: The conversation so far.
         save: Awaited before each request and call, and at the end: what was said is on disk then.
@@ -255,11 +255,13 @@ class Turn:
 
     Attributes:
         id: Its id.
+        backend: The model that answers; another one that is chosen meanwhile answers the next.
         has_ended: Whether its end was published.
     """
 
     def __init__(self, context: TurnContext, message: Message) -> None:
         self._context = context
+        self.backend = context.backend
         self._setup = setup = context.setup
         self._publish = context.publish
         self._history = context.history
@@ -360,7 +362,7 @@ class Turn:
             await self._run_step(offered)
             self._has_answer = True
             calls = self._step.gathered.calls
-            if calls and self._context.backend.traits.signs_calls:
+            if calls and self.backend.traits.signs_calls:
                 self._step.gathered.sign_first_call()
             self._history.add_model(self._step.gathered.parts)
             self._accepted = len(self._history.contents)
@@ -418,7 +420,7 @@ class Turn:
             self._set_phase(TurnPhase.WAITING)
             await self._context.save()
             try:
-                await self._step.run(self._context.backend, self._request(offered))
+                await self._step.run(self.backend, self._request(offered))
                 return
             except MalformedCallError:
                 malformed += 1
@@ -507,7 +509,7 @@ class Turn:
             answers = [(step_call.call, step_call.answer) for step_call in step_calls]
             self._history.add_responses(
                 [*answers, *((call, limit) for call in beyond)],
-                inline_media=self._context.backend.traits.media_in_responses,
+                inline_media=self.backend.traits.media_in_responses,
             )
 
     def _interrupt(self, note: str) -> None:

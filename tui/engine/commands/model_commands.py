@@ -320,7 +320,7 @@ class ModelCommands:
                 raise ModelError("It was not compressed, since the conversation went on meanwhile.")
 
         parts = await self._measure(one, context)
-        made = await summarised(one.backend or context.backend, before, one.publish)
+        made = await summarised(context.backend, before, one.publish)
         check()
         recorder, kept = one.recorder, None
         if recorder.view is not None:

@@ -136,9 +136,11 @@ async def test_another_model_answers_from_the_next_turn_on_without_old_signature
         await chat.say("w")
         chat.send("x")
         await chat.wait_for(TextStreamed, 2)  # a choice waits for the end of the turn
-        chat.conversation.use_backend(await open_backend(other.url, model="gemini-3.5-flash"))
+        second = await open_backend(other.url, model="gemini-3.5-flash")
+        chat.conversation.use_backend(chat.context, second)
         await chat.say("y")
         assert first is not chat.context.backend
+        await first.aclose()
     assert other.requests[0].model == "gemini-3.5-flash"
     assert "thoughtSignature" not in str(other.requests[0].contents)
     assert other.violations == []

@@ -258,7 +258,7 @@ class SessionCommands:
         context.kept.clear()
         context.opened.restore(saved.settings.get("skills"))
         context.setup.tools.tasks.let_go(one.key)
-        if saved.view.model != (one.backend or context.backend).model:
+        if saved.view.model != context.backend.model:
             history.strip_signatures()
             saved.kept = 0
         if opened.lock is not None:
