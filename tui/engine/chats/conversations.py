@@ -133,7 +133,6 @@ class Conversation:
         """Run a turn for each message that waits. Canceling ends the running turn."""
         while self._queue:
             message = self._queue.popleft()
-            self._publish_queue()
             try:
                 await self._run_turn(context, message)
             except Exception as error:  # noqa: BLE001 - the next message may go well
@@ -224,6 +223,7 @@ class Conversation:
         before = set(context.opened)
         self._turn = Turn(context, message)
         self._turn.begin()
+        self._publish_queue()  # only now: until its turn is on record it counts as waiting
         self._is_cancelled = False
         self._turn_task = task = asyncio.create_task(self._turn.run())
         try:

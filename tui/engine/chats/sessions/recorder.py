@@ -10,7 +10,7 @@ import json
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import asdict, replace
 from functools import partial
@@ -141,8 +141,6 @@ class Recorder:
         self._history = History()
         self._seen: list[list[Any]] = []
         self._calls: dict[EntryId, ToolCall] = {}
-        self._queued = 0
-        self._left: Record | None = None
         self._tokens_before = self._calls_before = 0
         self._model = ""
         place = library.place(folder) if library is not None else None
@@ -209,7 +207,6 @@ class Recorder:
         self._file = self.view = self._parent = None
         self._copied, self._waiting, self._seen, self.draft = [], [], [], ""
         self.messages, self.starts, self._calls = {}, {}, {}
-        self._queued, self._left = 0, None
 
     def rewind(self, message: EntryId) -> None:
         """Forget a message of the user's and all that came after it; the history is cut already."""
@@ -323,7 +320,7 @@ class Recorder:
             case e.ChatNoticeAdded(notice) if not notice.passes:
                 self._put(session_file.entry(notice))
             case e.QueueChanged(texts):
-                self._put_queue(texts)
+                self._put({"t": "queue", "texts": [*texts]})
             case e.TurnPhaseChanged():
                 self._sync()
             case e.UsageReported(usage):
@@ -334,21 +331,7 @@ class Recorder:
             case e.ConversationCleared():
                 self.leave()
 
-    def _put_queue(self, texts: Sequence[str]) -> None:
-        """Record what waits, but that a message left only after what became of it."""
-        record = {"t": "queue", "texts": [*texts]}
-        if self.view is None:
-            self._left = record if texts else None
-        elif len(texts) < self._queued:
-            self._left = record
-            self._flush_soon()
-        else:
-            self._left = None
-            self._put(record)
-        self._queued = len(texts)
-
     def _begin_turn(self, message: UserMessage) -> None:
-        left, self._left = self._left, None
         is_first = self._file is None and self.is_on
         if is_first and self._library is not None:
             self._begin_file(self._library, message)
@@ -357,7 +340,7 @@ class Recorder:
         self._tokens_before = self._tokens()
         self.messages[message.id] = message
         self.starts[message.id] = len(self._history.contents)
-        self._put(session_file.entry(message), *([left] if left is not None else []))
+        self._put(session_file.entry(message))
         if is_first and self.draft:
             self._move_draft(message.text)
 
@@ -453,9 +436,6 @@ class Recorder:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._left is not None:
-            self._waiting.append(self._left)
-            self._left = None
         if self._file is None or not self._waiting:
             return
         if not now and self._writing is not None and not self._writing.done():
