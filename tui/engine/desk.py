@@ -82,7 +82,6 @@ class Desk:
         self._open: dict[RequestId, _Question] = {}
         self._numbers = itertools.count(1)
         self._overrun: set[ServerId] = set()
-        self._declined = 0
         self._told = RequestsQueued(0)
         self.remarks: dict[ServerId, Callable[[str], None]] = {}
 
@@ -171,32 +170,23 @@ class Desk:
             self._publish(RequestRaised(again))
 
     def _refused(self, request: PendingRequest, reason: str) -> Answer:
-        """Decline a server's request with a word, or raise why another question is not asked.
+        """Decline a server's request, or raise why another question is not asked.
 
-        On the screen that word stands once for all that come while others wait.
+        That is said once of each server for all that come while others wait.
         """
         if not isinstance(request, ServerRequest):
             raise WithdrawnError(reason)
         if remark := self.remarks.get(request.server):
             remark(f"a request was declined unasked: {reason}")
-        if not self.attended:
-            self._say_declined(request.server)
-            return Reply(ReplyAction.DECLINE)
-        self._declined += 1
-        self._tell_queued()
         if request.server not in self._overrun:
             self._overrun.add(request.server)
-            text = f"{request.server} asks for too much at once; further requests are declined."
-            self._publish(NoticeRaised(Notice(Severity.WARNING, text, reason)))
-        return Reply(ReplyAction.DECLINE)
-
-    def _say_declined(self, server: ServerId) -> None:
-        """Say once of each server that it asked although nobody is there."""
-        if server not in self._overrun:
-            self._overrun.add(server)
-            text = f"{server} asked for what only a user can give, so it was declined."
-            advice = "To answer it, run gemdeck in a terminal."
+            words, advice = "asks for too much at once; further requests are declined.", reason
+            if not self.attended:
+                words = "asked for what only a user can give, so it was declined."
+                advice = "To answer it, run gemdeck in a terminal."
+            text = f"{request.server} {words}"
             self._publish(NoticeRaised(Notice(Severity.WARNING, text, advice)))
+        return Reply(ReplyAction.DECLINE)
 
     def _queue(self, request: PendingRequest) -> deque[_Question]:
         """Return the queue for a request: its server's, or a new one."""
@@ -213,7 +203,7 @@ class Desk:
 
     def _tell_queued(self) -> None:
         queued = sum(len(waiting) - 1 for waiting in self._queues.values() if waiting)
-        told = RequestsQueued(queued, self._declined)
+        told = RequestsQueued(queued)
         if told != self._told:
             self._told = told
             self._publish(told)
@@ -228,9 +218,6 @@ class Desk:
         elif isinstance(question.request, ServerRequest):
             del self._queues[question.request.server]
             self._overrun.discard(question.request.server)
-            if not self._queues:
-                self._declined = 0
-                self._tell_queued()
 
 
 def _answer_type(request: PendingRequest) -> type[Answer]:
