@@ -5,28 +5,26 @@ import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, cast
 
 from tui.engine.bus import Publish
 from tui.model.chat import Severity
-from tui.model.consent import Decision, RequestId
+from tui.model.consent import RequestId
 from tui.model.events import Notice, NoticeRaised, RequestRaised, RequestSettled, RequestsQueued
 from tui.model.requests import (
     Answer,
+    AnswerT,
     ConfirmationRequest,
     FormRequest,
     PendingRequest,
     Reply,
     ReplyAction,
-    ResultReview,
+    Request,
     SamplingRequest,
     SamplingReview,
-    SignInRequest,
-    SkillRequest,
     UrlRequest,
 )
 from tui.model.servers import ServerId
-from tui.model.trust import ToolChangeAnswer, ToolChangeRequest, TrustAnswer, TrustRequest
 
 MAX_WAITING: Final = 8
 """Most requests of one server queued behind the shown one; further ones are declined."""
@@ -36,8 +34,6 @@ MAX_PENDING: Final = 64
 
 ServerRequest = FormRequest | UrlRequest | SamplingRequest | SamplingReview
 """A request from a server."""
-
-AnswerT = TypeVar("AnswerT", Decision, TrustAnswer, ToolChangeAnswer, Reply)
 
 Check = Callable[[AnswerT], Awaitable[PendingRequest | None]]
 """Returns the question with what is wrong with an accepting answer; None if that is valid."""
@@ -88,29 +84,7 @@ class Desk:
     def new_id(self) -> RequestId:
         return RequestId(f"q{next(self._numbers)}")
 
-    @overload
-    async def ask(
-        self, request: ConfirmationRequest, check: Check[Decision] | None = None
-    ) -> Decision: ...
-
-    @overload
-    async def ask(
-        self, request: TrustRequest | SkillRequest, check: Check[TrustAnswer] | None = None
-    ) -> TrustAnswer: ...
-
-    @overload
-    async def ask(
-        self, request: ToolChangeRequest, check: Check[ToolChangeAnswer] | None = None
-    ) -> ToolChangeAnswer: ...
-
-    @overload
-    async def ask(
-        self,
-        request: ServerRequest | SignInRequest | ResultReview,
-        check: Check[Reply] | None = None,
-    ) -> Reply: ...
-
-    async def ask(self, request: PendingRequest, check: Check[Any] | None = None) -> Answer:
+    async def ask(self, request: Request[AnswerT], check: Check[AnswerT] | None = None) -> AnswerT:
         """Ask, and wait for the answer. Canceling the task withdraws the question.
 
         Args:
@@ -122,19 +96,14 @@ class Desk:
             WithdrawnError: If the question was withdrawn, or nobody can be asked. A server's
                 request is declined instead if nobody can be asked or too many are waiting.
         """
-        if not self.attended:
-            return self._refused(request, "Nobody is there to answer.")
         line = self._queue(request)
-        if len(line) > MAX_WAITING:
-            return self._refused(request, f"{len(line)} requests already wait for the user.")
-        calls = sum(isinstance(q.request, ConfirmationRequest) for q in self._open.values())
-        if isinstance(request, ConfirmationRequest) and calls >= MAX_PENDING:
-            return self._refused(request, "Too many calls are already waiting for the user.")
+        if reason := self._why_not(request, line):
+            return cast("AnswerT", self._refused(request, reason))
         question = _Question(request, asyncio.get_running_loop().create_future())
         line.append(question)
         try:
             self._show_first(line)
-            return await self._answered(question, check)
+            return cast("AnswerT", await self._answered(question, check))
         finally:
             self._remove(question, line)
 
@@ -143,7 +112,7 @@ class Desk:
         question = self._open.get(request)
         if question is None or question.answer.done():
             return
-        if isinstance(answer, _answer_type(question.request)):
+        if isinstance(answer, question.request.answer_type):
             question.answer.set_result(answer)
 
     def withdraw(self, request: RequestId, reason: WithdrawnError) -> None:
@@ -168,6 +137,16 @@ class Desk:
                 return answer
             question.request = again
             self._publish(RequestRaised(again))
+
+    def _why_not(self, request: PendingRequest, line: deque[_Question]) -> str:
+        """Return why the user is not asked, or an empty string."""
+        if not self.attended:
+            return "Nobody is there to answer."
+        if len(line) > MAX_WAITING:
+            return f"{len(line)} requests already wait for the user."
+        calls = sum(isinstance(q.request, ConfirmationRequest) for q in self._open.values())
+        is_call = isinstance(request, ConfirmationRequest)
+        return "Too many calls are already waiting." if is_call and calls >= MAX_PENDING else ""
 
     def _refused(self, request: PendingRequest, reason: str) -> Answer:
         """Decline a server's request, or raise why another question is not asked.
@@ -218,15 +197,3 @@ class Desk:
         elif isinstance(question.request, ServerRequest):
             del self._queues[question.request.server]
             self._overrun.discard(question.request.server)
-
-
-def _answer_type(request: PendingRequest) -> type[Answer]:
-    match request:
-        case ConfirmationRequest():
-            return Decision
-        case TrustRequest() | SkillRequest():
-            return TrustAnswer
-        case ToolChangeRequest():
-            return ToolChangeAnswer
-        case _:
-            return Reply

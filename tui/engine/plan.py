@@ -28,9 +28,10 @@ from tui.engine.trust.trust_store import Start, StartFolder
 from tui.model.chat import Severity
 from tui.model.events import ContextFile, Notice
 from tui.model.frozen import Frozen
+from tui.model.requests import TrustRequest
 from tui.model.servers import Origin, ServerId, ServerStatus
 from tui.model.settings import EVERYTHING, GemdeckSettings, Profile, ToolPattern
-from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest, TrustSubject
+from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
 from tui.text import sanitize_line
 
 _STILL_DENIED: Final = "Prohibitions removed from your settings hold until a restart."

@@ -16,9 +16,10 @@ from tui.model.requests import (
     SamplingReview,
     SignInRequest,
     SkillRequest,
+    ToolChangeRequest,
+    TrustRequest,
     UrlRequest,
 )
-from tui.model.trust import ToolChangeRequest, TrustRequest
 from tui.store.commands import Commands
 from tui.store.selectors import conversation_of, pending_here
 from tui.ui import keymap

@@ -9,9 +9,16 @@ from tui.engine.desk import MAX_PENDING, MAX_WAITING, Desk, ServerRequest, Withd
 from tui.model.chat import EntryId
 from tui.model.consent import Choice, Decision, RequestId
 from tui.model.events import Event, NoticeRaised, RequestRaised, RequestSettled, RequestsQueued
-from tui.model.requests import ConfirmationRequest, FormRequest, Reply, ReplyAction, UrlRequest
+from tui.model.requests import (
+    ConfirmationRequest,
+    FormRequest,
+    Reply,
+    ReplyAction,
+    TrustRequest,
+    UrlRequest,
+)
 from tui.model.servers import ServerId
-from tui.model.trust import TrustAnswer, TrustRequest, TrustSubject
+from tui.model.trust import TrustAnswer, TrustSubject
 
 ACCEPT = Reply(ReplyAction.ACCEPT)
 DECLINE = Reply(ReplyAction.DECLINE)

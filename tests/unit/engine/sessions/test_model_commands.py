@@ -1,6 +1,5 @@
 """Another model, other options, and a smaller context, through a whole engine."""
 
-
 import pytest
 
 from tests.fakes.gemini import FakeGemini
