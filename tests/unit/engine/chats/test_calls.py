@@ -41,7 +41,7 @@ async def give(result: ToolResult | Exception, _: JsonObject) -> ToolResult:
 async def test_a_call_that_fails_or_never_runs_is_told_to_the_model_and_the_user() -> None:
     async with talking([], make_tool("notes_add"), GO) as chat:
         await chat.play(*one_step(("note_add", {"a": 1})))
-        told = {"error": "Tool note_add not found. Did you mean notes_add?"}
+        told = {"error": "Tool note_add not found."}
         assert chat.responses() == [told]
         assert (chat.calls[0].server, chat.calls[0].tool) == ("", "note_add")
         assert chat.calls[0].status is ToolCallStatus.ERROR
@@ -194,7 +194,7 @@ def test_the_model_is_told_each_change_in_short() -> None:
     told = told_changes({"a": 1, "b": "x", "c": True}, {"b": "y", "c": 1, "d": [2]})
     assert told == (
         'The user changed the arguments before the call: "a" was removed; "b" is now "y"; '
-        '"c" is now 1; "d" was added: [2].'
+        '"c" is now 1; "d" is now [2].'
     )
     assert len(told_changes({}, {"a": "x" * 100_000})) < 1_200
     many = {f"k{number}": number for number in range(100)}

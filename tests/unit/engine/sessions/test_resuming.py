@@ -236,7 +236,7 @@ async def test_secrets_of_settings_and_keys_are_in_no_session_and_no_export(
             file = folder / f"gemdeck-{it.engine.sessions.recorder.session}{name}.md"
             await eventually(partial(told, it, f"Exported to {file}.", 1))
         it.engine.sessions.export("", "~nobody-of-this-name/out.json")
-        await eventually(lambda: "There is no home for" in notices(it))
+        await eventually(lambda: "out.json cannot be written" in notices(it))
         [view] = library().sessions()
         it.engine.sessions.preview(view.id)
         await eventually(lambda: it.store.state.preview)

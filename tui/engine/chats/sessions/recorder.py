@@ -241,19 +241,14 @@ class Recorder:
         self._put({"t": "compressed"})
         self._sync()
 
-    async def keep_copy(self, title: str) -> SessionId | None:
-        """Keep the session as it is now under another id; None if it is not saved."""
+    async def keep_copy(self, title: str) -> None:
+        """Keep the session as it is now, if it is saved, under another id."""
         self._flush(now=True)
-        view, file, library = self.view, self._file, self._library
-        made = replace(view, id=new_id(time.time()), title=title) if view is not None else None
-
-        def keep() -> SessionId | None:
-            if made is None or view is None or file is None or library is None:
-                return None
-            library.copy(view, replace(made, parent=view.id), self._redactor)
-            return made.id
-
-        return await asyncio.wrap_future(self._worker.submit(keep))
+        view, library = self.view, self._library
+        if view is not None and library is not None:
+            made = replace(view, id=new_id(time.time()), title=title, parent=view.id)
+            copy = partial(library.copy, view, made, self._redactor)
+            await asyncio.wrap_future(self._worker.submit(copy))
 
     def keep_draft(self, text: str) -> None:
         """Save what stands in the composer, without a session in a file of its own."""
@@ -381,12 +376,11 @@ class Recorder:
         match event:
             case e.ToolCallRequested(call):
                 self._calls[call.id] = call
-            case e.ToolCallChanged(call_id, status, seconds, result, arguments):
+            case e.ToolCallChanged(call_id, _, seconds, result, arguments):
                 if (before := self._calls.get(call_id)) is None:
                     return
-                call = replace(before, status=status, seconds=seconds, result=result)
-                call = call if arguments is None else replace(call, arguments=arguments)
-                self._calls[call_id] = replace(call, result="")
+                call = event.applied(before)
+                self._calls[call_id] = replace(call, result="", pictures=())
                 if seconds is None and not result and arguments is None:
                     return  # it asks or runs: not worth a line
         self._put(session_file.entry(call))

@@ -5,6 +5,7 @@ Each command returns at once; what comes of it arrives as events.
 
 import asyncio
 import copy
+import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -324,7 +325,8 @@ class SessionCommands:
 
         def write() -> Path:
             saved = library.read(library.find(words, self.folder))
-            file = self._typed_path(path) if path else free_name(self.folder, saved.view)
+            typed = self.folder / os.path.expanduser(path)  # noqa: PTH111 - never fails
+            file = typed if path else free_name(self.folder, saved.view)
             text = export_text(saved, file)
             return write_export(file, self.redactor.redact_known(text)).resolve()
 
@@ -369,13 +371,6 @@ class SessionCommands:
         one.retried = retried if is_retry else None
         del contents[start:]
         return _resent(before, turn) if is_retry else None
-
-    def _typed_path(self, typed: str) -> Path:
-        """Return the file that the user typed; ``~`` is the home."""
-        try:
-            return self.folder / Path(typed).expanduser()
-        except RuntimeError:
-            raise SessionError(f"There is no home for {sanitize_line(typed, 100)}.") from None
 
     def _place(self) -> SessionLibrary:
         if self.library is None:
@@ -422,8 +417,4 @@ def _resent(message: UserMessage, turn: list[Wire]) -> Message | None:
         return None
     *before, last = (PromptMessage(one["role"], tuple(one["parts"])) for one in turn)
     content = MessageContent(message.text, last.parts, message.servers, tuple(before))
-
-    async def fetch(_: object) -> MessageContent:
-        return content
-
-    return Message(message.typed, fetch)
+    return Message(message.typed, content)
