@@ -58,7 +58,7 @@ def remarks(it: Deck) -> str:
     return " ".join(f"{e.text} {e.advice}" for e in shown)
 
 
-async def test_a_session_open_elsewhere_or_damaged_goes_on_in_a_copy(
+async def test_a_session_open_elsewhere_goes_on_in_a_copy_and_a_damaged_one_in_its_file(
     home: Path, play: Play
 ) -> None:
     folder = home / "work"
@@ -74,8 +74,7 @@ async def test_a_session_open_elsewhere_or_damaged_goes_on_in_a_copy(
     async with play([[Say("2")], [Say("2")]]) as it:
         it.engine.sessions.resume(view.id)
         await eventually(lambda: asked(it) == ["mine?"])
-        assert "open in another gemdeck, so it is read-only" in remarks(it)
-        assert len(library().sessions(folder)) == 2
+        assert "open in another gemdeck, so you go on in a copy" in remarks(it)
         await it.ask("and?")
         copied = it.engine.sessions.recorder.view
         it.engine.sessions.resume(other.id)
@@ -84,7 +83,10 @@ async def test_a_session_open_elsewhere_or_damaged_goes_on_in_a_copy(
         await it.ask("and?")
         assert it.fake.violations == []
     held.release()
-    assert [path.read_bytes() for path in paths] == before
+    assert paths[0].read_bytes() == before[0]
+    assert paths[1].read_bytes().startswith(before[1])
+    assert len(library().sessions(folder)) == 3
+    assert len(library().read(other).contents) == 4
     assert copied is not None
     assert copied.parent == view.id
     saved = library().read(library().find(copied.id))

@@ -10,7 +10,7 @@ import json
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict, replace
 from functools import partial
@@ -133,8 +133,6 @@ class Recorder:
         self._on_problem = on_problem
         self._worker = OrderedWorker(self._say_failed)
         self._file: SessionFile | None = None
-        self._parent: SessionView | None = None
-        self._copied: list[Record] = []
         self._waiting: list[Record] = []
         self._writing: Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -167,27 +165,22 @@ class Recorder:
         """Record this history from now on."""
         self._history, self._seen = history, []
 
-    def adopt(self, saved: SavedSession, lock: SessionLock) -> None:
-        """Go on in the file of a session; its contents are already the history's."""
+    def adopt(self, saved: SavedSession, lock: SessionLock | None) -> None:
+        """Go on with a session, whose contents are already the history's.
+
+        Args:
+            saved: What was read of it.
+            lock: The right to write its file; without it the next message begins another.
+        """
         self.leave()
-        if self._library is None or not self.is_on:
-            lock.release()
-        else:
+        self._show(saved)
+        if self._library is not None and lock is not None:
             path = self._library.path_of(saved.view)
             self._file = SessionFile(path, self._redactor, self._on_problem, lock)
             self.view = saved.view
             self._put({"t": "resumed"}, {"t": "cut", "at": saved.kept})
-        self._show(saved)
-        self._seen = [content["parts"] for content in self._history.contents[: saved.kept]]
-        self._sync()  # what was cut would be lost if nothing more is said
-
-    def begin_copy(self, saved: SavedSession, copied: Iterable[Record]) -> None:
-        """Go on in a new file, with these records first, once there is a message."""
-        self.leave()
-        self._copied = [*copied]
-        self._parent = saved.view
-        self._show(saved)
-        self._seen = [content["parts"] for content in self._history.contents]
+            self._seen = [content["parts"] for content in self._history.contents[: saved.kept]]
+            self._sync()  # what was cut would be lost if nothing more is said
 
     def _show(self, saved: SavedSession) -> None:
         run_on = {task.call for task in saved.tasks.values()}
@@ -204,8 +197,8 @@ class Recorder:
         if self._file is not None:
             self._flush(now=True)
             self._worker.submit(self._file.close)
-        self._file = self.view = self._parent = None
-        self._copied, self._waiting, self._seen, self.draft = [], [], [], ""
+        self._file = self.view = None
+        self._waiting, self._seen, self.draft = [], [], ""
         self.messages, self.starts, self._calls = {}, {}, {}
 
     def rewind(self, message: EntryId) -> None:
@@ -246,8 +239,7 @@ class Recorder:
         self._flush(now=True)
         view, library = self.view, self._library
         if view is not None and library is not None:
-            made = replace(view, id=new_id(time.time()), title=title, parent=view.id)
-            copy = partial(library.copy, view, made, self._redactor)
+            copy = partial(library.copy, view, title, self._redactor)
             await asyncio.wrap_future(self._worker.submit(copy))
 
     def keep_draft(self, text: str) -> None:
@@ -348,11 +340,10 @@ class Recorder:
         self._keep_apart("")
 
     def _begin_file(self, library: SessionLibrary, message: UserMessage) -> None:
-        made = library.new_view(self._folder, message.text, self._parent)
+        made = library.new_view(self._folder, message.text)
         self.view = view = replace(made, model=self._model)
         self._file = SessionFile(library.path_of(view), self._redactor, self._on_problem)
-        self._waiting = [session_file.header(view), *self._copied, *self._waiting]
-        self._copied = []
+        self._waiting = [session_file.header(view), *self._waiting]
         if self._settings:
             self._put(self._settings)
 

@@ -272,6 +272,7 @@ class SavedSession:
         kept: How many of the contents, from the first, are as the file has them.
         tasks: The calls that ran on as tasks when it was written last, by their keys.
         remarks: What could not be read, in sentences.
+        is_whole: Whether it was read to its end.
     """
 
     view: SessionView
@@ -284,6 +285,7 @@ class SavedSession:
     kept: int = 0
     tasks: dict[str, TaskKept] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
+    is_whole: bool = True
 
 
 def read_session(path: Path, view: SessionView) -> SavedSession:
@@ -302,6 +304,7 @@ def read_session(path: Path, view: SessionView) -> SavedSession:
             unpruned += len(line)
             if replay.bad > MAX_BAD:
                 replay.saved.remarks.append("The rest of it was not read.")
+                replay.saved.is_whole = False
                 break
             if unpruned > FORGET_EVERY:
                 unpruned = 0
@@ -309,6 +312,7 @@ def read_session(path: Path, view: SessionView) -> SavedSession:
         if file.tell() >= MAX_SESSION:
             size = MAX_SESSION // 1024 // 1024
             replay.saved.remarks.append(f"Only its first {size} MiB were read.")
+            replay.saved.is_whole = False
     return replay.finish()
 
 

@@ -4,10 +4,9 @@ Each command returns at once; what comes of it arrives as events.
 """
 
 import asyncio
-import copy
 import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import Any, Final
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.chats.conversations import Conversation, Conversations
-from tui.engine.chats.sessions import session_file
 from tui.engine.chats.sessions.library import (
     SessionError,
     SessionLibrary,
@@ -26,14 +24,13 @@ from tui.engine.chats.sessions.library import (
 )
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.chats.sessions.replay import MAX_TITLE, SavedSession, Wire, has_responses
-from tui.engine.chats.sessions.session_file import Record, SessionLock
+from tui.engine.chats.sessions.session_file import SessionLock
 from tui.engine.chats.turn import Message, MessageContent, TurnContext
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import PromptMessage
 from tui.engine.options import LATEST
 from tui.model.chat import ChatNotice, ConversationId, EntryId, Severity, UserMessage
 from tui.model.events import MessageReturned, Notice, NoticeRaised
-from tui.model.frozen import Frozen
 from tui.model.sessions import (
     ConversationNamed,
     ConversationRestored,
@@ -41,7 +38,6 @@ from tui.model.sessions import (
     SessionId,
     SessionPreviewed,
     SessionsListed,
-    SessionView,
 )
 from tui.model.settings import SessionSettings
 from tui.text import sanitize_line
@@ -49,75 +45,11 @@ from tui.text import sanitize_line
 MAX_PREVIEW: Final = 40
 """Last entries of a session that a preview shows."""
 
-READ_ONLY: Final = "This session is open in another gemdeck, so it is read-only here."
-COPIED: Final = "A message goes on in a copy; the file stays as it is."
-
 CLOSED: Final = "The conversation was closed meanwhile."
 BUSY: Final = "Stop the running turn first (Esc)."
 UNSAVED: Final = "This conversation is not saved, so there is nothing to export."
 DROPPED: Final = "This conversation is not saved, so what followed the earlier message is gone."
 NO_PLACE: Final = "There is no folder for sessions. Set GEMDECK_HOME to a writable one."
-
-
-class OpenedSession(Frozen):
-    """A session that was read to go on.
-
-    Attributes:
-        saved: What was read.
-        lock: The right to write its file; without it a copy is written.
-        copied: With what the copy begins.
-        remark: Why it is a copy, for the user, or an empty string.
-    """
-
-    saved: SavedSession
-    lock: SessionLock | None = None
-    copied: list[Record] = field(default_factory=list)
-    remark: str = ""
-
-    def release(self) -> None:
-        """Let others have it."""
-        if self.lock is not None:
-            self.lock.release()
-
-
-def open_session(library: SessionLibrary, view: SessionView) -> OpenedSession:
-    """Open a session for writing if that can be, else to go on in a copy. Blocks.
-
-    Raises:
-        SessionError: If it cannot be read.
-    """
-    lock = library.lock(view)
-    try:
-        saved = library.read(view)
-    except BaseException:
-        if lock is not None:
-            lock.release()
-        raise
-    if lock is not None and not saved.remarks:
-        return OpenedSession(saved, lock)
-    if lock is not None:
-        lock.release()
-    why = [READ_ONLY] if lock is None else saved.remarks
-    return OpenedSession(saved, None, [*copied_records(saved)], " ".join([*why, COPIED]))
-
-
-def copied_records(saved: SavedSession) -> Iterator[Record]:
-    """Give the records of a new file with what was read of another, but for its first line."""
-    written = 0
-    for shown in saved.entries:
-        place = saved.starts.get(shown.id)
-        if place is not None:
-            yield from _contents(saved.contents[written:place])
-            written = place
-        yield session_file.entry(shown)
-        yield {"t": "done", "id": shown.id}
-    yield from _contents(saved.contents[written:])
-    yield {"t": "end"}
-
-
-def _contents(contents: Iterable[Record]) -> Iterator[Record]:
-    for content in contents:
-        yield {"t": "content", "content": copy.deepcopy(content)}
 
 
 @dataclass(eq=False, repr=False)
@@ -229,13 +161,16 @@ class SessionCommands:
             self.conversations.select(other.key)
             return
         self._idle_without(view.id, one)
-        opened = await asyncio.to_thread(open_session, library, view)
+        saved, lock = await asyncio.to_thread(
+            library.open, view, self.redactor if one.recorder.is_on else None
+        )
         try:
             context = self._idle_without(view.id, one)
         except SessionError:
-            opened.release()
+            if lock is not None:
+                lock.release()
             raise
-        await self._restore(one, context, opened)
+        await self._restore(one, context, saved, lock)
 
     async def _resume_in(
         self, opened: Conversation, session: SessionId, before: Conversation
@@ -251,10 +186,10 @@ class SessionCommands:
             raise
 
     async def _restore(
-        self, one: Conversation, context: TurnContext, opened: OpenedSession
+        self, one: Conversation, context: TurnContext, saved: SavedSession, lock: SessionLock | None
     ) -> None:
         """Put a session in place of a conversation."""
-        saved, history, recorder = opened.saved, context.history, one.recorder
+        history, recorder = context.history, one.recorder
         history.contents[:] = saved.contents
         context.kept.clear()
         context.opened.restore(saved.settings.get("skills"))
@@ -262,13 +197,10 @@ class SessionCommands:
         if saved.view.model != context.backend.model:
             history.strip_signatures()
             saved.kept = 0
-        if opened.lock is not None:
-            recorder.adopt(saved, opened.lock)
-        else:
-            recorder.begin_copy(saved, opened.copied)
+        recorder.adopt(saved, lock)
         entries = saved.entries
-        if opened.remark:
-            notice = ChatNotice(EntryId("restored"), Severity.WARNING, opened.remark)
+        if remark := " ".join(saved.remarks):
+            notice = ChatNotice(EntryId("restored"), Severity.WARNING, remark)
             entries = [*entries, notice]
         shown, title = tuple(entries), saved.view.title
         self.publish(ConversationRestored(shown, saved.usage, recorder.session, one.key, title))
