@@ -71,7 +71,7 @@ class ModelChoice:
     provider: Provider | None = None
 
     def __post_init__(self) -> None:
-        self._has_looked = self._has_begun = False
+        self._has_looked = False
         self._found: ModelAccess | None = None
         self._access: ModelAccess | None = None
         self._settings = GemdeckSettings()
@@ -105,19 +105,14 @@ class ModelChoice:
             except CredentialError as error:
                 self._complain(error)
 
-    async def begin(self, settings: GemdeckSettings, own: Mapping[str, str]) -> None:
-        """Find a model and open it, once, unless the user chose one meanwhile; see `find`.
+    async def begin(self) -> None:
+        """Open the model that was found, unless the user chose one meanwhile.
 
         The demo stands in where it may.
         """
-        await self.find(settings, own)
         is_chosen = self._choosing is not None or self._current is not None
-        if self._has_begun or is_chosen or self.options.demo or not self.options.needs_model:
-            return
-        self._has_begun = True
-        self._choose(self._begin)
-        if self._choosing is not None:
-            await asyncio.wait({self._choosing})
+        if not (is_chosen or self.options.demo) and self.options.needs_model:
+            await asyncio.wait({self._choose(self._begin)})
 
     async def _begin(self) -> None:
         try:
@@ -248,9 +243,10 @@ class ModelChoice:
         except TimeoutError:
             raise key_store.keyring_timeout() from None
 
-    def _choose(self, choice: Callable[[], Awaitable[None]]) -> None:
+    def _choose(self, choice: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         self._stop_choosing()
         self._choosing = self.tasks.start(self._carry_out(choice))
+        return self._choosing
 
     def _stop_choosing(self) -> None:
         if self._choosing is not None:

@@ -213,19 +213,19 @@ class FeatureCommands:
 
     async def _open_picture(self, picture: Picture) -> None:
         self._lent = self._lent or self._stack.enter_context(temporary_folder())
-        path = await self._write("picture", write_picture, self._lent, picture.data)
+        path = await self.write("picture", write_picture, self._lent, picture.data)
         if path is not None and not await open_outside(str(path)):
             self._answer("No program to open pictures was found.")
 
     def save_picture(self, picture: Picture) -> None:
         """Write a picture to a new file in the opened folder."""
         folder = self._context.workspaces[0]
-        self._start(self._write("picture", write_picture, folder, picture.data))
+        self._start(self.write("picture", write_picture, folder, picture.data))
 
     def save_resource(self, read: ResourceRead) -> None:
         """Write a resource as it was read to a new file in the opened folder."""
         what = self._context.workspaces[0], read.uri, read.raw["contents"]
-        self._start(self._write("resource", write_resource, *what))
+        self._start(self.write("resource", write_resource, *what))
 
     def save_result(self, run: ToolRun, *, as_json: bool) -> None:
         """Write the result of a call by hand to a new file in the opened folder.
@@ -235,9 +235,9 @@ class FeatureCommands:
             as_json: Whether to write what the server sent as a whole; else the texts in it.
         """
         folder = self._context.workspaces[0]
-        self._start(self._write("result", partial(write_result, as_json=as_json), folder, run))
+        self._start(self.write("result", partial(write_result, as_json=as_json), folder, run))
 
-    async def _write(self, noun: str, write: Callable[..., Path], *what: object) -> Path | None:
+    async def write(self, noun: str, write: Callable[..., Path], *what: object) -> Path | None:
         """Write a file in a thread, and say where it is or why it is not."""
         try:
             path = await asyncio.to_thread(write, *what)

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -119,13 +119,15 @@ async def summarised(
     """Return a short history in place of a long one; the tokens that it took are published.
 
     Raises:
-        ModelError: If the model cannot, or says nothing.
-        TimeoutError: If it takes too long.
+        ModelError: If the model cannot, or says nothing in time.
     """
     ask = {"role": "user", "parts": [{"text": ASK}]}
     step = ModelStep(counting(publish), lambda: EntryId(""), lambda: None)
-    async with asyncio.timeout(SUMMARY_TIMEOUT):
-        await step.run(backend, ModelRequest([*contents, ask], ()))
+    try:
+        async with asyncio.timeout(SUMMARY_TIMEOUT):
+            await step.run(backend, ModelRequest([*contents, ask], ()))
+    except TimeoutError:
+        raise ModelError("It was not compressed: the model took too long.") from None
     text = "".join(part["text"] for part in step.gathered.parts if "text" in part)
     if not text.strip():
         raise ModelError("The model gave no summary.", advice="Try again.")
@@ -181,10 +183,10 @@ class ModelCommands:
     def retry(self, message: EntryId, text: str, name: str) -> None:
         """Send a message again in its place, to another model that answers from then on."""
         one = self._conversations.current
-        self._tasks.start(self._carry_out(self._retry(message, text, name, one)))
+        self._sessions.start(self._retry(message, text, name, one))
 
     async def _retry(self, message: EntryId, text: str, name: str, one: Conversation) -> None:
-        _idle(one)
+        self._sessions.idle(one)
         await self._switch(name, one)
         if one.backend is not None and one.backend.model == name:  # else it was said why not
             self._sessions.edit_message(message, text, one.key)
@@ -247,7 +249,7 @@ class ModelCommands:
 
     def compress(self) -> None:
         """Put a summary in place of the history; the session as it was is kept."""
-        self._tasks.start(self._carry_out(self._compress(self._conversations.current)))
+        self._sessions.start(self._compress(self._conversations.current))
 
     def context_part(
         self, server: ServerId, tool: ToolView | None = None, *, counts: bool = False
@@ -306,7 +308,7 @@ class ModelCommands:
             self._publish(ModelsListed(failure=sanitize_line(f"{error} {error.advice}")))
 
     async def _compress(self, one: Conversation) -> None:
-        context = _idle(one)
+        context = self._sessions.idle(one)
         history = context.history
         before = [*history.contents]
         if not before:
@@ -366,28 +368,8 @@ class ModelCommands:
                     where, advice = " of another conversation", "Go to its tab and type /compress."
                 self._say(Severity.WARNING, f"The context{where} is {part:.0%} full: {advice}")
 
-    async def _carry_out(self, command: Coroutine[Any, Any, None]) -> None:
-        try:
-            await command
-        except ModelError as error:
-            self._say(Severity.ERROR, sanitize_line(f"{error} {error.advice}".strip()))
-        except (TimeoutError, OSError) as error:
-            reason = getattr(error, "strerror", None) or "the model took too long"
-            self._say(Severity.ERROR, f"It was not compressed: {sanitize_line(str(reason))}.")
-
     def _say(self, severity: Severity, text: str) -> None:
         self._publish(e.NoticeRaised(e.Notice(severity, text, is_answer=True)))
-
-
-def _idle(one: Conversation) -> TurnContext:
-    """Return what the turns of a conversation share if none runs.
-
-    Raises:
-        ModelError: If one does, or there is no model.
-    """
-    if one.context is None or not one.is_idle:
-        raise ModelError("Stop the running turn first (Esc).")
-    return one.context
 
 
 def _is_full(usage: Usage) -> bool:

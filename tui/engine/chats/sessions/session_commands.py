@@ -40,7 +40,7 @@ from tui.model.sessions import (
     SessionsListed,
 )
 from tui.model.settings import SessionSettings
-from tui.text import sanitize_line
+from tui.text import AdvisedError, sanitize_line
 
 MAX_PREVIEW: Final = 40
 """Last entries of a session that a preview shows."""
@@ -98,18 +98,18 @@ class SessionCommands:
 
     def list_sessions(self) -> None:
         """List the sessions of the opened folder; they arrive as `SessionsListed`."""
-        self._start(self._list())
+        self.start(self._list())
 
     def preview(self, session: SessionId) -> None:
         """Read the end of a session; it arrives as `SessionPreviewed`."""
-        self._start(self._preview(session))
+        self.start(self._preview(session))
 
     def resume(self, words: str = LATEST) -> asyncio.Task[None]:
         """Go on with a session, named by the beginning of its id, or with the latest.
 
         If it is open in another conversation, that one becomes the current one.
         """
-        return self._start(self._resume(words, self.conversations.current))
+        return self.start(self._resume(words, self.conversations.current))
 
     def resume_beside(self, session: SessionId) -> None:
         """Go on with a session in a conversation of its own, or where it is open."""
@@ -119,13 +119,13 @@ class SessionCommands:
         before = self.conversations.current
         self.conversations.open()
         if (opened := self.conversations.current) is not before:  # there are not too many
-            self._start(self._resume_in(opened, session, before))
+            self.start(self._resume_in(opened, session, before))
 
     def rename(self, session: SessionId, title: str) -> None:
-        self._start(self._rename(session, title))
+        self.start(self._rename(session, title))
 
     def delete(self, session: SessionId) -> None:
-        self._start(self._delete(session))
+        self.start(self._delete(session))
 
     def export(self, words: str, path: str) -> None:
         """Write a session to a new file: JSON if its name ends so, else Markdown.
@@ -134,11 +134,11 @@ class SessionCommands:
             words: The session; empty for the one that is open.
             path: The file, within the opened folder unless it is absolute; empty for a new name.
         """
-        self._start(self._export(words, path, self.recorder))
+        self.start(self._export(words, path, self.recorder))
 
     def take_over_drafts(self) -> None:
         """Give back the drafts that earlier runs left without a session."""
-        self._start(self._take_over_drafts(self.conversations.current))
+        self.start(self._take_over_drafts(self.conversations.current))
 
     def edit_message(self, message: EntryId, text: str, key: ConversationId | None = None) -> None:
         """Send another text in place of an earlier message; what followed it is kept as a copy.
@@ -146,7 +146,7 @@ class SessionCommands:
         The same text is sent with what it named, as it was sent before.
         """
         if (one := self.conversations.get(key)) is not None:
-            self._start(self._edit(message, text, one))
+            self.start(self._edit(message, text, one))
 
     async def _take_over_drafts(self, one: Conversation) -> None:
         if text := await one.recorder.take_over_drafts():
@@ -288,7 +288,7 @@ class SessionCommands:
         Returns:
             The message as it was sent, if the text is the same and the history had it.
         """
-        contents, recorder = self._idle(one).history.contents, one.recorder
+        contents, recorder = self.idle(one).history.contents, one.recorder
         start, messages = recorder.starts.get(message), [*recorder.messages]
         if start is None:
             raise SessionError("A summary stands for this message, so it cannot be sent again.")
@@ -299,7 +299,7 @@ class SessionCommands:
         if recorder.view is not None and (after or not is_retry or one.retried != retried):
             name = recorder.view.name
             await recorder.keep_copy(f"{name} (before {'retry' if is_retry else 'edit'})")
-            self._idle(one)
+            self.idle(one)
         one.retried = retried if is_retry else None
         del contents[start:]
         return _resent(before, turn) if is_retry else None
@@ -309,8 +309,12 @@ class SessionCommands:
             raise SessionError(NO_PLACE)
         return self.library
 
-    def _idle(self, one: Conversation) -> TurnContext:
-        """Return what the turns of a conversation share if none runs."""
+    def idle(self, one: Conversation) -> TurnContext:
+        """Return what the turns of a conversation share if none runs.
+
+        Raises:
+            SessionError: If one does, or there is no model.
+        """
         if one not in self.conversations:
             raise SessionError(CLOSED)
         if one.context is None:
@@ -323,22 +327,23 @@ class SessionCommands:
         """Do the same where a session is to be opened, which is open nowhere yet."""
         if self.conversations.with_session(session) is not None:
             raise SessionError("This session is open already.")
-        return self._idle(one)
+        return self.idle(one)
 
-    def _start(self, command: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def start(self, command: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Carry out a command in the background, and say why it cannot be done."""
         return self.tasks.start(self._carry_out(command))
 
     async def _carry_out(self, command: Coroutine[Any, Any, None]) -> None:
         try:
             await command
-        except SessionError as error:
-            self._say(Severity.ERROR, str(error))
+        except AdvisedError as error:
+            self._say(Severity.ERROR, sanitize_line(f"{error} {error.advice}".strip()))
         except OSError as error:
             reason = sanitize_line(error.strerror or type(error).__name__)
             self._say(Severity.ERROR, f"That could not be written: {reason}.")
 
     def _say(self, severity: Severity, text: str) -> None:
-        self.publish(NoticeRaised(Notice(severity, text)))
+        self.publish(NoticeRaised(Notice(severity, text, is_answer=True)))
 
 
 def _resent(message: UserMessage, turn: list[Wire]) -> Message | None:
