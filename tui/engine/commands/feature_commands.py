@@ -72,10 +72,7 @@ class FeatureCommands:
         self._publish = publish
         self._tasks = TaskSet("a request to a server failed", self._failed)
         self._shown: tuple[ServerId, str] | None = None
-        self._reading: asyncio.Task[None] | None = None
-        self._rereading: asyncio.Task[None] | None = None
-        self._completing: asyncio.Task[None] | None = None
-        self._rendering: asyncio.Task[None] | None = None
+        self._latest: dict[str, asyncio.Task[None] | None] = {}
         self._is_stale = False
         self._lent: Path | None = None
         self._stack = ExitStack()
@@ -92,11 +89,9 @@ class FeatureCommands:
 
     def read_resource(self, server: ServerId, uri: str) -> None:
         """Read a resource for the user; earlier reads are cancelled."""
-        _cancel(self._reading)
-        _cancel(self._rereading)  # it rereads the resource shown before
-        self._rereading = None
+        self._cancel("reread")  # it rereads the resource shown before
         self._shown = (server, uri)
-        self._reading = self._start(self._read(server, uri))
+        self._start_anew("read", self._read(server, uri))
 
     def render_prompt(
         self, token: str, server: ServerId, prompt: str, values: Mapping[str, str]
@@ -118,9 +113,8 @@ class FeatureCommands:
             self.rendered = token, Message(typed, content)
             self._publish(PromptRendered(token, rendered.messages))
 
-        _cancel(self._rendering)
         self.rendered = None
-        self._rendering = self._start(render())
+        self._start_anew("render", render())
 
     def subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         """Subscribe to a resource or unsubscribe from it; the last request wins."""
@@ -172,8 +166,7 @@ class FeatureCommands:
             found = await ask()
             self._publish(ArgumentCompleted(token, found.values, found.has_more))
 
-        _cancel(self._completing)
-        self._completing = self._start(complete())
+        self._start_anew("complete", complete())
 
     def add_folder(self, typed: str) -> None:
         """Open one more folder until the end of the run, and tell the servers."""
@@ -290,8 +283,9 @@ class FeatureCommands:
         if (server, uri) != self._shown:
             return
         self._is_stale = True
-        if self._rereading is None or self._rereading.done():
-            self._rereading = self._start(self._reread())
+        rereading = self._latest.get("reread")
+        if rereading is None or rereading.done():
+            self._start_anew("reread", self._reread())
 
     async def _reread(self) -> None:
         while self._is_stale and self._shown is not None:
@@ -312,6 +306,15 @@ class FeatureCommands:
             return None
         return self._tasks.start(work)
 
+    def _start_anew(self, kind: str, work: Coroutine[Any, Any, None]) -> None:
+        """Start what takes the place of an earlier request of its kind."""
+        self._cancel(kind)
+        self._latest[kind] = self._start(work)
+
+    def _cancel(self, kind: str) -> None:
+        if (task := self._latest.pop(kind, None)) is not None:
+            task.cancel()
+
     def _failed(self, error: BaseException) -> None:
         self._report_error(f"A request failed unexpectedly ({type(error).__name__}).")
 
@@ -319,8 +322,3 @@ class FeatureCommands:
 async def _found(find: Callable[..., Iterable[str]], *about: object) -> CompletionValues:
     """Look for paths in a thread."""
     return CompletionValues(tuple(await asyncio.to_thread(find, *about)))
-
-
-def _cancel(task: asyncio.Task[None] | None) -> None:
-    if task is not None:
-        task.cancel()

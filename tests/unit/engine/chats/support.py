@@ -70,9 +70,8 @@ async def open_backend(
     thoughts: bool = True,
 ) -> GeminiBackend:
     access = ModelAccess(BackendKind.GEMINI, SecretStr(key), base_url=url)
-    return await asyncio.to_thread(
-        create_gemini_backend, access, model, "v1beta", idle_timeout, thoughts
-    )
+    settings = GemdeckSettings(model=model, idle_timeout=idle_timeout, thoughts=thoughts)
+    return await asyncio.to_thread(create_gemini_backend, access, settings)
 
 
 def make_tool(

@@ -34,6 +34,7 @@ from tui.engine.keys.credentials import ModelAccess
 from tui.engine.mcp.transports.http.http_errors import CONNECT_TIMEOUT
 from tui.model.chat import BackendKind, Usage
 from tui.model.models import ModelOffer
+from tui.model.settings import GemdeckSettings
 from tui.text import sanitize_line
 
 WRITE_TIMEOUT: Final = 60.0
@@ -428,24 +429,21 @@ def _offer(model: types.Model) -> ModelOffer:
     )
 
 
-def create_gemini_backend(
-    access: ModelAccess, model: str, api_version: str, idle_timeout: float, thoughts: bool
-) -> GeminiBackend:
+def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> GeminiBackend:
     """Create a backend. Needs no event loop and may run in any thread.
 
     Args:
         access: The service and the credentials for it.
-        model: The model's name.
-        api_version: Version of the Gemini API; ``v1beta`` is mapped to Vertex's name for it.
-        idle_timeout: Seconds without data after which a stream is aborted.
-        thoughts: Whether to request thought summaries.
+        settings: Name the model and say how to ask it; the version ``v1beta`` of the Gemini API is
+            mapped to Vertex's name for it.
 
     Raises:
         ModelError: If there is no key, or the client cannot be created.
     """
     _silence_sdk()
     secret = access.api_key.get_secret_value() if access.api_key else ""
-    context = RequestContext(access.kind, model, access.base_url, idle_timeout, secret)
+    idle_timeout, api_version = settings.idle_timeout, settings.api_version
+    context = RequestContext(access.kind, settings.model, access.base_url, idle_timeout, secret)
     is_vertex = access.kind is BackendKind.VERTEX
     if not secret and not is_vertex:
         raise ModelError("There is no API key.", advice=KEY_ADVICE)
@@ -471,7 +469,7 @@ def create_gemini_backend(
         )
     except Exception as error:  # noqa: BLE001 - the SDK raises many types for bad credentials
         raise translate(error, context) from None
-    backend = GeminiBackend(client, http, context, thoughts=thoughts)
+    backend = GeminiBackend(client, http, context, thoughts=settings.thoughts)
     backend.warm_up()
     return backend
 
