@@ -191,69 +191,46 @@ def _part(part: Wire) -> Wire | None:
             return None
         case {"text": str(text)} if text or signed:
             return {"text": text if signed else for_model(without_surrogates(text))[0], **signed}
-        case {"inlineData": dict(media)}:
-            made = _media(media)
-            return made and {**made, **signed}
+        case {"inlineData": {"mimeType": str(kind), "data": str(data)}}:
+            if _MIME.fullmatch(kind) and _BASE64.fullmatch(data):
+                return {"inlineData": {"mimeType": kind, "data": data}, **signed}
         case {"functionCall": dict(call)}:
-            found = _cleaned_call(call)
-            return found and {"functionCall": found, **signed}
-        case {"functionResponse": dict(response)}:
-            answer = _answer(response)
-            return answer and {"functionResponse": answer}
+            named, arguments = _named(call), call.get("args") or {}
+            if named and _can_be_sent(arguments):
+                return {"functionCall": {**named, "args": arguments}, **signed}
+        case {"functionResponse": {"response": dict(said)} as response}:
+            named, answer = _named(response), _answer(said)
+            inside = response.get("parts")
+            parts = _usable(inside if isinstance(inside, list) else (), "user")
+            media = [made for made in parts if made.keys() == {"inlineData"}]
+            if named and answer:
+                more = {"parts": media} if media else {}
+                return {"functionResponse": {**named, **answer, **more}}
     return None
 
 
-def _media(media: Wire) -> Wire | None:
-    mime_type, data = media.get("mimeType"), media.get("data")
-    if not isinstance(mime_type, str) or not isinstance(data, str):
-        return None
-    if not _MIME.fullmatch(mime_type) or not _BASE64.fullmatch(data):
-        return None
-    return {"inlineData": {"mimeType": mime_type, "data": data}}
+def _named(wire: Wire) -> Wire:
+    """Return the name and the id of a call or a response; nothing if its name is none."""
+    name, key = wire.get("name"), wire.get("id")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        return {}
+    return {"name": name, "id": key} if isinstance(key, str) and key else {"name": name}
 
 
-def _cleaned_call(call: Wire) -> Wire | None:
-    arguments = call.get("args") or {}
-    if not isinstance(arguments, dict) or not _is_name(call.get("name")):
-        return None
+def _can_be_sent(arguments: object) -> bool:
     try:
         json.dumps(arguments, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
-        return None
-    return {**_named(call), "args": arguments}
+        return False
+    return isinstance(arguments, dict)
 
 
-def _answer(response: Wire) -> Wire | None:
-    if not _is_name(response.get("name")):
-        return None
-    match response.get("response"):
-        case {"output": str(text)}:
-            said = {"output": without_surrogates(text)}
-        case {"error": str(text)}:
-            said = {"error": without_surrogates(text)}
-        case _:
-            return None
-    answer: Wire = {**_named(response), "response": said}
-    inside = response.get("parts")
-    media = [
-        made
-        for part in (inside if isinstance(inside, list) else ())
-        if isinstance(part, dict) and isinstance(part.get("inlineData"), dict)
-        if (made := _media(part["inlineData"]))
-    ]
-    return {**answer, "parts": media} if media else answer
-
-
-def _is_name(name: object) -> bool:
-    return isinstance(name, str) and _NAME.fullmatch(name) is not None
-
-
-def _named(wire: Wire) -> Wire:
-    """Return the name and the id of a call or a response."""
-    made: Wire = {"name": wire["name"]}
-    if isinstance(wire.get("id"), str) and wire["id"]:
-        made["id"] = wire["id"]
-    return made
+def _answer(said: Wire) -> Wire:
+    """Return what a response says; nothing if that is no text."""
+    for key in ("output", "error"):
+        if isinstance(text := said.get(key), str):
+            return {"response": {key: without_surrogates(text)}}
+    return {}
 
 
 @dataclass
