@@ -92,9 +92,9 @@ def valid_contents(contents: Iterable[object]) -> tuple[list[Wire], list[int]]:
         if role == "user":
             _add_user(valid, parts)
         elif parts and valid:
-            _answer_calls(valid)
+            _add_user(valid, ())
             _add(valid, role, parts)
-    _answer_calls(valid)
+    _add_user(valid, ())
     return valid, [*places, len(valid)]
 
 
@@ -123,7 +123,7 @@ def is_whole(content: object) -> bool:
 
 
 def _add_user(valid: list[Wire], parts: Sequence[Wire]) -> None:
-    """Add what the user and the tools said; responses without a call are left out."""
+    """Add what the user and the tools said; of calls and responses each has the other then."""
     responses = [part["functionResponse"] for part in parts if "functionResponse" in part]
     others = [part for part in parts if "functionResponse" not in part]
     answers = [_response(call, responses) for call in _open_calls(valid)]
@@ -136,14 +136,7 @@ def _response(call: Wire, responses: list[Wire]) -> Wire:
     for index, response in enumerate(responses):
         if (response["name"], response.get("id")) == (call["name"], call.get("id")):
             return {"functionResponse": responses.pop(index)}
-    made = {key: call[key] for key in ("name", "id") if key in call}
-    return {"functionResponse": {**made, "response": {"error": INTERRUPTED}}}
-
-
-def _answer_calls(valid: list[Wire]) -> None:
-    """Answer the calls of the last content, if it has any."""
-    if calls := _open_calls(valid):
-        _add(valid, "user", [_response(call, []) for call in calls])
+    return {"functionResponse": {**_named(call), "response": {"error": INTERRUPTED}}}
 
 
 def _open_calls(valid: Sequence[Wire]) -> list[Wire]:
