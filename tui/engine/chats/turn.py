@@ -211,12 +211,13 @@ class TurnContext:
         publish: Publishes events.
         history: The conversation so far.
         save: Awaited before each request and call, and at the end: what was said is on disk then.
-        asked: How the user wants the model to answer, and the last request.
+        asked: How the user wants the model to answer.
         retry: The wait before a request that was refused for now goes out again.
         conversation: Its id, which `publish` puts into its events.
         refused: Tools this model refused.
         kept: The results that were cut for the model.
-        instructions: What servers say about themselves, as it was sent last.
+        instruction: The system instruction, as it was sent last.
+        instructions: What servers say about themselves, likewise.
         opened: The skills that were loaded.
         servers: The servers without what its profile leaves out.
     """
@@ -231,6 +232,7 @@ class TurnContext:
     conversation: ConversationId = MAIN
     refused: set[RefusedTool] = field(default_factory=set)
     kept: KeptResults = field(default_factory=KeptResults)
+    instruction: str = ""
     instructions: Instructions = ()
     opened: OpenSkills = field(default_factory=OpenSkills)
     servers: ProfiledServers = field(init=False)
@@ -472,13 +474,13 @@ class Turn:
         own, said_now = self._setup.settings.system_instruction, context.servers.instructions()
         profile, skills = context.servers.profile, self._setup.skills
         told = skills.told(profile) if skills is not None else ""
-        instruction, said = compose(own, self._files, said_now, told)
+        context.instruction, said = compose(own, self._files, said_now, told)
         if said != context.instructions:
             context.instructions = said
             self._publish(e.InstructionsSent(said))
-        return context.asked.request(
-            self._history.contents, [tool.declaration for tool in offered.values()], instruction
-        )
+        declared = [tool.declaration for tool in offered.values()]
+        options, contents = context.asked.options, self._history.contents
+        return ModelRequest(contents, declared, context.instruction, options=options)
 
     async def _answer_calls(
         self, calls: Sequence[FunctionCall], offered: Mapping[str, OfferedTool]

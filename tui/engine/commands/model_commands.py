@@ -291,7 +291,7 @@ class ModelCommands:
 
     async def _measure(self, one: Conversation, context: TurnContext) -> tuple[ContextPart, ...]:
         setup, contents = context.setup, [*context.history.contents]
-        instructions = (one.asked.last or setup.settings).system_instruction
+        instructions = context.instruction or setup.settings.system_instruction
         tools, counted = context.servers.held_tools(), one.usage.context
         parts = await asyncio.to_thread(context_parts, tools, instructions, contents, counted)
         self._publish(ContextMeasured(parts))
