@@ -84,7 +84,7 @@ class History:
         before: Iterable[PromptMessage] = (),
     ) -> None:
         """Start a turn with the user's message; `before` is what a prompt has said before it."""
-        self.contents += [{"role": m.role, "parts": wire_parts(m.parts)} for m in before]
+        self.contents += wire_contents(before)
         self.contents.append({"role": "user", "parts": wire_parts(parts)})
         forget_old(self.contents)
 
@@ -176,6 +176,11 @@ class StepParts:
                 return
 
 
+def wire_contents(messages: Iterable[PromptMessage]) -> list[_Wire]:
+    """Return messages in wire format."""
+    return [{"role": one.role, "parts": wire_parts(one.parts)} for one in messages]
+
+
 def wire_parts(parts: Iterable[TextPart | MediaPart | WirePart]) -> list[_Wire]:
     """Return parts in wire format; media the service would refuse become a note."""
     wire: list[_Wire] = []
@@ -223,22 +228,17 @@ def _wire_response(
     texts: list[str] = []
     inside: list[_Wire] = []
     beside: list[_Wire] = []
-    media_left = MAX_RESPONSE_MEDIA
-    for part in answer.parts:
-        match part:
-            case TextPart(text):
-                texts.append(text)
-            case MediaPart() if problem := media_problem(part, media_left):
-                texts.append(f"[{problem}]")
-            case MediaPart(mime_type, data):
-                media_left -= len(data)
-                target = inside if inline_media and mime_type in _INLINE_IN_RESPONSES else beside
-                target.append({"inlineData": {"mimeType": mime_type, "data": data}})
+    for part in wire_parts(answer.parts):
+        if "text" in part:
+            texts.append(part["text"])
+        else:
+            is_inline = inline_media and part["inlineData"]["mimeType"] in _INLINE_IN_RESPONSES
+            (inside if is_inline else beside).append(part)
     response: _Wire = {"name": call.name}
     if call.id:
         response["id"] = call.id
     key = "error" if answer.is_error else "output"
-    response["response"] = {key: without_surrogates("\n".join(texts))}
+    response["response"] = {key: "\n".join(texts)}
     if inside:
         response["parts"] = inside
     return response, beside

@@ -18,10 +18,9 @@ from tui.engine.chats.backends.backend import (
     ModelError,
     ModelRequest,
     ModelTraits,
-    WireContent,
     WirePart,
 )
-from tui.engine.chats.history import UNSIGNED, StepParts, wire_parts
+from tui.engine.chats.history import UNSIGNED, StepParts, wire_contents
 from tui.engine.mcp.context import Generation, GenerationError, Generator, Prompt
 from tui.model.chat import EntryId, Usage
 from tui.model.events import EntryCompleted, Event, TextStreamed, ThoughtStreamed, UsageReported
@@ -325,15 +324,8 @@ def counting(publish: Publish) -> Publish:
     return count
 
 
-def wire_contents(prompt: Prompt) -> list[WireContent]:
-    """Return the messages of a prompt in wire format."""
-    return [
-        {"role": message.role, "parts": wire_parts(message.parts)} for message in prompt.messages
-    ]
-
-
 def _request(prompt: Prompt, traits: ModelTraits) -> ModelRequest:
-    contents = wire_contents(prompt)
+    contents = wire_contents(prompt.messages)
     for content in contents if traits.signs_calls else ():
         for part in [part for part in content["parts"] if "functionCall" in part][:1]:
             part.setdefault("thoughtSignature", UNSIGNED)  # it never had a signature
