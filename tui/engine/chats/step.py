@@ -24,28 +24,11 @@ from tui.engine.chats.history import UNSIGNED, StepParts, wire_contents
 from tui.engine.mcp.context import Generation, GenerationError, Generator, Prompt
 from tui.model.chat import EntryId, Usage
 from tui.model.events import EntryCompleted, Event, TextStreamed, ThoughtStreamed, UsageReported
-from tui.text import MAX_COMBINING, MAX_TEXT, sanitize, sanitize_line
+from tui.text import ESCAPE_SEQUENCE, MAX_COMBINING, MAX_TEXT, sanitize, sanitize_line
 
 MAX_HELD: Final = 4_200
 """Most characters held back; slightly more than `tui.text` allows for one escape."""
 
-_INTRODUCER: Final = re.compile(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
-_COMPLETE: Final = re.compile(
-    r"""
-    (?:\x1b[P\]X^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}(?:\x07|\x1b\\|\x9c)
-    | (?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]
-    | \x1b[ -/]*[0-OQ-WYZ\\`-~]
-    """,
-    re.VERBOSE,
-)
-_INCOMPLETE: Final = re.compile(
-    r"""
-    (?:\x1b[P\]X^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}\x1b?
-    | (?:\x1b\[|\x9b)[0-?]*[ -/]*
-    | \x1b[ -/]*
-    """,
-    re.VERBOSE,
-)
 _JOINERS: Final = "\u200d\ufe0f"
 
 MAX_STEP_CHARACTERS: Final = MAX_TEXT
@@ -126,15 +109,10 @@ class DeltaSanitizer:
 
 def _safe_length(text: str) -> int:
     """Return the length of the prefix that further text cannot change."""
-    position = 0
-    while found := _INTRODUCER.search(text, position):
-        if complete := _COMPLETE.match(text, found.start()):
-            position = complete.end()
-        elif _INCOMPLETE.fullmatch(text, found.start()):
-            return found.start()
-        else:
-            position = found.start() + 1
     end = len(text)
+    for found in re.finditer(ESCAPE_SEQUENCE, text, re.VERBOSE):
+        if found.end() == end:  # more of it may come
+            return found.start()
     if text.endswith("\r"):
         return end - 1
     while end and text[end - 1] in _JOINERS:
