@@ -282,7 +282,7 @@ def backend_generator(current: Callable[[], tuple[ModelBackend | None, Publish]]
             raise GenerationError("No model has been chosen yet.")
         try:
             async with asyncio.timeout(GENERATION_TIMEOUT):
-                return await _generate(backend, _request(prompt, backend.traits), counting(publish))
+                return await generated(backend, _request(prompt, backend.traits), publish)
         except ModelError as error:
             raise GenerationError(str(error), error.advice) from error
         except TimeoutError:
@@ -290,16 +290,6 @@ def backend_generator(current: Callable[[], tuple[ModelBackend | None, Publish]]
             raise GenerationError(text) from None
 
     return Generator(model, generate)
-
-
-def counting(publish: Publish) -> Publish:
-    """Return what tells of tokens outside the conversation: its context stays as it is."""
-
-    def count(event: Event) -> None:
-        if isinstance(event, UsageReported):
-            publish(replace(event, usage=replace(event.usage, context=0, context_limit=0)))
-
-    return count
 
 
 def _request(prompt: Prompt, traits: ModelTraits) -> ModelRequest:
@@ -312,8 +302,18 @@ def _request(prompt: Prompt, traits: ModelTraits) -> ModelRequest:
     )
 
 
-async def _generate(backend: ModelBackend, request: ModelRequest, publish: Publish) -> Generation:
-    step = ModelStep(publish, lambda: EntryId(""), lambda: None)
+async def generated(backend: ModelBackend, request: ModelRequest, publish: Publish) -> Generation:
+    """Let a model answer outside a conversation, the context of which stays as it is.
+
+    Raises:
+        ModelError: If it does not.
+    """
+
+    def count(event: Event) -> None:
+        if isinstance(event, UsageReported):
+            publish(replace(event, usage=replace(event.usage, context=0, context_limit=0)))
+
+    step = ModelStep(count, lambda: EntryId(""), lambda: None)
     await step.stream(backend, request)
     text = "".join(part["text"] for part in step.gathered.parts if "text" in part)
     if step.finish_reason == "MAX_TOKENS" and request.max_output_tokens is not None:

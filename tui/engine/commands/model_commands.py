@@ -18,7 +18,7 @@ from tui.engine.chats.backends.backend import (
 )
 from tui.engine.chats.conversations import Conversation
 from tui.engine.chats.sessions.session_commands import SessionCommands
-from tui.engine.chats.step import ModelStep, counting
+from tui.engine.chats.step import generated
 from tui.engine.chats.turn import TurnContext
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
 from tui.engine.mcp.manager import ServerManager
@@ -122,18 +122,16 @@ async def summarised(
         ModelError: If the model cannot, or says nothing in time.
     """
     ask = {"role": "user", "parts": [{"text": ASK}]}
-    step = ModelStep(counting(publish), lambda: EntryId(""), lambda: None)
     try:
         async with asyncio.timeout(SUMMARY_TIMEOUT):
-            await step.run(backend, ModelRequest([*contents, ask], ()))
+            made = await generated(backend, ModelRequest([*contents, ask], ()), publish)
     except TimeoutError:
         raise ModelError("It was not compressed: the model took too long.") from None
-    text = "".join(part["text"] for part in step.gathered.parts if "text" in part)
-    if not text.strip():
+    if not made.text.strip():
         raise ModelError("The model gave no summary.", advice="Try again.")
     return [
         {"role": "user", "parts": [{"text": SUMMARISED}]},
-        {"role": "model", "parts": [{"text": text}]},
+        {"role": "model", "parts": [{"text": made.text}]},
     ]
 
 
