@@ -101,11 +101,6 @@ class Conversation:
         return self.context.backend if self.context is not None else None
 
     @property
-    def is_unused(self) -> bool:
-        """Whether nothing was said in it, nor is typed as far as is known."""
-        return self.is_idle and not self.recorder.messages and not self.recorder.draft
-
-    @property
     def is_idle(self) -> bool:
         """Whether no turn runs and none waits, so that the history may be changed."""
         return self._idle.is_set()
@@ -151,9 +146,6 @@ class Conversation:
             words = f"Not sent, because {MAX_QUEUED} messages are already waiting."
             give_back(self.publish, message.text, MessageError(words))
             return
-        if self._turn_task is not None:
-            text = "The message waits until the running turn ends."
-            self.publish(e.NoticeRaised(e.Notice(Severity.INFO, text)))
         self._queue.append(message)
         self._publish_queue()
         if self.is_idle:

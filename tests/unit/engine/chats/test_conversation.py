@@ -74,7 +74,6 @@ async def test_messages_wait_for_the_running_turn_in_order() -> None:
     assert chat.answer == "123"
     queues = [event.texts for event in chat.all(QueueChanged)]
     assert queues == [("a",), (), ("b",), ("b", "c"), ("c",), ()]
-    assert len(chat.all(NoticeRaised)) == 2
 
 
 async def test_a_message_that_waits_is_taken_back_dropped_or_comes_back_with_the_turn() -> None:

@@ -18,7 +18,7 @@ from tui.engine.chats.sessions.session_file import SessionFile
 from tui.engine.files.paths import state_dir
 from tui.model.chat import ChatNotice, UserMessage
 from tui.model.events import MessageReturned, NoticeRaised
-from tui.model.sessions import LastSessionFound, SessionId, SessionView
+from tui.model.sessions import LastSessionFound, SessionView
 from tui.model.settings import SessionSettings
 from tui.store.selectors import entries
 
@@ -47,10 +47,6 @@ def told(it: Deck, words: str, times: int) -> bool:
 
 def titled(titles: list[str]) -> bool:
     return [view.title for view in library().sessions()] == titles
-
-
-def are_open(it: Deck, count: int) -> bool:
-    return len(it.store.state.conversations) == count
 
 
 def remarks(it: Deck) -> str:
@@ -178,16 +174,6 @@ async def test_a_session_can_be_deleted_or_named_as_its_tab_closes(
             asyncio.get_running_loop().call_later(0.05, gates[-1].set)
             await eventually(partial(titled, wanted))
         assert notices(it) == ""
-
-
-async def test_a_session_that_cannot_be_opened_leaves_no_empty_tab(play: Play) -> None:
-    async with play([]) as it:
-        for number, (draft, left) in enumerate([("", 1), ("half a thought", 2)], 1):
-            it.engine.sessions.resume_beside(SessionId("20260101-000000-abcdef"))
-            assert len(it.store.state.conversations) == 2
-            it.engine.sessions.recorder.keep_draft(draft)
-            await eventually(partial(told, it, "session", number))
-            await eventually(partial(are_open, it, left))
 
 
 async def test_nothing_is_saved_where_that_is_off(play: Play) -> None:

@@ -119,7 +119,7 @@ class SessionCommands:
         before = self.conversations.current
         self.conversations.open()
         if (opened := self.conversations.current) is not before:  # there are not too many
-            self.start(self._resume_in(opened, session, before))
+            self.start(self._resume(session, opened))
 
     def rename(self, session: SessionId, title: str) -> None:
         self.start(self._rename(session, title))
@@ -171,19 +171,6 @@ class SessionCommands:
                 lock.release()
             raise
         await self._restore(one, context, saved, lock)
-
-    async def _resume_in(
-        self, opened: Conversation, session: SessionId, before: Conversation
-    ) -> None:
-        """Go on with a session in a new conversation, which closes again if it stays empty."""
-        try:
-            await self._resume(session, opened)
-        except (SessionError, OSError):
-            if opened.is_unused:
-                if self.conversations.current is opened:
-                    self.conversations.select(before.key)
-                self.conversations.close(opened.key)
-            raise
 
     async def _restore(
         self, one: Conversation, context: TurnContext, saved: SavedSession, lock: SessionLock | None
@@ -240,10 +227,8 @@ class SessionCommands:
     async def _delete(self, session: SessionId) -> None:
         library = self._place()
         await self.conversations.settle()
-        if (one := self.conversations.with_session(session)) is not None:
-            if one is not self.conversations.current:
-                raise SessionError("This session is open in another tab. Close that first.")
-            raise SessionError("This session is open. Begin a new one first (/clear).")
+        if self.conversations.with_session(session) is not None:
+            raise SessionError("This session is open in a tab. Close that, or type /clear in it.")
         view = await asyncio.to_thread(library.find, session, self.folder)
         await asyncio.to_thread(library.delete, view)
         await self._list()
