@@ -8,7 +8,6 @@ import json
 import os
 import sqlite3
 import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -122,13 +121,7 @@ class Notebook:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            self._connection = _connect(path)
-        except sqlite3.OperationalError:
-            raise
-        except sqlite3.DatabaseError:
-            _set_aside(path)
-            self._connection = _connect(path)
+        self._connection = _connect(path)
 
     def notes(self) -> list[Note]:
         """Return the notes, newest first."""
@@ -168,18 +161,8 @@ def _connect(path: Path) -> sqlite3.Connection:
                 _add(connection, text, tags)
             connection.execute(f"PRAGMA user_version = {FILE_VERSION}")
         elif version != FILE_VERSION:
-            raise sqlite3.DatabaseError
+            raise sqlite3.DatabaseError("it is of another version")
     return connection
-
-
-def _set_aside(path: Path) -> None:
-    """Rename a file that cannot be read, with its journals."""
-    suffix = f".corrupt-{time.time_ns()}"
-    for kind in ("", "-journal", "-wal", "-shm"):
-        part = path.with_name(path.name + kind)
-        if part.exists():
-            part.rename(part.with_name(part.name + suffix))
-    _log(f"{path} could not be read; it is now {path.name}{suffix}")
 
 
 def _add(connection: sqlite3.Connection, text: str, tags: str) -> Note:
