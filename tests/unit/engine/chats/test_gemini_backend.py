@@ -193,12 +193,6 @@ async def test_an_invalid_key_says_where_to_get_one() -> None:
     assert "GEMINI_API_KEY" in caught.value.advice
 
 
-def test_no_key_at_all_is_said_before_anything_is_sent() -> None:
-    access = ModelAccess(BackendKind.GEMINI)
-    with pytest.raises(ModelError, match="no API key"):
-        create_gemini_backend(access, GemdeckSettings())
-
-
 async def test_a_quota_error_carries_the_wait_unless_the_day_is_used_up() -> None:
     a_day = "GenerateRequestsPerDayPerProjectPerModel-FreeTier"
     told, in_words, used_up = await failures(

@@ -82,13 +82,6 @@ async def test_a_proxy_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "hunter2222" not in f"{error} {error.advice}"
 
 
-async def test_an_address_that_is_none() -> None:
-    for url in ("http://[::1", "nonsense", "ftp://127.0.0.1", "http://"):
-        error = await failure(url)
-        assert str(error) == "The service's address is not valid.", url
-        assert error.advice == "Correct the service's address (F9 or GOOGLE_GEMINI_BASE_URL)."
-
-
 async def look(status: str, body: str) -> ModelError | None:
     """Check a service that answers like this; give the error."""
     kind = "text/html" if body.startswith("<") else "application/json"

@@ -22,8 +22,6 @@ from google.genai import types
 
 from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest, ModelTraits
 from tui.engine.chats.backends.service_errors import (
-    ADDRESS,
-    KEY_ADVICE,
     BodyTooLongError,
     RequestContext,
     not_gemini,
@@ -438,17 +436,13 @@ def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> Gem
             mapped to Vertex's name for it.
 
     Raises:
-        ModelError: If there is no key, or the client cannot be created.
+        ModelError: If the client cannot be created.
     """
     _silence_sdk()
     secret = access.api_key.get_secret_value() if access.api_key else ""
     idle_timeout, api_version = settings.idle_timeout, settings.api_version
     context = RequestContext(access.kind, settings.model, access.base_url, idle_timeout, secret)
     is_vertex = access.kind is BackendKind.VERTEX
-    if not secret and not is_vertex:
-        raise ModelError("There is no API key.", advice=KEY_ADVICE)
-    if access.base_url and not _is_address(access.base_url):
-        raise ModelError("The service's address is not valid.", advice=f"Correct {ADDRESS}.")
     if is_vertex and api_version == "v1beta":
         api_version = "v1beta1"
     http, tls = _open_http(idle_timeout)
@@ -472,14 +466,6 @@ def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> Gem
     backend = GeminiBackend(client, http, context, thoughts=settings.thoughts)
     backend.warm_up()
     return backend
-
-
-def _is_address(address: str) -> bool:
-    try:
-        url = httpx2.URL(address)
-    except (ValueError, httpx2.InvalidURL):
-        return False
-    return url.scheme in {"http", "https"} and bool(url.host)
 
 
 def _open_http(idle_timeout: float) -> tuple[httpx2.AsyncClient, ssl.SSLContext]:
