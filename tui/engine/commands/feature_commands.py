@@ -177,16 +177,18 @@ class FeatureCommands:
         try:
             folder = await asyncio.to_thread(existing_folder, typed, folders[0])
         except ValueError as error:
-            self._publish(NoticeRaised(Notice(Severity.WARNING, str(error))))
+            self._say(Severity.WARNING, str(error))
             return
         if folder in folders:
-            self._answer(f"{shown_path(folder, Path.home())} is open already.")
+            self._say(Severity.INFO, f"{shown_path(folder, Path.home())} is open already.")
             return
         self.open_folders([folder])
         for server in self._servers.catalogs:
             with suppress(ServerCallError):  # it is told when it is ready
                 self._tasks.start(self._servers.features(server).tell_roots_changed())
-        self._answer(f"{shown_path(folder, Path.home())} was added; the servers are told.")
+        self._say(
+            Severity.INFO, f"{shown_path(folder, Path.home())} was added; the servers are told."
+        )
 
     def open_folders(self, further: Iterable[Path]) -> None:
         """Let servers that start from now on have further roots."""
@@ -208,7 +210,7 @@ class FeatureCommands:
         self._lent = self._lent or self._stack.enter_context(temporary_folder())
         path = await self.write("picture", write_picture, self._lent, picture.data)
         if path is not None and not await open_outside(str(path)):
-            self._answer("No program to open pictures was found.")
+            self._say(Severity.INFO, "No program to open pictures was found.")
 
     def save_picture(self, picture: Picture) -> None:
         """Write a picture to a new file in the opened folder."""
@@ -236,15 +238,14 @@ class FeatureCommands:
             path = await asyncio.to_thread(write, *what)
         except (OSError, ValueError) as error:
             words = getattr(error, "strerror", None) or error
-            self._answer(f"The {noun} was not written: {words}.", Severity.ERROR)
+            self._say(Severity.ERROR, f"The {noun} was not written: {words}.")
             return None
-        self._answer(f"The {noun} is in {shown_path(path, Path.home())}.")
+        self._say(Severity.INFO, f"The {noun} is in {shown_path(path, Path.home())}.")
         return path
 
     async def _open_link(self, url: str) -> None:
         if not await self._context.open_url(url):
-            words = "No program to open links was found."
-            self._publish(NoticeRaised(Notice(Severity.WARNING, words)))
+            self._say(Severity.WARNING, "No program to open links was found.")
 
     async def _read(self, server: ServerId, uri: str) -> None:
         try:
@@ -267,7 +268,7 @@ class FeatureCommands:
                     wanted.discard(uri)
                     await features.unsubscribe(uri)
             except ServerCallError as error:
-                self._report_error(f"Subscribing to {uri} of {server} failed: {error}")
+                self._say(Severity.ERROR, f"Subscribing to {uri} of {server} failed: {error}")
                 if subscribed:
                     return
             self._publish(SubscriptionChanged(server, uri, subscribed))
@@ -276,7 +277,7 @@ class FeatureCommands:
         try:
             await (await self._servers.awake(server)).set_log_level(level)
         except ServerCallError as error:
-            self._report_error(f"The log level of {server} was not changed: {error}")
+            self._say(Severity.ERROR, f"The log level of {server} was not changed: {error}")
 
     def _resource_updated(self, server: ServerId, uri: str) -> None:
         """Reread the shown resource, at most once per `REREAD_INTERVAL`."""
@@ -293,16 +294,15 @@ class FeatureCommands:
             await self._read(*self._shown)
             await asyncio.sleep(REREAD_INTERVAL)
 
-    def _answer(self, words: str, severity: Severity = Severity.INFO) -> None:
-        self._publish(NoticeRaised(Notice(severity, words, is_answer=True)))
-
-    def _report_error(self, text: str) -> None:
-        self._publish(NoticeRaised(Notice(Severity.ERROR, sanitize_line(text))))
+    def _say(self, severity: Severity, words: str) -> None:
+        self._publish(NoticeRaised(Notice(severity, sanitize_line(words), is_answer=True)))
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any] | None:
         if len(self._tasks) >= MAX_RUNNING:
             work.close()
-            self._report_error(f"{MAX_RUNNING} requests are already running. Try again later.")
+            self._say(
+                Severity.ERROR, f"{MAX_RUNNING} requests are already running. Try again later."
+            )
             return None
         return self._tasks.start(work)
 
@@ -316,7 +316,7 @@ class FeatureCommands:
             task.cancel()
 
     def _failed(self, error: BaseException) -> None:
-        self._report_error(f"A request failed unexpectedly ({type(error).__name__}).")
+        self._say(Severity.ERROR, f"A request failed unexpectedly ({type(error).__name__}).")
 
 
 async def _found(find: Callable[..., Iterable[str]], *about: object) -> CompletionValues:

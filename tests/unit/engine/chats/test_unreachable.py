@@ -101,7 +101,7 @@ async def test_a_check_says_what_is_wrong_with_an_address() -> None:
     invalid = '{"error": {"message": "API key not valid"}}'
     for status, body, words, advice in (
         ("404 No", "{}", "is not a Gemini API", "before /v1beta"),
-        ("200 OK", "<html>hi</html>", "is not a Gemini API", "before /v1beta"),
+        ("200 OK", "<html>hi</html>", "could not be read", "the service's address"),
         ("200 OK", '{"data": []}', "is not a Gemini API", "before /v1beta"),
         ("401 No", "{}", "The key has no access", "for this address"),
         ("400 No", invalid, "The API key was not accepted", "for this address"),

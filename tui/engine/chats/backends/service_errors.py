@@ -106,13 +106,9 @@ def translate(error: Exception, context: RequestContext) -> ModelError:
 
 
 def translate_check(error: Exception, context: RequestContext) -> ModelError:
-    """Return the error for a service that did not list its models as the Gemini API does."""
-    code = error.code if isinstance(error, genai_errors.APIError) else None
-    is_known = isinstance(
-        error, ModelError | httpx2.HTTPError | google.auth.exceptions.GoogleAuthError
-    )
-    if (code is None and not is_known) or code in _NO_SUCH_PATH:
-        return not_gemini(context, f"it answered with HTTP {code}" if code else "it sent no JSON")
+    """Return the error for a service that did not list its models."""
+    if isinstance(error, genai_errors.APIError) and error.code in _NO_SUCH_PATH:
+        return not_gemini(context, f"it answered with HTTP {error.code}")
     return translate(error, context)
 
 
@@ -132,7 +128,7 @@ def _unreadable(text: str) -> ModelError:
     _log.warning("an answer could not be read: %s", text)
     return ModelError(
         "The service's answer could not be read: it is not what a Gemini API sends.",
-        advice="Send the message again; see the log for details.",
+        advice=f"Try again, or correct {ADDRESS}. The log has details.",
         retryable=True,
     )
 

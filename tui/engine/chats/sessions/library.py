@@ -417,15 +417,15 @@ def _paragraph(shown: Entry) -> str:
             return f"## Model\n\n{text}"
         case ToolCall():
             name = f"{shown.server} · {shown.tool}" if shown.server else shown.tool
-            said = f"\n\n{_fenced(shown.result)}" if shown.result else ""
-            return f"### {name} ({shown.status.value})\n\n{_fenced(shown.arguments, 'json')}{said}"
+            said = f"\n\n{fenced(shown.result)}" if shown.result else ""
+            return f"### {name} ({shown.status.value})\n\n{fenced(shown.arguments, 'json')}{said}"
         case ChatNotice(text=text, advice=advice):
             return f"> {' '.join(f'{text} {advice}'.split())}"
         case Thought() | TurnEnd():
             return ""
 
 
-def _fenced(text: str, language: str = "") -> str:
+def fenced(text: str, language: str = "") -> str:
     """Return a code block that no line of the text can end."""
     runs = (len(run) for run in re.findall("`+", text))
     fence = "`" * max(_MIN_FENCE, 1 + max(runs, default=0))
