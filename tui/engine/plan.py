@@ -6,7 +6,6 @@ Nothing here looks at a file, a clock or a task: every rule can be tested withou
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from types import MappingProxyType
 from typing import Final
 
 from tui.engine.definitions.definition import REVIEW_ADVICE, Inheritance, ServerDefinition
@@ -46,8 +45,6 @@ FolderKey = tuple[object, ...]
 StartKey = tuple[object, ...]
 """What tells a start from one of other code; its beginning is the key of the folder."""
 
-_NONE: Final[Mapping[StartKey | FolderKey, TrustAnswer]] = MappingProxyType({})
-
 
 class Answers(Frozen):
     """What was decided in this run, and what it began with.
@@ -75,7 +72,7 @@ class Answers(Frozen):
     demo_servers: bool = False
     accepted: frozenset[KnownServer] | None = None
     put_off: frozenset[KnownServer] = frozenset()
-    starts: Mapping[StartKey | FolderKey, TrustAnswer] = field(default_factory=lambda: _NONE)
+    starts: Mapping[StartKey | FolderKey, TrustAnswer] = field(default_factory=dict)
     declined: frozenset[str] = frozenset()
     withdrawals: int = 0
     review: TrustCase | None = None

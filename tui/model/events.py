@@ -318,10 +318,9 @@ class RequestSettled(Event):
 
 
 class RequestsQueued(StateEvent):
-    """So many requests of servers wait behind those that are raised, or were declined unasked."""
+    """So many requests of servers wait behind those that are raised."""
 
     queued: int
-    declined: int = 0
 
 
 class ResourceRead(Event):

@@ -3,13 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import Final
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
 from tui.model.frozen import Frozen, StateEvent
 from tui.model.servers import ServerId
-from tui.model.trust import DifferenceLine, Disclosure, TrustAnswer, TrustSubject
+from tui.model.trust import (
+    DifferenceLine,
+    Disclosure,
+    ToolChange,
+    TrustAnswer,
+    TrustSubject,
+)
 
 FormValue = str | int | float | bool | tuple[str, ...] | None
 """The value of a form field; a tuple for several choices, None if empty."""
@@ -19,16 +25,6 @@ PRIVATE_WARNING: Final = (
     "This looks like a secret. Servers must not ask for one: leave it out unless you are sure."
 )
 """Stands beside a field of a server's form that asks for a secret."""
-
-
-class PendingRequest(Frozen):
-    """Any question to the user.
-
-    Attributes:
-        id: The id of the question.
-    """
-
-    id: RequestId
 
 
 class FieldKind(StrEnum):
@@ -82,6 +78,56 @@ class FormField(Frozen):
     asks_secret: bool = False
 
 
+class ReplyAction(StrEnum):
+    """The user's answer to a server's request."""
+
+    ACCEPT = "accept"
+    DECLINE = "decline"
+    CANCEL = "cancel"
+
+    @property
+    def allows(self) -> bool:
+        return self is ReplyAction.ACCEPT
+
+
+class Reply(Frozen):
+    """An answer to a server's request or a `SignInRequest`.
+
+    Attributes:
+        action: The decision.
+        content: The form's values, by field key.
+        text: The edited text, for a `ResultReview`; what was pasted, for a `SignInRequest`.
+    """
+
+    action: ReplyAction
+    content: Mapping[str, FormValue] | None = None
+    text: str | None = None
+
+    @property
+    def allows(self) -> bool:
+        return self.action.allows
+
+
+Answer = Decision | TrustAnswer | Reply
+"""Any answer of the user."""
+
+AnswerT = TypeVar("AnswerT", bound=Answer)
+
+
+class Request(Frozen, Generic[AnswerT]):
+    """A question to the user, by the id of which the answer comes back.
+
+    Its `answer_type` is what is accepted as an answer.
+    """
+
+    id: RequestId
+    answer_type: ClassVar[type[Answer]] = Reply
+
+
+PendingRequest = Request[Any]
+"""Any question to the user."""
+
+
 class FileChange(Frozen):
     """How an argument differs from the file of the opened folder that another one names.
 
@@ -100,7 +146,7 @@ class FileChange(Frozen):
     lines: tuple[tuple[str, str], ...]
 
 
-class ConfirmationRequest(PendingRequest):
+class ConfirmationRequest(Request[Decision]):
     """Asks whether a tool call may run.
 
     Attributes:
@@ -125,6 +171,7 @@ class ConfirmationRequest(PendingRequest):
         conversation: The conversation whose model asks for the call.
     """
 
+    answer_type = Decision
     call: EntryId
     server: ServerId
     tool: str
@@ -143,7 +190,7 @@ class ConfirmationRequest(PendingRequest):
     conversation: ConversationId = MAIN
 
 
-class FormRequest(PendingRequest):
+class FormRequest(Request[Reply]):
     """A server asks for structured input (elicitation, form mode)."""
 
     server: ServerId
@@ -155,7 +202,7 @@ class FormRequest(PendingRequest):
     """The key of the field that this is about."""
 
 
-class UrlRequest(PendingRequest):
+class UrlRequest(Request[Reply]):
     """A server asks the user to open an address (elicitation, URL mode).
 
     Attributes:
@@ -175,7 +222,7 @@ class UrlRequest(PendingRequest):
     warning: str = ""
 
 
-class SignInRequest(PendingRequest):
+class SignInRequest(Request[Reply]):
     """Asks whether to sign in to a server; answered again with what the user pastes.
 
     Attributes:
@@ -214,7 +261,7 @@ class SamplingMessage(Frozen):
     text: str
 
 
-class SamplingRequest(PendingRequest):
+class SamplingRequest(Request[Reply]):
     """A server asks the model to generate text (sampling); asked for each prompt.
 
     Attributes:
@@ -238,7 +285,7 @@ class SamplingRequest(PendingRequest):
     declarations: tuple[str, ...] = ()
 
 
-class SamplingReview(PendingRequest):
+class SamplingReview(Request[Reply]):
     """Generated text for a server, before it is sent."""
 
     server: ServerId
@@ -246,7 +293,7 @@ class SamplingReview(PendingRequest):
     model: str
 
 
-class ResultReview(PendingRequest):
+class ResultReview(Request[Reply]):
     """A tool's result before the model gets it; the user can pass, trim or withhold it.
 
     Attributes:
@@ -266,7 +313,7 @@ class ResultReview(PendingRequest):
     conversation: ConversationId = MAIN
 
 
-class SkillRequest(PendingRequest):
+class SkillRequest(Request[TrustAnswer]):
     """Asks whether a skill may be loaded: about its entry, and then about its text.
 
     Attributes:
@@ -279,6 +326,7 @@ class SkillRequest(PendingRequest):
         text: Its SKILL.md; empty while that is not read.
     """
 
+    answer_type = TrustAnswer
     server: ServerId
     name: str
     description: str
@@ -288,7 +336,7 @@ class SkillRequest(PendingRequest):
     text: str = ""
 
 
-class TrustRequest(PendingRequest):
+class TrustRequest(Request[TrustAnswer]):
     """Asks whether the servers of a folder or an edited settings file may run.
 
     Attributes:
@@ -306,6 +354,7 @@ class TrustRequest(PendingRequest):
         standing: Its unchanged servers, which run whatever the answer.
     """
 
+    answer_type = TrustAnswer
     subject: TrustSubject
     place: str
     servers: tuple[Disclosure, ...] = ()
@@ -320,14 +369,7 @@ class TrustRequest(PendingRequest):
     context: tuple[str, ...] = ()
 
 
-class ToolChange(Frozen):
-    """A tool whose definition changed, with the diff."""
-
-    tool: str
-    difference: tuple[DifferenceLine, ...]
-
-
-class ToolChangeRequest(PendingRequest):
+class ToolChangeRequest(Request[Reply]):
     """Asks about changed tools, which are withheld from the model until accepted.
 
     Attributes:
@@ -339,43 +381,9 @@ class ToolChangeRequest(PendingRequest):
     changes: tuple[ToolChange, ...]
 
 
-class ReplyAction(StrEnum):
-    """The user's answer to a server's request."""
-
-    ACCEPT = "accept"
-    DECLINE = "decline"
-    CANCEL = "cancel"
-
-    @property
-    def allows(self) -> bool:
-        return self is ReplyAction.ACCEPT
-
-
-class Reply(Frozen):
-    """An answer to a server's request, a `SignInRequest` or a `ToolChangeRequest`.
-
-    Attributes:
-        action: The decision.
-        content: The form's values, by field key.
-        text: The edited text, for a `ResultReview`; what was pasted, for a `SignInRequest`.
-    """
-
-    action: ReplyAction
-    content: Mapping[str, FormValue] | None = None
-    text: str | None = None
-
-    @property
-    def allows(self) -> bool:
-        return self.action.allows
-
-
 class TerminalSet(StateEvent):
     """The settings say whether the terminal rings, whether its title is set, and the own keys."""
 
     bell: bool
     title: bool
     keys: Mapping[str, str]
-
-
-Answer = Decision | TrustAnswer | Reply
-"""Any answer of the user: a `Reply` to a server's request, or the answer type of the question."""

@@ -124,6 +124,13 @@ class Disclosure(Frozen):
     env_values: tuple[str, ...] = ()
 
 
+class ToolChange(Frozen):
+    """A tool whose definition changed, with the diff."""
+
+    tool: str
+    difference: tuple[DifferenceLine, ...]
+
+
 class ImportState(StrEnum):
     """How a server of another client stands here. The value is its name on the screen."""
 

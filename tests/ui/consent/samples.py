@@ -11,12 +11,11 @@ from tui.model.requests import (
     ConfirmationRequest,
     FileChange,
     SkillRequest,
-    ToolChange,
     ToolChangeRequest,
     TrustRequest,
 )
 from tui.model.servers import ServerId
-from tui.model.trust import DifferenceLine, Disclosure, TrustSubject
+from tui.model.trust import DifferenceLine, Disclosure, ToolChange, TrustSubject
 
 GIT = Disclosure(
     server=ServerId("git"),

@@ -17,9 +17,8 @@ from tui.model.requests import (
     FormField,
     PendingRequest,
     SamplingMessage,
-    ToolChange,
 )
-from tui.model.trust import DifferenceLine
+from tui.model.trust import DifferenceLine, ToolChange
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.questions.question import Question
 

@@ -21,9 +21,15 @@ from tests.ui.hands import Asking, asking
 from tests.ui.harness import until
 from tui.model import events as e
 from tui.model.consent import RequestId
-from tui.model.requests import Reply, ReplyAction, ToolChange, TrustRequest
+from tui.model.requests import Reply, ReplyAction, TrustRequest
 from tui.model.servers import ServerId
-from tui.model.trust import UNWATCHED, DifferenceLine, TrustAnswer, TrustSubject
+from tui.model.trust import (
+    UNWATCHED,
+    DifferenceLine,
+    ToolChange,
+    TrustAnswer,
+    TrustSubject,
+)
 from tui.ui.questions.arming import REPEAT_SECONDS
 
 ID = RequestId("trust-0")

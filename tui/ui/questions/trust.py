@@ -4,7 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from tui.model.requests import Reply, ReplyAction, SkillRequest, ToolChangeRequest, TrustRequest
-from tui.model.trust import UNWATCHED, DifferenceLine, Disclosure, TrustAnswer, TrustSubject
+from tui.model.trust import (
+    UNWATCHED,
+    DifferenceLine,
+    Disclosure,
+    TrustAnswer,
+    TrustSubject,
+)
 from tui.text import counted
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.question import Question
