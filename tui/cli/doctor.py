@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import click
@@ -68,15 +67,13 @@ class FindingLevel(StrEnum):
     FAILED = "failed"
 
 
-_VERDICTS: Final[Mapping[ServerStatus, FindingLevel]] = MappingProxyType(
-    {
-        ServerStatus.READY: FindingLevel.OK,
-        ServerStatus.DISABLED: FindingLevel.NOTE,
-        ServerStatus.STOPPED: FindingLevel.NOTE,
-        ServerStatus.UNTRUSTED: FindingLevel.WARNING,
-        ServerStatus.NEEDS_SIGN_IN: FindingLevel.WARNING,
-    }
-)
+_VERDICTS: Final[Mapping[ServerStatus, FindingLevel]] = {
+    ServerStatus.READY: FindingLevel.OK,
+    ServerStatus.DISABLED: FindingLevel.NOTE,
+    ServerStatus.STOPPED: FindingLevel.NOTE,
+    ServerStatus.UNTRUSTED: FindingLevel.WARNING,
+    ServerStatus.NEEDS_SIGN_IN: FindingLevel.WARNING,
+}
 
 
 @dataclass(slots=True)

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Any, Final
 
 from tui.cli.output import ExitCode
@@ -29,15 +28,13 @@ from tui.model.frozen import Frozen
 from tui.store import selectors
 from tui.store.state import AppState
 
-_ERROR_TYPES: Final[Mapping[ExitCode, str]] = MappingProxyType(
-    {
-        ExitCode.NO_KEY: "FatalAuthenticationError",
-        ExitCode.NO_INPUT: "FatalInputError",
-        ExitCode.BAD_SETTINGS: "FatalConfigError",
-        ExitCode.TURN_LIMIT: "FatalTurnLimitedError",
-        ExitCode.CANCELLED: "FatalCancellationError",
-    }
-)
+_ERROR_TYPES: Final[Mapping[ExitCode, str]] = {
+    ExitCode.NO_KEY: "FatalAuthenticationError",
+    ExitCode.NO_INPUT: "FatalInputError",
+    ExitCode.BAD_SETTINGS: "FatalConfigError",
+    ExitCode.TURN_LIMIT: "FatalTurnLimitedError",
+    ExitCode.CANCELLED: "FatalCancellationError",
+}
 """What gemini-cli calls the errors that end with these codes."""
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tui.model import events as e
@@ -179,7 +178,7 @@ def _with_run(runs: Mapping[EntryId, ToolRun], run: ToolRun) -> Mapping[EntryId,
             break
         if one.call.status.is_over and one is not run:
             size -= kept.pop(key).size
-    return MappingProxyType(kept)
+    return kept
 
 
 def _reduce_in_conversation(state: AppState, event: ConversationEvent) -> AppState:
@@ -195,7 +194,7 @@ def _reduce_in_conversation(state: AppState, event: ConversationEvent) -> AppSta
 def _reduce_server(state: AppState, event: e.Event) -> AppState:
     match event:
         case e.LogLevelChanged(server, level):
-            return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
+            return replace(state, log_levels={**state.log_levels, server: level})
         case e.ServerStatusChanged(server):
             return _with_server(state, server, lambda view: _moved(view, event))
         case e.CatalogChanged(server, catalog):
@@ -205,7 +204,7 @@ def _reduce_server(state: AppState, event: e.Event) -> AppState:
                 return state
             kept = (*state.logs.get(server, ()), *lines)[-MAX_LOG_LINES:]
             state = _with_server(state, server, lambda view: _with_words(view, lines))
-            return replace(state, logs=MappingProxyType({**state.logs, server: kept}))
+            return replace(state, logs={**state.logs, server: kept})
     return state
 
 
@@ -418,7 +417,7 @@ def _with_entry(
 
 def _with_conversation(state: AppState, key: ConversationId, after: ConversationState) -> AppState:
     """Return the state with a conversation, in its place or behind the others."""
-    return replace(state, conversations=MappingProxyType({**state.conversations, key: after}))
+    return replace(state, conversations={**state.conversations, key: after})
 
 
 def _reduce_tabs(
@@ -438,7 +437,7 @@ def _reduce_tabs(
             return state
         case ConversationClosed(key):
             left = {one: kept for one, kept in state.conversations.items() if one != key}
-            return replace(state, conversations=MappingProxyType(left))
+            return replace(state, conversations=left)
 
 
 def _first_words(entries: Iterable[Entry]) -> str:
