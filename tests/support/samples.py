@@ -27,8 +27,8 @@ SESSION: Final = sessions.SessionView(
 EVENT_TYPES: Final[tuple[type, ...]] = get_args(e.Event)
 """Every kind of event."""
 
-RECORDED: Final[tuple[type, ...]] = (e.ToolCallDecided, ToolRuleChanged)
-"""The kinds of events that are for the audit log and leave the state alone."""
+RECORDED: Final[tuple[type, ...]] = (e.ToolCallDecided, ToolRuleChanged, e.TaskKept)
+"""The kinds of events that are for the audit log or sessions and leave the state alone."""
 
 
 def server_view(

@@ -417,7 +417,6 @@ ConversationEvents = (
     | ToolCallRequested
     | ToolCallChanged
     | ToolCallProgressed
-    | TaskKept
     | UsageReported
     | ChatNoticeAdded
     | TurnFinished
@@ -433,6 +432,7 @@ Event = (
     | ServerTried
     | NoticeRaised
     | ConversationEvents
+    | TaskKept
     | ToolCallDecided
     | RequestRaised
     | RequestSettled

@@ -14,8 +14,10 @@ from tui.model.chat import (
     EntryId,
     ModelText,
     Severity,
+    TaskProgress,
     Thought,
     ToolCall,
+    ToolCallStatus,
     TurnEnd,
     TurnPhase,
     TurnState,
@@ -170,8 +172,8 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, bell=bell, title=title, keys=keys)
         case e.GrantsChanged(grants):
             return replace(state, grants=grants)
-        case e.ToolCallDecided() | ToolRuleChanged():
-            return state  # for the audit log
+        case e.ToolCallDecided() | ToolRuleChanged() | e.TaskKept():
+            return state  # for the audit log and sessions
         case SessionEvent() | ModelEvent():
             return reduce_sessions(state, event)
         case e.ConversationEvent():
@@ -329,9 +331,6 @@ def _reduce_conversation(
             return _with_unsent(conversation, text)
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
             return _reduce_turn(conversation, event, prices)
-        case e.TaskKept(key=key, task=task):
-            others = conversation.tasks - {key}
-            return replace(conversation, tasks=others | {key} if task else others)
         case _:
             return _reduce_entry(conversation, event)
 
@@ -372,7 +371,7 @@ def _reduce_turn(
             ended = replace(transcript, live=(*lasting, end))
             return replace(after, turn=None, transcript=_settled(ended))
         case e.ConversationCleared():
-            cleared = replace(conversation, title="", turn=None, tasks=frozenset())
+            cleared = replace(conversation, title="", turn=None, tasks={})
             return replace(
                 cleared,
                 transcript=replace(transcript, settled=(), live=(), epoch=transcript.epoch + 1),
@@ -433,20 +432,26 @@ def _reduce_entry(
             return _appended(conversation, call)
         case e.ChatNoticeAdded(notice):
             return _appended(conversation, notice)
-        case e.ToolCallChanged(call_id, result=result):
+        case e.ToolCallChanged(call_id, status, result=result):
             changed = _with_entry(conversation, call_id, lambda entry: _moved_on(entry, event))
-            if changed is conversation:
-                return conversation
+            if status.is_over and status is not ToolCallStatus.RUNS_ON:
+                left = {key: one for key, one in changed.tasks.items() if key != call_id}
+                changed = replace(changed, tasks=left)
             kept = changed.transcript if changed.turn is not None else _settled(changed.transcript)
             return replace(changed, transcript=clip_old_results(kept) if result else kept)
         case e.ToolCallProgressed(call_id, progress):
-            return _with_entry(
+            after = _with_entry(
                 conversation,
                 call_id,
                 lambda entry: (
                     replace(entry, progress=progress) if isinstance(entry, ToolCall) else entry
                 ),
             )
+            if not isinstance(progress, TaskProgress):
+                return after
+            calls = (*after.transcript.settled, *after.transcript.live)
+            told = {one.id: one for one in calls if one.id == call_id and isinstance(one, ToolCall)}
+            return replace(after, tasks={**after.tasks, **told})
 
 
 def _appended(conversation: ConversationState, entry: Entry) -> ConversationState:
@@ -546,7 +551,7 @@ def _after(
                 transcript=shown,
                 queued=(),
                 usage=usage.cleared(),
-                tasks=frozenset(),
+                tasks={},
                 unsent=replace(before.unsent, texts=()),  # what is new is told by its count
             )
         case ConversationRewound(message):

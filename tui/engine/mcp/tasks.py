@@ -9,14 +9,14 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.mcp.catalog.offered_tool import (
     CallStoppedError,
-    JsonObject,
     OfferedTool,
     TextPart,
     ToolCallError,
@@ -34,7 +34,13 @@ from tui.model.chat import (
     TaskStatus,
     ToolCallStatus,
 )
-from tui.model.events import Notice, NoticeRaised, TaskKept, ToolCallChanged
+from tui.model.events import (
+    Notice,
+    NoticeRaised,
+    TaskKept,
+    ToolCallChanged,
+    ToolCallProgressed,
+)
 from tui.model.runs import BY_HAND
 from tui.text import sanitize, sanitize_line
 
@@ -57,7 +63,7 @@ CANCEL_PATIENCE: Final = 2.0
 """Seconds that the end of gemdeck waits for requests that cancel tasks."""
 
 TICK: Final = 1.0
-"""Seconds between two reports on a task that is waited for."""
+"""Seconds between two reports on a task."""
 
 
 @dataclass(eq=False)
@@ -69,7 +75,7 @@ class RemoteTask:
         state: What the server said of it last.
         cause: The call that became the task.
         key: Its id here.
-        began: When, in seconds of `time.monotonic`.
+        began: When, in seconds since the epoch.
         leaving: Done once nobody waits for it any longer.
         following: Follows it; cancelled with the task, or when nobody follows it any longer.
     """
@@ -78,7 +84,7 @@ class RemoteTask:
     state: TaskState
     cause: Cause
     key: str = field(default_factory=lambda: secrets.token_hex(4))
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=time.time)
     leaving: "asyncio.Future[None]" = field(init=False)
     following: "asyncio.Task[ToolResult]" = field(init=False)
 
@@ -87,21 +93,27 @@ class RemoteTask:
         """What stands in the row of its call once nobody waits for it."""
         return f"Runs on as task {self.key}."
 
-    @property
-    def left(self) -> float:
-        """The seconds until its time to live is over."""
-        return self.began + self.state.ttl - time.monotonic()
-
     def progress(self) -> TaskProgress:
         """Return how it stands, for the row of its call."""
-        elapsed, state = time.monotonic() - self.began, self.state
-        return TaskProgress(elapsed, None, state.message, state.status, max(0.0, self.left))
+        elapsed, state = time.time() - self.began, self.state
+        left = max(0.0, state.ttl - elapsed)
+        return TaskProgress(elapsed, None, state.message, state.status, left)
 
-    def take(self, state: TaskState, live: "Connection") -> None:
-        """Take how it stands now; what is new about that goes into the server's log."""
-        if state is self.state or state.words != self.state.words:  # the first over a connection
-            live.remark(f"task {self.key} of {self.tool.view.name}: {state.words}")
-        self.state = state
+    def say(self, live: "Connection") -> None:
+        """Write how it stands into the server's log."""
+        live.remark(f"task {self.key} of {self.tool.view.name}: {self.state.words}")
+
+    def take(self, live: "Connection", state: TaskState) -> None:
+        """Take how it stands now.
+
+        Raises:
+            ToolCallError: If its time to live is over.
+        """
+        before, self.state = self.state, state
+        if state.status is not before.status:
+            self.say(live)
+        if time.time() > self.began + state.ttl and not state.status.is_over:
+            raise ToolCallError(f"Its time to live of {state.ttl:g} s is over: it is stopped.")
 
 
 class RemoteTasks:
@@ -110,8 +122,8 @@ class RemoteTasks:
     Args:
         reach: Returns the connection of a tool's very server, or None if it does not come within
             so many seconds.
-        publish: Takes `ToolCallChanged` and a notice when a task ends that its turn goes on
-            without.
+        publish: Takes what becomes of tasks that their turns go on without, and a notice when one
+            ends.
     """
 
     def __init__(
@@ -160,12 +172,10 @@ class RemoteTasks:
         if sum(not known.following.done() for known in self._tasks.values()) >= MAX_TASKS:
             self._work.start(self._cancel(task))
             raise ToolCallError(f"{MAX_TASKS} tasks are running. This one was told to stop.")
-        self._begin(task)
-        waits: set[asyncio.Future[Any]] = {task.leaving, task.following}
+        self._begin(task, on_progress)
+        ends: set[asyncio.Future[Any]] = {task.leaving, task.following}
         try:
-            while not any(wait.done() for wait in waits):
-                on_progress(task.progress())
-                await asyncio.wait(waits, timeout=TICK, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             self._stop(task)
             raise
@@ -182,7 +192,7 @@ class RemoteTasks:
         for one in kept:
             if one.key in self._tasks:
                 continue
-            name, gone = ToolId(sanitize_line(one.tool)), time.time() - one.began
+            name = ToolId(sanitize_line(one.tool))
             task = RemoteTask(
                 OfferedTool(
                     *(name, one.server, one.tool, ToolView(name, name), {}, {}, ""),
@@ -191,21 +201,18 @@ class RemoteTasks:
                 TaskState(one.task, TaskStatus.WORKING, ttl=min(one.ttl, MAX_TTL)),
                 Cause(conversation, one.call),
                 one.key,
-                time.monotonic() - gone,
+                one.began,
             )
             self._begin(task)
             task.leaving.set_result(None)
-            row = ToolCallChanged(one.call, ToolCallStatus.RUNS_ON, result=task.place)
-            self._publish(replace(row, conversation=conversation))
+            on, place = ToolCallStatus.RUNS_ON, task.place
+            self._publish(ToolCallChanged(one.call, on, result=place, conversation=conversation))
 
     def _keep(self, task: RemoteTask, task_id: str) -> None:
         """Let the session know a task, or that it has ended."""
-        began = time.time() - (time.monotonic() - task.began)
-        to, tool, ttl = task.cause, task.tool, task.state.ttl
-        kept = TaskKept(
-            *(task.key, to.call, tool.server, tool.fingerprint, tool.name, task_id, began, ttl)
-        )
-        self._publish(replace(kept, conversation=to.conversation))
+        to, tool, times = task.cause, task.tool, (task.began, task.state.ttl)
+        kept = (task.key, to.call, tool.server, tool.fingerprint, tool.name, task_id, *times)
+        self._publish(TaskKept(*kept, conversation=to.conversation))
 
     async def result(self, task: RemoteTask, patience: float | None = None) -> ToolResult:
         """Return the result of a task, once it is there.
@@ -246,7 +253,9 @@ class RemoteTasks:
             if (task.cause.conversation, task.cause.call) == (conversation, call)
         ]
 
-    def _begin(self, task: RemoteTask) -> None:
+    def _begin(
+        self, task: RemoteTask, on_progress: Callable[[Progress], None] = lambda _: None
+    ) -> None:
         """Follow a task; of those that have ended only the newest stay."""
         over = [key for key, known in self._tasks.items() if known.following.done()]
         for key in over[:-MAX_KEPT]:
@@ -256,7 +265,20 @@ class RemoteTasks:
         task.leaving = loop.create_future()
         task.following = loop.create_task(self._follow(task), name=f"task of {task.tool.server}")
         task.following.add_done_callback(lambda _: self._ended(task))
+        self._work.start(self._report(task, on_progress))
         self._keep(task, task.state.id)
+
+    async def _report(self, task: RemoteTask, on_progress: Callable[[Progress], None]) -> None:
+        """Tell now and then how a task stands: who waits for it, or else its conversation."""
+        to = task.cause
+        while not task.following.done():
+            if task.leaving.done():
+                self._publish(
+                    ToolCallProgressed(to.call, task.progress(), conversation=to.conversation)
+                )
+            else:
+                on_progress(task.progress())
+            await asyncio.wait({task.following}, timeout=TICK)
 
     def _ended(self, task: RemoteTask) -> None:
         """Tell the end of a task that was left, in the row of its call and in a notice.
@@ -279,9 +301,8 @@ class RemoteTasks:
             return
         said = f"Task {task.key} of {task.tool.view.name} ({task.tool.server}) has ended: {status}."
         self._publish(NoticeRaised(Notice(Severity.INFO, said)))
-        seconds, to = time.monotonic() - task.began, task.cause
-        ended = ToolCallChanged(to.call, status, seconds, result.display, pictures=result.pictures)
-        self._publish(replace(ended, conversation=to.conversation))
+        told, to = (time.time() - task.began, result.display, None, result.pictures), task.cause
+        self._publish(ToolCallChanged(to.call, status, *told, conversation=to.conversation))
 
     async def _follow(self, task: RemoteTask) -> ToolResult:
         """Ask about a task until it has ended, over one connection after the other."""
@@ -292,10 +313,10 @@ class RemoteTasks:
                 words = f"{task.tool.server} is gone; whether its task goes on is unknown."
                 raise TaskUnreachableError(words)
             before = task.state
-            task.take(before, live)
+            task.say(live)
             try:
-                with live.tasks.following(before.id) as told:
-                    return await _follow_over(live, task, answered, told)
+                raw = await live.tasks.follow(before, answered, partial(task.take, live))
+                return await live.read_result(task.tool.name, raw)
             except TaskUnreachableError:
                 failed = failed + 1 if task.state is before else 1
                 if failed > MAX_FAILED:
@@ -308,45 +329,3 @@ class RemoteTasks:
             return
         with suppress(ToolCallError):
             await live.tasks.cancel(task.state.id)
-
-
-async def _follow_over(
-    live: "Connection", task: RemoteTask, answered: set[str], told: asyncio.Event
-) -> ToolResult:
-    """Ask about a task over one connection until it has ended.
-
-    What it needs is got meanwhile, so that a question goes away with the task.
-
-    Args:
-        live: The connection.
-        task: The task, which is brought up to date.
-        answered: The keys of what the server asked for and got.
-        told: Set when the server announces a change.
-
-    Raises:
-        TaskUnreachableError: If the server does not answer.
-        ToolCallError: If no result comes.
-    """
-    getting: asyncio.Task[JsonObject | None] | None = None
-    try:
-        while True:
-            state = task.state
-            if getting is not None and getting.done():
-                raw, getting = getting.result(), None
-                if raw is not None:
-                    return await live.read_result(task.tool.name, raw)
-            if state.status.is_over:
-                raw = await live.tasks.outcome(state)
-                return await live.read_result(task.tool.name, raw)
-            needs_more = not state.inputs or not state.inputs.keys() <= answered
-            if getting is None and state.status is TaskStatus.INPUT_REQUIRED and needs_more:
-                getting = asyncio.create_task(live.tasks.attend(state, answered))
-                getting.add_done_callback(lambda _: told.set())
-            await live.tasks.pause(state, told)
-            task.take(await live.tasks.get(state.id), live)
-            if task.left < 0 and not task.state.status.is_over:
-                raise ToolCallError(f"Its time to live of {state.ttl:g} s is over: it is stopped.")
-    finally:
-        if getting is not None:
-            getting.cancel()
-            await asyncio.wait({getting})

@@ -117,6 +117,7 @@ class RequestHandler:
 
     Attributes:
         elicitation: Answers elicitations.
+        is_closed: Whether the connection ends.
     """
 
     def __init__(
@@ -131,12 +132,12 @@ class RequestHandler:
         self._context = context
         self._call_timeout = call_timeout
         self._scopes: dict[anyio.CancelScope, object] = {}
-        self._is_closed = False
+        self.is_closed = False
         context.desk.remarks[definition.id] = log.remark
 
     def close(self) -> None:
         """Withdraw all questions of this connection and refuse later requests."""
-        self._is_closed = True
+        self.is_closed = True
         self.withdraw(*self._scopes.values())
 
     def withdraw(self, *tasks: object) -> None:
@@ -190,7 +191,7 @@ class RequestHandler:
         It fails if the connection closes. Our own errors must not get out either: the SDK would
         send their text to the server.
         """
-        if self._is_closed:
+        if self.is_closed:
             return otherwise
         with self._call_timeout.pause(), anyio.CancelScope() as scope:
             self._scopes[scope] = task
@@ -389,15 +390,14 @@ class Connection:
             ", ".join(info.capabilities) or "nothing",
         )
         self._era.check(client.protocol_version)
-        sdk_patches.adapt(client)
+        sdk_patches.adapt(client, self._task_asked_for)
         self._lists = await list_offer(client, self._log, self._lists)
         self.listed = self.clock() - begun - self.connected
         self.offer = await asyncio.to_thread(read_offer, self._lists)
         self.features = await stack.enter_async_context(
             Features(client, definition.id, lambda: self.offer, context, self._call_timeout)
         )
-        self.tasks = TaskRequests(client, self._clean, self._handler.withdraw)
-        stack.callback(self.tasks.close)
+        self.tasks = TaskRequests(client, self._clean, self._handler)
         self._client = client
         offer = self.offer
         tools, prompts = counted(len(offer.tools), "tool"), counted(len(offer.prompts), "prompt")
@@ -458,8 +458,7 @@ class Connection:
                         watch.progress()
                         on_progress(progress)
 
-                    more = self._asks_for_task(client, name)
-                    with ProgressReporter(take) as report, keeping_results(more) as kept:
+                    with ProgressReporter(take) as report, keeping_results() as kept:
                         read = await self._send_call(client, name, arguments, report)
         except CallTimeoutError as error:
             raise ToolCallError(
@@ -489,9 +488,9 @@ class Connection:
         """Write into the server's log what is no problem."""
         self._log.remark(words, Severity.INFO)
 
-    def _asks_for_task(self, client: Client, name: str) -> JsonObject:
+    def _task_asked_for(self, name: str) -> JsonObject:
         """Return the parameters of a call that has to be a task; of any other, none."""
-        tasks = client.server_capabilities.tasks
+        tasks = self._client.server_capabilities.tasks if self._client is not None else None
         is_taken = tasks is not None and tasks.requests is not None and tasks.requests.tools
         needs = any(tool.name == name and tool.needs_task for tool in self.offer.tools)
         is_asked = is_taken and needs and not self.info.is_stateless

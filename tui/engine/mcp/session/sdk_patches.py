@@ -13,7 +13,7 @@ import asyncio
 import json
 import logging
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Final, get_args
@@ -71,25 +71,18 @@ _BLOCKS: Final[Mapping[str, type[BaseModel]]] = {
 """The kinds of content blocks; an adapter for their union would take 60 ms to make."""
 
 
-_NOTHING: Final[Mapping[str, Any]] = {}
-
 _KEPT: ContextVar[list[JsonObject] | None] = ContextVar("kept", default=None)
-_MORE: ContextVar[Mapping[str, Any]] = ContextVar("more", default=_NOTHING)
 
 
 @contextmanager
-def keeping_results(more: Mapping[str, Any] = _NOTHING) -> Iterator[list[JsonObject]]:
-    """Collect the results of the requests in a block, each as the server wrote it.
-
-    `more` are parameters that calls of tools get which the SDK does not know.
-    """
+def keeping_results() -> Iterator[list[JsonObject]]:
+    """Collect the results of the requests in a block, each as the server wrote it."""
     kept: list[JsonObject] = []
-    token, added = _KEPT.set(kept), _MORE.set(more)
+    token = _KEPT.set(kept)
     try:
         yield kept
     finally:
         _KEPT.reset(token)
-        _MORE.reset(added)
 
 
 def lighten(raw: JsonObject) -> JsonObject:
@@ -177,8 +170,10 @@ def silence() -> None:
     warnings.simplefilter("ignore", MCPDeprecationWarning)
 
 
-def adapt(client: Client) -> None:
+def adapt(client: Client, more: Callable[[str], Mapping[str, Any]]) -> None:
     """Make a connected client tolerate imperfect results and skip output schemas.
+
+    `more` returns the parameters of a call of a tool which the SDK does not know.
 
     A result without a type is complete by the protocol, but the SDK refuses it. Structured content
     is not validated: the SDK would raise and lose the result, and a regular expression of the
@@ -191,8 +186,8 @@ def adapt(client: Client) -> None:
     async def send_and_repair(
         method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> JsonObject:
-        if method == _CALL:
-            params = {**(params or {}), **_MORE.get()}
+        if method == _CALL and params is not None:
+            params = {**params, **more(params["name"])}
         raw = await send(method, params, opts)
         if (kept := _KEPT.get()) is not None:
             kept.append(raw)

@@ -1,9 +1,9 @@
 """What is said about tasks over one connection, in the words of its era."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Final
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 import mcp_types as types
 from mcp import Client, MCPError
@@ -20,6 +20,9 @@ from tui.engine.mcp.session.task_state import (
 )
 from tui.engine.mcp.transports.jsonrpc_lines import OWN_CODES
 from tui.model.chat import TaskStatus
+
+if TYPE_CHECKING:  # it imports this module
+    from tui.engine.mcp.session.connection import RequestHandler
 
 EXTENSION: Final = "io.modelcontextprotocol/tasks"
 """What a client of the stateless protocol announces; the older one has tasks in its core."""
@@ -44,76 +47,95 @@ class TaskRequests:
     Args:
         client: The connected client.
         clean: Sanitizes what the server says in errors, and masks its secrets.
-        withdraw: Withdraws the questions that the server asks for a task.
+        handler: Answers what the server asks for, and knows when the connection ends.
     """
 
     def __init__(
-        self, client: Client, clean: Callable[[str], str], withdraw: Callable[[str], None]
+        self, client: Client, clean: Callable[[str], str], handler: "RequestHandler"
     ) -> None:
         self._client = client
-        self._withdraw = withdraw
+        self._handler = handler
         self._clean = clean
         self._is_stateless = sdk_patches.is_stateless(client)
-        self._told: dict[str, asyncio.Event] = {}
-        self._is_closed = False
-
-    def close(self) -> None:
-        """Take what fails from now on for the end of the connection."""
-        self._is_closed = True
+        self._followed: list[tuple[str, asyncio.Event]] = []
 
     def tell(self, task_id: str) -> None:
         """Ask about a task soon: the server has announced a change."""
-        if (told := self._told.get(task_id)) is not None:
-            told.set()
+        for known, told in self._followed:
+            if known == task_id:
+                told.set()
 
     @property
     def is_followed(self) -> bool:
         """Whether a task is followed, which the server must be awake for."""
-        return bool(self._told)
+        return bool(self._followed)
 
-    @contextmanager
-    def following(self, task_id: str) -> Iterator[asyncio.Event]:
-        """Give an event that is set whenever the server announces a change of a task."""
-        told = self._told[task_id] = asyncio.Event()
-        try:
-            yield told
-        finally:
-            self._told.pop(task_id, None)
+    async def follow(
+        self, state: TaskState, answered: set[str], take: Callable[[TaskState], None]
+    ) -> JsonObject:
+        """Ask about a task until it has ended, and return its result.
 
-    async def pause(self, state: TaskState, told: asyncio.Event) -> None:
-        """Wait until the server should be asked again, or has told something."""
-        await asyncio.sleep(LEAST_POLL)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(state.poll - LEAST_POLL):
-                await told.wait()
-        told.clear()
+        What it needs is got meanwhile, so that a question goes away with the task.
 
-    async def get(self, task_id: str) -> TaskState:
-        """Ask how a task stands.
+        Args:
+            state: How it stands.
+            answered: The keys of what the server asked for and got.
+            take: Takes how it stands then; what it raises ends this.
 
         Raises:
-            TaskUnreachableError: If this may be asked again.
-            ToolCallError: If the server does not know it, or its answer cannot be used.
+            TaskUnreachableError: If the server does not answer, and may be asked again.
+            ToolCallError: If no result comes.
         """
+        told = asyncio.Event()
+        self._followed.append(followed := (state.id, told))
+        getting: asyncio.Task[JsonObject | None] | None = None
+        try:
+            while True:
+                if getting is not None and getting.done():
+                    raw, getting = getting.result(), None
+                    if raw is not None:
+                        return raw
+                if state.status.is_over:
+                    return await self._outcome(state)
+                needs_more = not state.inputs or not state.inputs.keys() <= answered
+                if getting is None and state.status is TaskStatus.INPUT_REQUIRED and needs_more:
+                    getting = asyncio.create_task(self._attend(state, answered))
+                    getting.add_done_callback(lambda _: told.set())
+                await asyncio.sleep(LEAST_POLL)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(state.poll - LEAST_POLL):
+                        await told.wait()
+                told.clear()
+                state = await self._get(state.id)
+                take(state)
+        finally:
+            self._followed.remove(followed)
+            if getting is not None:
+                getting.cancel()
+                await asyncio.wait({getting})
+
+    async def _get(self, task_id: str) -> TaskState:
         state = read_task(await self._ask("tasks/get", task_id))
         if state.id != task_id:
             raise ToolCallError("The server answered about another task.")
         return state
 
-    async def outcome(self, state: TaskState) -> JsonObject:
-        """Return the result of a task that has ended; raises as `get`."""
+    async def _outcome(self, state: TaskState) -> JsonObject:
+        """Return the result of a task that has ended."""
         if state.status is TaskStatus.CANCELLED:
             raise ToolCallError(f"The server cancelled the task. {state.message}".rstrip())
         if not self._is_stateless:
             return await self._ask("tasks/result", state.id)
+        if not state.outcome:  # it had ended when the server answered the call, without a result
+            state = await self._get(state.id)
         if state.status is TaskStatus.COMPLETED:
             return state.outcome
         message = state.outcome.get("message")
         words = self._clean(message) if isinstance(message, str) else state.message
         raise ToolCallError(f"The task failed: {words}")
 
-    async def attend(self, state: TaskState, answered: set[str]) -> JsonObject | None:
-        """Let the user give what a task asks for; raises as `get`.
+    async def _attend(self, state: TaskState, answered: set[str]) -> JsonObject | None:
+        """Let the user give what a task asks for.
 
         Older servers send their requests while they are asked for the result, which they give in
         the end. Otherwise there is none.
@@ -122,7 +144,7 @@ class TaskRequests:
             try:
                 return await self._ask("tasks/result", state.id, patience=None)
             finally:
-                self._withdraw(state.id)
+                self._handler.withdraw(state.id)
         asked = [key for key in state.inputs if key not in answered]
         if len(answered) + len(asked) > MAX_INPUTS:
             raise ToolCallError("The server asked for input too often in one task.")
@@ -143,12 +165,12 @@ class TaskRequests:
         answer = await session.dispatch_input_request(context, request)
         if not isinstance(answer, types.ErrorData):
             return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
-        if self._is_closed:
+        if self._handler.is_closed:
             raise TaskUnreachableError(_ENDED)
         raise ToolCallError(f"What the task asks for cannot be given: {answer.message}")
 
     async def cancel(self, task_id: str) -> None:
-        """Tell the server to stop a task; raises as `get`."""
+        """Tell the server to stop a task; raises as `follow`."""
         await self._ask("tasks/cancel", task_id)
 
     async def _ask(
@@ -159,7 +181,7 @@ class TaskRequests:
         patience: float | None = ANSWER_PATIENCE,
     ) -> JsonObject:
         params = {"taskId": task_id, **(more or {})}
-        if self._is_closed:
+        if self._handler.is_closed:
             raise TaskUnreachableError(_ENDED)
         try:
             async with asyncio.timeout(patience):
