@@ -38,7 +38,7 @@ from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, P
 from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.session.features import Features, takes_log_level
 from tui.engine.mcp.session.listing import StaleLists, list_offer, listen
-from tui.engine.mcp.session.sdk_patches import keeping_results, restore
+from tui.engine.mcp.session.sdk_patches import keeping_results
 from tui.engine.mcp.session.task_requests import ASKED_TTL, EXTENSION, TaskRequests
 from tui.engine.mcp.session.task_state import TaskState, read_task
 from tui.engine.mcp.transports.http.headers_command import HeadersCommand
@@ -459,7 +459,7 @@ class Connection:
                         on_progress(progress)
 
                     with ProgressReporter(take) as report, keeping_results() as kept:
-                        read = await self._send_call(client, name, arguments, report)
+                        await self._send_call(client, name, arguments, report)
         except CallTimeoutError as error:
             raise ToolCallError(
                 f"The tool gave {error}. It was told to stop; whether it had any effect is unknown."
@@ -473,16 +473,20 @@ class Connection:
         except RuntimeError as error:
             raise ToolCallError(self._clean(str(error))) from error
         raw = kept[-1]
-        if sdk_patches.is_task(raw):
-            return read_task(raw)
-        return await self._checked(name, restore(read, raw), raw)
+        return read_task(raw) if sdk_patches.is_task(raw) else await self.read_result(name, raw)
 
     async def read_result(self, name: str, raw: JsonObject) -> ToolResult:
-        """Convert the result of a tool's task; raises `ToolCallError` if it is none."""
+        """Convert a tool's result; raises `ToolCallError` if it is none."""
         try:
-            return await self._checked(name, sdk_patches.read_call_result(dict(raw)), raw)
+            result = sdk_patches.read_call_result(raw)
         except ValidationError as error:
             raise ToolCallError(_NO_RESULT) from error
+        tool = next((t for t in self.offer.tools if t.name == name and t.output_schema), None)
+        schema, weight = (tool.output_schema, tool.output_weight) if tool else (None, 0)
+        size = text_size(result)
+        if size > MAX_TEXT_ON_LOOP or size * weight > MAX_CHECK_ON_LOOP:
+            return await asyncio.to_thread(self._convert, result, schema, raw)
+        return self._convert(result, schema, raw)
 
     def remark(self, words: str) -> None:
         """Write into the server's log what is no problem."""
@@ -495,16 +499,6 @@ class Connection:
         needs = any(tool.name == name and tool.needs_task for tool in self.offer.tools)
         is_asked = is_taken and needs and not self.info.is_stateless
         return {"task": {"ttl": ASKED_TTL}} if is_asked else {}
-
-    async def _checked(
-        self, name: str, result: types.CallToolResult, raw: JsonObject
-    ) -> ToolResult:
-        tool = next((t for t in self.offer.tools if t.name == name and t.output_schema), None)
-        schema, weight = (tool.output_schema, tool.output_weight) if tool else (None, 0)
-        size = text_size(result)
-        if size > MAX_TEXT_ON_LOOP or size * weight > MAX_CHECK_ON_LOOP:
-            return await asyncio.to_thread(self._convert, result, schema, raw)
-        return self._convert(result, schema, raw)
 
     def _convert(
         self, result: types.CallToolResult, schema: JsonObject | None, raw: JsonObject
@@ -521,16 +515,16 @@ class Connection:
 
     async def _send_call(
         self, client: Client, name: str, arguments: JsonObject, report: ProgressReporter
-    ) -> types.CallToolResult:
+    ) -> None:
         """Send a call, and repeat it if the user first had to open an address."""
         try:
-            return await client.call_tool(name, dict(arguments), progress_callback=report)
+            await client.call_tool(name, dict(arguments), progress_callback=report)
         except MCPError as error:
             if error.code != types.URL_ELICITATION_REQUIRED:
                 raise
             if not await self._handler.open_required(error, sanitize_line(name, 128)):
                 raise
-        return await client.call_tool(name, dict(arguments), progress_callback=report)
+            await client.call_tool(name, dict(arguments), progress_callback=report)
 
     async def _call_error(self, error: MCPError) -> ToolCallError:
         if error.code == types.INVALID_REQUEST and NO_BACK_CHANNEL in error.error.message:

@@ -52,7 +52,7 @@ MAX_KIND: Final = 64
 MAX_BLOCKS: Final = 1_000
 """Content blocks of one result that are read."""
 
-_VALIDATED: Final = ("content", "isError", "resultType")
+_VALIDATED: Final = ("content", "isError")
 _CALL: Final = "tools/call"
 _COMPLETE: Final = "complete"
 _RAW: Final = frozenset(
@@ -85,16 +85,6 @@ def keeping_results() -> Iterator[list[JsonObject]]:
         _KEPT.reset(token)
 
 
-def lighten(raw: JsonObject) -> JsonObject:
-    """Return a tool's result with only the parts that the SDK has to validate."""
-    return {name: value for name, value in raw.items() if name in _VALIDATED}
-
-
-def restore(result: CallToolResult, raw: JsonObject) -> CallToolResult:
-    """Put the structured content that bypassed the SDK back into a result."""
-    return result.model_copy(update={"structured_content": raw.get("structuredContent")})
-
-
 def check_weight(raw: JsonObject) -> JsonObject:
     """Return a reply if it is small enough for the SDK.
 
@@ -112,13 +102,17 @@ def is_task(raw: JsonObject) -> bool:
     return raw.get("resultType") == "task" or ("task" in raw and "content" not in raw)
 
 
-def read_call_result(raw: JsonObject) -> CallToolResult:
-    """Read a tool's result that did not come as the answer to a call.
+def read_call_result(raw: Mapping[str, Any]) -> CallToolResult:
+    """Read a tool's result as the server wrote it.
+
+    Its structured content may be anything, and is not validated.
 
     Raises:
         ValidationError: If it is none.
     """
-    return restore(CallToolResult.model_validate(lighten(repair_result(raw)), by_name=False), raw)
+    light = {name: value for name, value in repair_result(raw).items() if name in _VALIDATED}
+    result = CallToolResult.model_validate(light, by_name=False)
+    return result.model_copy(update={"structured_content": raw.get("structuredContent")})
 
 
 def is_light(value: object, limit: int) -> bool:
@@ -191,12 +185,10 @@ def adapt(client: Client, more: Callable[[str], Mapping[str, Any]]) -> None:
         raw = await send(method, params, opts)
         if (kept := _KEPT.get()) is not None:
             kept.append(raw)
-        if method == _CALL and is_task(raw):
-            raw = {"content": []}  # whoever keeps the results goes on with the task
+        if method == _CALL and (is_task(raw) or raw.get("resultType", _COMPLETE) == _COMPLETE):
+            raw = {"content": []}  # whoever keeps the results reads it
         if is_stateless(client):
             raw = {"resultType": _COMPLETE, **raw}
-        if method == _CALL and raw.get("resultType", _COMPLETE) == _COMPLETE:
-            return lighten(repair_result(raw))
         return raw if method in _RAW else check_weight(repair_prompt(raw))
 
     async def accept(name: str, result: types.CallToolResult) -> None:
@@ -273,7 +265,7 @@ def _annotated(raw_tools: list[JsonObject], known: Collection[str]) -> list[type
     return tools
 
 
-def repair_result(raw: JsonObject) -> JsonObject:
+def repair_result(raw: Mapping[str, Any]) -> JsonObject:
     """Replace the parts of a tool's result for which the SDK would lose all of it by a note."""
     mended = dict(raw)
     content = raw.get("content")
