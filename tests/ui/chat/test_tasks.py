@@ -90,7 +90,7 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
     def look(_: object) -> tuple[Call]:
         nonlocal key
         [task] = deck.engine.servers.tasks.left_in(deck.store.state.current)
-        key = task.key
+        key = task.kept.key
         return (Call([("check_task", {"id": key})]),)
 
     steps = (Call([("hold", {})]),), (Say("Going on."),), look, (Say("Still running."),)

@@ -5,11 +5,12 @@ import the MCP SDK.
 """
 
 import asyncio
+import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,12 +18,12 @@ from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.mcp.catalog.offered_tool import (
     CallStoppedError,
+    JsonObject,
     OfferedTool,
     TextPart,
     ToolCallError,
     ToolResult,
 )
-from tui.engine.mcp.session.task_state import MAX_TTL, TaskState, TaskUnreachableError
 from tui.engine.mcp.wire.tap import Cause, cause_now
 from tui.model.catalog import ToolId, ToolView
 from tui.model.chat import (
@@ -41,8 +42,9 @@ from tui.model.events import (
     ToolCallChanged,
     ToolCallProgressed,
 )
+from tui.model.frozen import Frozen
 from tui.model.runs import BY_HAND
-from tui.text import sanitize, sanitize_line
+from tui.text import is_shown_whole, sanitize, sanitize_line
 
 if TYPE_CHECKING:  # it imports the MCP SDK
     from tui.engine.mcp.session.connection import Connection
@@ -59,11 +61,94 @@ MAX_FAILED: Final = 5
 RETURN_PATIENCE: Final = 300.0
 """Seconds that a task waits for the next connection of its server."""
 
+MAX_ID: Final = 256
+"""Characters of a task's id; each has to be one that is shown as it is."""
+
+MAX_STATUS: Final = 200
+"""Characters of what a server says of a task's state."""
+
+LEAST_POLL: Final = 0.25
+MOST_POLL: Final = 30.0
+"""Between these a server chooses how often it is asked about a task, in seconds."""
+
+USUAL_POLL: Final = 1.0
+"""How often it is asked if it says nothing."""
+
+MAX_TTL: Final = 24 * 3600.0
+"""Longest time to live that is believed, in seconds, and that of a task without any."""
+
 CANCEL_PATIENCE: Final = 2.0
 """Seconds that the end of gemdeck waits for requests that cancel tasks."""
 
 TICK: Final = 1.0
 """Seconds between two reports on a task."""
+
+
+class TaskUnreachableError(ToolCallError):
+    """The connection ended, or this one request failed; another may be answered."""
+
+
+class TaskState(Frozen):
+    """What a server says of a task, bounded and sanitized.
+
+    Attributes:
+        id: Its id, as the server spells it.
+        status: Its status.
+        message: What the server says of it, or an empty string.
+        poll: Seconds until it should be asked again.
+        ttl: Seconds that it lives from its beginning.
+        inputs: What the server asks for, by its keys; stateless protocol only.
+        outcome: The result or the error, likewise.
+    """
+
+    id: str
+    status: TaskStatus
+    message: str = ""
+    poll: float = USUAL_POLL
+    ttl: float = MAX_TTL
+    inputs: JsonObject = field(default_factory=dict)
+    outcome: JsonObject = field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        """What the server says of it, with its status."""
+        return ": ".join(filter(None, (self.status.words, self.message)))
+
+
+def read_task(raw: JsonObject) -> TaskState:
+    """Read a task in the form of either era.
+
+    Raises:
+        ToolCallError: If its id or its status cannot be used.
+    """
+    found = raw.get("task", raw)
+    task: JsonObject = found if isinstance(found, dict) else {}
+    task_id, message = task.get("taskId"), task.get("statusMessage")
+    if not isinstance(task_id, str) or not task_id or not is_shown_whole(task_id, MAX_ID):
+        raise ToolCallError("The server answered with a task whose id cannot be used.")
+    try:
+        status = TaskStatus(str(task.get("status")))
+    except ValueError:
+        raise ToolCallError("The server answered with a task of an unknown status.") from None
+    inputs, outcome = task.get("inputRequests"), task.get("result", task.get("error"))
+    return TaskState(
+        task_id,
+        status,
+        sanitize_line(message, MAX_STATUS) if isinstance(message, str) else "",
+        _seconds(task, "pollInterval", USUAL_POLL, LEAST_POLL, MOST_POLL),
+        _seconds(task, "ttl", MAX_TTL, 0.0, MAX_TTL),
+        inputs if isinstance(inputs, dict) else {},
+        outcome if isinstance(outcome, dict) else {},
+    )
+
+
+def _seconds(task: JsonObject, name: str, usual: float, least: float, most: float) -> float:
+    """Read a number of milliseconds; whatever is none counts as what is usual."""
+    value: object = task.get(f"{name}Ms", task.get(name))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return usual
+    bounded = min(max(value, least * 1000), most * 1000)  # no float is as large as some integers
+    return usual if math.isnan(bounded) else bounded / 1000
 
 
 @dataclass(eq=False)
@@ -73,35 +158,35 @@ class RemoteTask:
     Attributes:
         tool: The tool.
         state: What the server said of it last.
-        cause: The call that became the task.
-        key: Its id here.
-        began: When, in seconds since the epoch.
+        kept: How a session keeps it.
         leaving: Done once nobody waits for it any longer.
         following: Follows it; cancelled with the task, or when nobody follows it any longer.
     """
 
     tool: OfferedTool
     state: TaskState
-    cause: Cause
-    key: str = field(default_factory=lambda: secrets.token_hex(4))
-    began: float = field(default_factory=time.time)
+    kept: TaskKept
     leaving: "asyncio.Future[None]" = field(init=False)
     following: "asyncio.Task[ToolResult]" = field(init=False)
 
     @property
     def place(self) -> str:
         """What stands in the row of its call once nobody waits for it."""
-        return f"Runs on as task {self.key}."
+        return f"Runs on as task {self.kept.key}."
+
+    @property
+    def elapsed(self) -> float:
+        """The seconds since it began."""
+        return time.time() - self.kept.began
 
     def progress(self) -> TaskProgress:
         """Return how it stands, for the row of its call."""
-        elapsed, state = time.time() - self.began, self.state
-        left = max(0.0, state.ttl - elapsed)
-        return TaskProgress(elapsed, None, state.message, state.status, left)
+        state, left = self.state, max(0.0, self.state.ttl - self.elapsed)
+        return TaskProgress(self.elapsed, None, state.message, state.status, left)
 
     def say(self, live: "Connection") -> None:
         """Write how it stands into the server's log."""
-        live.remark(f"task {self.key} of {self.tool.view.name}: {self.state.words}")
+        live.remark(f"task {self.kept.key} of {self.tool.view.name}: {self.state.words}")
 
     def take(self, live: "Connection", state: TaskState) -> None:
         """Take how it stands now.
@@ -112,7 +197,7 @@ class RemoteTask:
         before, self.state = self.state, state
         if state.status is not before.status:
             self.say(live)
-        if time.time() > self.began + state.ttl and not state.status.is_over:
+        if self.elapsed > state.ttl and not state.status.is_over:
             raise ToolCallError(f"Its time to live of {state.ttl:g} s is over: it is stopped.")
 
 
@@ -144,17 +229,17 @@ class RemoteTasks:
 
     def let_go(self, conversation: ConversationId) -> None:
         """Follow the tasks of a conversation no longer; they go on on their servers."""
-        self._drop([t for t in self._tasks.values() if t.cause.conversation == conversation])
+        self._drop([t for t in self._tasks.values() if t.kept.conversation == conversation])
 
     def _drop(self, tasks: Iterable[RemoteTask]) -> None:
         for task in tasks:
-            del self._tasks[task.key]
+            del self._tasks[task.kept.key]
             task.following.cancel()
 
     def left_in(self, conversation: ConversationId) -> Iterator[RemoteTask]:
         """Yield the tasks that a conversation goes on without."""
         for task in self._tasks.values():
-            if task.leaving.done() and task.cause.conversation == conversation:
+            if task.leaving.done() and task.kept.conversation == conversation:
                 yield task
 
     async def attend(
@@ -168,7 +253,10 @@ class RemoteTasks:
             ToolCallError: If no result comes.
             CallStoppedError: If the user cancelled it.
         """
-        task = RemoteTask(tool, state, cause_now() or Cause(BY_HAND, EntryId("")))
+        to, key = cause_now() or Cause(BY_HAND, EntryId("")), secrets.token_hex(4)
+        named = (key, to.call, tool.server, tool.fingerprint, tool.name, state.id)
+        kept = TaskKept(*named, time.time(), state.ttl, conversation=to.conversation)
+        task = RemoteTask(tool, state, kept)
         if sum(not known.following.done() for known in self._tasks.values()) >= MAX_TASKS:
             self._work.start(self._cancel(task))
             raise ToolCallError(f"{MAX_TASKS} tasks are running. This one was told to stop.")
@@ -182,8 +270,8 @@ class RemoteTasks:
         if task.following.done():
             return await self.result(task)
         note = (
-            f"The user goes on without this call: it runs on as task {task.key}, with no result "
-            f'yet. Call check_task(id="{task.key}") when its result is needed.'
+            f"The user goes on without this call: it runs on as task {key}, with no result "
+            f'yet. Call check_task(id="{key}") when its result is needed.'
         )
         return ToolResult((TextPart(note),), task.place, runs_on=True)
 
@@ -199,20 +287,12 @@ class RemoteTasks:
                     fingerprint=one.fingerprint,
                 ),
                 TaskState(one.task, TaskStatus.WORKING, ttl=min(one.ttl, MAX_TTL)),
-                Cause(conversation, one.call),
-                one.key,
-                one.began,
+                replace(one, conversation=conversation),
             )
             self._begin(task)
             task.leaving.set_result(None)
             on, place = ToolCallStatus.RUNS_ON, task.place
             self._publish(ToolCallChanged(one.call, on, result=place, conversation=conversation))
-
-    def _keep(self, task: RemoteTask, task_id: str) -> None:
-        """Let the session know a task, or that it has ended."""
-        to, tool, times = task.cause, task.tool, (task.began, task.state.ttl)
-        kept = (task.key, to.call, tool.server, tool.fingerprint, tool.name, task_id, *times)
-        self._publish(TaskKept(*kept, conversation=to.conversation))
 
     async def result(self, task: RemoteTask, patience: float | None = None) -> ToolResult:
         """Return the result of a task, once it is there.
@@ -243,14 +323,14 @@ class RemoteTasks:
     def _stop(self, task: RemoteTask) -> None:
         """Cancel a task here and on its server, unless it has ended."""
         if task.following.cancel():
-            self._keep(task, "")
+            self._publish(replace(task.kept, task=""))
             self._work.start(self._cancel(task))
 
     def _of(self, conversation: ConversationId, call: EntryId) -> list[RemoteTask]:
         return [
             task
             for task in self._tasks.values()
-            if (task.cause.conversation, task.cause.call) == (conversation, call)
+            if (task.kept.conversation, task.kept.call) == (conversation, call)
         ]
 
     def _begin(
@@ -260,17 +340,17 @@ class RemoteTasks:
         over = [key for key, known in self._tasks.items() if known.following.done()]
         for key in over[:-MAX_KEPT]:
             del self._tasks[key]
-        self._tasks[task.key] = task
+        self._tasks[task.kept.key] = task
         loop = asyncio.get_running_loop()
         task.leaving = loop.create_future()
         task.following = loop.create_task(self._follow(task), name=f"task of {task.tool.server}")
         task.following.add_done_callback(lambda _: self._ended(task))
         self._work.start(self._report(task, on_progress))
-        self._keep(task, task.state.id)
+        self._publish(task.kept)
 
     async def _report(self, task: RemoteTask, on_progress: Callable[[Progress], None]) -> None:
         """Tell now and then how a task stands: who waits for it, or else its conversation."""
-        to = task.cause
+        to = task.kept
         while not task.following.done():
             if task.leaving.done():
                 self._publish(
@@ -291,17 +371,18 @@ class RemoteTasks:
             result = ToolResult((), sanitize(str(error))) if error else task.following.result()
             status = ToolCallStatus.ERROR if error or result.is_error else ToolCallStatus.OK
             if not isinstance(error, TaskUnreachableError):
-                self._keep(task, "")
+                self._publish(replace(task.kept, task=""))
                 if error:
                     self._work.start(self._cancel(task))
-        if task.key not in self._tasks:
+        key, to = task.kept.key, task.kept
+        if key not in self._tasks:
             return  # its conversation is gone
         if not task.leaving.done():
-            del self._tasks[task.key]  # whoever waits for it has its result
+            del self._tasks[key]  # whoever waits for it has its result
             return
-        said = f"Task {task.key} of {task.tool.view.name} ({task.tool.server}) has ended: {status}."
+        said = f"Task {key} of {task.tool.view.name} ({task.tool.server}) has ended: {status}."
         self._publish(NoticeRaised(Notice(Severity.INFO, said)))
-        told, to = (time.time() - task.began, result.display, None, result.pictures), task.cause
+        told = (task.elapsed, result.display, None, result.pictures)
         self._publish(ToolCallChanged(to.call, status, *told, conversation=to.conversation))
 
     async def _follow(self, task: RemoteTask) -> ToolResult:

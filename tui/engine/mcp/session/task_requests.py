@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError
 from tui.engine.mcp.session import sdk_patches
-from tui.engine.mcp.session.task_state import (
+from tui.engine.mcp.tasks import (
     LEAST_POLL,
     TaskState,
     TaskUnreachableError,
