@@ -14,10 +14,8 @@ from tui.model.chat import (
     EntryId,
     ModelText,
     Severity,
-    TaskProgress,
     Thought,
     ToolCall,
-    ToolCallStatus,
     TurnEnd,
     TurnPhase,
     TurnState,
@@ -432,26 +430,12 @@ def _reduce_entry(
             return _appended(conversation, call)
         case e.ChatNoticeAdded(notice):
             return _appended(conversation, notice)
-        case e.ToolCallChanged(call_id, status, result=result):
-            changed = _with_entry(conversation, call_id, lambda entry: _moved_on(entry, event))
-            if status.is_over and status is not ToolCallStatus.RUNS_ON:
-                left = {key: one for key, one in changed.tasks.items() if key != call_id}
-                changed = replace(changed, tasks=left)
+        case e.ToolCallChanged(result=result):
+            changed = _with_call(conversation, event)
             kept = changed.transcript if changed.turn is not None else _settled(changed.transcript)
             return replace(changed, transcript=clip_old_results(kept) if result else kept)
-        case e.ToolCallProgressed(call_id, progress):
-            after = _with_entry(
-                conversation,
-                call_id,
-                lambda entry: (
-                    replace(entry, progress=progress) if isinstance(entry, ToolCall) else entry
-                ),
-            )
-            if not isinstance(progress, TaskProgress):
-                return after
-            calls = (*after.transcript.settled, *after.transcript.live)
-            told = {one.id: one for one in calls if one.id == call_id and isinstance(one, ToolCall)}
-            return replace(after, tasks={**after.tasks, **told})
+        case e.ToolCallProgressed():
+            return _with_call(conversation, event)
 
 
 def _appended(conversation: ConversationState, entry: Entry) -> ConversationState:
@@ -459,9 +443,21 @@ def _appended(conversation: ConversationState, entry: Entry) -> ConversationStat
     return replace(conversation, transcript=replace(conversation.transcript, live=live))
 
 
-def _moved_on(entry: Entry, event: e.ToolCallChanged) -> Entry:
-    """Update the progress of a call."""
-    return event.applied(entry) if isinstance(entry, ToolCall) else entry
+def _with_call(
+    conversation: ConversationState, event: e.ToolCallChanged | e.ToolCallProgressed
+) -> ConversationState:
+    """Update a call, which runs as a task or no longer."""
+    tasks = {**conversation.tasks}
+
+    def change(entry: Entry) -> Entry:
+        if isinstance(entry, ToolCall):
+            entry = tasks[entry.id] = event.applied(entry)
+        return entry
+
+    if event.call in tasks:
+        change(tasks[event.call])  # its entry may be gone
+    after = _with_entry(conversation, event.call, change)
+    return replace(after, tasks={key: one for key, one in tasks.items() if one.task_keys})
 
 
 def _streamed(conversation: ConversationState, piece: ModelText | Thought) -> ConversationState:

@@ -195,10 +195,14 @@ async def test_a_key_cancels_a_task_on_its_server(
         await deck.shows("task working · ")
         if stop == "x":
             await deck.pilot.press("shift+tab")
+            await deck.shows("b go on", "x cancel")
         await deck.pilot.press(stop)
         await deck.idle()
         await until(deck.pilot, lambda: "tasks/cancel" in deck.said())
         await deck.shows("■ cancelled hold")
         if stop == "x":
             await deck.shows("As you like.")
+            foot = screen_lines(deck.pilot.app)[-1]
+            assert "x cancel" not in foot, "though the cursor has not moved"
+            assert "v whole" in foot
             assert "The user stopped this call." in str(deck.fake.requests[1].contents[-1])

@@ -264,8 +264,7 @@ def _entry(owner: str, line: Line) -> LogEntry:
 
 
 def _task_entry(call: ToolCall) -> ListEntry[EntryId]:
-    task = call.progress
-    assert isinstance(task, TaskProgress)  # noqa: S101 - only such calls are listed
-    note = f"{one_line(call.server)}  {one_line(task.message)}"
-    row = Row(task.status.words, one_line(call.tool), duration(task.progress), note=note)
+    task = call.progress if isinstance(call.progress, TaskProgress) else TaskProgress(0.0)
+    said = f"{call.server}  {task.message}"
+    row = Row(task.status.words, call.tool, duration(task.progress), note=said)
     return ListEntry(call.id, row, call.id)

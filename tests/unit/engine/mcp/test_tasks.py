@@ -53,8 +53,7 @@ eras = pytest.mark.parametrize("era", ERAS)
 @pytest.fixture(autouse=True)
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Look often."""
-    for module in (limits, task_requests()):
-        monkeypatch.setattr(module, "LEAST_POLL", 0.02)
+    monkeypatch.setattr(limits, "LEAST_POLL", 0.02)
     monkeypatch.setattr(limits, "TICK", 0.02)
     return iter(())
 

@@ -407,7 +407,7 @@ class Connection:
     def idle(self) -> float:
         """Return for how many seconds nobody has used the server; 0 while it is followed."""
         is_followed = self._context.subscriptions.get(self._definition.id)
-        return 0.0 if is_followed or self.tasks.is_followed else self._call_timeout.idle()
+        return 0.0 if is_followed or self.tasks.followed else self._call_timeout.idle()
 
     async def follow(self, on_offer: Callable[[ServerOffer], None]) -> None:
         """List again whatever the server announces as changed, while it is connected."""
@@ -599,8 +599,6 @@ class Connection:
                 self.features.resource_updated(message.params.uri)
             case types.ElicitCompleteNotification():
                 self._handler.elicitation.complete(message.params.elicitation_id)
-            case types.TaskStatusNotification() if self._client is not None:
-                self.tasks.tell(message.params.task_id)
 
     async def _on_log(self, params: types.LoggingMessageNotificationParams) -> None:
         data = params.data if isinstance(params.data, str) else json_text(params.data)

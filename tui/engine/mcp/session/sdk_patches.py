@@ -52,7 +52,6 @@ MAX_KIND: Final = 64
 MAX_BLOCKS: Final = 1_000
 """Content blocks of one result that are read."""
 
-_VALIDATED: Final = ("content", "isError")
 _CALL: Final = "tools/call"
 _COMPLETE: Final = "complete"
 _RAW: Final = frozenset(
@@ -110,8 +109,7 @@ def read_call_result(raw: Mapping[str, Any]) -> CallToolResult:
     Raises:
         ValidationError: If it is none.
     """
-    light = {name: value for name, value in repair_result(raw).items() if name in _VALIDATED}
-    result = CallToolResult.model_validate(light, by_name=False)
+    result = CallToolResult.model_validate(repair_result(raw), by_name=False)
     return result.model_copy(update={"structured_content": raw.get("structuredContent")})
 
 
@@ -266,22 +264,19 @@ def _annotated(raw_tools: list[JsonObject], known: Collection[str]) -> list[type
 
 
 def repair_result(raw: Mapping[str, Any]) -> JsonObject:
-    """Replace the parts of a tool's result for which the SDK would lose all of it by a note."""
-    mended = dict(raw)
+    """Return what is validated of a tool's result, with notes in place of what would lose it."""
     content = raw.get("content")
     blocks = content if isinstance(content, list) else []
-    mended["content"] = [_readable_block(block) for block in blocks[:MAX_BLOCKS]]
+    mended = [_readable_block(block) for block in blocks[:MAX_BLOCKS]]
     if (more := len(blocks) - MAX_BLOCKS) > 0:
-        mended["content"].append(_note(f"{more} more content blocks are left out"))
-    if "isError" in raw:
-        mended["isError"] = bool(raw["isError"])
+        mended.append(_note(f"{more} more content blocks are left out"))
     if not isinstance(content, list | None) and raw.get("structuredContent") is None:
-        mended |= {"content": [_note("the tool's response cannot be read")], "isError": True}
-    return mended
+        return {"content": [_note("the tool's response cannot be read")], "isError": True}
+    return {"content": mended, "isError": bool(raw.get("isError"))}
 
 
 def repair_prompt(raw: JsonObject) -> JsonObject:
-    """Do the same for the messages of a rendered prompt; other replies stay as they are."""
+    """Put notes in place of what cannot be read of a rendered prompt; other replies stay."""
     messages = raw.get("messages")
     if not isinstance(messages, list) or not all(isinstance(said, dict) for said in messages):
         return raw

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import mcp_types as types
@@ -13,7 +12,6 @@ from pydantic import TypeAdapter
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.tasks import (
-    LEAST_POLL,
     TaskState,
     TaskUnreachableError,
     read_task,
@@ -48,6 +46,9 @@ class TaskRequests:
         client: The connected client.
         clean: Sanitizes what the server says in errors, and masks its secrets.
         handler: Answers what the server asks for, and knows when the connection ends.
+
+    Attributes:
+        followed: How many tasks are followed, which the server must be awake for.
     """
 
     def __init__(
@@ -57,18 +58,7 @@ class TaskRequests:
         self._handler = handler
         self._clean = clean
         self._is_stateless = sdk_patches.is_stateless(client)
-        self._followed: list[tuple[str, asyncio.Event]] = []
-
-    def tell(self, task_id: str) -> None:
-        """Ask about a task soon: the server has announced a change."""
-        for known, told in self._followed:
-            if known == task_id:
-                told.set()
-
-    @property
-    def is_followed(self) -> bool:
-        """Whether a task is followed, which the server must be awake for."""
-        return bool(self._followed)
+        self.followed = 0
 
     async def follow(
         self, state: TaskState, answered: set[str], take: Callable[[TaskState], None]
@@ -86,8 +76,7 @@ class TaskRequests:
             TaskUnreachableError: If the server does not answer, and may be asked again.
             ToolCallError: If no result comes.
         """
-        told = asyncio.Event()
-        self._followed.append(followed := (state.id, told))
+        self.followed += 1
         getting: asyncio.Task[JsonObject | None] | None = None
         try:
             while True:
@@ -97,19 +86,17 @@ class TaskRequests:
                         return raw
                 if state.status.is_over:
                     return await self._outcome(state)
-                needs_more = not state.inputs or not state.inputs.keys() <= answered
+                needs_more = not self._is_stateless or not state.inputs.keys() <= answered
                 if getting is None and state.status is TaskStatus.INPUT_REQUIRED and needs_more:
                     getting = asyncio.create_task(self._attend(state, answered))
-                    getting.add_done_callback(lambda _: told.set())
-                await asyncio.sleep(LEAST_POLL)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(state.poll - LEAST_POLL):
-                        await told.wait()
-                told.clear()
+                if getting is None:
+                    await asyncio.sleep(state.poll)
+                else:
+                    await asyncio.wait({getting}, timeout=state.poll)
                 state = await self._get(state.id)
                 take(state)
         finally:
-            self._followed.remove(followed)
+            self.followed -= 1
             if getting is not None:
                 getting.cancel()
                 await asyncio.wait({getting})

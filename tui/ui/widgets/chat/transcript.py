@@ -353,8 +353,6 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
     def action_label(self, action: str) -> str | None:
         """Name what Enter does with the entry, or where its link leads."""
         view = self.cursor
-        if action == "task" and not self._task_keys:
-            return ""
         if view is None or action not in {"activate", "follow"}:
             return None
         if action == "activate" and view.expandable:
