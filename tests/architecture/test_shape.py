@@ -201,12 +201,12 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 14_140,
-    "engine/mcp": 9_280,
+    "ui": 14_170,
+    "engine/mcp": 9_260,
     "engine/chats": 4_460,
     "cli": 2_860,
     "engine/settings": 2_810,
-    "model": 2_770,
+    "model": 2_780,
     "engine": 1_950,
     "engine/sign_in": 1_630,
     "engine/commands": 1_390,
@@ -217,7 +217,7 @@ BUDGET: Final = {
     "store": 810,
     "engine/keys": 500,
     "engine/demo": 470,
-    "engine/logs": 430,
+    "engine/logs": 440,
     ".": 430,
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""

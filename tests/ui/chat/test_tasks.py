@@ -110,7 +110,7 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
         assert "(hold)" in str(deck.fake.requests[1].body["tools"])
         monkeypatch.setattr("tui.engine.chats.own_tools.LOOK_PATIENCE", 0.05)
         await deck.pilot.press("f7")
-        await deck.shows("working  hold  ci  look", "of hold: working")
+        await deck.shows("hold · ci  look", "working  ", "of hold: working")
         await deck.pilot.press("f6", *"and now", "enter")
         await deck.shows("Still running.")
         looked = str(deck.fake.requests[-1].contents)

@@ -33,8 +33,9 @@ from tui.engine.mcp.catalog.skill_entry import Skill
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.session.task_state import TaskState
 from tui.engine.mcp.supervisor import Connect, Supervisor
-from tui.engine.mcp.tasks import RemoteTasks, TaskState
+from tui.engine.mcp.tasks import RemoteTasks
 from tui.engine.mcp.transports.stdio.launch import environment_names
 from tui.engine.settings.sources.source import shown_path
 from tui.model.catalog import Catalog

@@ -5,7 +5,6 @@ import the MCP SDK.
 """
 
 import asyncio
-import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -18,12 +17,12 @@ from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.mcp.catalog.offered_tool import (
     CallStoppedError,
-    JsonObject,
     OfferedTool,
     TextPart,
     ToolCallError,
     ToolResult,
 )
+from tui.engine.mcp.session.task_state import MAX_TTL, TaskState, TaskUnreachableError
 from tui.engine.mcp.wire.tap import Cause, cause_now
 from tui.model.catalog import ToolId, ToolView
 from tui.model.chat import (
@@ -42,9 +41,8 @@ from tui.model.events import (
     ToolCallChanged,
     ToolCallProgressed,
 )
-from tui.model.frozen import Frozen
 from tui.model.runs import BY_HAND
-from tui.text import is_shown_whole, sanitize, sanitize_line
+from tui.text import sanitize, sanitize_line
 
 if TYPE_CHECKING:  # it imports the MCP SDK
     from tui.engine.mcp.session.connection import Connection
@@ -61,94 +59,11 @@ MAX_FAILED: Final = 5
 RETURN_PATIENCE: Final = 300.0
 """Seconds that a task waits for the next connection of its server."""
 
-MAX_ID: Final = 256
-"""Characters of a task's id; each has to be one that is shown as it is."""
-
-MAX_STATUS: Final = 200
-"""Characters of what a server says of a task's state."""
-
-LEAST_POLL: Final = 0.25
-MOST_POLL: Final = 30.0
-"""Between these a server chooses how often it is asked about a task, in seconds."""
-
-USUAL_POLL: Final = 1.0
-"""How often it is asked if it says nothing."""
-
-MAX_TTL: Final = 24 * 3600.0
-"""Longest time to live that is believed, in seconds, and that of a task without any."""
-
 CANCEL_PATIENCE: Final = 2.0
 """Seconds that the end of gemdeck waits for requests that cancel tasks."""
 
 TICK: Final = 1.0
 """Seconds between two reports on a task."""
-
-
-class TaskUnreachableError(ToolCallError):
-    """The connection ended, or this one request failed; another may be answered."""
-
-
-class TaskState(Frozen):
-    """What a server says of a task, bounded and sanitized.
-
-    Attributes:
-        id: Its id, as the server spells it.
-        status: Its status.
-        message: What the server says of it, or an empty string.
-        poll: Seconds until it should be asked again.
-        ttl: Seconds that it lives from its beginning.
-        inputs: What the server asks for, by its keys; stateless protocol only.
-        outcome: The result or the error, likewise.
-    """
-
-    id: str
-    status: TaskStatus
-    message: str = ""
-    poll: float = USUAL_POLL
-    ttl: float = MAX_TTL
-    inputs: JsonObject = field(default_factory=dict)
-    outcome: JsonObject = field(default_factory=dict)
-
-    @property
-    def words(self) -> str:
-        """What the server says of it, with its status."""
-        return ": ".join(filter(None, (self.status.words, self.message)))
-
-
-def read_task(raw: JsonObject) -> TaskState:
-    """Read a task in the form of either era.
-
-    Raises:
-        ToolCallError: If its id or its status cannot be used.
-    """
-    found = raw.get("task", raw)
-    task: JsonObject = found if isinstance(found, dict) else {}
-    task_id, message = task.get("taskId"), task.get("statusMessage")
-    if not isinstance(task_id, str) or not task_id or not is_shown_whole(task_id, MAX_ID):
-        raise ToolCallError("The server answered with a task whose id cannot be used.")
-    try:
-        status = TaskStatus(str(task.get("status")))
-    except ValueError:
-        raise ToolCallError("The server answered with a task of an unknown status.") from None
-    inputs, outcome = task.get("inputRequests"), task.get("result", task.get("error"))
-    return TaskState(
-        task_id,
-        status,
-        sanitize_line(message, MAX_STATUS) if isinstance(message, str) else "",
-        _seconds(task, "pollInterval", USUAL_POLL, LEAST_POLL, MOST_POLL),
-        _seconds(task, "ttl", MAX_TTL, 0.0, MAX_TTL),
-        inputs if isinstance(inputs, dict) else {},
-        outcome if isinstance(outcome, dict) else {},
-    )
-
-
-def _seconds(task: JsonObject, name: str, usual: float, least: float, most: float) -> float:
-    """Read a number of milliseconds; whatever is none counts as what is usual."""
-    value: object = task.get(f"{name}Ms", task.get(name))
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return usual
-    bounded = min(max(value, least * 1000), most * 1000)  # no float is as large as some integers
-    return usual if math.isnan(bounded) else bounded / 1000
 
 
 @dataclass(eq=False)

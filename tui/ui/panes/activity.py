@@ -265,6 +265,6 @@ def _entry(owner: str, line: Line) -> LogEntry:
 
 def _task_entry(call: ToolCall) -> ListEntry[EntryId]:
     task = call.progress if isinstance(call.progress, TaskProgress) else TaskProgress(0.0)
-    said = f"{call.server}  {task.message}"
-    row = Row(task.status.words, call.tool, duration(task.progress), note=said)
+    stands = f"{task.status.words}  {duration(task.progress)}"
+    row = Row("", f"{call.tool} · {call.server}", stands, note=task.message)
     return ListEntry(call.id, row, call.id)

@@ -25,6 +25,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolResult,
 )
 from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.session import task_state
 from tui.engine.mcp.wire.tap import caused_by
 from tui.model.chat import (
     MAIN,
@@ -53,7 +54,7 @@ eras = pytest.mark.parametrize("era", ERAS)
 @pytest.fixture(autouse=True)
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Look often."""
-    monkeypatch.setattr(limits, "LEAST_POLL", 0.02)
+    monkeypatch.setattr(task_state, "LEAST_POLL", 0.02)
     monkeypatch.setattr(limits, "TICK", 0.02)
     return iter(())
 
@@ -212,10 +213,10 @@ async def test_no_flood_and_no_length_of_what_a_server_says_hurts(
     seen: list[Progress] = []
     async with tasking(era, tmp_path) as (manager, _):
         assert (await begin(manager, "loud", seen)).display == "loud is done"
-        assert len(seen[0].message) == limits.MAX_STATUS
+        assert len(seen[0].message) == task_state.MAX_STATUS
         assert "\x1b" not in seen[0].message
         assert isinstance(seen[0], TaskProgress)
-        assert limits.MAX_TTL - 60 < seen[0].left <= limits.MAX_TTL
+        assert task_state.MAX_TTL - 60 < seen[0].left <= task_state.MAX_TTL
         assert (await begin(manager, "flood")).display == "flood is done"
         assert said(tmp_path).count("tasks/get") <= 12
         monkeypatch.setattr(limits, "MAX_TASKS", 1)

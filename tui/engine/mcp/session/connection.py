@@ -40,7 +40,7 @@ from tui.engine.mcp.session.features import Features, takes_log_level
 from tui.engine.mcp.session.listing import StaleLists, list_offer, listen
 from tui.engine.mcp.session.sdk_patches import keeping_results
 from tui.engine.mcp.session.task_requests import ASKED_TTL, EXTENSION, TaskRequests
-from tui.engine.mcp.tasks import TaskState, read_task
+from tui.engine.mcp.session.task_state import TaskState, read_task
 from tui.engine.mcp.transports.http.headers_command import HeadersCommand
 from tui.engine.mcp.transports.http.http_transport import HttpTransport
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOST
@@ -397,7 +397,8 @@ class Connection:
         self.features = await stack.enter_async_context(
             Features(client, definition.id, lambda: self.offer, context, self._call_timeout)
         )
-        self.tasks = TaskRequests(client, self._clean, self._handler)
+        handler = self._handler
+        self.tasks = TaskRequests(client, self._clean, handler.withdraw, lambda: handler.is_closed)
         self._client = client
         offer = self.offer
         tools, prompts = counted(len(offer.tools), "tool"), counted(len(offer.prompts), "prompt")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import mcp_types as types
 from mcp import Client, MCPError
@@ -11,16 +11,13 @@ from pydantic import TypeAdapter
 
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError
 from tui.engine.mcp.session import sdk_patches
-from tui.engine.mcp.tasks import (
+from tui.engine.mcp.session.task_state import (
     TaskState,
     TaskUnreachableError,
     read_task,
 )
 from tui.engine.mcp.transports.jsonrpc_lines import OWN_CODES
 from tui.model.chat import TaskStatus
-
-if TYPE_CHECKING:  # it imports this module
-    from tui.engine.mcp.session.connection import RequestHandler
 
 EXTENSION: Final = "io.modelcontextprotocol/tasks"
 """What a client of the stateless protocol announces; the older one has tasks in its core."""
@@ -45,18 +42,24 @@ class TaskRequests:
     Args:
         client: The connected client.
         clean: Sanitizes what the server says in errors, and masks its secrets.
-        handler: Answers what the server asks for, and knows when the connection ends.
+        withdraw: Withdraws the questions that the server asks for a task.
+        is_closed: Whether the connection ends.
 
     Attributes:
         followed: How many tasks are followed, which the server must be awake for.
     """
 
     def __init__(
-        self, client: Client, clean: Callable[[str], str], handler: "RequestHandler"
+        self,
+        client: Client,
+        clean: Callable[[str], str],
+        withdraw: Callable[[str], None],
+        is_closed: Callable[[], bool],
     ) -> None:
         self._client = client
-        self._handler = handler
         self._clean = clean
+        self._withdraw = withdraw
+        self._is_closed = is_closed
         self._is_stateless = sdk_patches.is_stateless(client)
         self.followed = 0
 
@@ -131,7 +134,7 @@ class TaskRequests:
             try:
                 return await self._ask("tasks/result", state.id, patience=None)
             finally:
-                self._handler.withdraw(state.id)
+                self._withdraw(state.id)
         asked = [key for key in state.inputs if key not in answered]
         if len(answered) + len(asked) > MAX_INPUTS:
             raise ToolCallError("The server asked for input too often in one task.")
@@ -152,7 +155,7 @@ class TaskRequests:
         answer = await session.dispatch_input_request(context, request)
         if not isinstance(answer, types.ErrorData):
             return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
-        if self._handler.is_closed:
+        if self._is_closed():
             raise TaskUnreachableError(_ENDED)
         raise ToolCallError(f"What the task asks for cannot be given: {answer.message}")
 
@@ -168,7 +171,7 @@ class TaskRequests:
         patience: float | None = ANSWER_PATIENCE,
     ) -> JsonObject:
         params = {"taskId": task_id, **(more or {})}
-        if self._handler.is_closed:
+        if self._is_closed():
             raise TaskUnreachableError(_ENDED)
         try:
             async with asyncio.timeout(patience):
