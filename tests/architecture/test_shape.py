@@ -202,7 +202,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 14_170,
-    "engine/mcp": 9_260,
+    "engine/mcp": 9_250,
     "engine/chats": 4_460,
     "cli": 2_860,
     "engine/settings": 2_810,

@@ -117,7 +117,6 @@ class RequestHandler:
 
     Attributes:
         elicitation: Answers elicitations.
-        is_closed: Whether the connection ends.
     """
 
     def __init__(
@@ -132,12 +131,12 @@ class RequestHandler:
         self._context = context
         self._call_timeout = call_timeout
         self._scopes: dict[anyio.CancelScope, object] = {}
-        self.is_closed = False
+        self._is_closed = False
         context.desk.remarks[definition.id] = log.remark
 
     def close(self) -> None:
         """Withdraw all questions of this connection and refuse later requests."""
-        self.is_closed = True
+        self._is_closed = True
         self.withdraw(*self._scopes.values())
 
     def withdraw(self, *tasks: object) -> None:
@@ -191,7 +190,7 @@ class RequestHandler:
         It fails if the connection closes. Our own errors must not get out either: the SDK would
         send their text to the server.
         """
-        if self.is_closed:
+        if self._is_closed:
             return otherwise
         with self._call_timeout.pause(), anyio.CancelScope() as scope:
             self._scopes[scope] = task
@@ -397,8 +396,7 @@ class Connection:
         self.features = await stack.enter_async_context(
             Features(client, definition.id, lambda: self.offer, context, self._call_timeout)
         )
-        handler = self._handler
-        self.tasks = TaskRequests(client, self._clean, handler.withdraw, lambda: handler.is_closed)
+        self.tasks = TaskRequests(client, self._clean, self._handler.withdraw)
         self._client = client
         offer = self.offer
         tools, prompts = counted(len(offer.tools), "tool"), counted(len(offer.prompts), "prompt")

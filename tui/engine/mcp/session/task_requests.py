@@ -31,7 +31,6 @@ MAX_INPUTS: Final = 32
 ANSWER_PATIENCE: Final = 30.0
 """Seconds for an answer about a task."""
 
-_ENDED: Final = "The connection has ended."
 _GONE: Final = frozenset({types.CONNECTION_CLOSED, types.INTERNAL_ERROR, *OWN_CODES})
 """Errors after which another request may be answered."""
 
@@ -43,23 +42,17 @@ class TaskRequests:
         client: The connected client.
         clean: Sanitizes what the server says in errors, and masks its secrets.
         withdraw: Withdraws the questions that the server asks for a task.
-        is_closed: Whether the connection ends.
 
     Attributes:
         followed: How many tasks are followed, which the server must be awake for.
     """
 
     def __init__(
-        self,
-        client: Client,
-        clean: Callable[[str], str],
-        withdraw: Callable[[str], None],
-        is_closed: Callable[[], bool],
+        self, client: Client, clean: Callable[[str], str], withdraw: Callable[[str], None]
     ) -> None:
-        self._client = client
+        self._client, self._session = client, client.session
         self._clean = clean
         self._withdraw = withdraw
-        self._is_closed = is_closed
         self._is_stateless = sdk_patches.is_stateless(client)
         self.followed = 0
 
@@ -144,19 +137,18 @@ class TaskRequests:
         return None
 
     async def _answer(self, key: str, raw: JsonObject) -> JsonObject:
-        session = self._client.session
         try:
             request = TypeAdapter[types.InputRequest](types.InputRequest).validate_python(
                 sdk_patches.check_weight(dict(raw)), by_name=False
             )
         except (TypeError, ValueError, MCPError):
             raise ToolCallError("The task asks for something that nobody can give.") from None
-        context = ClientRequestContext(session=session, request_id=key)
-        answer = await session.dispatch_input_request(context, request)
+        context = ClientRequestContext(session=self._session, request_id=key)
+        answer = await self._session.dispatch_input_request(context, request)
         if not isinstance(answer, types.ErrorData):
             return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
-        if self._is_closed():
-            raise TaskUnreachableError(_ENDED)
+        if answer.code == types.INTERNAL_ERROR:  # as when the connection ends
+            raise TaskUnreachableError(answer.message)
         raise ToolCallError(f"What the task asks for cannot be given: {answer.message}")
 
     async def cancel(self, task_id: str) -> None:
@@ -171,12 +163,10 @@ class TaskRequests:
         patience: float | None = ANSWER_PATIENCE,
     ) -> JsonObject:
         params = {"taskId": task_id, **(more or {})}
-        if self._is_closed():
-            raise TaskUnreachableError(_ENDED)
         try:
             async with asyncio.timeout(patience):
                 return await sdk_patches.request(self._client, method, params, task_id)
-        except TimeoutError:
+        except (TimeoutError, RuntimeError):  # the SDK's, once the connection has ended
             raise TaskUnreachableError("The server does not answer.") from None
         except MCPError as error:
             words = self._clean(sdk_patches.error_words(error))
