@@ -95,7 +95,7 @@ class TaskRequests:
             self.followed -= 1
             if getting is not None:
                 getting.cancel()
-                await asyncio.wait({getting})
+                await asyncio.gather(getting, return_exceptions=True)
 
     async def _get(self, task_id: str) -> TaskState:
         state = read_task(await self._ask("tasks/get", task_id))
