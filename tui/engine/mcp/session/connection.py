@@ -451,13 +451,8 @@ class Connection:
             raise ToolCallError("The server is not connected.")
         try:
             with self._era.calling():
-                async with self._call_timeout.watch() as watch:
-
-                    def take(progress: Progress) -> None:
-                        watch.progress()
-                        on_progress(progress)
-
-                    with ProgressReporter(take) as report, keeping_results() as kept:
+                async with self._call_timeout.watch():
+                    with ProgressReporter(on_progress) as report, keeping_results() as kept:
                         await self._send_call(client, name, arguments, report)
         except CallTimeoutError as error:
             raise ToolCallError(
