@@ -52,7 +52,7 @@ class Trust(Frozen):
     Attributes:
         attended: Whether there is a user to ask.
         refused: Servers of the user's settings that were refused, with the answer; see
-            `starts.entry_keys`.
+            `starts.written_keys`.
         starts: What the user's servers would run of folders. A yes to one folder is none to the
             others.
         folder: The key of the opened folder.
@@ -60,7 +60,7 @@ class Trust(Frozen):
         withdrawals: How often trust in the opened folder had been taken back in this run.
         salt: The salt of this installation.
         added: Servers of the user's settings that the user wrote there by a command; see
-            `starts.entry_keys`.
+            `starts.written_keys`.
     """
 
     attended: bool = True
