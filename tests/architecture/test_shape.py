@@ -206,7 +206,7 @@ BUDGET: Final = {
     "engine/chats": 4_460,
     "cli": 2_860,
     "model": 2_770,
-    "engine/settings": 2_600,
+    "engine/settings": 2_580,
     "engine": 1_950,
     "engine/sign_in": 1_630,
     "engine/commands": 1_370,
