@@ -27,8 +27,9 @@ from tui.model.chat import Severity
 from tui.model.consent import ToolRuleChanged
 from tui.model.events import Notice, NoticeRaised
 from tui.model.frozen import Frozen, dataclass
+from tui.model.requests import ToolChangeRequest
 from tui.model.servers import Origin, ServerId
-from tui.model.trust import ToolChange, ToolChangeRequest
+from tui.model.trust import ToolChange
 
 FOLDER_NAME: Final = "pins"
 

@@ -24,8 +24,8 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolCallError,
     ToolResult,
 )
-from tui.engine.mcp.schema.coerce import typed_value
 from tui.engine.mcp.schema.form_schema import UnusableFormError
+from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.mcp.schema.tool_form import begin_arguments, merge_tool_form, read_tool_form
 from tui.model.chat import EntryId, ToolCall, ToolCallStatus
 from tui.model.events import Event, ToolCallChanged, ToolCallProgressed, ToolCallRequested
@@ -37,8 +37,6 @@ from tui.text import clip_middle, for_model, sanitize
 
 MAX_RUNNING: Final = 8
 """Calls by hand that run at once."""
-
-_NO_CHOICES: Final[Mapping[str, str]] = {}
 
 
 @dataclass(eq=False, repr=False)
@@ -74,8 +72,8 @@ class ToolRuns:
         self,
         server: ServerId,
         tool: str,
-        arguments: str | None = None,
-        choices: Mapping[str, str] = _NO_CHOICES,
+        arguments: str | None,
+        choices: Mapping[str, str],
     ) -> ToolForm:
         """Return the form of a tool, filled in.
 
@@ -106,7 +104,7 @@ class ToolRuns:
         tool: str,
         values: Mapping[str, FormValue],
         arguments: str,
-        choices: Mapping[str, str] = _NO_CHOICES,
+        choices: Mapping[str, str],
     ) -> str:
         """Return the arguments after what was entered, as canonical JSON.
 
@@ -131,8 +129,7 @@ class ToolRuns:
         def faults() -> list[str]:
             from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and in a thread
 
-            given = validate.coerce(schema, read_arguments(arguments))
-            return validate.check_arguments(schema, given)
+            return validate.check_arguments(schema, read_arguments(arguments))
 
         try:
             return tuple(await asyncio.to_thread(faults))
@@ -243,10 +240,6 @@ class ToolRuns:
         """
         given = canonical_json(read_arguments(arguments))
         self.saved.save(SavedCall(server, name, tool, given))
-
-    def forget_call(self, server: ServerId, name: str) -> None:
-        """Forget a saved call."""
-        self.saved.forget(server, name)
 
     def command(self, server: ServerId, tool: str, arguments: str) -> str:
         """Return the command for a shell that makes this very call.

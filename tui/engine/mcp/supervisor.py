@@ -222,9 +222,6 @@ class Supervisor:
         self.stop()
         self._wake.set()
 
-    def remark(self, words: str) -> None:
-        self._log.remark(words)
-
     def kill(self) -> None:
         """Kill the server at once."""
         if self._attempt is not None:
@@ -304,7 +301,6 @@ class Supervisor:
         error: ServerError | None = None
         is_connected = self._is_told = False
         self._log.begin()
-        self._backoff.began()
         if not self._dozes:
             self.usage.started()
         try:
@@ -357,7 +353,7 @@ class Supervisor:
         if definition.kept:
             definition, self.lacks = await with_extension_secrets(definition, redactor)
         if self.lacks:
-            self.remark(self.lacks)
+            self._log.remark(self.lacks)
         try:
             return await with_named_secrets(definition, redactor)
         except CredentialError as error:
@@ -456,7 +452,10 @@ class Supervisor:
         else:
             retry_at = self._backoff.failed()
             if self._backoff.is_exhausted:
-                advice = f"{failure.advice} {self._backoff.exhaustion}".strip()
+                often = (
+                    f"It failed {self._backoff.policy.max_failures} times in a row; r restarts it."
+                )
+                advice = f"{failure.advice} {often}".strip()
                 self._move(_S.FAILED, replace(failure, advice=advice))
             else:
                 self._move(_S.RETRYING, failure, retry_at)
@@ -485,4 +484,4 @@ class Supervisor:
         """Tell why the task that follows changes ended."""
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.warning("a server's changes are no longer followed", exc_info=error)
-            self.remark("its changes are no longer followed; restart it to see them")
+            self._log.remark("its changes are no longer followed; restart it to see them")

@@ -29,6 +29,7 @@ from tui.engine.settings.sources.source import (
 from tui.model.consent import conditions_words
 from tui.model.events import ContextFile
 from tui.model.frozen import Frozen
+from tui.model.requests import TrustRequest
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.settings import (
     GemdeckSettings,
@@ -37,7 +38,7 @@ from tui.model.settings import (
     ServerSettings,
     ToolPattern,
 )
-from tui.model.trust import FolderTrust, TrustRequest
+from tui.model.trust import FolderTrust
 from tui.text import counted, sanitize_line
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})

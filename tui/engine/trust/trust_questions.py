@@ -19,8 +19,9 @@ from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.starts import described
 from tui.engine.trust.trust_store import FolderIdentity, Start, StartFolder
 from tui.model.frozen import Frozen
+from tui.model.requests import TrustRequest
 from tui.model.servers import ServerId
-from tui.model.trust import DifferenceLine, Disclosure, TrustAnswer, TrustRequest, TrustSubject
+from tui.model.trust import DifferenceLine, Disclosure, TrustAnswer, TrustSubject
 
 
 class TrustCase(Frozen):

@@ -18,8 +18,9 @@ from tui.engine.definitions.definition_diff import UnreadableDefinitionError, di
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offer import RawOffer, Tool, read_offer
 from tui.model.events import Event, NoticeRaised, RequestRaised, RequestSettled
+from tui.model.requests import ToolChangeRequest
 from tui.model.servers import Origin, ServerId, Transport
-from tui.model.trust import ToolChangeAnswer, ToolChangeRequest
+from tui.model.trust import ToolChangeAnswer
 
 ACCEPT, KEEP_AWAY = ToolChangeAnswer.ACCEPT, ToolChangeAnswer.KEEP_AWAY
 FINGERPRINT = "ab" * 32

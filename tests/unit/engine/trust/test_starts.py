@@ -13,8 +13,9 @@ from tui.engine.trust.folder_gate import NO_ID, OpenedFolder
 from tui.engine.trust.starts import StartFinder, described
 from tui.engine.trust.trust_questions import TrustCase, request_of
 from tui.engine.trust.trust_store import Start, identify
+from tui.model.requests import TrustRequest
 from tui.model.servers import Origin, ServerId, Transport
-from tui.model.trust import TrustAnswer, TrustRequest, TrustSubject
+from tui.model.trust import TrustAnswer, TrustSubject
 
 A, SALT = TrustAnswer, b"salt"
 
