@@ -1,6 +1,5 @@
 """Decide which settings of an opened folder take effect."""
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
@@ -120,19 +119,13 @@ class OpenedFolder:
         self.withdrawals = 0
         self.is_withdrawn = False
         self._salt_file = private_file(state, SALT_FILE, on_problem)
-        self._lock = threading.Lock()
         self.store = TrustStore(state, home, on_problem)
         self.start_folders = StartFolders(state, home, on_problem)
         self.outside = state / OUTSIDE if state is not None else None
 
-    @property
-    def salt(self) -> bytes:
-        """The salt of this installation."""
-        with self._lock:
-            return self._salt
-
     @cached_property
-    def _salt(self) -> bytes:
+    def salt(self) -> bytes:
+        """The salt of this installation; two threads that ask at once get the same."""
         return load_salt(self._salt_file)
 
     def check_names(self, identity: FolderIdentity | None) -> None:
