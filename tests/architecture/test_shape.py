@@ -202,10 +202,10 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 14_110,
-    "engine/mcp": 8_890,
-    "engine/chats": 4_130,
-    "cli": 2_860,
-    "model": 2_820,
+    "engine/mcp": 8_880,
+    "engine/chats": 4_140,
+    "cli": 2_800,
+    "model": 2_660,
     "engine/settings": 2_580,
     "engine": 1_880,
     "engine/sign_in": 1_610,
@@ -213,12 +213,12 @@ BUDGET: Final = {
     "engine/trust": 1_290,
     "engine/approval": 1_290,
     "engine/definitions": 1_020,
-    "engine/files": 830,
-    "store": 800,
+    "engine/files": 840,
+    "store": 680,
     "engine/keys": 480,
     "engine/demo": 440,
     "engine/logs": 430,
-    ".": 430,
+    ".": 410,
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tui.model.chat import (
@@ -163,27 +162,25 @@ class AppState(Frozen):
     servers: tuple[ServerView, ...] = ()
     configured: bool = False
     conversations: Mapping[ConversationId, ConversationState] = field(
-        default_factory=lambda: MappingProxyType({MAIN: ConversationState()})
+        default_factory=lambda: {MAIN: ConversationState()}
     )
     current: ConversationId = MAIN
     pending: "tuple[PendingRequest, ...]" = ()
     queued: int = 0
-    logs: "Mapping[ServerId, tuple[LogLine, ...]]" = field(
-        default_factory=lambda: MappingProxyType({})
-    )
+    logs: "Mapping[ServerId, tuple[LogLine, ...]]" = field(default_factory=dict)
     notices: "tuple[Notice, ...]" = ()
     notice_count: int = 0
     resource: "ResourceRead | None" = None
     subscriptions: frozenset[tuple[ServerId, str]] = frozenset()
     trial: "AppState | None" = None
     completion: "ArgumentCompleted | None" = None
-    log_levels: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
-    instructions: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
+    log_levels: Mapping[ServerId, str] = field(default_factory=dict)
+    instructions: Mapping[ServerId, str] = field(default_factory=dict)
     context: "tuple[ContextFile, ...]" = ()
     folder_trust: FolderTrust = FolderTrust.UNKNOWN
     bell: bool = True
     title: bool = False
-    keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    keys: Mapping[str, str] = field(default_factory=dict)
     branch: str = ""
     folders: tuple[str, ...] = ()
     grants: "tuple[GrantView, ...]" = ()
@@ -193,10 +190,10 @@ class AppState(Frozen):
     last_session: "LastSessionFound | None" = None
     preview: "SessionPreviewed | None" = None
     prices: "PriceSettings | None" = None
-    profiles: "Mapping[str, Profile]" = field(default_factory=lambda: MappingProxyType({}))
+    profiles: "Mapping[str, Profile]" = field(default_factory=dict)
     standing: "ToolStanding | None" = None
     wire_revision: int = 0
-    runs: "Mapping[EntryId, ToolRun]" = field(default_factory=lambda: MappingProxyType({}))
+    runs: "Mapping[EntryId, ToolRun]" = field(default_factory=dict)
     saved_calls: "tuple[SavedCall, ...]" = ()
     rendered: "PromptRendered | None" = None
 

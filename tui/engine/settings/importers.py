@@ -11,7 +11,7 @@ import sys
 import tomllib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -20,17 +20,17 @@ from pydantic import ValidationError
 
 from tui.engine.definitions.expansion import references_in, secret_names
 from tui.engine.files.atomic import read_text
+from tui.engine.files.paths import shown_path
 from tui.engine.settings.entries import known_part, salvaged, server_id
 from tui.engine.settings.sources.document import BadDocumentError, dotted, parse_document
 from tui.engine.settings.sources.source import (
     MAX_SERVERS,
     SHARED_FILE_NAME,
-    shown_path,
     validation_problems,
 )
 from tui.engine.settings.typed_entries import EntryError, address_type, is_address, server_entry
 from tui.model.bounded_json import mapped
-from tui.model.frozen import Frozen, dataclass
+from tui.model.frozen import Frozen
 from tui.text import sanitize, sanitize_line
 
 _KEPT: Final = frozenset(

@@ -8,8 +8,9 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from tui.engine.files.paths import shown_path
 from tui.engine.settings.loader import MODEL_VARIABLE, LoadedSettings
-from tui.engine.settings.sources.source import Report, Source, layer_files, read_source, shown_path
+from tui.engine.settings.sources.source import Report, Source, layer_files, read_source
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin
 from tui.model.settings import (

@@ -22,18 +22,19 @@ from pydantic import ValidationError
 from tui.engine.definitions.expansion import Expansion
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import read_text
+from tui.engine.files.paths import shown_path
 from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
     LayerFile,
     Report,
     Source,
-    shown_path,
     system_folder,
     validation_problems,
 )
 from tui.model.servers import Origin
-from tui.model.settings import MAX_PATTERNS, GemdeckSettings, ToolPattern
+from tui.model.settings import GemdeckSettings, ToolPattern
+from tui.model.settings_types import MAX_PATTERNS
 from tui.text import sanitize_line
 
 MAX_POLICY: Final = 256 * 1024

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.definitions.fingerprint import SALT_FILE, load_salt
+from tui.engine.files.paths import shown_path
 from tui.engine.files.state_file import private_file
 from tui.engine.settings.project import ProjectOffer, ProjectRules, ProjectVerdict
-from tui.engine.settings.sources.source import shown_path
 from tui.engine.trust.content import FolderContent, describe, difference, disclose
 from tui.engine.trust.trust_store import (
     FolderIdentity,

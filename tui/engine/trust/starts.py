@@ -14,8 +14,8 @@ from tui.engine.definitions.fingerprint import digest, effective_entry, server_f
 from tui.engine.definitions.folder_code import code_folders
 from tui.engine.definitions.known_programs import is_loader_variable
 from tui.engine.definitions.programs import is_within
+from tui.engine.files.paths import shown_path
 from tui.engine.settings.project import ProjectOffer
-from tui.engine.settings.sources.source import shown_path
 from tui.engine.trust.content import ServerContent, describe
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.trust_store import (

@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tui.model.bounded_json import JsonError, read_object
-from tui.text import clip, sanitize, sanitize_line
+from tui.model.bounded_json import read_object
+from tui.text import sanitize
 
 MAX_ARGUMENTS: Final = 320 * 1024
 """Longest arguments of a call, in characters of JSON; nobody could review longer ones.
@@ -23,9 +23,6 @@ A tool's result of the default size fits in, even if JSON writes each character 
 MAX_DEPTH: Final = 200
 """Deepest nesting of edited arguments."""
 
-MAX_QUOTED: Final = 40
-"""Characters of a key quoted in an error."""
-
 _SHOWN_CATEGORIES: Final = frozenset("LNPSZ")
 
 BLANK: Final = "␠"
@@ -33,10 +30,6 @@ BLANK: Final = "␠"
 
 _BLANK_RUN: Final = re.compile(r"\A +| {2,}| +\Z")
 """Blanks that could push something out of sight, or that an end hides."""
-
-
-class ArgumentsError(JsonError):
-    """A text is not a JSON object that can be sent; the message says why."""
 
 
 def canonical_json(arguments: Mapping[str, Any]) -> str:
@@ -62,20 +55,8 @@ def canonical_json(arguments: Mapping[str, Any]) -> str:
 
 
 def read_arguments(text: str) -> dict[str, Any]:
-    """Parse arguments that a person wrote as JSON.
-
-    Raises:
-        ArgumentsError: If it is not a JSON object, or has a duplicate key, NaN, a number out of
-            range or a lone surrogate.
-    """
-    try:
-        return read_object(text, MAX_DEPTH)
-    except JsonError as error:
-        reason = error.reason
-        if error.key:
-            quoted = clip(sanitize_line(error.key), MAX_QUOTED)
-            reason = f'duplicate key "{quoted}"'
-        raise ArgumentsError(reason, error.line, error.column) from None
+    """Parse arguments that a person wrote as JSON; raises `JsonError` as `read_object` does."""
+    return read_object(text, MAX_DEPTH)
 
 
 def reveal(text: str) -> str:

@@ -25,7 +25,7 @@ from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.expansion import Expansion, KeyPath
 from tui.engine.definitions.folder_code import FOLDER_NAME, extensions_folder
 from tui.engine.files.atomic import read_text
-from tui.engine.files.paths import open_to_others
+from tui.engine.files.paths import open_to_others, shown_path
 from tui.engine.settings.sources.document import (
     BadDocumentError,
     SettingsDocument,
@@ -120,15 +120,6 @@ def layer_files(
 def system_folder(platform: str = sys.platform) -> Path:
     """Return the folder of the system's settings and policies."""
     return Path(_SYSTEM_FOLDERS.get(platform, _SYSTEM_FOLDER))
-
-
-def shown_path(path: Path, home: Path) -> str:
-    r"""Write a path as shown, with ``~`` for the home folder and line ends as ``\n``."""
-    for place in (home, Path(os.path.realpath(home))):
-        if path.is_relative_to(place):
-            path = Path("~") / path.relative_to(place)
-            break
-    return sanitize_line("\\n".join(str(path).splitlines()))
 
 
 def _system_file(origin: Origin, environ: Mapping[str, str], platform: str) -> Path:
