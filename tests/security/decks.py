@@ -22,9 +22,9 @@ from tui.engine.engine import Engine, EngineOptions
 from tui.model.chat import ToolCall
 from tui.model.consent import Choice, Decision, GrantScope, ToolStanding
 from tui.model.events import Event, RequestRaised, ToolExplained
-from tui.model.requests import ConfirmationRequest, PendingRequest
+from tui.model.requests import ConfirmationRequest, PendingRequest, ToolChangeRequest
 from tui.model.servers import ServerId, ServerStatus
-from tui.model.trust import ToolChangeAnswer, ToolChangeRequest
+from tui.model.trust import ToolChangeAnswer
 from tui.store.selectors import entries
 from tui.store.store import Store
 

@@ -271,11 +271,10 @@ class Engine:
         if self._options.follow_settings:
             self._tasks.start(self._reader.watch())
         self._tasks.start(self._follow(self._reader))
-        gemdeck, variables = first.settings.gemdeck, first.settings.variables
-        await self.service.find(gemdeck, variables)
+        await self.service.find(first.settings.gemdeck, first.settings.variables)
         if self.service.is_found:
             await self.servers.wait_imported()  # servers answer while the model's SDK is imported
-        await self.service.begin(gemdeck, variables)
+        await self.service.begin()
         if self._options.resume is not None:
             await asyncio.wait({self.sessions.resume(self._options.resume)})
         elif self._options.attended:
@@ -487,14 +486,10 @@ class Engine:
         for at in range(0, len(numbers), EXPORTED_AT_ONCE):
             lines.append(self.wire.export(numbers[at : at + EXPORTED_AT_ONCE]))
             await asyncio.sleep(0)
-        raw, severity = "\n".join([*lines, ""]).encode(), Severity.INFO
-        try:
-            what = self._options.folder, "frames", ".jsonl", raw
-            file = await asyncio.to_thread(write_new, *what)
-            words = f"{counted(len(numbers), 'frame')} are in {shown_path(file, Path.home())}."
-        except OSError as error:
-            words, severity = f"Nothing was written: {error.strerror or error}.", Severity.ERROR
-        self._publish(NoticeRaised(Notice(severity, sanitize_line(words), is_answer=True)))
+        raw, what = "\n".join([*lines, ""]).encode(), counted(len(numbers), "frame")
+        await self.features.write(
+            f"export of {what}", write_new, self._options.folder, "frames", ".jsonl", raw
+        )
 
     async def _send_again(self, number: int) -> None:
         try:

@@ -6,7 +6,6 @@ Nothing here looks at a file, a clock or a task: every rule can be tested withou
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from types import MappingProxyType
 from typing import Final
 
 from tui.engine.definitions.definition import REVIEW_ADVICE, Inheritance, ServerDefinition
@@ -28,9 +27,10 @@ from tui.engine.trust.trust_store import Start, StartFolder
 from tui.model.chat import Severity
 from tui.model.events import ContextFile, Notice
 from tui.model.frozen import Frozen
+from tui.model.requests import TrustRequest
 from tui.model.servers import Origin, ServerId, ServerStatus
 from tui.model.settings import EVERYTHING, GemdeckSettings, Profile, ToolPattern
-from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest, TrustSubject
+from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
 from tui.text import sanitize_line
 
 _STILL_DENIED: Final = "Prohibitions removed from your settings hold until a restart."
@@ -44,8 +44,6 @@ FolderKey = tuple[object, ...]
 
 StartKey = tuple[object, ...]
 """What tells a start from one of other code; its beginning is the key of the folder."""
-
-_NONE: Final[Mapping[StartKey | FolderKey, TrustAnswer]] = MappingProxyType({})
 
 
 class Answers(Frozen):
@@ -74,7 +72,7 @@ class Answers(Frozen):
     demo_servers: bool = False
     accepted: frozenset[KnownServer] | None = None
     put_off: frozenset[KnownServer] = frozenset()
-    starts: Mapping[StartKey | FolderKey, TrustAnswer] = field(default_factory=lambda: _NONE)
+    starts: Mapping[StartKey | FolderKey, TrustAnswer] = field(default_factory=dict)
     declined: frozenset[str] = frozenset()
     withdrawals: int = 0
     review: TrustCase | None = None

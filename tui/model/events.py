@@ -327,10 +327,9 @@ class RequestSettled(Frozen):
 
 
 class RequestsQueued(Frozen):
-    """So many requests of servers wait behind those that are raised, or were declined unasked."""
+    """So many requests of servers wait behind those that are raised."""
 
     count: int
-    declined: int = 0
 
 
 class ResourceRead(Frozen):

@@ -242,8 +242,8 @@ def _reduce_requests(
         case e.RequestSettled(request_id):
             pending = tuple(r for r in state.pending if r.id != request_id)
             return replace(state, pending=pending)
-        case e.RequestsQueued(count, declined):
-            return replace(state, queued=count, declined=declined)
+        case e.RequestsQueued(count):
+            return replace(state, queued=count)
 
 
 def _with_request(

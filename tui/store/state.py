@@ -128,7 +128,6 @@ class AppState(Frozen):
         current: The conversation on the screen.
         pending: Questions that wait for the user, oldest first.
         queued: Number of requests of servers behind those.
-        declined: Number of those that were declined unasked meanwhile.
         logs: The last log lines of each server, oldest first.
         notices: Notices, oldest first.
         notice_count: Number of notices so far, including dropped ones.
@@ -169,7 +168,6 @@ class AppState(Frozen):
     current: ConversationId = MAIN
     pending: "tuple[PendingRequest, ...]" = ()
     queued: int = 0
-    declined: int = 0
     logs: "Mapping[ServerId, tuple[LogLine, ...]]" = field(
         default_factory=lambda: MappingProxyType({})
     )

@@ -21,6 +21,7 @@ from tests.ui.hands import Asking, asking
 from tests.ui.harness import until
 from tui.model import events as e
 from tui.model.consent import RequestId
+from tui.model.requests import TrustRequest
 from tui.model.servers import ServerId
 from tui.model.trust import (
     UNWATCHED,
@@ -28,7 +29,6 @@ from tui.model.trust import (
     ToolChange,
     ToolChangeAnswer,
     TrustAnswer,
-    TrustRequest,
     TrustSubject,
 )
 from tui.ui.questions.arming import REPEAT_SECONDS

@@ -595,7 +595,7 @@ async def test_every_tool_of_real_servers_has_a_form_and_what_they_give_is_shown
         opened = 0
         for view in hand.store.state.servers:
             for one in view.catalog.tools if view.id in more else ():
-                form = hand.engine.runs.form(view.id, one.name)
+                form = hand.engine.runs.form(view.id, one.name, None, {})
                 assert bool(form.fields) == bool(one.parameters), (one.name, form.problem)
                 opened += 1
         assert opened > 30

@@ -11,9 +11,10 @@ from tui.engine.trust.content import ServerContent
 from tui.engine.trust.folder_gate import NO_ID, Trust
 from tui.engine.trust.starts import entry_keys
 from tui.engine.trust.trust_store import FolderIdentity, Start, StartFolder
+from tui.model.requests import TrustRequest
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import EVERYTHING, NOTHING, AllowedPattern, GemdeckSettings, Profile
-from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest, TrustSubject
+from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
 
 PLACE = FolderIdentity(Path("/clone"), 1, 2, 3)
 HERE = StartFolder(PLACE, "~/clone", is_opened=True)

@@ -5,7 +5,7 @@ import difflib
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -67,11 +67,11 @@ _UNSEEN: Final = (
     "The result is withheld: this server's are shown to the user first, and nobody is there."
 )
 
-MAX_SUGGESTIONS: Final = 3
-"""Most names suggested for an unknown tool."""
-
 MAX_FAULTS: Final = 10
 """Most argument errors reported to the model at once."""
+
+MAX_SUGGESTIONS: Final = 3
+"""Most similar names told for an unknown tool."""
 
 MAX_NAME: Final = 128
 """Longest name of an unknown tool shown, in characters."""
@@ -95,7 +95,15 @@ async def read_edit(text: str, schema: JsonObject) -> Edit:
 
 def told_changes(before: JsonObject, after: JsonObject) -> str:
     """Describe to the model how the user changed the arguments of its call."""
-    changes = list(_changes(before, after))
+    was, now = (
+        {_text(name): _text(value) for name, value in some.items()} for some in (before, after)
+    )
+    changes = [f"{clip(name, MAX_TOLD)} was removed" for name in was if name not in now]
+    changes += [
+        f"{clip(name, MAX_TOLD)} is now {clip(text, MAX_TOLD)}"
+        for name, text in now.items()
+        if was.get(name) != text
+    ]
     more = len(changes) - MAX_TOLD_CHANGES
     listed = "; ".join(changes[:MAX_TOLD_CHANGES]) + (f"; and {more} more" if more > 0 else "")
     return f"The user changed the arguments before the call: {listed}."
@@ -117,23 +125,8 @@ def _read(text: str, schema: JsonObject) -> Edit:
     return Edit(arguments, shown)
 
 
-def _changes(before: JsonObject, after: JsonObject) -> Iterator[str]:
-    for name in dict.fromkeys((*before, *after)):
-        label = clip(json.dumps(name), MAX_TOLD)
-        if name not in after:
-            yield f"{label} was removed"
-        elif name not in before:
-            yield f"{label} was added: {_value(after[name])}"
-        elif _text(before[name]) != _text(after[name]):
-            yield f"{label} is now {_value(after[name])}"
-
-
 def _text(value: object) -> str:
     return json.dumps(value, sort_keys=True)
-
-
-def _value(value: object) -> str:
-    return clip(_text(value), MAX_TOLD)
 
 
 SWITCHED_OFF: Final = "The user switched this tool off."
@@ -492,9 +485,6 @@ def _shown_arguments(arguments: JsonObject) -> str:
 def _unknown_tool(name: str, offered: Mapping[str, OfferedTool]) -> str:
     """Return the error for an unknown tool, with similar names."""
     short = clip(name, MAX_NAME)
-    bare = short.replace(":", ".").rpartition(".")[2]
-    near = [tool for tool in offered if tool == bare]
-    near += difflib.get_close_matches(short, offered.keys(), MAX_SUGGESTIONS)
-    names = list(dict.fromkeys(near))[:MAX_SUGGESTIONS]
-    question = f" Did you mean {' or '.join(names)}?" if names else ""
+    near = difflib.get_close_matches(short, offered.keys(), MAX_SUGGESTIONS)
+    question = f" Did you mean {' or '.join(near)}?" if near else ""
     return f"Tool {sanitize_line(short)} not found.{question}"

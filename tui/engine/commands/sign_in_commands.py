@@ -74,9 +74,8 @@ class SignInCommands:
         Raises:
             AuthError: If there is none that could be used.
         """
-        words = await self._sign_ins.import_gemini(self._definition(server), Path.home())
-        self.servers.restart(server)
-        return words
+        one = self._definition(server)
+        return await self._ended(server, self._sign_ins.import_gemini(one, Path.home()))
 
     async def sign_in(self, server: ServerId) -> str:
         """Sign in to a server, and connect to it with the token; return what came of it.
@@ -84,9 +83,7 @@ class SignInCommands:
         Raises:
             AuthError: If it did not work.
         """
-        words = await self._sign_ins.sign_in(self._definition(server))
-        self.servers.restart(server)
-        return words
+        return await self._ended(server, self._sign_ins.sign_in(self._definition(server)))
 
     async def sign_out(self, server: ServerId) -> str:
         """Revoke and forget the tokens of a server; return what came of it.
@@ -94,7 +91,11 @@ class SignInCommands:
         Raises:
             AuthError: If they could not be removed.
         """
-        words = await self._sign_ins.sign_out(self._definition(server))
+        return await self._ended(server, self._sign_ins.sign_out(self._definition(server)))
+
+    async def _ended(self, server: ServerId, work: Awaitable[str]) -> str:
+        """Connect again after a change of the tokens."""
+        words = await work
         self.servers.restart(server)
         return words
 

@@ -38,8 +38,6 @@ from tui.text import clip_middle, for_model, sanitize
 MAX_RUNNING: Final = 8
 """Calls by hand that run at once."""
 
-_NO_CHOICES: Final[Mapping[str, str]] = {}
-
 
 @dataclass(eq=False, repr=False)
 class ToolRuns:
@@ -74,8 +72,8 @@ class ToolRuns:
         self,
         server: ServerId,
         tool: str,
-        arguments: str | None = None,
-        choices: Mapping[str, str] = _NO_CHOICES,
+        arguments: str | None,
+        choices: Mapping[str, str],
     ) -> ToolForm:
         """Return the form of a tool, filled in.
 
@@ -106,7 +104,7 @@ class ToolRuns:
         tool: str,
         values: Mapping[str, FormValue],
         arguments: str,
-        choices: Mapping[str, str] = _NO_CHOICES,
+        choices: Mapping[str, str],
     ) -> str:
         """Return the arguments after what was entered, as canonical JSON.
 
@@ -242,10 +240,6 @@ class ToolRuns:
         """
         given = canonical_json(read_arguments(arguments))
         self.saved.save(SavedCall(server, name, tool, given))
-
-    def forget_call(self, server: ServerId, name: str) -> None:
-        """Forget a saved call."""
-        self.saved.forget(server, name)
 
     def command(self, server: ServerId, tool: str, arguments: str) -> str:
         """Return the command for a shell that makes this very call.

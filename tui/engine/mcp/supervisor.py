@@ -10,9 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.keys.extension_secrets import with_secrets
 from tui.engine.keys.key_store import CredentialError
-from tui.engine.keys.secret_store import with_named_secrets
+from tui.engine.keys.secret_store import with_extension_secrets, with_named_secrets
 from tui.engine.mcp.backoff import Backoff
 from tui.engine.mcp.catalog.offer import ServerOffer, read_offer
 from tui.engine.mcp.context import ClientContext
@@ -350,13 +349,13 @@ class Supervisor:
 
     async def _filled(self) -> ServerDefinition:
         """Return the server with the secrets that its extension or the user keeps elsewhere."""
-        definition, self.lacks = self.definition, ""
+        definition, redactor, self.lacks = self.definition, self._context.redactor, ""
         if definition.kept:
-            definition, self.lacks = await with_secrets(definition, self._context.redactor)
+            definition, self.lacks = await with_extension_secrets(definition, redactor)
         if self.lacks:
             self._log.remark(self.lacks)
         try:
-            return await with_named_secrets(definition, self._context.redactor)
+            return await with_named_secrets(definition, redactor)
         except CredentialError as error:
             raise ServerError(str(error), error.advice, permanent=True) from error
 

@@ -141,7 +141,7 @@ class TokenStore:
 
     def _place(self, entry: str) -> KeyringPlace | FilePlace:
         if self._chosen is None:
-            in_file = self._folder is None or not uses_keyring(entry)
+            in_file = self._folder is None or not uses_keyring()
             file = self._folder and self._folder / FILE_NAME
             self._chosen = FilePlace(file) if in_file else KeyringPlace()
         return self._chosen.beside(entry)

@@ -24,15 +24,9 @@ from tui.engine.trust.trust_store import (
 )
 from tui.model.consent import RequestId
 from tui.model.frozen import Frozen
+from tui.model.requests import TrustRequest
 from tui.model.servers import ServerId
-from tui.model.trust import (
-    DifferenceLine,
-    Disclosure,
-    FolderTrust,
-    TrustAnswer,
-    TrustRequest,
-    TrustSubject,
-)
+from tui.model.trust import DifferenceLine, Disclosure, FolderTrust, TrustAnswer, TrustSubject
 from tui.text import sanitize_line
 
 OUTSIDE: Final = "outside"

@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from tui.model.requests import SkillRequest
+from tui.model.requests import SkillRequest, ToolChangeRequest, TrustRequest
 from tui.model.trust import (
     UNWATCHED,
     DifferenceLine,
     Disclosure,
     ToolChangeAnswer,
-    ToolChangeRequest,
     TrustAnswer,
-    TrustRequest,
     TrustSubject,
 )
 from tui.text import counted

@@ -33,9 +33,9 @@ from tui.engine.engine import Engine, EngineOptions
 from tui.engine.mcp.catalog.offered_tool import JsonObject, Permit, ToolCallError
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import Choice, Effect, GrantScope
-from tui.model.requests import ConfirmationRequest
+from tui.model.requests import ConfirmationRequest, ToolChangeRequest
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
-from tui.model.trust import ToolChangeAnswer, ToolChangeRequest
+from tui.model.trust import ToolChangeAnswer
 
 __all__ = ["shop"]
 

@@ -18,8 +18,9 @@ from tui.engine.definitions.definition_diff import UnreadableDefinitionError, di
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offer import RawOffer, Tool, read_offer
 from tui.model.events import Event, NoticeRaised, RequestRaised, RequestSettled
+from tui.model.requests import ToolChangeRequest
 from tui.model.servers import Origin, ServerId, Transport
-from tui.model.trust import ToolChangeAnswer, ToolChangeRequest
+from tui.model.trust import ToolChangeAnswer
 
 ACCEPT, KEEP_AWAY = ToolChangeAnswer.ACCEPT, ToolChangeAnswer.KEEP_AWAY
 FINGERPRINT = "ab" * 32
@@ -237,24 +238,3 @@ def test_a_definition_nested_too_deeply_is_not_shown() -> None:
     deep = '{"annotations":' * 50_000 + "1" + "}" * 50_000
     with pytest.raises(UnreadableDefinitionError):
         difference("", deep)
-
-
-async def test_changes_that_cannot_be_compared_are_told_once_and_can_be_reviewed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(_known: str, _now: str) -> None:
-        raise ZeroDivisionError("a bug")
-
-    async with reviewing(folder) as reviewed:
-        reviewed.examine(("a", "one"))
-        with monkeypatch.context() as patched:
-            patched.setattr(module, "difference", broken)
-            assert reviewed.examine(("a", "other")) == {"a": CHANGED}
-            await eventually(lambda: reviewed.events)
-        [told] = reviewed.events
-        assert isinstance(told, NoticeRaised)
-        assert "stay withheld (ZeroDivisionError)" in told.notice.text
-        assert reviewed.examine(("a", "other")) == {"a": CHANGED}
-        reviewed.review.review(ServerId("git"))
-        await eventually(lambda: reviewed.requests)
-    assert len(reviewed.requests) == 1

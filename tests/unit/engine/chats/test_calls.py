@@ -198,7 +198,7 @@ def test_the_model_is_told_each_change_in_short() -> None:
     told = told_changes({"a": 1, "b": "x", "c": True}, {"b": "y", "c": 1, "d": [2]})
     assert told == (
         'The user changed the arguments before the call: "a" was removed; "b" is now "y"; '
-        '"c" is now 1; "d" was added: [2].'
+        '"c" is now 1; "d" is now [2].'
     )
     assert len(told_changes({}, {"a": "x" * 100_000})) < 1_200
     many = {f"k{number}": number for number in range(100)}

@@ -3,7 +3,6 @@
 import json
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from tests.unit.engine.sessions.written import WORK, complain, content, library,
 from tui.engine.chats.sessions.library import (
     SessionError,
     SessionLibrary,
-    new_id,
     to_json,
     to_markdown,
 )
@@ -141,7 +139,6 @@ def test_what_is_no_file_of_ours_is_not_copied(library: SessionLibrary) -> None:
     view = write(library, WORK, turn(1, "one?", "1"))
     library.path_of(view).unlink()
     os.mkfifo(library.path_of(view))
-    made = replace(view, id=new_id(0.0))
     with pytest.raises(OSError, match="not a regular file"):
-        library.copy(view, made, Redactor())
-    assert not library.path_of(made).exists()
+        library.copy(view, "a copy", Redactor())
+    assert [*library.place(WORK).iterdir()] == [library.path_of(view)]

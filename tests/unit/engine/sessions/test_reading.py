@@ -178,6 +178,10 @@ def test_a_file_of_nothing_but_junk_has_an_end(
     saved = library.read(view)
     assert words(saved) == ["one?", "1"]
     assert saved.remarks == ["The rest of it was not read.", "101 lines of it were left out."]
+    before = library.path_of(view).read_bytes()
+    _, lock = library.open(view, Redactor())
+    assert lock is None, "what follows would not be read either"
+    assert library.path_of(view).read_bytes() == before
 
 
 def test_a_session_of_another_version_is_not_read(library: SessionLibrary) -> None:

@@ -52,21 +52,9 @@ class Asked:
 
     Attributes:
         options: How the user wants it to answer.
-        last: The last request, or None.
     """
 
     options: ModelOptions = OWN_OPTIONS
-    last: ModelRequest | None = None
-
-    def request(
-        self,
-        contents: Sequence[WireContent],
-        declarations: Sequence[Mapping[str, Any]],
-        system_instruction: str,
-    ) -> ModelRequest:
-        """Make the next request."""
-        self.last = ModelRequest(contents, declarations, system_instruction, options=self.options)
-        return self.last
 
 
 class ModelChunk(Frozen):
