@@ -202,7 +202,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 14_110,
-    "engine/mcp": 8_890,
+    "engine/mcp": 8_880,
     "engine/chats": 4_130,
     "cli": 2_860,
     "model": 2_810,
