@@ -55,12 +55,6 @@ _REASONS: Final = {
     "SAFETY": "the service's safety filters stopped it",
     "RECITATION": "it is too similar to existing text",
     "LANGUAGE": "it is in a language the model does not support",
-    "BLOCKLIST": "it contains a term on the service's block list",
-    "PROHIBITED_CONTENT": "it contains prohibited content",
-    "SPII": "it contains sensitive personal data",
-    "MODEL_ARMOR": "Model Armor stopped it",
-    "TOO_MANY_TOOL_CALLS": "the model called too many tools in a row",
-    "MISSING_THOUGHT_SIGNATURE": "the conversation lacks a thought signature",
 }
 
 _REPHRASE: Final = "Rephrase the message, or choose another model with --model."
