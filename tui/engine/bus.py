@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:  # loaded after the first frame
@@ -27,19 +28,17 @@ class EventBus:
     """
 
     def __init__(self) -> None:
-        self._subscribers: dict[int, Publish] = {}
-        self._next_key = 0
+        self._subscribers: list[Publish] = []
         self._events: deque[Event] = deque()
         self._is_publishing = False
 
     def subscribe(self, subscriber: Publish) -> Callable[[], None]:
         """Call `subscriber` with every event until the returned function is called."""
-        key = self._next_key
-        self._next_key += 1
-        self._subscribers[key] = subscriber
+        self._subscribers.append(subscriber)
 
         def unsubscribe() -> None:
-            self._subscribers.pop(key, None)
+            with suppress(ValueError):  # a second call
+                self._subscribers.remove(subscriber)
 
         return unsubscribe
 
@@ -56,9 +55,8 @@ class EventBus:
             self._is_publishing = False
 
     def _tell(self, event: "Event") -> None:
-        for key in tuple(self._subscribers):
-            subscriber = self._subscribers.get(key)
-            if subscriber is None:
+        for subscriber in tuple(self._subscribers):
+            if subscriber not in self._subscribers:
                 continue
             try:
                 subscriber(event)
