@@ -22,7 +22,7 @@ from tests.support.waiting import eventually
 from tui.cli.output import ExitCode
 from tui.engine.files.paths import LOG_NAME, log_dir
 from tui.engine.keys import key_store
-from tui.engine.mcp.schema.coerce import typed_value
+from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.text import clip
 
 HANGING: Final = {"command": "sleep", "args": ["600"]}

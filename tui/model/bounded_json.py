@@ -30,6 +30,9 @@ MAX_STRUCTURE: Final = 600_000
 MAX_REPLY_DEPTH: Final = 200
 """Deepest nesting of a reply; the fast parser has the same limit."""
 
+MAX_SAFE_INTEGER: Final = 2**53
+"""Larger floats do not identify one integer."""
+
 _STRUCTURAL: Final = b",:[{"
 _PLAIN: Final = bytes(set(range(256)) - set(b'",:[{'))
 """All other bytes but quotes."""
@@ -193,6 +196,24 @@ def mapped(value: object, change: Callable[[Any], Any], key: Callable[[str], str
     return change(value)
 
 
+def whole_numbers(value: object) -> Any:  # noqa: ANN401 - any JSON
+    """Write whole floats as integers: to JSON ``3.0`` is ``3``, to some servers it is none."""
+    return mapped(
+        value,
+        lambda one: (
+            int(one)
+            if isinstance(one, float) and one.is_integer() and abs(one) < MAX_SAFE_INTEGER
+            else one
+        ),
+    )
+
+
+def text_in(value: Mapping[str, Any], key: str) -> str:
+    """Return the text under a key; an empty one if there is none."""
+    found = value.get(key)
+    return found if isinstance(found, str) else ""
+
+
 def json_or_text(text: str) -> object:
     """Read JSON; what is none, such as arguments that were cut, stays text."""
     try:
@@ -206,6 +227,11 @@ def writable(value: object) -> Any:  # noqa: ANN401 - any JSON
     return mapped(
         value, lambda one: str(one) if isinstance(one, float) and not math.isfinite(one) else one
     )
+
+
+def canonical_text(value: object) -> str:
+    """Write a value as all that say the same; what JSON lacks, such as YAML's dates, as text."""
+    return json.dumps(writable(whole_numbers(value)), sort_keys=True, default=str)
 
 
 def structure(text: bytes) -> int:

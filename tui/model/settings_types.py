@@ -80,11 +80,6 @@ def _transport(value: object) -> object:
     return TransportName.HTTP if isinstance(value, str) and value in _STREAMABLE_HTTP else value
 
 
-def names_transport(value: object) -> bool:
-    """Return whether a value is a name of a transport, or another client's name of one."""
-    return isinstance(value, str) and (value in _STREAMABLE_HTTP or value in set(TransportName))
-
-
 def _variables(value: dict[str, str]) -> dict[str, str]:
     if any(not name or "=" in name or "\0" in name for name in value):
         raise ValueError("a variable's name must not be empty or contain '=' or NUL")

@@ -25,7 +25,7 @@ from tests.support.waiting import eventually
 from tui.cli.servers import mcp
 from tui.engine.commands.saved_calls import FILE_NAME, MAX_SAVED, SavedCalls
 from tui.engine.commands.tool_runs import MAX_RUNNING
-from tui.engine.mcp.schema.coerce import typed_value
+from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.settings.typed_entries import named_values
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.events import Event

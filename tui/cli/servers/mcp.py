@@ -52,7 +52,7 @@ from tui.engine.files.saved import joined_contents
 from tui.engine.keys.secret_store import without_literals
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
-from tui.engine.mcp.schema.coerce import typed_value
+from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.mcp.wire.recording import Recording
 from tui.engine.mcp.wire.trace import read_trace
 from tui.engine.settings.edits import NoSuchServerError, servers_in

@@ -397,21 +397,15 @@ class Policy:
         Returns:
             The reason for each tool that a rule denies whatever its arguments are.
         """
-        denying = [
-            grant
-            for grant in self._book.grants
-            if grant.effect is Effect.DENY
-            and not grant.conditions
-            and grant.fingerprint == definition.fingerprint
-            and grant.folder in {"", self._folder}
-        ]
+        grants = self._book.grants
+        denying = [one for one in grants if one.effect is Effect.DENY and not one.conditions]
         hidden: dict[str, str] = {}
         for tool, definition_hash in tools:
             rules = (rule for rule in self._deny.find(definition.id, tool) if not rule.arguments)
             if rule := next(rules, None):
                 hidden[tool] = _denial_words(rule)
             elif any(
-                grant.tool in {None, tool} and grant.definition_hash in {"", definition_hash}
+                grant.is_on(definition.fingerprint, tool, definition_hash, self._folder)
                 for grant in denying
             ):
                 hidden[tool] = DENIED_BY_GRANT
@@ -473,14 +467,14 @@ class Policy:
 
     def _tell(self, grant: Grant, change: str) -> None:
         """Tell what the user changes about a rule."""
-        note = self._book.grants.note(grant)
+        note = self._book.grants[grant]
         tool = note.tool if grant.tool is not None else "*"
         event = ToolRuleChanged(note.server, grant.fingerprint, tool, grant.definition_hash, change)
         self._publish(event)
 
     def views(self) -> tuple[GrantView, ...]:
         """List all rules: records newest first, then what the settings say."""
-        records = [record_view(grant, self._book.grants.note(grant)) for grant in self._book.grants]
+        records = [record_view(grant, note) for grant, note in self._book.grants.items()]
         records.sort(key=lambda view: view.granted_at or 0.0, reverse=True)
         trusted = [trust_view(d, self._asks) for d in self._definitions.values() if d.trust]
         asked = ((rule.server, rule.tool) for rule in self._voiding[Permission.YOLO].patterns)
@@ -529,7 +523,7 @@ class Policy:
         return f"its server has trust: true{place}"
 
     def _words(self, grant: Grant) -> str:
-        return grant_words(grant, self._book.grants.note(grant))
+        return grant_words(grant, self._book.grants[grant])
 
     def _changed(self) -> None:
         self.state += 1

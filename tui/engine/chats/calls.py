@@ -1,11 +1,11 @@
 """Check the tool calls of one step, ask for consent, and run them concurrently."""
 
 import asyncio
+import difflib
 import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -37,6 +37,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.wire.tap import caused_by
+from tui.model.bounded_json import whole_numbers
 from tui.model.chat import ConversationId, EntryId, Picture, Progress, ToolCall, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
 from tui.model.frozen import Frozen
@@ -68,6 +69,9 @@ _UNSEEN: Final = (
 
 MAX_FAULTS: Final = 10
 """Most argument errors reported to the model at once."""
+
+MAX_SUGGESTIONS: Final = 3
+"""Most similar names told for an unknown tool."""
 
 MAX_NAME: Final = 128
 """Longest name of an unknown tool shown, in characters."""
@@ -111,7 +115,7 @@ def _read(text: str, schema: JsonObject) -> Edit:
     from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
 
     try:
-        arguments = validate.coerce(schema, read_arguments(text))
+        arguments = read_arguments(text)
         shown = canonical_json(arguments)
         faults = validate.check_arguments(schema, arguments)
     except (ValueError, RecursionError) as error:
@@ -422,17 +426,13 @@ class CallRunner:
 
 
 def _prepare(call: FunctionCall, offered: Mapping[str, OfferedTool]) -> _Prepared:
-    """Look up the tool of a call and coerce the arguments."""
-    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
-
+    """Look up the tool of a call; models write ``3.0`` for ``3``."""
     tool = offered.get(call.name) or offered.get(without_model_prefix(call.name))
     if tool is None:
         shown = _shown_arguments(call.arguments)
-        return _Prepared(
-            None, call.arguments, shown, f"Tool {sanitize_line(call.name, MAX_NAME)} not found."
-        )
+        return _Prepared(None, call.arguments, shown, _unknown_tool(call.name, offered))
     try:
-        arguments = validate.coerce(tool.schema, deepcopy(call.arguments))
+        arguments = whole_numbers(call.arguments)
         if isinstance(tool, OwnTool) and tool.bind is not None:
             tool = tool.bind(arguments)
         return _Prepared(tool, arguments, canonical_json(arguments))
@@ -445,15 +445,18 @@ async def _fault(prepared: _Prepared) -> str:
     """Return why a call cannot be made, or an empty string; a schema may make that slow."""
     if prepared.tool is None or prepared.fault:
         return prepared.fault
-    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - loaded by `_prepare`
-
-    check = validate.check_arguments
     try:
-        faults = await asyncio.to_thread(check, prepared.tool.schema, prepared.arguments)
+        faults = await asyncio.to_thread(_faults, prepared.tool.schema, prepared.arguments)
     except (ValueError, RecursionError) as error:
         return f"The call cannot be made: {sanitize_line(str(error))}"
     listed = "; ".join(map(sanitize_line, faults[:MAX_FAULTS]))
     return f"The arguments do not fit the tool's schema: {listed}" if faults else ""
+
+
+def _faults(schema: JsonObject, arguments: JsonObject) -> list[str]:
+    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
+
+    return validate.check_arguments(schema, arguments)
 
 
 def _denied(denial: Denial) -> _Refusal:
@@ -477,3 +480,11 @@ def _shown_arguments(arguments: JsonObject) -> str:
         return canonical_json(arguments)
     except ValueError as error:
         return json.dumps({"not shown": sanitize_line(str(error))}, indent=2)
+
+
+def _unknown_tool(name: str, offered: Mapping[str, OfferedTool]) -> str:
+    """Return the error for an unknown tool, with similar names."""
+    short = clip(name, MAX_NAME)
+    near = difflib.get_close_matches(short, offered.keys(), MAX_SUGGESTIONS)
+    question = f" Did you mean {' or '.join(near)}?" if near else ""
+    return f"Tool {sanitize_line(short)} not found.{question}"

@@ -24,8 +24,8 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolCallError,
     ToolResult,
 )
-from tui.engine.mcp.schema.coerce import typed_value
 from tui.engine.mcp.schema.form_schema import UnusableFormError
+from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.mcp.schema.tool_form import begin_arguments, merge_tool_form, read_tool_form
 from tui.model.chat import EntryId, ToolCall, ToolCallStatus
 from tui.model.events import Event, ToolCallChanged, ToolCallProgressed, ToolCallRequested
@@ -129,8 +129,7 @@ class ToolRuns:
         def faults() -> list[str]:
             from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and in a thread
 
-            given = validate.coerce(schema, read_arguments(arguments))
-            return validate.check_arguments(schema, given)
+            return validate.check_arguments(schema, read_arguments(arguments))
 
         try:
             return tuple(await asyncio.to_thread(faults))

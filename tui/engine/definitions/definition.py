@@ -114,36 +114,16 @@ class Inheritance(Frozen):
         return not (is_own or name in _WITHHELD or has_secret_part(name))
 
 
-class FileState(Frozen):
-    """Identifies a file's version: replaced or rewritten files differ.
-
-    Attributes:
-        device: The device it lies on.
-        inode: Its number there.
-        modified: When it was written last, in nanoseconds since the epoch.
-        changed: When it was written, moved or renamed last, which no program can set; likewise.
-        size: Its length in bytes.
-    """
-
-    device: int
-    inode: int
-    modified: int
-    changed: int
-    size: int
-
-
 class FolderFile(Frozen):
     """A file that a server runs or reads, as it was when it was shown.
 
     Attributes:
         path: Where it lies.
-        state: Its state; None where only its path counts.
         content: The SHA-256 (hex) of what is in it, or its state in words where it is too large;
             empty where only its path counts.
     """
 
     path: str
-    state: FileState | None
     content: str
 
 
@@ -159,28 +139,22 @@ class Preview(Frozen):
         defaults: The defaults that count, each with the name of the variable that is not set.
     """
 
-    shown: Mapping[str, object] = field(repr=False)
-    whole: Mapping[str, object] = field(repr=False)
+    shown: Mapping[str, Any] = field(repr=False)
+    whole: Mapping[str, Any] = field(repr=False)
     own: Mapping[str, str] = field(repr=False)
     brought: Mapping[str, str] = field(repr=False)
     defaults: tuple[tuple[str, str], ...] = ()
 
 
-def preview_of(
-    raw: Mapping[str, Any],
-    variables: Mapping[str, str],
-    own: Mapping[str, str],
-    blank: frozenset[str] = frozenset(),
-) -> Preview:
+def preview_of(raw: Mapping[str, Any], whole: Expansion, own: Mapping[str, str]) -> Preview:
     """Return the effective values of an entry.
 
     Args:
         raw: The entry.
-        variables: All that its references stand for.
-        own: Those of them that are the user's; their values stay off the screen.
-        blank: Keys below which a variable that is not set is empty.
+        whole: Expands it with all that its references stand for.
+        own: The variables of these that are the user's; their values stay off the screen.
     """
-    whole, shown = Expansion(variables, blank=blank), Expansion(variables, own, blank)
+    shown = Expansion(whole.environ, own, whole.blank)
     entry_whole, entry_shown = whole.members(raw), shown.members(raw)
     return Preview(
         entry_shown,

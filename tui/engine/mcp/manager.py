@@ -58,9 +58,6 @@ if TYPE_CHECKING:
 MAX_ENTRIES: Final = 2_000
 """Most entries that are read; nobody disables as many by hand."""
 
-LOCK_WAIT: Final = 2.0
-"""Seconds to wait for another gemdeck that is writing the same file."""
-
 ENABLEMENT_FILE: Final = "disabled-servers.json"
 
 _log: Final = logging.getLogger(__name__)
@@ -103,7 +100,7 @@ class Enablement:
     def __init__(
         self, path: Path | None = None, on_problem: Callable[[str], None] = _log.warning
     ) -> None:
-        self._file = StateFile(path, on_problem=on_problem, lock_wait=LOCK_WAIT)
+        self._file = StateFile(path, on_problem=on_problem)
         self._disabled: frozenset[Key] = frozenset()
         self._changes: dict[Key, bool] = {}
 
@@ -468,8 +465,7 @@ class ServerManager:
         """Publish each catalog that a new offer changes."""
         if self._supervisors.get(supervisor.id) is not supervisor:
             return
-        for name, own in self.registry.update(supervisor.id, offer).items():
-            supervisor.remark(f"its prompt {own} is called {name} here: the other name is taken")
+        self.registry.update(supervisor.id, offer)
         self._publish_catalogs()
 
     def judge_tools_again(self) -> None:

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from tui.engine.definitions.expansion import Expansion
 from tui.engine.definitions.folder_code import FOLDER_NAME
-from tui.engine.files.atomic import read_regular
+from tui.engine.files.atomic import read_text
 from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
@@ -61,14 +61,9 @@ POLICIES: Final = "policies"
 _ALL: Final = "no tool runs until this is corrected"
 _ASKED: Final = "every tool is asked about until this is corrected"
 _PREFIX: Final = "mcp_"
-_CONDITIONS: Final = ("argsPattern", "toolAnnotations")
 _SHELL_ONLY: Final = frozenset({"commandPrefix", "commandRegex"})
-_DECISIONS: Final = {
-    "allow": "lets nothing run here",
-    "ask_user": "asked about altogether here",
-    "deny": "denied altogether here",
-}
-"""What a policy may decide, and what is said of rules that mean something else here."""
+_DECISIONS: Final = ("allow", "ask_user", "deny")
+"""What a policy may decide."""
 
 TRUST_PRIORITY: Final = 200
 """From this priority on a user's rule wins over ``trust: true`` in gemini-cli."""
@@ -89,32 +84,10 @@ _RENAMED: Final[Mapping[str, str]] = {
     "allowedTools": "tools.allowed",
     "coreTools": "tools.core",
     "excludeTools": "tools.exclude",
-    "autoAccept": "tools.autoAccept",
-    "toolDiscoveryCommand": "tools.discoveryCommand",
-    "toolCallCommand": "tools.callCommand",
-    "selectedAuthType": "security.auth.selectedType",
-    "enforcedAuthType": "security.auth.enforcedType",
-    "useExternalAuth": "security.auth.useExternal",
-    "folderTrust": "security.folderTrust.enabled",
-    "excludedProjectEnvVars": "advanced.excludedEnvVars",
-    "maxSessionTurns": "model.maxSessionTurns",
     "contextFileName": "context.fileName",
     "includeDirectories": "context.includeDirectories",
-    "fileFiltering": "context.fileFiltering",
-    "checkpointing": "general.checkpointing",
-    "preferredEditor": "general.preferredEditor",
-    "vimMode": "general.vimMode",
-    "sandbox": "tools.sandbox",
-    "theme": "ui.theme",
-    "customThemes": "ui.customThemes",
-    "hideBanner": "ui.hideBanner",
-    "hideTips": "ui.hideTips",
-    "hideFooter": "ui.hideFooter",
-    "hideWindowTitle": "ui.hideWindowTitle",
-    "showMemoryUsage": "ui.showMemoryUsage",
-    "usageStatisticsEnabled": "privacy.usageStatisticsEnabled",
 }
-"""Keys of gemini-cli's first settings, which it no longer reads either."""
+"""Keys of gemini-cli's first settings for what gemdeck heeds; it no longer reads them either."""
 
 
 class Permission(StrEnum):
@@ -301,7 +274,7 @@ def read_policies(
             files = _policy_files(place)
         for path in files:
             with _denying_if_unread(path, found, report):
-                content = tomllib.loads(read_regular(path, MAX_POLICY).decode("utf-8"))
+                content = tomllib.loads(read_text(path, MAX_POLICY) or "")
                 if content and "rule" not in content:
                     report.note(path, "has no [[rule]], so it forbids nothing")
                 found += _restrictions(content, path, report, is_firm=is_firm)
@@ -396,17 +369,16 @@ def _restrictions(
     if not isinstance(rules, list) or len(rules) > MAX_PATTERNS:
         raise ValueError(f"rule must be a list of at most {MAX_PATTERNS} tables")
     file = shown_path(path, report.home)
-    named: dict[str, list[str]] = {decision: [] for decision in _DECISIONS}
+    allowed: list[str] = []
     found: list[Restriction] = []
     for rule in rules:
         decision = rule.get("decision") if isinstance(rule, dict) else None
         if decision not in _DECISIONS:
             raise ValueError(f"decision must be one of {', '.join(_DECISIONS)}")
         is_ours = not (rule.keys() & _SHELL_ONLY or "subagent" in rule)
-        is_ours = is_ours and rule.get("modes") != ["plan"]
-        if decision == "allow" or (is_ours and any(key in rule for key in _CONDITIONS)):
-            named[decision] += _rule_names(rule)
-        if decision == "allow" or not is_ours:
+        if decision == "allow":
+            allowed += _rule_names(rule)
+        if decision == "allow" or not is_ours or rule.get("modes") == ["plan"]:
             continue
         priority = rule.get("priority")
         is_weak = not is_firm and isinstance(priority, int) and priority < TRUST_PRIORITY
@@ -416,10 +388,8 @@ def _restrictions(
             found += [
                 Restriction(server=one, tool=tool, source=file, voids=void) for one, tool in pairs
             ]
-    for decision, names in named.items():
-        if names:
-            listed = sanitize_line(", ".join(dict.fromkeys(names[:MAX_NAMED])))
-            report.note(path, f"{_DECISIONS[decision]}: {listed}", key="rule")
+    if listed := sanitize_line(", ".join(dict.fromkeys(allowed[:MAX_NAMED]))):
+        report.note(path, f"lets nothing run here: {listed}", key="rule")
     return found
 
 

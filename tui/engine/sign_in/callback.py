@@ -161,29 +161,22 @@ class CallbackListener:
 
     def _judge(self, lines: list[str]) -> tuple[HTTPStatus, str]:
         """Take the answer if a request is it; return what the browser is told."""
-        words = lines[0].split(" ")
-        if len(words) != 3 or words[0] != "GET":
-            return HTTPStatus.METHOD_NOT_ALLOWED, "Only GET."
         hosts = [
             line.partition(":")[2].strip().lower()
             for line in lines[1:]
             if line.lower().startswith("host:")
         ]
-        if hosts != [urlsplit(self.redirect_uri).netloc.lower()]:
-            return HTTPStatus.BAD_REQUEST, "Another host."
-        try:
-            parts = urlsplit(words[1])
-        except ValueError:
-            return HTTPStatus.BAD_REQUEST, "Unreadable."
-        if parts.scheme or parts.netloc or parts.path != self._path:
-            return HTTPStatus.NOT_FOUND, "Nothing here."
-        found = _parameters(parts.query)
-        if not self._is_ours(found) or not ("code" in found or "error" in found):
-            return HTTPStatus.BAD_REQUEST, "This belongs to no sign-in that is under way."
-        if self.answer.done():
-            return HTTPStatus.BAD_REQUEST, "This sign-in has its answer already."
-        self.answer.set_result(_redirect(found))
-        return HTTPStatus.OK, _THANKS
+        method, _, rest = lines[0].partition(" ")
+        with suppress(ValueError):
+            parts = urlsplit(rest.rpartition(" ")[0])
+            found = _parameters(parts.query)
+            is_here = (parts.scheme, parts.netloc, parts.path) == ("", "", self._path)
+            is_for_us = is_here and hosts == [urlsplit(self.redirect_uri).netloc.lower()]
+            is_answer = self._is_ours(found) and ("code" in found or "error" in found)
+            if method == "GET" and is_for_us and is_answer and not self.answer.done():
+                self.answer.set_result(_redirect(found))
+                return HTTPStatus.OK, _THANKS
+        return HTTPStatus.BAD_REQUEST, "This belongs to no sign-in that is under way."
 
     def _is_ours(self, found: Mapping[str, str]) -> bool:
         state = found.get("state", "").encode()

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tui.engine.definitions.definition import Inheritance, ServerDefinition
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.fingerprint import digest, effective_entry, server_fingerprint
 from tui.engine.definitions.folder_code import code_folders
 from tui.engine.definitions.known_programs import is_loader_variable
@@ -127,7 +127,6 @@ class StartFinder:
         self._identity = identify(opened.folder)
         self._folder = cache(self._look_at)
         self._is_in = cache(_is_in)
-        self._loaded: dict[Inheritance, list[str]] = {}
 
     def find(self, servers: Sequence[ServerDefinition]) -> dict[ServerId, tuple[Start, ...]]:
         """Find the starts of all servers; only the user's own count."""
@@ -186,12 +185,9 @@ class StartFinder:
         outside = self._opened.outside
         if outside is None or self._is_in(str(outside), folder, start):
             return False
-        if one.inheritance not in self._loaded:
-            inherited = one.inheritance.of(os.environ, is_small=False).items()
-            loaded = [v for name, v in inherited if is_loader_variable(name) and name != "PATH"]
-            self._loaded[one.inheritance] = loaded
-        own = (one.command, one.program, *one.args, *one.env.values())
-        words = {*own, *self._loaded[one.inheritance]} - {""}
+        inherited = one.inheritance.of(os.environ, is_small=False).items()
+        loaded = (v for name, v in inherited if is_loader_variable(name) and name != "PATH")
+        words = {one.command, one.program, *one.args, *one.env.values(), *loaded} - {""}
         pieces = {piece for word in words for piece in _pieces(word)}
         if any(map(_is_relative, pieces)):
             return False

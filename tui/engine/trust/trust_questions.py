@@ -23,9 +23,6 @@ from tui.model.requests import TrustRequest
 from tui.model.servers import ServerId
 from tui.model.trust import DifferenceLine, Disclosure, TrustAnswer, TrustSubject
 
-CLOSE_PATIENCE: Final = 5.0
-"""Seconds that the last answers get to be written."""
-
 
 class TrustCase(Frozen):
     """All that a question about what may run is about, and what its answer is kept by.
@@ -215,7 +212,7 @@ class TrustQuestions:
         self.audit.record_trust(place, content, decision=decision, source=source)
 
     async def aclose(self) -> None:
-        await asyncio.to_thread(self._writer.close, CLOSE_PATIENCE)
+        await asyncio.to_thread(self._writer.close)
 
     def _keep_folder(self, question: TrustCase, answer: TrustAnswer) -> "Future[None] | None":
         refusal = question.request.refusal if answer.trusts else ""

@@ -4,11 +4,8 @@ These are hints for a reader, never a boundary: what runs is decided by the user
 whole command.
 """
 
-import functools
-import itertools
 import json
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -18,12 +15,14 @@ from tui.engine.definitions.known_programs import CONTAINERS, SHELLS, is_loader_
 from tui.engine.definitions.programs import is_within
 from tui.engine.logs.redaction import is_secret_name
 from tui.model.input.addresses import is_loopback
-from tui.text import sanitize
+from tui.model.input.arguments import reveal_character
 
 BLANK: Final = "␠"
 """Stands, with a count behind it, for several blanks in a row or for one at an end."""
 
-_SHOWN: Final = frozenset("LNPS")
+
+_BLANK_RUN: Final = re.compile(r"\A +| {2,}| +\Z")
+"""Blanks that could push something out of sight, or that an end hides."""
 
 _RUNNERS: Final = frozenset({"npx", "bunx", "uvx", "pnpx"})
 _RUNNER_WORDS: Final = frozenset(
@@ -72,29 +71,14 @@ def spelled(text: str) -> str:
         return '""'
     if text == '""':
         return r"\"\""
-    pieces: list[str] = []
-    at = 0
-    for blank, run in itertools.groupby(text, key=" ".__eq__):
-        characters = list(run)
-        count, end = len(characters), at + len(characters)
-        if not blank:
-            pieces += map(_revealed, characters)
-        elif count > 1 or at == 0 or end == len(text):
-            pieces.append(f"⟨{BLANK}\N{MULTIPLICATION SIGN}{count}⟩")
-        else:
-            pieces.append(" ")
-        at = end
-    return "".join(pieces)
+    revealed = "".join(map(_revealed, text))
+    return _BLANK_RUN.sub(lambda run: f"⟨{BLANK}\N{MULTIPLICATION SIGN}{len(run[0])}⟩", revealed)
 
 
-@functools.lru_cache(maxsize=4_096)
 def _revealed(character: str) -> str:
-    if "!" <= character <= "~" and character != "\\":
-        return character
-    shown = character not in {"\\", BLANK} and unicodedata.category(character)[0] in _SHOWN
-    if shown and sanitize(character) == character:
-        return character
-    return json.dumps(character)[1:-1].replace("\x7f", "\\u007f")
+    if character in {"\\", BLANK} or (character.isspace() and character != " "):
+        return json.dumps(character)[1:-1]
+    return reveal_character(character)
 
 
 def command_cautions(command: str, args: Sequence[str]) -> Iterator[str]:
@@ -147,10 +131,7 @@ def address_cautions(address: str) -> Iterator[str]:
     if "@" in parts.netloc:
         yield "The address contains a user name, which can hide where it leads."
     if "xn--" in host or not host.isascii():
-        mixed = len(_scripts(host)) > 1
-        yield "The host name uses letters that can imitate others" + (
-            ", of several scripts." if mixed else "."
-        )
+        yield "The host name uses letters that can imitate others."
 
 
 def sign_in_cautions(sign_in: object) -> Iterator[str]:
@@ -263,16 +244,6 @@ def _host_of(address: str) -> str:
         return urlsplit(address).hostname or ""
     except ValueError:
         return ""
-
-
-def _scripts(host: str) -> set[str]:
-    """Name the scripts of the letters of a host, by the first word of each letter's name."""
-    if "xn--" in host:
-        try:
-            host = host.encode("ascii").decode("idna")
-        except UnicodeError:
-            return set()
-    return {unicodedata.name(letter, "?").split()[0] for letter in host if letter.isalpha()}
 
 
 def _listed(names: Iterable[str]) -> str:

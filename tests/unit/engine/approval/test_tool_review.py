@@ -238,24 +238,3 @@ def test_a_definition_nested_too_deeply_is_not_shown() -> None:
     deep = '{"annotations":' * 50_000 + "1" + "}" * 50_000
     with pytest.raises(UnreadableDefinitionError):
         difference("", deep)
-
-
-async def test_changes_that_cannot_be_compared_are_told_once_and_can_be_reviewed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(_known: str, _now: str) -> None:
-        raise ZeroDivisionError("a bug")
-
-    async with reviewing(folder) as reviewed:
-        reviewed.examine(("a", "one"))
-        with monkeypatch.context() as patched:
-            patched.setattr(module, "difference", broken)
-            assert reviewed.examine(("a", "other")) == {"a": CHANGED}
-            await eventually(lambda: reviewed.events)
-        [told] = reviewed.events
-        assert isinstance(told, NoticeRaised)
-        assert "stay withheld (ZeroDivisionError)" in told.notice.text
-        assert reviewed.examine(("a", "other")) == {"a": CHANGED}
-        reviewed.review.review(ServerId("git"))
-        await eventually(lambda: reviewed.requests)
-    assert len(reviewed.requests) == 1

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import pytest
@@ -41,7 +41,7 @@ async def give(result: ToolResult | Exception, _: JsonObject) -> ToolResult:
 async def test_a_call_that_fails_or_never_runs_is_told_to_the_model_and_the_user() -> None:
     async with talking([], make_tool("notes_add"), GO) as chat:
         await chat.play(*one_step(("note_add", {"a": 1})))
-        told = {"error": "Tool note_add not found."}
+        told = {"error": "Tool note_add not found. Did you mean notes_add?"}
         assert chat.responses() == [told]
         assert (chat.calls[0].server, chat.calls[0].tool) == ("", "note_add")
         assert chat.calls[0].status is ToolCallStatus.ERROR
@@ -141,17 +141,21 @@ async def test_slow_checks_hold_up_nothing_and_stopped_meanwhile_they_leave_no_r
 ) -> None:
     entered, may_end, was_let_go = threading.Event(), threading.Event(), list[bool]()
 
-    def check(_schema: JsonObject, arguments: JsonObject) -> JsonObject:
+    def check(*given: JsonObject) -> JsonObject:
         entered.set()
         was_let_go.append(may_end.wait(PATIENCE))
-        return arguments
+        return given[-1]
 
-    for name, rows in (("coerce", []), ("check_arguments", [ToolCallStatus.CANCELLED])):
+    steps: Iterable[tuple[object, str, list[ToolCallStatus]]] = (
+        (module, "whole_numbers", []),
+        (validate, "check_arguments", [ToolCallStatus.CANCELLED]),
+    )
+    for place, name, rows in steps:
         entered.clear()
         may_end.clear()
         async with talking(one_step(("go", {})), GO) as chat:
             with monkeypatch.context() as slow:
-                slow.setattr(validate, name, check)
+                slow.setattr(place, name, check)
                 chat.send("x")
                 await asyncio.to_thread(entered.wait, PATIENCE)
                 chat.conversation.cancel()

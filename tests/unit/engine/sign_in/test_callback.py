@@ -67,10 +67,10 @@ async def test_nothing_else_is_taken_and_the_sign_in_goes_on() -> None:
         *((RIGHT, "evil.example:PORT", 400), (RIGHT, "localhost", 400)),
         *((RIGHT, "localhost:1", 400), (RIGHT, "127.0.0.1:PORT", 400), (RIGHT, "", 400)),
         *((RIGHT, f"{HOST},{HOST}", 400), (RIGHT, f"{HOST},evil.example", 400)),
-        (f"GET /other?code=c&state={STATE} HTTP/1.1", HOST, 404),
-        (f"GET http://evil.example{PATH}?code=c&state={STATE} HTTP/1.1", HOST, 404),
-        (f"HEAD {PATH}?code=c&state={STATE} HTTP/1.1", HOST, 405),
-        *((f"POST {PATH}?code=c&state={STATE} HTTP/1.1", HOST, 405), ("GET", HOST, 405)),
+        (f"GET /other?code=c&state={STATE} HTTP/1.1", HOST, 400),
+        (f"GET http://evil.example{PATH}?code=c&state={STATE} HTTP/1.1", HOST, 400),
+        (f"HEAD {PATH}?code=c&state={STATE} HTTP/1.1", HOST, 400),
+        *((f"POST {PATH}?code=c&state={STATE} HTTP/1.1", HOST, 400), ("GET", HOST, 400)),
     ]:
         async with listening() as listener:
             answer = await ask(listener, head, *filter(None, host.split(",")))

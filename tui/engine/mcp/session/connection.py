@@ -452,14 +452,9 @@ class Connection:
             raise ToolCallError("The server is not connected.")
         try:
             with self._era.calling():
-                async with self._call_timeout.watch() as watch:
-
-                    def take(progress: Progress) -> None:
-                        watch.progress()
-                        on_progress(progress)
-
+                async with self._call_timeout.watch():
                     more = self._asks_for_task(client, name)
-                    with ProgressReporter(take) as report, keeping_results(more) as kept:
+                    with ProgressReporter(on_progress) as report, keeping_results(more) as kept:
                         read = await self._send_call(client, name, arguments, report)
         except CallTimeoutError as error:
             raise ToolCallError(

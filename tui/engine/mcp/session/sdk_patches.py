@@ -41,7 +41,6 @@ MAX_DATA_VALUES: Final = 1_000
 MAX_ERROR_DATA: Final = 8_000
 """Characters of an error's ``data`` that are shown."""
 
-_ROLES: Final = ("user", "assistant")
 _BLOCK_FIELDS: Final = frozenset(
     {"type", "text", "data", "mimeType", "uri", "name", "title", "description"}
 )
@@ -143,12 +142,8 @@ def is_light(value: object, limit: int) -> bool:
 
 
 def _plain_block(block: JsonObject) -> JsonObject:
-    """Return a content block without the unused icons and ``_meta``."""
+    """Return a content block without its unused annotations, icons and ``_meta``."""
     plain = {name: value for name, value in block.items() if name in _BLOCK_FIELDS}
-    annotations = block.get("annotations")
-    audience = annotations.get("audience") if isinstance(annotations, dict) else None
-    if isinstance(audience, list):
-        plain["annotations"] = {"audience": [role for role in _ROLES if role in audience]}
     resource = block.get("resource")
     if isinstance(resource, dict):
         names = ("uri", "mimeType", "text", "blob")

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ValidationError
 from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.expansion import Expansion, KeyPath
 from tui.engine.definitions.folder_code import FOLDER_NAME, extensions_folder
-from tui.engine.files.atomic import read_regular
+from tui.engine.files.atomic import read_text
 from tui.engine.files.paths import open_to_others
 from tui.engine.settings.sources.document import (
     BadDocumentError,
@@ -296,6 +296,7 @@ _PLAIN: Final = {
     "a valid integer": "a whole number",
     "a valid tuple": "a list",
     "a valid list": "a list",
+    "a valid dictionary or instance of OAuthSettings": "an object",
     "a valid dictionary or instance of ToolPattern": "an object",
     "a valid dictionary or instance of AllowedPattern": "an object",
     "a valid dictionary": "an object",
@@ -336,15 +337,12 @@ def read_dotenv(folder: Path, report: Report) -> Mapping[str, str]:
 def read_variables(path: Path, report: Report) -> Mapping[str, str] | None:
     """Read one file of variables; None where there is none. One that is unfit sets nothing."""
     try:
-        return parse_dotenv(read_regular(path, MAX_FILE).decode("utf-8-sig"))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except UnicodeDecodeError:
-        reason = "not UTF-8 text"
-    except (OSError, ValueError) as error:
-        reason = sanitize_line(getattr(error, "strerror", None) or str(error))
-    report.note(path, f"{reason}; it was not used")
-    return _NONE
+        text = read_text(path, MAX_FILE)
+    except OSError as error:
+        reason = sanitize_line(error.strerror or str(error))
+        report.note(path, f"{reason}; it was not used")
+        return _NONE
+    return parse_dotenv(text) if text is not None else None
 
 
 def leads_out(path: Path, folder: Path, report: Report) -> bool:
