@@ -35,8 +35,8 @@ EVENT_TYPES: Final = {
 } - {Event, StateEvent, chat.ConversationEvent}
 """Every kind of event."""
 
-RECORDED: Final[tuple[type, ...]] = (e.ToolCallDecided, ToolRuleChanged)
-"""The kinds of events that are for the audit log and leave the state alone."""
+RECORDED: Final[tuple[type, ...]] = (e.ToolCallDecided, ToolRuleChanged, e.TaskKept)
+"""The kinds of events that are for the audit log or sessions and leave the state alone."""
 
 
 def server_view(

@@ -224,9 +224,8 @@ class Engine:
     async def __aenter__(self) -> Self:
         self._problems.attach()
         self._stack.push_async_callback(self.wire.aclose)
-        for part in (self.service, self.access, self._trust, self.conversations):
+        for part in (self.service, self.access, self._trust, self.conversations, self.sign_ins):
             self._stack.push_async_callback(part.aclose)
-        await self._stack.enter_async_context(self.sign_ins)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.features)
         self._stack.push_async_callback(self.runs.aclose)

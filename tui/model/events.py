@@ -245,6 +245,10 @@ class ToolCallProgressed(ConversationEvent):
     call: EntryId
     progress: Progress
 
+    def applied(self, call: ToolCall) -> ToolCall:
+        """Return a call as it stands after this."""
+        return replace(call, progress=self.progress)
+
 
 class TaskKept(ConversationEvent):
     """A call of the conversation runs as a task, which may outlive gemdeck; or it has ended.

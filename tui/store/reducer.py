@@ -251,9 +251,6 @@ def _reduce_conversation(
             return _with_unsent(conversation, text)
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
             return _reduce_turn(conversation, event, prices)
-        case e.TaskKept(key=key, task=task):
-            others = conversation.tasks - {key}
-            return replace(conversation, tasks=others | {key} if task else others)
         case ConversationRestored(entries, usage, title=title):
             return replace(
                 conversation,
@@ -261,7 +258,7 @@ def _reduce_conversation(
                 transcript=_anew(conversation, entries),
                 queued=(),
                 usage=usage.cleared(),
-                tasks=frozenset(),
+                tasks={},
                 unsent=replace(conversation.unsent, texts=()),  # what is new is told by its count
             )
         case ConversationRewound(message):
@@ -316,7 +313,7 @@ def _reduce_turn(
                 conversation,
                 title="",
                 turn=None,
-                tasks=frozenset(),
+                tasks={},
                 transcript=_anew(conversation, ()),
                 usage=replace(conversation.usage.cleared(), context=0),
                 unsent=replace(conversation.unsent, texts=()),
@@ -365,14 +362,12 @@ def _reduce_entry(conversation: ConversationState, event: ConversationEvent) -> 
             return _appended(conversation, call)
         case e.ChatNoticeAdded(notice):
             return _appended(conversation, notice)
-        case e.ToolCallChanged(call_id, result=result):
-            changed = _with_call(conversation, call_id, event.applied)
-            if changed is conversation:
-                return conversation
+        case e.ToolCallChanged(result=result):
+            changed = _with_call(conversation, event)
             kept = changed.transcript if changed.turn is not None else _settled(changed.transcript)
             return replace(changed, transcript=clip_old_results(kept) if result else kept)
-        case e.ToolCallProgressed(call_id, progress):
-            return _with_call(conversation, call_id, lambda call: replace(call, progress=progress))
+        case e.ToolCallProgressed():
+            return _with_call(conversation, event)
     return conversation
 
 
@@ -397,11 +392,20 @@ def _streamed(conversation: ConversationState, piece: ModelText | Thought) -> Co
 
 
 def _with_call(
-    conversation: ConversationState, call: EntryId, change: Callable[[ToolCall], ToolCall]
+    conversation: ConversationState, event: e.ToolCallChanged | e.ToolCallProgressed
 ) -> ConversationState:
-    return _with_entry(
-        conversation, call, lambda entry: change(entry) if isinstance(entry, ToolCall) else entry
-    )
+    """Update a call, which runs as a task or no longer."""
+    tasks = {**conversation.tasks}
+
+    def change(entry: Entry) -> Entry:
+        if isinstance(entry, ToolCall):
+            entry = tasks[entry.id] = event.applied(entry)
+        return entry
+
+    if event.call in tasks:
+        change(tasks[event.call])  # its entry may be gone
+    after = _with_entry(conversation, event.call, change)
+    return replace(after, tasks={key: one for key, one in tasks.items() if one.task_keys})
 
 
 def _with_entry(

@@ -11,6 +11,7 @@ from tui.model.chat import (
     Entry,
     EntryId,
     ModelView,
+    ToolCall,
     TurnState,
     Usage,
 )
@@ -80,7 +81,7 @@ class ConversationState(Frozen):
         model: The model that answers.
         options: How it answers.
         title: The title that the user gave it, or the first words.
-        tasks: The keys of its calls that run as tasks.
+        tasks: Its calls that run as tasks, as they stood last.
         has_news: Whether a turn ended while another conversation was on the screen.
     """
 
@@ -95,7 +96,7 @@ class ConversationState(Frozen):
     model: ModelView = NO_MODEL
     options: ModelOptions = OWN_OPTIONS
     title: str = ""
-    tasks: frozenset[str] = frozenset()
+    tasks: Mapping[EntryId, ToolCall] = field(default_factory=dict)
     has_news: bool = False
 
     def with_usage(self, usage: Usage, cost: float | None) -> "ConversationState":

@@ -55,12 +55,6 @@ _REASONS: Final = {
     "SAFETY": "the service's safety filters stopped it",
     "RECITATION": "it is too similar to existing text",
     "LANGUAGE": "it is in a language the model does not support",
-    "BLOCKLIST": "it contains a term on the service's block list",
-    "PROHIBITED_CONTENT": "it contains prohibited content",
-    "SPII": "it contains sensitive personal data",
-    "MODEL_ARMOR": "Model Armor stopped it",
-    "TOO_MANY_TOOL_CALLS": "the model called too many tools in a row",
-    "MISSING_THOUGHT_SIGNATURE": "the conversation lacks a thought signature",
 }
 
 _REPHRASE: Final = "Rephrase the message, or choose another model with --model."
@@ -281,13 +275,9 @@ def backend_generator(current: Callable[[], tuple[ModelBackend | None, Publish]]
         if backend is None:
             raise GenerationError("No model has been chosen yet.")
         try:
-            async with asyncio.timeout(GENERATION_TIMEOUT):
-                return await generated(backend, _request(prompt, backend.traits), publish)
+            return await generated(backend, _request(prompt, backend.traits), publish)
         except ModelError as error:
             raise GenerationError(str(error), error.advice) from error
-        except TimeoutError:
-            text = f"The model did not answer within {GENERATION_TIMEOUT:g} s."
-            raise GenerationError(text) from None
 
     return Generator(model, generate)
 
@@ -314,7 +304,12 @@ async def generated(backend: ModelBackend, request: ModelRequest, publish: Publi
             publish(replace(event, usage=replace(event.usage, context=0, context_limit=0)))
 
     step = ModelStep(count, lambda: EntryId(""), lambda: None)
-    await step.stream(backend, request)
+    try:
+        async with asyncio.timeout(GENERATION_TIMEOUT):
+            await step.stream(backend, request)
+    except TimeoutError:
+        words = f"The model did not answer within {GENERATION_TIMEOUT:g} s."
+        raise ModelError(words) from None
     text = "".join(part["text"] for part in step.gathered.parts if "text" in part)
     if step.finish_reason == "MAX_TOKENS" and request.max_output_tokens is not None:
         if not text:

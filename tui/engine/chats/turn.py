@@ -437,8 +437,10 @@ class Turn:
                     self._context.refused.add((tool.id, tool.definition_hash))
                     brief = f"{tool.server} · {tool.view.name} is not offered"
                     self._notify(Severity.WARNING, f"{brief}: {error}", error.advice, brief=brief)
-                elif not has_dropped and self._drop_refused(error):
+                elif not has_dropped and (dropped := self._drop_refused(error)):
                     has_dropped = True
+                    text = f"{error} It goes out once more without {' and '.join(sorted(dropped))}."
+                    self._notify(Severity.WARNING, sanitize_line(text))
                 elif await self._wait_to_retry(error, waits):
                     waits += 1
                 else:
@@ -458,16 +460,10 @@ class Turn:
         self._set_phase(TurnPhase.RETRYING, until=time.monotonic() + seconds)
         return await retry.wait(seconds)
 
-    def _drop_refused(self, error: ModelError) -> bool:
-        """Take the media out because of which a request was refused, and say so."""
-        if not error.refused_content:
-            return False
-        contents = self._history.contents
-        dropped = drop_media(contents, self._accepted, error.refused_content)
-        if dropped:
-            text = f"{error} It goes out once more without {' and '.join(sorted({*dropped}))}."
-            self._notify(Severity.WARNING, sanitize_line(text))
-        return bool(dropped)
+    def _drop_refused(self, error: ModelError) -> set[str]:
+        """Take the media out because of which a request was refused, and return their types."""
+        words, contents = error.refused_content, self._history.contents
+        return {*drop_media(contents, self._accepted, words)} if words else set()
 
     def _request(self, offered: Mapping[str, OfferedTool]) -> ModelRequest:
         context = self._context

@@ -49,9 +49,6 @@ _SHORTEST: Final[WireContent] = {"role": "user", "parts": [{"text": "-"}]}
 MEDIA_TOKENS: Final = 258
 """What the service counts for an image."""
 
-SUMMARY_TIMEOUT: Final = 300.0
-"""Seconds that the model gets."""
-
 ASK: Final = (
     "Summarise this conversation, so that you can go on with it from the summary alone. Keep what "
     "the user wants, every decision, name, number, path and open question, and what tools were "
@@ -122,11 +119,7 @@ async def summarised(
         ModelError: If the model cannot, or says nothing in time.
     """
     ask = {"role": "user", "parts": [{"text": ASK}]}
-    try:
-        async with asyncio.timeout(SUMMARY_TIMEOUT):
-            made = await generated(backend, ModelRequest([*contents, ask], ()), publish)
-    except TimeoutError:
-        raise ModelError("It was not compressed: the model took too long.") from None
+    made = await generated(backend, ModelRequest([*contents, ask], ()), publish)
     if not made.text.strip():
         raise ModelError("The model gave no summary.", advice="Try again.")
     return [

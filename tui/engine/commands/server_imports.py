@@ -28,7 +28,7 @@ from tui.engine.settings.typed_entries import EntryFields, entry_difference, is_
 from tui.engine.trust.content import entry_cautions
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.starts import written_keys
-from tui.engine.trust.warnings import spelled
+from tui.model.input.arguments import spelled
 from tui.model.servers import Origin, ServerId
 from tui.model.trust import ImportOffer, ImportState
 from tui.text import sanitize_line

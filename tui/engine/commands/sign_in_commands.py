@@ -23,9 +23,6 @@ Command = Callable[[ServerId], Awaitable[str]]
 class SignInCommands:
     """Signs in to servers and out of them, with the person.
 
-    Use it as an async context manager: leaving it cancels what waits for the person, and lets a
-    token that is on its way arrive.
-
     Attributes:
         servers: The servers.
         context: What their connections share; gets the sign-ins.
@@ -50,10 +47,8 @@ class SignInCommands:
             self.context.redactor,
         )
 
-    async def __aenter__(self) -> "SignInCommands":
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
+    async def aclose(self) -> None:
+        """Cancel what waits for the person, and let a token that is on its way arrive."""
         await self._tasks.aclose()
         await self._sign_ins.aclose()
 

@@ -305,7 +305,7 @@ class ServerReader:
         blank = replace(blank, preview=preview, named=secret_names(entry.raw))
         withheld = entry.project and server not in self._trusted
         raw = entry.raw if withheld else preview.whole
-        secrets = frozenset[str]() if withheld else frozenset(expansion.secrets)
+        secrets = frozenset[str]() if withheld else expansion.secrets
         if not withheld:
             self.problems += expansion_problems(
                 expansion, (), lambda where, words: entry.problem(words, *where)

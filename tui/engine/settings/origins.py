@@ -161,8 +161,5 @@ def merged(settings: Sequence[Setting]) -> dict[str, Any]:
 def _places(path: tuple[str, ...], sources: Sequence[Source]) -> Iterator[str]:
     """Name where a key stands, the highest layer first."""
     for source in reversed(sources):
-        value: Any = source.content
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        if value is not None:
+        if source.at(path) is not None:
             yield f"{source.file}:{source.document.line_of(path)}"

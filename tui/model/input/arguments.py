@@ -6,6 +6,7 @@ was on the screen.
 
 import functools
 import json
+import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
@@ -23,6 +24,12 @@ MAX_DEPTH: Final = 200
 """Deepest nesting of edited arguments."""
 
 _SHOWN_CATEGORIES: Final = frozenset("LNPSZ")
+
+BLANK: Final = "␠"
+"""Stands, with a count behind it, for several blanks in a row or for one at an end."""
+
+_BLANK_RUN: Final = re.compile(r"\A +| {2,}| +\Z")
+"""Blanks that could push something out of sight, or that an end hides."""
 
 
 def canonical_json(arguments: Mapping[str, Any]) -> str:
@@ -68,3 +75,24 @@ def reveal_character(character: str) -> str:
     if shown and sanitize(character) == character:
         return character
     return json.dumps(character)[1:-1].replace("\x7f", "\\u007f")
+
+
+def spelled(text: str) -> str:
+    r"""Write a text so that it can be told from every other one, on one line.
+
+    Blanks that could push something out of sight are counted in brackets; line ends, control
+    characters, invisible ones, combining marks and backslashes are written as in JSON; an empty
+    text is ``""``. Nothing is left out, whatever its length, and `sanitize` changes nothing.
+    """
+    if not text:
+        return '""'
+    if text == '""':
+        return r"\"\""
+    revealed = "".join(map(_revealed, text))
+    return _BLANK_RUN.sub(lambda run: f"⟨{BLANK}\N{MULTIPLICATION SIGN}{len(run[0])}⟩", revealed)
+
+
+def _revealed(character: str) -> str:
+    if character in {"\\", BLANK} or (character.isspace() and character != " "):
+        return json.dumps(character)[1:-1]
+    return reveal_character(character)

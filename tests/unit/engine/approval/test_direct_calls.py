@@ -198,7 +198,7 @@ async def test_decisions_and_calls_are_recorded_with_sources(shop: Turncoat, wor
     decided = [(r["tool"], r["decision"], r["source"]) for r in found if r["event"] == "decision"]
     assert decided[0] == ("look", "allow", "you: always this tool, saved for this folder")
     assert sorted(decided[1:])[0] == ("buy", "deny", "you: deny")
-    assert sorted(decided[1:])[1][2].startswith("you chose always this tool on")
+    assert sorted(decided[1:])[1][2].startswith("you chose always this tool, for")
     ended = [(r["tool"], r["outcome"]) for r in found if r["event"] == "call"]
     assert ended == [("look", "ok"), ("look", "ok")]
     assert all(len(r["fingerprint"]) == 64 and len(r["definition"]) == 64 for r in found)

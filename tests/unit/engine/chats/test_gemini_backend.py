@@ -195,14 +195,14 @@ async def test_an_invalid_key_says_where_to_get_one() -> None:
 
 async def test_a_quota_error_carries_the_wait_unless_the_day_is_used_up() -> None:
     a_day = "GenerateRequestsPerDayPerProjectPerModel-FreeTier"
-    told, in_words, used_up = await failures(
+    told, in_little, used_up = await failures(
         (Fail(429, "Slow down.", retry_delay="34.4s"),),
-        (Fail(429, "Quota exceeded. Please retry in 430.5ms."),),
+        (Fail(429, "Quota exceeded.", retry_delay="430.5ms"),),
         (Fail(429, "x", retry_delay="10s", quota=a_day),),
     )
     assert (told.retryable, told.retry_after) == (True, 34.4)
     assert "34 s" in told.advice
-    assert in_words.retry_after == pytest.approx(0.4305)
+    assert in_little.retry_after == pytest.approx(0.4305)
     assert not used_up.retryable
     assert "today" in str(used_up)
 

@@ -173,13 +173,6 @@ def thinks(model: str) -> bool:
     return generation(model) >= (2, 5)
 
 
-def least_thinking_budget(model: str) -> int | None:
-    """Return the smallest thinking budget of a Gemini 2.5 model; None for others."""
-    if generation(model) != (2, 5):
-        return None
-    return 128 if "pro" in model else 0
-
-
 def thinking_problem(model: str, chosen: str) -> str:
     """Return why a model cannot think like that, or an empty string.
 
@@ -261,7 +254,8 @@ class GeminiBackend:
                 yield self._chunk(response)
             await pump
         except Exception as error:  # noqa: BLE001 - the SDK raises many types
-            raise translate(error, self._describe(request)) from None
+            tools = [str(declared.get("name", "")) for declared in request.declarations]
+            raise translate(error, replace(self._context, tools=tools)) from None
         finally:
             pump.cancel()
             await asyncio.wait({pump})
@@ -368,8 +362,9 @@ class GeminiBackend:
             return self._chosen_thinking(request.options.thinking)
         if generation(self.model) >= (3, 0):
             return types.ThinkingConfig(thinking_level=types.ThinkingLevel.LOW)
-        budget = least_thinking_budget(self.model)
-        return types.ThinkingConfig(thinking_budget=budget) if budget is not None else None
+        if generation(self.model) == (2, 5):
+            return types.ThinkingConfig(thinking_budget=128 if "pro" in self.model else 0)
+        return None
 
     def _chosen_thinking(self, chosen: str | None) -> types.ThinkingConfig | None:
         """Request thought summaries, and the thinking that the user chose."""
@@ -381,10 +376,6 @@ class GeminiBackend:
         else:
             config.thinking_budget = int(chosen)
         return config
-
-    def _describe(self, request: ModelRequest) -> RequestContext:
-        names = tuple(str(declaration.get("name", "")) for declaration in request.declarations)
-        return replace(self._context, tools=names)
 
     def _chunk(self, response: types.GenerateContentResponse) -> ModelChunk:
         candidate = response.candidates[0] if response.candidates else None

@@ -46,7 +46,6 @@ _log: Final = logging.getLogger(__name__)
 
 _WEB_PAGE: Final = re.compile(r"<(?:!doctype|html|\?xml)", re.IGNORECASE)
 _NO_SUCH_PATH: Final = {404, 405, 501}
-_RETRY_IN: Final = re.compile(r"retry in ([0-9.]{1,12})(m?s)\b")
 _DECLARATION_INDEX: Final = re.compile(r"function_?declarations\[(\d{1,5})\]", re.IGNORECASE)
 _DECLARATION_NAME: Final = re.compile(
     r"(?:FunctionDeclaration|Function declaration|schema of function|"
@@ -166,8 +165,6 @@ class _ServiceError(Frozen):
         raw = str(error.message or error.status or "")
         details = _details(error.details)
         delays = [_seconds(detail.get("retryDelay")) for detail in details]
-        if in_text := _RETRY_IN.search(raw):
-            delays.append(_seconds(in_text[1] + in_text[2]))
         headers = getattr(error.response, "headers", None)
         if headers is not None and hasattr(headers, "get"):
             delays.append(_seconds(headers.get("retry-after")))

@@ -103,19 +103,9 @@ class SessionLibrary:
         """Return where the sessions of a folder lie; it need not exist."""
         return self._root / folder_key(folder)
 
-    def path(self, folder: Path, session: SessionId) -> Path:
-        """Return a session's file; it need not exist."""
-        return self.place(folder) / f"{session}{_SUFFIX}"
-
     def path_of(self, view: SessionView) -> Path:
         """Return the file of a listed session."""
         return self._root / view.place / f"{view.id}{_SUFFIX}"
-
-    def new_view(self, folder: Path, message: str) -> SessionView:
-        """Return what a list shows of a session that begins now."""
-        now, first = time.time(), sanitize_line(message, MAX_FIRST)
-        place = self.place(folder).name
-        return SessionView(new_id(now), str(folder), first=first, started=now, place=place)
 
     def sessions(self, folder: Path | None = None) -> tuple[SessionView, ...]:
         """List the sessions of a folder, or of all folders, the last changed first."""

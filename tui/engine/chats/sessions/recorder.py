@@ -22,7 +22,7 @@ from tui.engine.chats.history import History, without_surrogates
 from tui.engine.chats.sessions import session_file
 from tui.engine.chats.sessions.library import DRAFT, SessionLibrary, new_id
 from tui.engine.chats.sessions.replay import MAX_TITLE, SavedSession
-from tui.engine.chats.sessions.session_file import Record, SessionFile, SessionLock
+from tui.engine.chats.sessions.session_file import MAX_FIRST, Record, SessionFile, SessionLock
 from tui.engine.files.atomic import read_own, write_private
 from tui.engine.files.unwritten import make_folder
 from tui.engine.logs.redaction import Redactor
@@ -340,8 +340,10 @@ class Recorder:
         self._keep_apart("")
 
     def _begin_file(self, library: SessionLibrary, message: UserMessage) -> None:
-        made = library.new_view(self._folder, message.text)
-        self.view = view = replace(made, model=self._model)
+        now, first = time.time(), sanitize_line(message.text, MAX_FIRST)
+        place = library.place(self._folder).name
+        view = SessionView(new_id(now), str(self._folder), first=first, started=now, place=place)
+        self.view = view = replace(view, model=self._model)
         self._file = SessionFile(library.path_of(view), self._redactor, self._on_problem)
         self._waiting = [session_file.header(view), *self._waiting]
         if self._settings:

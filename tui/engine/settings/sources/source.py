@@ -12,7 +12,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -197,6 +197,13 @@ class Source(Frozen):
     def note(self, path: KeyPath, message: str, *, fatal: bool = False) -> None:
         """Report a problem with a key of this file."""
         self.report.problems.append(self.problem(path, message, fatal=fatal))
+
+    def at(self, path: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
+        """Return what stands at a path; None where nothing does."""
+        found: Any = self.content
+        for key in path:
+            found = found.get(key) if isinstance(found, dict) else None
+        return found
 
     def section(self, name: str) -> Mapping[str, Any]:
         """Return a top-level object; empty if it is absent or not an object."""
