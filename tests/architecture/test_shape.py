@@ -205,7 +205,7 @@ BUDGET: Final = {
     "engine/mcp": 8_840,
     "engine/chats": 4_110,
     "cli": 2_800,
-    "model": 2_660,
+    "model": 2_650,
     "engine/settings": 2_580,
     "engine": 1_870,
     "engine/sign_in": 1_610,
