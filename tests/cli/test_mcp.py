@@ -65,7 +65,8 @@ async def test_every_server_is_listed_with_its_status_and_why() -> None:
     }
     reasons = {server["name"]: server["reason"] for server in result.json["servers"]}
     assert "no-such-program" in reasons["missing"]
-    assert reasons["hanging"] == reasons["patient"] == "no answer within 3 s"
+    assert reasons["hanging"].startswith("no answer within ")
+    assert reasons["hanging"] == reasons["patient"]
     found = next(one for one in result.json["servers"] if one["name"] == "notes0")
     assert (found["tools"], found["transport"], found["reason"]) == (5, "stdio", "")
 

@@ -11,12 +11,8 @@ from hypothesis import strategies as st
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
 from tui.engine.definitions.definition import shown_target
-from tui.engine.trust.warnings import (
-    address_cautions,
-    command_cautions,
-    spelled,
-    variable_cautions,
-)
+from tui.engine.trust.warnings import address_cautions, command_cautions, variable_cautions
+from tui.model.input.arguments import spelled
 from tui.model.trust import Disclosure
 from tui.text import sanitize
 

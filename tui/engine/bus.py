@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:  # loaded after the first frame
@@ -28,19 +28,15 @@ class EventBus:
     """
 
     def __init__(self) -> None:
-        self._subscribers: list[Publish] = []
+        self._subscribers: dict[object, Publish] = {}
         self._events: deque[Event] = deque()
         self._is_publishing = False
 
-    def subscribe(self, subscriber: Publish) -> Callable[[], None]:
+    def subscribe(self, subscriber: Publish) -> Callable[[], object]:
         """Call `subscriber` with every event until the returned function is called."""
-        self._subscribers.append(subscriber)
-
-        def unsubscribe() -> None:
-            with suppress(ValueError):  # a second call
-                self._subscribers.remove(subscriber)
-
-        return unsubscribe
+        key = object()
+        self._subscribers[key] = subscriber
+        return partial(self._subscribers.pop, key, None)
 
     def publish(self, event: "Event") -> None:
         """Deliver an event. A failing subscriber is logged and stays subscribed."""
@@ -55,8 +51,9 @@ class EventBus:
             self._is_publishing = False
 
     def _tell(self, event: "Event") -> None:
-        for subscriber in tuple(self._subscribers):
-            if subscriber not in self._subscribers:
+        for key in tuple(self._subscribers):
+            subscriber = self._subscribers.get(key)
+            if subscriber is None:
                 continue
             try:
                 subscriber(event)

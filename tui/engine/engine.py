@@ -36,7 +36,7 @@ from tui.engine.commands.tool_runs import ToolRuns
 from tui.engine.commands.typed_messages import TypedMessages
 from tui.engine.definitions.definition import ServerDefinition, SettingsProblem, secrets_of
 from tui.engine.desk import Desk
-from tui.engine.files.paths import usable_state_dir
+from tui.engine.files.paths import shown_path, usable_state_dir
 from tui.engine.files.saved import write_new
 from tui.engine.files.unwritten import check_folder
 from tui.engine.keys.credentials import ServiceStore
@@ -60,7 +60,6 @@ from tui.engine.settings.edits import EditError
 from tui.engine.settings.entries import server_id
 from tui.engine.settings.importers import Machine
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.sources.source import shown_path
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.trust_questions import TrustCase, TrustQuestions
 from tui.model.chat import BackendKind, ConversationId, Severity

@@ -15,12 +15,12 @@ from tui.engine.settings.project import ProjectVerdict
 from tui.engine.trust.folder_gate import NO_ID, Trust
 from tui.engine.trust.starts import (
     KnownServer,
-    entry_keys,
     is_new,
     is_users,
     known_server,
     outside,
     refusal_key,
+    written_keys,
 )
 from tui.engine.trust.trust_questions import TrustCase
 from tui.engine.trust.trust_store import Start, StartFolder
@@ -95,11 +95,13 @@ class Answers(Frozen):
         now = replace(self, deny=(*own, *gone))
         if self.accepted is not None:
             users = filter(is_users, sources.servers if trust.added else ())
-            added = (one for one in users if entry_keys(one, trust.salt)[1] in trust.added)
+            added = (
+                one for one in users if written_keys(one.written, trust.salt)[1] in trust.added
+            )
             return replace(now, accepted=self.accepted.union(map(known_server, added)))
         accepted, put_off = set[KnownServer](), set[KnownServer]()
         for one in filter(is_users, sources.servers):
-            words = {trust.refused.get(key) for key in entry_keys(one, trust.salt)}
+            words = {trust.refused.get(key) for key in written_keys(one.written, trust.salt)}
             if words == {None}:
                 accepted.add(known_server(one))
             elif TrustAnswer.NEVER in words:
@@ -260,7 +262,7 @@ def _admitted(one: ServerDefinition, trust: Trust, answers: Answers) -> ServerDe
             return one.held(ServerStatus.UNTRUSTED, reason, REVIEW_ADVICE)
         return one
     if is_new(one, accepted):
-        if any(key in trust.refused for key in entry_keys(one, trust.salt)):
+        if any(key in trust.refused for key in written_keys(one.written, trust.salt)):
             return one.held(ServerStatus.UNTRUSTED, _REFUSED, REVIEW_ADVICE)
         word = "changed" if any(known.id == one.id for known in accepted) else "new"
         reason = f"Not started: {word} in your settings since gemdeck started."
@@ -346,7 +348,7 @@ def _questions(
             TrustRequest(NO_ID, TrustSubject.SETTINGS, places, rules=rules),
             new,
             refusal_keys=tuple(refusal_key(one, accepted, trust.salt) for one in new),
-            entry_keys=tuple(k for one in new for k in entry_keys(one, trust.salt)),
+            entry_keys=tuple(k for one in new for k in written_keys(one.written, trust.salt)),
             changed=frozenset(known.id for known in accepted),
         )
     yield from own

@@ -90,7 +90,6 @@ class PromptView(Frozen):
     description: str = ""
     arguments: tuple[PromptArgument, ...] = ()
     problem: str = ""
-    has_icons: bool = False
     own_name: str = ""
 
 
@@ -104,7 +103,6 @@ class ResourceView(Frozen):
     mime_type: str = ""
     size: int | None = None
     problem: str = ""
-    has_icons: bool = False
 
 
 class ResourceTemplateView(Frozen):
@@ -116,7 +114,6 @@ class ResourceTemplateView(Frozen):
     description: str = ""
     mime_type: str = ""
     problem: str = ""
-    has_icons: bool = False
 
 
 class SkillView(Frozen):

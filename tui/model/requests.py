@@ -7,13 +7,12 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
-from tui.model.frozen import Frozen
+from tui.model.frozen import Frozen, StateEvent
 from tui.model.servers import ServerId
 from tui.model.trust import (
     DifferenceLine,
     Disclosure,
     ToolChange,
-    ToolChangeAnswer,
     TrustAnswer,
     TrustSubject,
 )
@@ -109,7 +108,7 @@ class Reply(Frozen):
         return self.action.allows
 
 
-Answer = Decision | TrustAnswer | ToolChangeAnswer | Reply
+Answer = Decision | TrustAnswer | Reply
 """Any answer of the user."""
 
 AnswerT = TypeVar("AnswerT", bound=Answer)
@@ -370,7 +369,7 @@ class TrustRequest(Request[TrustAnswer]):
     context: tuple[str, ...] = ()
 
 
-class ToolChangeRequest(Request[ToolChangeAnswer]):
+class ToolChangeRequest(Request[Reply]):
     """Asks about changed tools, which are withheld from the model until accepted.
 
     Attributes:
@@ -378,12 +377,11 @@ class ToolChangeRequest(Request[ToolChangeAnswer]):
         changes: The changed tools.
     """
 
-    answer_type = ToolChangeAnswer
     server: ServerId
     changes: tuple[ToolChange, ...]
 
 
-class TerminalSet(Frozen):
+class TerminalSet(StateEvent):
     """The settings say whether the terminal rings, whether its title is set, and the own keys."""
 
     bell: bool

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
-from tui.model.frozen import Frozen
+from tui.model.frozen import Frozen, StateEvent
 from tui.model.servers import ServerId
 
 
@@ -21,13 +21,13 @@ class FolderTrust(StrEnum):
     NEVER = "never trusted"
 
 
-class BranchRead(Frozen):
+class BranchRead(StateEvent):
     """The opened folder is on this git branch, or on none that can be read."""
 
     branch: str
 
 
-class FoldersOpened(Frozen):
+class FoldersOpened(StateEvent):
     """These folders are open, the workspace first; servers are told of them as roots."""
 
     folders: tuple[str, ...]
@@ -129,17 +129,6 @@ class ToolChange(Frozen):
 
     tool: str
     difference: tuple[DifferenceLine, ...]
-
-
-class ToolChangeAnswer(StrEnum):
-    """The answers to "may the model be offered these changed tools?"."""
-
-    ACCEPT = "accept"
-    KEEP_AWAY = "keep away"
-
-    @property
-    def allows(self) -> bool:
-        return self is ToolChangeAnswer.ACCEPT
 
 
 class ImportState(StrEnum):

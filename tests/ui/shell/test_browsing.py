@@ -142,7 +142,7 @@ async def test_tools_that_the_model_loads_on_demand_are_marked() -> None:
     tools = (ToolView(ToolId("near"), "near"), ToolView(ToolId("far"), "far"))
     catalog = Catalog(tools=tools, excess=frozenset({ToolId("far")}))
     store.dispatch(e.CatalogChanged(decks.GIT, catalog))
-    store.dispatch(e.InstructionsSent(((decks.GIT, "Ask before you write."),)))
+    store.dispatch(e.InstructionsSent({decks.GIT: "Ask before you write."}))
     async with running(store) as deck:
         await deck.press("f3")
         rows = {entry.row.label: entry.row.tail for entry in deck.one(ToolsPane).entries.shown}

@@ -292,8 +292,8 @@ async def saving(folder: Path | None, told: list[str]) -> AsyncIterator[SavedCal
     finally:
         await saved.aclose()
     assert isinstance(found[-1], SavedCallsChanged)
-    assert list(found[-1].calls) == sorted(
-        found[-1].calls, key=lambda c: (c.server, c.tool, c.name)
+    assert list(found[-1].saved_calls) == sorted(
+        found[-1].saved_calls, key=lambda c: (c.server, c.tool, c.name)
     )
 
 

@@ -3,9 +3,7 @@
 Deny beats ask beats allow; without a rule, ask.
 """
 
-import calendar
 import re
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
@@ -152,19 +150,8 @@ def names_tool(
 def grant_words(grant: Grant, note: GrantNote) -> str:
     """Say where a grant comes from and how far it reaches."""
     chosen = f"you chose {note.words}" if note.words else "a saved rule says so"
-    when = f" on {day(note.granted_at)}" if note.granted_at is not None else ""
     conditions = ", for certain arguments" if grant.conditions else ""  # also in the audit log
-    return sanitize_line(f"{chosen}{when}, {_SCOPES[grant.scope]}{conditions}")
-
-
-def day(moment: float) -> str:
-    """Return the day of a moment in seconds since the epoch, such as ``21 Nov``."""
-    try:
-        then, now = time.localtime(moment), time.localtime()
-    except (OverflowError, ValueError, OSError):
-        return "an unknown day"
-    year = f" {then.tm_year}" if then.tm_year != now.tm_year else ""
-    return f"{then.tm_mday} {calendar.month_abbr[then.tm_mon]}{year}"
+    return sanitize_line(f"{chosen}, {_SCOPES[grant.scope]}{conditions}")
 
 
 @lru_cache(maxsize=MAX_GRANTS)

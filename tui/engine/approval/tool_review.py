@@ -8,7 +8,7 @@ offered again.
 import asyncio
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +26,7 @@ from tui.engine.mcp.catalog.registry import ToolVisibility, Withheld
 from tui.model.chat import Severity
 from tui.model.consent import ToolRuleChanged
 from tui.model.events import Notice, NoticeRaised
-from tui.model.frozen import Frozen, dataclass
+from tui.model.frozen import Frozen
 from tui.model.requests import ToolChangeRequest
 from tui.model.servers import Origin, ServerId
 from tui.model.trust import ToolChange

@@ -25,7 +25,15 @@ from tui.engine.chats.turn import (
     give_back,
 )
 from tui.model import events as e
-from tui.model.chat import MAIN, ConversationId, ModelView, Severity, TurnOutcome, Usage
+from tui.model.chat import (
+    MAIN,
+    ConversationEvent,
+    ConversationId,
+    ModelView,
+    Severity,
+    TurnOutcome,
+    Usage,
+)
 from tui.model.models import OWN_OPTIONS, ModelOptionsChanged
 from tui.model.sessions import (
     ConversationClosed,
@@ -113,7 +121,7 @@ class Conversation:
 
     def publish(self, event: e.Event) -> None:
         """Publish an event, as one of this conversation if it is one of any."""
-        if isinstance(event, e.ConversationEvent):
+        if isinstance(event, ConversationEvent):
             event = replace(event, conversation=self.key)
         self.tell(event)
 
@@ -350,7 +358,7 @@ class Conversations:
         self._publish(ConversationOpened(opened.key))
         if like.backend is not None and like.view is not None:
             self.answer_with(opened, like.backend, like.view)
-        self._publish(ModelOptionsChanged(opened.asked.options, opened.key))
+        opened.publish(ModelOptionsChanged(opened.asked.options))
         if opened.model or opened.asked.options != OWN_OPTIONS:
             opened.keep_settings()
         self.select(opened.key)
@@ -431,7 +439,7 @@ class Conversations:
         self._close_unused()
 
     def _record(self, event: e.Event) -> None:
-        if isinstance(event, e.ConversationEvent):
+        if isinstance(event, ConversationEvent):
             key = event.conversation
             if (one := self._open.get(key) or self._closing.get(key)) is not None:
                 one.recorder.take(event)

@@ -5,7 +5,7 @@ import itertools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Self
 
@@ -48,7 +48,7 @@ from tui.model.chat import (
     TurnPhase,
     UserMessage,
 )
-from tui.model.frozen import Frozen, dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING, GemdeckSettings, Profile
 from tui.text import AdvisedError, counted, for_model, sanitize, sanitize_line
@@ -473,7 +473,7 @@ class Turn:
         context.instruction, said = compose(own, self._files, said_now, told)
         if said != context.instructions:
             context.instructions = said
-            self._publish(e.InstructionsSent(said))
+            self._publish(e.InstructionsSent(dict(said)))
         declared = [tool.declaration for tool in offered.values()]
         options, contents = context.asked.options, self._history.contents
         return ModelRequest(contents, declared, context.instruction, options=options)

@@ -14,12 +14,12 @@ from tui.engine.browser import open_outside
 from tui.engine.bus import Publish
 from tui.engine.chats.turn import Message, MessageContent
 from tui.engine.files.atomic import temporary_folder
+from tui.engine.files.paths import shown_path
 from tui.engine.files.saved import write_picture, write_resource, write_result
 from tui.engine.mcp.catalog.offered_tool import CompletionValues
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.settings.sources.source import shown_path
 from tui.engine.workspace import Workspace, existing_folder, folders_like
 from tui.model.chat import Picture, Severity
 from tui.model.events import (

@@ -24,7 +24,7 @@ from tui.engine.mcp.catalog.offered_tool import OfferedTool
 from tui.engine.mcp.manager import ServerManager
 from tui.model import events as e
 from tui.model.catalog import ToolView
-from tui.model.chat import ChatNotice, EntryId, Severity, Usage
+from tui.model.chat import ChatNotice, ConversationEvent, EntryId, Severity, Usage
 from tui.model.models import (
     ContextMeasured,
     ContextPart,
@@ -336,11 +336,11 @@ class ModelCommands:
 
     def _apply(self, options: ModelOptions, one: Conversation) -> None:
         one.asked.options = options
-        self._publish(ModelOptionsChanged(options, one.key))
+        one.publish(ModelOptionsChanged(options))
 
     def _heed(self, event: e.Event) -> None:
         """Offer to compress a context that is nearly full, once."""
-        if not isinstance(event, e.ConversationEvent | ConversationRestored):
+        if not isinstance(event, ConversationEvent):
             return
         if (one := self._conversations.get(event.conversation)) is None:
             return

@@ -9,6 +9,7 @@ from typing import Any
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.folder_code import FOLDER_NAME
+from tui.engine.files.paths import shown_path
 from tui.engine.keys.secret_store import SecretStore, without_literals
 from tui.engine.mcp.catalog.offer import not_included
 from tui.engine.reload import read_settings
@@ -22,12 +23,12 @@ from tui.engine.settings.edits import (
 )
 from tui.engine.settings.importers import CLIENTS, Candidate, ClientFile, Machine, find_files
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out, shown_path
+from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out
 from tui.engine.settings.typed_entries import EntryFields, entry_difference, is_address
 from tui.engine.trust.content import entry_cautions
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.starts import written_keys
-from tui.engine.trust.warnings import spelled
+from tui.model.input.arguments import spelled
 from tui.model.servers import Origin, ServerId
 from tui.model.trust import ImportOffer, ImportState
 from tui.text import sanitize_line

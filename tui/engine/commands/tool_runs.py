@@ -27,9 +27,10 @@ from tui.engine.mcp.catalog.offered_tool import (
 from tui.engine.mcp.schema.form_schema import UnusableFormError
 from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.mcp.schema.tool_form import begin_arguments, merge_tool_form, read_tool_form
+from tui.model.bounded_json import JsonError
 from tui.model.chat import EntryId, ToolCall, ToolCallStatus
 from tui.model.events import Event, ToolCallChanged, ToolCallProgressed, ToolCallRequested
-from tui.model.input.arguments import ArgumentsError, canonical_json, read_arguments
+from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.requests import FormField, FormValue
 from tui.model.runs import BY_HAND, SavedCall, ToolForm, ToolRun, ToolRunChanged
 from tui.model.servers import ServerId
@@ -84,7 +85,7 @@ class ToolRuns:
             choices: The values of the fields that choose an alternative, by their keys.
 
         Raises:
-            ArgumentsError: If the arguments are not JSON.
+            JsonError: If the arguments are not JSON.
         """
         schema, given = self._schema(server, tool), read_arguments(arguments or "{}")
         if arguments is None:
@@ -133,7 +134,7 @@ class ToolRuns:
 
         try:
             return tuple(await asyncio.to_thread(faults))
-        except ArgumentsError as error:
+        except JsonError as error:
             return (str(error),)
 
     def start(self, server: ServerId, tool: str, arguments: str) -> EntryId:
@@ -159,7 +160,7 @@ class ToolRuns:
         try:
             given = read_arguments(call.arguments)
             result = await self.call(call.server, call.tool, given, by_user=True, run=run)
-        except ArgumentsError as error:
+        except JsonError as error:
             run.problem = f"The arguments are not JSON: {error}."
             return
         except ToolCallError as error:

@@ -16,6 +16,7 @@ from tui.engine.logs.redaction import (
     secrets_in_address,
 )
 from tui.model.frozen import Frozen
+from tui.model.input.arguments import spelled
 from tui.model.servers import (
     Failure,
     Origin,
@@ -326,13 +327,6 @@ def secrets_of(servers: Iterable[ServerDefinition]) -> Iterator[str]:
             yield from secrets_in_address(server.url)
 
 
-_BLANK_RUN: Final = re.compile(r"\s{2,}")
-"""White space that could push the rest of a word off the screen."""
-
-_ODD_BLANK: Final = re.compile(r"[^\S ]")
-"""A line break, a tab or any other single blank that a line would show as a space."""
-
-
 def shown_target(definition: ServerDefinition) -> str:
     """Return the command line or address of a server as one line, with secrets masked."""
     if definition.transport is not Transport.STDIO:
@@ -344,9 +338,6 @@ def shown_target(definition: ServerDefinition) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Quote a word whose ends would not be visible, and make its blanks visible."""
+    """Quote a word whose ends would not be visible, and make what hides in it visible."""
     plain = word.isprintable() and not set(word) & set(" '\"")
-    if word and plain:
-        return word
-    counted = _BLANK_RUN.sub(lambda run: f"[{len(run.group()):,} blanks]", shlex.quote(word))
-    return _ODD_BLANK.sub(lambda blank: ascii(blank.group())[1:-1], counted)
+    return word if word and plain else spelled(shlex.quote(word))

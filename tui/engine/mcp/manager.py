@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.definitions.definition import ServerDefinition, shown_target
+from tui.engine.files.paths import shown_path
 from tui.engine.files.state_file import Content, StateFile
 from tui.engine.mcp.backoff import PATIENT, Backoff, RetryPolicy
 from tui.engine.mcp.catalog.offer import ServerOffer
@@ -37,7 +38,6 @@ from tui.engine.mcp.session.task_state import TaskState
 from tui.engine.mcp.supervisor import Connect, Supervisor
 from tui.engine.mcp.tasks import RemoteTasks
 from tui.engine.mcp.transports.stdio.launch import environment_names
-from tui.engine.settings.sources.source import shown_path
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress, Severity
 from tui.model.events import (

@@ -21,7 +21,6 @@ from tui.engine.mcp.transports.stdio.launch import running_server
 from tui.engine.mcp.usage import UsageMeter
 from tui.model.chat import Severity
 from tui.model.servers import (
-    SETTLED,
     UNDECIDED,
     Failure,
     ServerId,
@@ -139,7 +138,7 @@ class Supervisor:
     @property
     def is_first_start(self) -> bool:
         """Whether it starts, and has been neither ready nor failed since it was told to."""
-        return self.status not in SETTLED and not self._has_settled and not self._dozes
+        return self.status in UNDECIDED and not self._has_settled and not self._dozes
 
     @property
     def is_callable(self) -> bool:

@@ -39,7 +39,6 @@ from tui.engine.settings.sources.source import (
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import OAUTH_SECRETS, OAuthSettings, ServerSettings
-from tui.model.settings_types import TransportName
 from tui.text import sanitize_line
 
 MAX_NAME: Final = 64
@@ -200,9 +199,9 @@ def words_on(key: str, known: frozenset[str]) -> str:
 
 
 _KINDS: Final = {
-    "httpUrl": {TransportName.HTTP},
-    "url": {TransportName.HTTP, TransportName.SSE},
-    "command": {TransportName.STDIO},
+    "httpUrl": {Transport.HTTP},
+    "url": {Transport.HTTP, Transport.SSE},
+    "command": {Transport.STDIO},
 }
 """The transports by which each kind of target is reached."""
 
@@ -306,7 +305,7 @@ class ServerReader:
         blank = replace(blank, preview=preview, named=secret_names(entry.raw))
         withheld = entry.project and server not in self._trusted
         raw = entry.raw if withheld else preview.whole
-        secrets = frozenset[str]() if withheld else frozenset(expansion.secrets)
+        secrets = frozenset[str]() if withheld else expansion.secrets
         if not withheld:
             self.problems += expansion_problems(
                 expansion, (), lambda where, words: entry.problem(words, *where)
@@ -391,7 +390,7 @@ class ServerReader:
                 settings.target_service_account or "",
             ),
             tls=settings.tls,
-            sse_fallback=is_bare and settings.named_transport in {None, TransportName.STDIO},
+            sse_fallback=is_bare and settings.named_transport in {None, Transport.STDIO},
             timeout=settings.timeout / 1000,
             trust=settings.trust,
             review_results=settings.review_results,
@@ -472,7 +471,7 @@ def _misplaced(entry: Entry) -> str:
 def _transport(settings: ServerSettings) -> Transport:
     if not (settings.http_url or settings.url):
         return Transport.STDIO
-    if not settings.http_url and settings.named_transport is TransportName.SSE:
+    if not settings.http_url and settings.named_transport is Transport.SSE:
         return Transport.SSE
     return Transport.HTTP
 

@@ -11,7 +11,7 @@ import sys
 import tomllib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -20,25 +20,17 @@ from pydantic import ValidationError
 
 from tui.engine.definitions.expansion import references_in, secret_names
 from tui.engine.files.atomic import read_text
+from tui.engine.files.paths import shown_path
 from tui.engine.settings.entries import known_part, salvaged, server_id
-from tui.engine.settings.sources.document import (
-    BadDocumentError,
-    parse_document,
-)
+from tui.engine.settings.sources.document import BadDocumentError, dotted, parse_document
 from tui.engine.settings.sources.source import (
     MAX_SERVERS,
     SHARED_FILE_NAME,
-    shown_path,
     validation_problems,
 )
-from tui.engine.settings.typed_entries import (
-    EntryError,
-    address_type,
-    is_address,
-    server_entry,
-)
+from tui.engine.settings.typed_entries import EntryError, address_type, is_address, server_entry
 from tui.model.bounded_json import mapped
-from tui.model.frozen import Frozen, dataclass
+from tui.model.frozen import Frozen
 from tui.text import sanitize, sanitize_line
 
 _KEPT: Final = frozenset(
@@ -340,16 +332,12 @@ def _candidate(translation: Translation, file: str, name: str, raw: object) -> C
     if not entry:
         problem = "it names neither a command nor an address; an extension may bring it"
         return replace(blank, problem=problem)
-    for key in ("command", "url", "httpUrl"):
-        if not isinstance(entry.get(key, ""), str):  # a number would pass for one
-            return replace(blank, problem=f"{key}: it must be a text")
     try:
         _, slips = salvaged(known_part(entry))
     except ValidationError as error:
         keys, words = validation_problems(error)[0]
-        where = ".".join(map(str, keys))
-        return replace(blank, problem=f"{where}: {words}".removeprefix(": "))
-    notes = [f"{'.'.join(map(str, keys))}: {words}" for keys, words in slips]
+        return replace(blank, problem=f"{dotted(keys)}: {words}".removeprefix(": "))
+    notes = [f"{dotted(keys)}: {words}" for keys, words in slips]
     return replace(blank, entry=entry, warnings=(*translation.warnings, *notes))
 
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from tui.engine.definitions.definition import Inheritance, ServerDefinition, SettingsProblem
+from tui.engine.files.paths import shown_path
 from tui.engine.settings.entries import Entry, ServerReader, reaches, server_entries, server_id
 from tui.engine.settings.prohibitions import (
     BLOCK_KEY,
@@ -42,7 +43,6 @@ from tui.engine.settings.sources.source import (
     read_extensions,
     read_source,
     read_variables,
-    shown_path,
     user_variables,
 )
 from tui.model.frozen import Frozen

@@ -22,18 +22,19 @@ from pydantic import ValidationError
 from tui.engine.definitions.expansion import Expansion
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import read_text
+from tui.engine.files.paths import shown_path
 from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
     LayerFile,
     Report,
     Source,
-    shown_path,
     system_folder,
     validation_problems,
 )
 from tui.model.servers import Origin
-from tui.model.settings import MAX_PATTERNS, GemdeckSettings, ToolPattern
+from tui.model.settings import GemdeckSettings, ToolPattern
+from tui.model.settings_types import MAX_PATTERNS
 from tui.text import sanitize_line
 
 MAX_POLICY: Final = 256 * 1024
@@ -132,7 +133,7 @@ def restricted_by(
         environ: Variables for expansion.
     """
     for path, words in _WITHOUT_EFFECT.items():
-        if _value(source.content, path):
+        if source.at(path):
             source.note(path, words)
     if old := [key for key in source.content if key in _RENAMED]:
         named = ", ".join(f"{key} (now {_RENAMED[key]})" for key in old)
@@ -194,7 +195,7 @@ def _switches(source: Source) -> Iterator[Restriction]:
         ("disableYoloMode", Permission.YOLO),
         ("disableAlwaysAllow", Permission.GRANTS),
     ):
-        if _value(source.content, ("security", key)) not in (None, False, 0, "", "false"):
+        if source.at(("security", key)) not in (None, False, 0, "", "false"):
             yield Restriction(source=f"security.{key} in {source.file}", voids=(permission,))
 
 
@@ -320,7 +321,7 @@ def _is_off(entry: object) -> bool:
 def blocked_by(source: Source, own: object) -> tuple[str, ...]:
     """Return the variables that gemdeck, by its own list, and gemini-cli are told to withhold."""
     path = ("security", "environmentVariableRedaction", "blocked")
-    theirs = _names_in(_value(source.content, path), source, path)
+    theirs = _names_in(source.at(path), source, path)
     return (*_names_in(own, source, ("gemdeck", BLOCK_KEY)), *theirs)
 
 
@@ -440,11 +441,3 @@ def _bare(name: str) -> str:
 
 def _is_name(value: object) -> bool:
     return isinstance(value, str) and len(value) <= MAX_NAME
-
-
-def _value(content: Mapping[str, Any], path: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
-    """Return what stands at a path; None where nothing does."""
-    found: Any = content
-    for key in path:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found

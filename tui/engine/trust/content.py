@@ -38,10 +38,10 @@ from tui.engine.trust.warnings import (
     file_cautions,
     program_cautions,
     sign_in_cautions,
-    spelled,
     variable_cautions,
 )
 from tui.model.frozen import Frozen
+from tui.model.input.arguments import spelled
 from tui.model.servers import Origin, Transport
 from tui.model.trust import DifferenceLine, Disclosure
 from tui.text import sanitize_line

@@ -14,8 +14,8 @@ from tui.engine.definitions.fingerprint import digest, effective_entry, server_f
 from tui.engine.definitions.folder_code import code_folders
 from tui.engine.definitions.known_programs import is_loader_variable
 from tui.engine.definitions.programs import is_within
+from tui.engine.files.paths import shown_path
 from tui.engine.settings.project import ProjectOffer
-from tui.engine.settings.sources.source import shown_path
 from tui.engine.trust.content import ServerContent, describe
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.trust_store import (
@@ -75,17 +75,12 @@ def is_new(definition: ServerDefinition, accepted: Iterable[KnownServer]) -> boo
     return not any(_gains_nothing(now, before) for before in same)
 
 
-def entry_keys(definition: ServerDefinition, salt: bytes) -> tuple[str, str]:
+def written_keys(written: Mapping[str, object], salt: bytes) -> tuple[str, str]:
     """Return the hashes of what an entry runs, and of that with what it allows.
 
     A refusal is remembered by them, since the entry as written does not change with the
     environment.
     """
-    return written_keys(definition.written, salt)
-
-
-def written_keys(written: Mapping[str, object], salt: bytes) -> tuple[str, str]:
-    """Return the keys of an entry as it is written; see `entry_keys`."""
     entry = effective_entry(written).items()
     runs = {key: value for key, value in entry if key not in _ALLOWING}
     whole = {**runs, **{key: written[key] for key in _ALLOWING if key in written}}
@@ -99,7 +94,7 @@ def refusal_key(definition: ServerDefinition, accepted: Iterable[KnownServer], s
     """
     now = known_server(definition).entry
     ran = any(known.entry == now for known in accepted)
-    return entry_keys(definition, salt)[ran]
+    return written_keys(definition.written, salt)[ran]
 
 
 def _gains_nothing(now: KnownServer, before: KnownServer) -> bool:

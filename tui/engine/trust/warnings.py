@@ -4,7 +4,6 @@ These are hints for a reader, never a boundary: what runs is decided by the user
 whole command.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -15,14 +14,7 @@ from tui.engine.definitions.known_programs import CONTAINERS, SHELLS, is_loader_
 from tui.engine.definitions.programs import is_within
 from tui.engine.logs.redaction import is_secret_name
 from tui.model.input.addresses import is_loopback
-from tui.model.input.arguments import reveal_character
-
-BLANK: Final = "␠"
-"""Stands, with a count behind it, for several blanks in a row or for one at an end."""
-
-
-_BLANK_RUN: Final = re.compile(r"\A +| {2,}| +\Z")
-"""Blanks that could push something out of sight, or that an end hides."""
+from tui.model.input.arguments import spelled
 
 _RUNNERS: Final = frozenset({"npx", "bunx", "uvx", "pnpx"})
 _RUNNER_WORDS: Final = frozenset(
@@ -58,27 +50,6 @@ _PACKAGE_FLAGS: Final = ("--package", "--from", "--with", "--spec")
 _PINNED: Final = re.compile(
     r".+(?:@v?\d+\.\d+\.\d+[\w.+-]*|==\d[\w.!+]*|@[0-9a-f]{40}|#[0-9a-f]{40})"
 )
-
-
-def spelled(text: str) -> str:
-    r"""Write a text so that it can be told from every other one, on one line.
-
-    Blanks that could push something out of sight are counted in brackets; line ends, control
-    characters, invisible ones, combining marks and backslashes are written as in JSON; an empty
-    text is ``""``. Nothing is left out, whatever its length, and `sanitize` changes nothing.
-    """
-    if not text:
-        return '""'
-    if text == '""':
-        return r"\"\""
-    revealed = "".join(map(_revealed, text))
-    return _BLANK_RUN.sub(lambda run: f"⟨{BLANK}\N{MULTIPLICATION SIGN}{len(run[0])}⟩", revealed)
-
-
-def _revealed(character: str) -> str:
-    if character in {"\\", BLANK} or (character.isspace() and character != " "):
-        return json.dumps(character)[1:-1]
-    return reveal_character(character)
 
 
 def command_cautions(command: str, args: Sequence[str]) -> Iterator[str]:

@@ -20,12 +20,11 @@ from textual.screen import ModalScreen
 
 from tui.engine.background import in_daemon_thread
 from tui.engine.commands.server_imports import OwnEdits, shown_entry
-from tui.engine.files.paths import usable_state_dir
+from tui.engine.files.paths import shown_path, usable_state_dir
 from tui.engine.keys.key_store import CredentialError
 from tui.engine.keys.secret_store import SecretStore, without_literals
 from tui.engine.settings.edits import EditError, servers_in
 from tui.engine.settings.importers import Candidate, understand
-from tui.engine.settings.sources.source import shown_path
 from tui.engine.settings.typed_entries import (
     EntryError,
     EntryFields,

@@ -18,11 +18,10 @@ from tui.engine.definitions.definition_diff import UnreadableDefinitionError, di
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offer import RawOffer, Tool, read_offer
 from tui.model.events import Event, NoticeRaised, RequestRaised, RequestSettled
-from tui.model.requests import ToolChangeRequest
+from tui.model.requests import Reply, ReplyAction, ToolChangeRequest
 from tui.model.servers import Origin, ServerId, Transport
-from tui.model.trust import ToolChangeAnswer
 
-ACCEPT, KEEP_AWAY = ToolChangeAnswer.ACCEPT, ToolChangeAnswer.KEEP_AWAY
+ACCEPT, KEEP_AWAY = Reply(ReplyAction.ACCEPT), Reply(ReplyAction.DECLINE)
 FINGERPRINT = "ab" * 32
 
 
@@ -51,7 +50,7 @@ class Reviewed:
         found = (event.request for event in self.events if isinstance(event, RequestRaised))
         return [request for request in found if isinstance(request, ToolChangeRequest)]
 
-    async def answer(self, answer: ToolChangeAnswer) -> None:
+    async def answer(self, answer: Reply) -> None:
         """Answer the last question, and wait until that was acted on."""
         request = self.requests[-1].id
         self.desk.answer(request, answer)

@@ -72,7 +72,7 @@ async def test_messages_wait_for_the_running_turn_in_order() -> None:
         await chat.say("c")
     assert [entry.text for entry in chat.entries(UserMessage)] == ["a", "b", "c"]
     assert chat.answer == "123"
-    queues = [event.texts for event in chat.all(QueueChanged)]
+    queues = [event.queued for event in chat.all(QueueChanged)]
     assert queues == [("a",), (), ("b",), ("b", "c"), ("c",), ()]
 
 

@@ -286,7 +286,7 @@ async def test_what_servers_say_goes_to_the_model_as_their_words_up_to_a_limit()
     ]
     assert second == first
     assert none is None
-    told = [dict(event.texts) for event in chat.all(InstructionsSent)]
+    told = [event.instructions for event in chat.all(InstructionsSent)]
     assert [[*texts] for texts in told[:3]] == [["git", "db"], [], ["one"]]
     assert str(long).count("x" * 10_000) == 1
     assert str(long).count("[2,000 more characters left out]") == 1

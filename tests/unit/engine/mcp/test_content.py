@@ -4,7 +4,6 @@ import struct
 from typing import Any
 
 import pytest
-from mcp_types import CallToolResult
 
 from tests.support.pictures import picture
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolResult
@@ -14,7 +13,7 @@ from tui.engine.mcp.catalog.results import (
     convert_result,
     image_size,
 )
-from tui.engine.mcp.session.sdk_patches import MAX_BLOCKS, lighten, repair_result, restore
+from tui.engine.mcp.session.sdk_patches import MAX_BLOCKS, read_call_result
 
 DATA = base64.b64encode(b"x" * 1_500).decode()
 
@@ -25,9 +24,7 @@ def convert(*blocks: object, **more: object) -> ToolResult:
 
 
 def convert_raw(raw: dict[str, Any], *faults: str) -> ToolResult:
-    light = lighten(repair_result(raw))
-    result = restore(CallToolResult.model_validate(light, by_name=False), raw)
-    return convert_result(result, faults)
+    return convert_result(read_call_result(raw), faults)
 
 
 def texts(result: ToolResult) -> list[str]:

@@ -84,7 +84,7 @@ async def test_more_than_one_shown_and_eight_waiting_are_declined_at_once() -> N
         "a asks for too much at once; further requests are declined."
     ]
     queued = [event for event in room.events if isinstance(event, RequestsQueued)]
-    assert list(dict.fromkeys(event.count for event in queued)) == [*range(1, MAX_WAITING + 1)]
+    assert list(dict.fromkeys(event.queued for event in queued)) == [*range(1, MAX_WAITING + 1)]
     for task in asking:
         task.cancel()
     await asyncio.gather(*asking, return_exceptions=True)

@@ -188,9 +188,8 @@ def test_what_does_not_come_along_is_said(machine: Machine) -> None:
 def test_what_cannot_be_read_is_said(machine: Machine) -> None:
     for text, said in [
         *(("{", "line 1"), ("[]", "object"), ('{"mcpServers": {"a": 1}}', "must be an object")),
-        ('{"mcpServers": {"a": {"command": 5}}}', "command: it must be a text"),
-        ('{"mcpServers": {"a": {"command": ["npx"]}}}', "command: it must be a text"),
-        ('{"mcpServers": {"a": {"url": true}}}', "url: it must be a text"),
+        ('{"mcpServers": {"a": {"command": ["npx"]}}}', "command: must be a valid string"),
+        ('{"mcpServers": {"a": {"url": true}}}', "url: must be a valid string"),
     ]:
         path = machine.home / "servers.json"
         write(path, text)

@@ -190,7 +190,7 @@ class SessionCommands:
             notice = ChatNotice(EntryId("restored"), Severity.WARNING, remark)
             entries = [*entries, notice]
         shown, title = tuple(entries), saved.view.title
-        self.publish(ConversationRestored(shown, saved.usage, recorder.session, one.key, title))
+        one.publish(ConversationRestored(shown, saved.usage, recorder.session, title))
         if saved.unsent:
             one.publish(MessageReturned(saved.unsent))
         context.setup.tools.tasks.restore(saved.tasks.values(), one.key)
@@ -217,7 +217,7 @@ class SessionCommands:
         await self.conversations.settle()
         if (one := self.conversations.with_session(session)) is not None:
             one.recorder.rename(title)
-            self.publish(ConversationNamed(sanitize_line(title, MAX_TITLE), one.key))
+            one.publish(ConversationNamed(sanitize_line(title, MAX_TITLE)))
         else:
             view = await asyncio.to_thread(library.find, session, self.folder)
             rename = partial(library.rename, view, title, self.redactor, self.on_problem)
@@ -257,7 +257,7 @@ class SessionCommands:
             one.publish(MessageReturned(text))
             raise
         one.recorder.rewind(message)
-        self.publish(ConversationRewound(message, one.key))
+        one.publish(ConversationRewound(message))
         if one.recorder.view is None:
             self._say(Severity.WARNING, DROPPED)
         if again is not None:

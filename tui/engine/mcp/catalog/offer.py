@@ -268,7 +268,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         problem=problem,
         left_out=left_out,
         output_schema=_pretty(output_schema) if output_schema else "",
-        has_icons=_has_icons(item),
+        has_icons=isinstance(item.get("icons"), list) and bool(item["icons"]),
         size=len(to_json((for_model, parameters))),
         claims_to_read=notes.get("readOnlyHint") is True
         and notes.get("destructiveHint") is not True,
@@ -319,7 +319,6 @@ def _prompt(item: dict[str, Any], position: int) -> PromptView:
         description=sanitize(text_in(item, "description"), MAX_DESCRIPTION),
         arguments=tuple(arguments.values())[:MAX_ARGUMENTS],
         problem=problem,
-        has_icons=_has_icons(item),
     )
 
 
@@ -348,7 +347,6 @@ def _resource_words(item: dict[str, Any]) -> dict[str, Any]:
         "title": sanitize_line(text_in(item, "title"), MAX_NAME),
         "description": sanitize(text_in(item, "description"), MAX_DESCRIPTION),
         "mime_type": sanitize_line(text_in(item, "mimeType"), MAX_NAME),
-        "has_icons": _has_icons(item),
     }
 
 
@@ -363,11 +361,6 @@ def _hash(definition: str) -> str:
 
 def _object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _has_icons(item: Mapping[str, Any]) -> bool:
-    icons = item.get("icons")
-    return isinstance(icons, list) and bool(icons)
 
 
 def _pretty(value: object) -> str:

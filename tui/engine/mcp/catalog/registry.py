@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tui.engine.definitions.definition import ServerDefinition
@@ -17,7 +17,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.catalog.skill_entry import Skill
 from tui.model.catalog import Catalog, Off, PromptView, ToolId, ToolView
-from tui.model.frozen import Frozen, dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING, Profile
 from tui.model.settings_rules import DEFAULT_MAX_TOOLS, DEFAULT_TOOL_SHARE

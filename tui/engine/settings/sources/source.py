@@ -12,7 +12,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +25,7 @@ from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.expansion import Expansion, KeyPath
 from tui.engine.definitions.folder_code import FOLDER_NAME, extensions_folder
 from tui.engine.files.atomic import read_text
-from tui.engine.files.paths import open_to_others
+from tui.engine.files.paths import open_to_others, shown_path
 from tui.engine.settings.sources.document import (
     BadDocumentError,
     SettingsDocument,
@@ -122,15 +122,6 @@ def system_folder(platform: str = sys.platform) -> Path:
     return Path(_SYSTEM_FOLDERS.get(platform, _SYSTEM_FOLDER))
 
 
-def shown_path(path: Path, home: Path) -> str:
-    r"""Write a path as shown, with ``~`` for the home folder and line ends as ``\n``."""
-    for place in (home, Path(os.path.realpath(home))):
-        if path.is_relative_to(place):
-            path = Path("~") / path.relative_to(place)
-            break
-    return sanitize_line("\\n".join(str(path).splitlines()))
-
-
 def _system_file(origin: Origin, environ: Mapping[str, str], platform: str) -> Path:
     moved = environ.get(_PATH_VARIABLES[origin])
     if moved:
@@ -206,6 +197,13 @@ class Source(Frozen):
     def note(self, path: KeyPath, message: str, *, fatal: bool = False) -> None:
         """Report a problem with a key of this file."""
         self.report.problems.append(self.problem(path, message, fatal=fatal))
+
+    def at(self, path: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
+        """Return what stands at a path; None where nothing does."""
+        found: Any = self.content
+        for key in path:
+            found = found.get(key) if isinstance(found, dict) else None
+        return found
 
     def section(self, name: str) -> Mapping[str, Any]:
         """Return a top-level object; empty if it is absent or not an object."""
