@@ -60,7 +60,6 @@ class FormField(Frozen):
         format: ``email``, ``uri``, ``date``, ``date-time``, or an empty string.
         minimum: Smallest number, length or count of choices; None for no limit.
         maximum: Largest number, length or count of choices; None for no limit.
-        pattern: A regular expression the text must match, or an empty string.
         asks_secret: Whether its name suggests a secret, which servers must not ask for.
     """
 
@@ -74,7 +73,6 @@ class FormField(Frozen):
     format: str = ""
     minimum: float | None = None
     maximum: float | None = None
-    pattern: str = ""
     asks_secret: bool = False
 
 

@@ -361,7 +361,7 @@ async def test_a_call_of_the_model_is_edited_in_the_same_form_and_sent_as_it_is_
     world: World,
 ) -> None:
     async with by_hand(world) as hand:
-        given = {"what": "tea", "x": {"deep": [1.0]}, "pay": {"card": "1234"}, "tags": ["hot"]}
+        given = {"what": "tea", "x": {"deep": [1.5]}, "pay": {"card": "1234"}, "tags": ["hot"]}
         call = asyncio.create_task(hand.engine.call_tool(SHOP, "order", given))
         await hand.until(lambda: hand.is_on(ConfirmationQuestion))
         question = hand.pilot.app.screen

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
@@ -83,6 +83,9 @@ RECONNECT_PATIENCE: Final = 30.0
 WAKE_PATIENCE: Final = 60.0
 """Seconds that whoever needs a server that sleeps waits until it is awake."""
 
+_CONDITION: Final = (
+    *("status", "failure", "retry_at", "info", "since", "restarted", "transport", "lacks"),
+)
 _RETURNING: Final = frozenset({ServerStatus.READY, ServerStatus.RETRYING, ServerStatus.STARTING})
 
 
@@ -445,19 +448,7 @@ class ServerManager:
         if self._supervisors.get(supervisor.id) is not supervisor:
             return
         self._changed.set()
-        self._publish(
-            ServerStatusChanged(
-                supervisor.id,
-                supervisor.status,
-                supervisor.failure,
-                supervisor.retry_at,
-                supervisor.info,
-                supervisor.since,
-                supervisor.restarted,
-                supervisor.transport,
-                supervisor.lacks,
-            )
-        )
+        self._publish(ServerStatusChanged(supervisor.id, **_condition(supervisor)))
         self.registry.count_again()
         self._publish_catalogs()
 
@@ -591,6 +582,11 @@ class FirstStarts:
         self._servers.wake()
 
 
+def _condition(supervisor: Supervisor) -> dict[str, Any]:
+    """Return what a view and the event of its change have of a server's status."""
+    return {name: getattr(supervisor, name) for name in _CONDITION}
+
+
 def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
     """Return the current state of a server for the UI, with its catalog."""
     definition = supervisor.definition
@@ -598,17 +594,10 @@ def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
     return ServerView(
         id=definition.id,
         origin=definition.origin,
-        transport=supervisor.transport,
         target=shown_target(definition),
         description=definition.description,
-        status=supervisor.status,
-        failure=supervisor.failure,
-        retry_at=supervisor.retry_at,
-        info=supervisor.info,
         catalog=catalog,
-        since=supervisor.since,
-        restarted=supervisor.restarted,
-        lacks=supervisor.lacks,
+        **_condition(supervisor),
         environment=passed,
         variables=tuple(sanitize_line(name) for name in sorted(definition.env)),
         withheld=withheld,

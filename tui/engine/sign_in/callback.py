@@ -49,14 +49,12 @@ class Redirect(Frozen):
         iss: Who the server says it is (RFC 9207), or empty.
         error: Why there is no code, or empty.
         description: The server's words on that.
-        is_whole: Whether all of the address is known, and not only a pasted code.
     """
 
     code: str = field(default="", repr=False)
     iss: str = ""
     error: str = ""
     description: str = ""
-    is_whole: bool = True
 
 
 class CallbackListener:
@@ -126,7 +124,7 @@ class CallbackListener:
         if "://" not in text and "=" not in text:
             if not text or len(text) > MAX_HEAD or not text.isascii():
                 raise AuthError("gave no code that could be used")
-            return Redirect(code=text, is_whole=False)
+            return Redirect(code=text)
         found = _parameters(urlsplit(text).query if "://" in text else text.lstrip("?"))
         if not self._is_ours(found):
             raise AuthError("gave this address for another sign-in: its state is not ours")

@@ -63,6 +63,9 @@ _FORMATS: Final[Mapping[str, tuple[str, Callable[[str], object], str]]] = {
 
 _WORDS: Final = {"true": True, "yes": True, "y": True, "false": False, "no": False, "n": False}
 
+MAX_PATTERN: Final = 240
+"""Characters of a regular expression that are shown."""
+
 MAX_MESSAGE: Final = 4_000
 """Characters of a server's message that are shown."""
 
@@ -150,7 +153,7 @@ def _text(control: Control, entered: FormValue) -> str:
         if example:
             raise ValueError(f"Enter one such as {example}.")
     if control.pattern and safe_regex.find(control.pattern, entered) is False:
-        raise ValueError(f"It does not match {field.pattern}.")
+        raise ValueError(f"It does not match {sanitize_line(control.pattern, MAX_PATTERN)}.")
     return entered
 
 

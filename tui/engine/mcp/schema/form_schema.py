@@ -194,7 +194,6 @@ def read_control(key: str, name: str, definition: _Json, *, required: bool) -> C
         format=form if (form := text_in(inner, "format")) in _FORMATS else "",
         minimum=low,
         maximum=high,
-        pattern=sanitize_line(pattern, MAX_TITLE * 2),
         asks_secret=inner.get("format") == "password"
         or asks_for_secret(name, text_in(definition, "title"), text_in(definition, "description")),
     )
