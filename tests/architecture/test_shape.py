@@ -201,7 +201,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 14_140,
+    "ui": 14_030,
     "engine/mcp": 9_280,
     "engine/chats": 4_460,
     "cli": 2_860,

@@ -235,7 +235,7 @@ async def test_keys_held_in_the_editor_or_as_it_closes_answer_nothing() -> None:
         assert hands.decisions == []
 
 
-async def test_an_edit_the_engine_refuses_is_offered_again_with_the_reason_above_it() -> None:
+async def test_an_edit_the_engine_refuses_is_still_there_to_be_edited() -> None:
     refused = replace(asked(problem="branch: 'dev' is protected"), refusals=1)
     async with confirming() as hands:
         await hands.edit_as_json(DEV)
@@ -243,9 +243,11 @@ async def test_an_edit_the_engine_refuses_is_offered_again_with_the_reason_above
         await hands.press("o")
         await refuse(hands, refused)
         await hands.pilot.press("o", "o", "enter")
+        await hands.arm()
+        await hands.press("e")
+        await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
+        await hands.pilot.pause()
         assert "branch: 'dev' is protected" in hands.text
-        hands.clock.advance(1)
-        await hands.until(lambda: hands.app.focused is not None)
         assert json.loads(hands.editor.json.text) == {"branch": "dev"}
         hands.editor.form.query(Input).first().value = "topic"
         await hands.finish()
@@ -257,10 +259,10 @@ async def test_an_edit_the_engine_refuses_is_offered_again_with_the_reason_above
 
 
 async def refuse(hands: Confirming, refused: ConfirmationRequest) -> None:
-    """Let the engine ask again, and wait for the editor."""
+    """Let the engine ask again, and wait for its reason."""
     hands.app.store.dispatch(e.RequestRaised(refused))
-    await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
-    await hands.pilot.pause()
+    await hands.until(lambda: hands.modal.request == refused)
+    await hands.until_shown(f"! Not sent yet: {refused.problem}")
 
 
 async def test_the_editor_goes_with_its_question_and_says_so(

@@ -59,7 +59,8 @@ from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
 from tui.ui.questions.address import LinkScreen
 from tui.ui.questions.confirmation import ConfirmationQuestion
-from tui.ui.questions.own_keys import answer_keys, check_keys
+from tui.ui.questions.kinds import answer_keys
+from tui.ui.questions.own_keys import check_keys
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.chat.transcript import Transcript

@@ -130,7 +130,7 @@ class RuleStep(QuestionStep):
 
     def action_keep(self) -> None:
         """Keep the rule, unless there is more of it to read."""
-        if words := self._reading.words(short=False):
+        if words := self._reading.words():
             self.query_one(".step-status", PlainText).update(f"Read to the end first: {words}")
         else:
             self.dismiss("")

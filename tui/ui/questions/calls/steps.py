@@ -17,14 +17,13 @@ from tui.store.commands import Commands
 from tui.text import sanitize_line
 from tui.ui import keymap
 from tui.ui.questions.answers import key_label
-from tui.ui.questions.arming import Arming, Keyboard, SecondPress
+from tui.ui.questions.arming import SecondPress
 from tui.ui.questions.calls.call_view import call_line
 from tui.ui.questions.question import QUESTION_STYLES
 from tui.ui.widgets.forms.argument_form import TOO_LONG, ArgumentEditor
 from tui.ui.widgets.forms.form_fields import FieldRow
 from tui.ui.widgets.forms.json_area import JsonArea
 from tui.ui.widgets.frame import WORDY
-from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 TALL: Final = 24
@@ -197,8 +196,6 @@ class EditArgumentsScreen(EditingScreen, QuestionStep):
         commands: Makes the form.
         request: The call; its `problem` stands above what is edited.
         arguments: The JSON to begin with.
-        keyboard: What was typed before.
-        held: Whether it comes by itself, so that keys count only after a pause.
 
     Raises:
         ArgumentsError: If the JSON to begin with cannot be read.
@@ -215,56 +212,30 @@ class EditArgumentsScreen(EditingScreen, QuestionStep):
         *keymap.bindings(only=keymap.HELP),
     ]
 
-    def __init__(
-        self,
-        commands: Commands,
-        request: ConfirmationRequest,
-        arguments: str,
-        keyboard: Keyboard,
-        *,
-        held: bool = False,
-    ) -> None:
+    def __init__(self, commands: Commands, request: ConfirmationRequest, arguments: str) -> None:
         super().__init__(request)
         self.editor = ArgumentEditor(commands, request.server, request.tool, arguments)
-        self._arming = Arming(self, keyboard, self._look_at_arming, lambda _: None)
-        self._held = held
-        self._second: SecondPress[str] = SecondPress(keyboard.clock)
+        self._second: SecondPress[str] = SecondPress()
 
     def compose_about(self) -> ComposeResult:
-        """Compose the call, and what was wrong."""
         yield PlainText(classes="step-facts")
-        problem = FoldedText(self.request.problem, classes="step-problem")
-        problem.display = bool(self.request.problem)
-        yield problem
 
     def on_mount(self) -> None:
-        """Begin at once, or after a pause where the editor came by itself."""
         self.show_status()
-        self.call_after_refresh(self._arming.begin if self._held else self.editor.focus_first)
+        if self.request.problem:
+            self.say(f"Not sent yet: {one_line(self.request.problem)}", wrong=True)
+        self.call_after_refresh(self.editor.focus_first)
 
     def on_key(self, event: events.Key) -> None:
-        """Drop keys that were meant for what was there before."""
         if event.key != "escape":
             self._second.forget()
-        if self._held:
-            if not self._arming.goes_into_draft(event):
-                self._arming.text(event)
-            event.stop()
-            event.prevent_default()
-
-    def on_paste(self, event: events.Paste) -> None:
-        event.stop()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Keep what was meant for what was there before from doing something."""
-        return not (self._held and action in {"done", "switch"})
 
     def finish(self, arguments: str) -> None:
         self.dismiss(arguments)
 
     def action_leave(self) -> None:
         """Go back without the changes; where there are any, once it is asked for twice."""
-        if self._held or self._second.take(DROP) or not self.editor.is_changed:
+        if self._second.take(DROP) or not self.editor.is_changed:
             self.dismiss(None)
         else:
             self._second.expect(DROP)
@@ -276,8 +247,3 @@ class EditArgumentsScreen(EditingScreen, QuestionStep):
     @on(JsonArea.Changed)
     def _on_went_on(self) -> None:
         self._second.forget()
-
-    def _look_at_arming(self) -> None:
-        if self._arming.armed and self._held:
-            self._held = False
-            self.editor.focus_first()
