@@ -171,7 +171,7 @@ async def test_a_long_text_that_was_not_changed_is_no_edit() -> None:
         assert "your edit" not in hands.text
         await hands.edit()
         await hands.press("x", "escape")
-        assert "Press Esc again to drop" in hands.text
+        assert "again to drop what you changed" in hands.text
 
 
 async def test_a_form_that_is_wrong_says_so_and_is_not_left() -> None:
@@ -212,9 +212,9 @@ async def test_esc_drops_changes_only_when_it_is_pressed_twice() -> None:
     async with confirming() as hands:
         area = await hands.edit_as_json(DEV)
         await hands.press("escape")
-        assert "Press Esc again to drop" in hands.text
-        await hands.press("home", "escape")
-        assert area.text == DEV
+        assert "again to drop what you changed" in hands.text
+        await hands.press("x", "escape")
+        assert area.text != DEV, "what was typed since is asked about anew"
         await hands.press("escape")
         await hands.until(lambda: isinstance(hands.app.screen, ConfirmationQuestion))
         await hands.arm()
@@ -301,7 +301,7 @@ async def test_the_editor_stays_as_another_question_comes_which_gets_nothing_of_
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-async def test_a_resize_keeps_what_was_written_and_every_button(as_json: bool) -> None:
+async def test_a_resize_keeps_what_was_written_and_its_keys(as_json: bool) -> None:
     async with confirming(size=(120, 36)) as hands:
         if as_json:
             await hands.edit_as_json(DEV)
@@ -310,10 +310,7 @@ async def test_a_resize_keeps_what_was_written_and_every_button(as_json: bool) -
             hands.editor.form.query(Input).first().value = "dev"
         for size in ((40, 10), (80, 24)):
             await hands.resize(size)
-            for name in ("done", "switch", "leave"):
-                button = hands.step.query_one(f"#{name}")
-                assert hands.app.screen.region.contains_region(button.region), (name, size)
-                assert button.size.width >= len(str(button.render())), (name, size)
+            assert "to the question" in hands.text, size
             assert hands.editor.size.height >= 3, size
         await hands.finish()
         await hands.press("end", "o")

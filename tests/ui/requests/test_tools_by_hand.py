@@ -566,9 +566,7 @@ async def test_hostile_texts_stay_texts_at_any_size(world: World) -> None:
             await hand.pilot.resize_terminal(*size)
             await hand.pilot.pause()
             assert not {"\x1b", "\u202e", "\u200b"} & {*hand.text}
-            for name in ("done", "saved", "leave"):
-                button = hand.form.query_one(f"#{name}")
-                assert hand.pilot.app.screen.region.contains_region(button.region), (size, name)
+            assert "run" in hand.form.frame.border_subtitle, size
         await hand.run()
         screen = await hand.ended(1)
         for _ in screen.views:

@@ -438,7 +438,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     def _open_reason(self) -> None:
         deny = partial(self._decide, self._call, Choice.DENY)
-        self._open_step(DenyReasonScreen(self.request), deny)
+        self._open_step(DenyReasonScreen("Deny with a reason", self.request), deny)
 
     def _open_rule(self) -> None:
         try:

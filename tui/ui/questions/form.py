@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from textual import on
-from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
 from textual.widget import Widget
@@ -14,7 +13,7 @@ from tui.model.requests import FormRequest, Reply, ReplyAction
 from tui.text import clip
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.question import NAME, Names, Question
-from tui.ui.widgets.forms.argument_form import ArgumentForm
+from tui.ui.widgets.forms.argument_form import ArgumentForm, FormBody
 from tui.ui.widgets.forms.form_fields import FieldRow, WholeText, make_row
 from tui.ui.widgets.text.labelled_text import LabelledLine
 from tui.ui.widgets.text.plain import PlainText, one_line
@@ -47,14 +46,6 @@ class ProblemLine(PlainText):
         self.display = bool(text)
 
 
-class _Body(VerticalScroll, can_focus=False):
-    """Keeps a complaint in sight: it makes its field higher, and the room for all of them less."""
-
-    def on_resize(self) -> None:
-        for row in self.query(".field.-wrong:focus-within"):
-            row.scroll_visible(animate=False)
-
-
 class FormQuestion(Question[FormRequest]):
     """Shows the form, checks what can be checked here, and sends it when told to."""
 
@@ -64,7 +55,7 @@ class FormQuestion(Question[FormRequest]):
     SAFE = DECLINE
     ARMED = "Tab moves · ↵ next field, opens a choice · Space ticks"
 
-    body = query_one(_Body)
+    body = query_one(FormBody)
     problem = query_one(ProblemLine)
 
     def title_words(self) -> str:
@@ -86,15 +77,11 @@ class FormQuestion(Question[FormRequest]):
         message = self.request.message or "The server does not say what it is for."
         self.form = ArgumentForm(self.request.fields, make_row, prefilled=True)
         yield Names()
-        yield _Body(WholeText(message, classes="server-words"), self.form, classes="body -fits")
+        yield FormBody(WholeText(message, classes="server-words"), self.form, classes="body -fits")
         yield ProblemLine()
 
     def on_mount(self) -> None:
         self._point_out()
-
-    def on_resize(self) -> None:
-        if self.focused is not None and self.body in self.focused.ancestors:
-            self.call_after_refresh(self.focused.scroll_visible, animate=False)
 
     def accepts(self, request: object) -> bool:
         """Take the same form again; one with other fields is another form."""

@@ -40,6 +40,14 @@ FORM, TEXT, JSON = "edit-form", "edit-text", "edit-json"
 Row = TypeVar("Row", bound=FieldRow)
 
 
+class FormBody(VerticalScroll, can_focus=False):
+    """What a form stands in: the field with the focus stays in sight as the room changes."""
+
+    def on_resize(self) -> None:
+        for row in self.query(".field:focus-within"):
+            row.scroll_visible(animate=False)
+
+
 class ArgumentForm(Vertical, Generic[Row]):
     """A row for each field; what it stands in scrolls.
 
@@ -294,6 +302,7 @@ class ArgumentEditor(ContentSwitcher):
         if chosen and self.form.check(whole=False):
             arguments = self.written()  # what was chosen before says what goes
             self._choices |= {key: str(value) for key, value in chosen.items()}
+            self.screen.set_focus(None)  # else what stands beside gets it as the field goes
             await self._refill(self._form(arguments))
             next(row for row in self.form.rows if row.field.key in chosen).control.focus()
         if self.has_class("-beside"):
