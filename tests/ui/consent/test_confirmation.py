@@ -87,7 +87,7 @@ async def test_claims_that_the_frame_has_no_room_for_stand_below_it() -> None:
 def test_blanks_that_deceive_look_like_no_others() -> None:
     for padding in ("", "x" * 20_000):
         text = f'{{\n  "a": "x      y\u00a0z\u3000·w",\n  "{padding}": 1\n}}'
-        shown = drawn(text, "json")
+        shown = drawn(text)
         assert '"x······y\\u00a0z\\u3000\\u00b7w"' in shown.plain
         assert "\u00a0" not in shown.plain
         marked = {

@@ -14,7 +14,7 @@ from tui.model.servers import DISCOVERY, ServerView
 from tui.store.state import AppState
 from tui.text import counted
 from tui.ui.widgets.status import LOOKS, status_word
-from tui.ui.widgets.text.describe import failure_lines, field, muted, setup_lines
+from tui.ui.widgets.text.describe import failure_lines, field, muted, server_facts
 from tui.ui.widgets.text.plain import block, one_line
 
 MAX_TOOLS: Final = 100
@@ -48,8 +48,6 @@ def describe_servers(
         parts += [Content()] if parts else []
         parts += _server(view, now)
         catalog = view.catalog
-        if descriptions and view.description:
-            parts.append(field("description", view.description))
         parts += _names("prompts", [prompt.name for prompt in catalog.prompts])
         resources = [one.name for one in catalog.resources]
         resources += [one.name for one in catalog.templates]
@@ -120,21 +118,11 @@ def _server(view: ServerView, now: float) -> Iterable[Content]:
     )
     if (failure := view.failure or view.last_failure) is not None:
         yield from failure_lines(failure)
-    if view.lacks:
-        yield Content.styled(one_line(view.lacks), "$text-warning")
-    yield from _long_field(view.transport.value, view.target)
-    yield from setup_lines(view)
+    yield from server_facts(view, now)[1:]  # the first is how it stands
     if view.environment:
         inherited = len(set(view.environment) - set(view.variables))
         yield from _long_field("variables", ", ".join((*view.variables, f"{inherited} inherited")))
     yield field("discovery", DISCOVERY[view.status])
-    catalog = view.catalog
-    offers = (
-        counted(len(catalog.tools), "tool") + catalog.off_words,
-        counted(len(catalog.prompts), "prompt"),
-        counted(len(catalog.resources) + len(catalog.templates), "resource"),
-    )
-    yield field("offers", ", ".join(offers))
 
 
 def _long_field(name: str, value: str) -> Iterable[Content]:

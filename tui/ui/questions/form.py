@@ -83,6 +83,9 @@ class FormQuestion(Question[FormRequest]):
     def on_mount(self) -> None:
         self._point_out()
 
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.body.on_resize)
+
     def accepts(self, request: object) -> bool:
         """Take the same form again; one with other fields is another form."""
         return (

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
-from textual.widgets import ContentSwitcher, Input, Select, SelectionList
+from textual.widgets import Checkbox, ContentSwitcher, Input, Select
 
 from tui.model.input.arguments import ArgumentsError, canonical_json, read_arguments, reveal
 from tui.model.requests import FieldKind, FormField, FormValue
@@ -41,11 +41,13 @@ Row = TypeVar("Row", bound=FieldRow)
 
 
 class FormBody(VerticalScroll, can_focus=False):
-    """What a form stands in: the field with the focus stays in sight as the room changes."""
+    """What a form stands in: what has the focus stays in sight, with what is wrong about it."""
 
     def on_resize(self) -> None:
-        for row in self.query(".field:focus-within"):
-            row.scroll_visible(animate=False)
+        focused = self.screen.focused
+        if focused is not None and self in focused.ancestors:
+            for one in (*self.query(".field.-wrong:focus-within"), focused):
+                self.call_after_refresh(one.scroll_visible, animate=False)
 
 
 class ArgumentForm(Vertical, Generic[Row]):
@@ -151,7 +153,7 @@ class ArgumentEditor(ContentSwitcher):
         """The argument that is edited as a text, where there is one."""
         super().__init__(initial=TEXT if self.text_name else FORM if made.fields else JSON)
         self.form = ArgumentForm(made.fields, make_row)
-        self.text = JsonArea(values.get(self.text_name, ""), id=TEXT, highlighted=False)
+        self.text = JsonArea(values.get(self.text_name, ""), id=TEXT)
         self.json = JsonArea(made.arguments, id=JSON)
 
     def compose(self) -> ComposeResult:
@@ -292,7 +294,7 @@ class ArgumentEditor(ContentSwitcher):
 
     @on(Input.Changed)
     @on(Select.Changed)
-    @on(SelectionList.SelectedChanged)
+    @on(Checkbox.Changed)
     @on(YesNo.Changed)
     async def _follow_form(self) -> None:
         """Take the form into the JSON beside it; another alternative has other fields."""
