@@ -201,7 +201,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_800,
+    "ui": 13_760,
     "engine/mcp": 9_280,
     "engine/chats": 4_460,
     "cli": 2_860,

@@ -177,14 +177,14 @@ async def test_a_long_text_that_was_not_changed_is_no_edit() -> None:
 async def test_a_form_that_is_wrong_says_so_and_is_not_left() -> None:
     async with confirming() as hands:
         await hands.edit()
-        await hands.press("enter", "9", "9", "ctrl+s")
+        await hands.press("enter", "backspace", "-", "ctrl+s")
         assert isinstance(hands.app.screen, EditArgumentsScreen)
-        assert "At most 50." in hands.text
+        assert "Enter a whole number." in hands.text
         await hands.press("ctrl+t")
         assert hands.editor.current == FORM
         assert INCOMPLETE in hands.text
-        await hands.press("backspace", "backspace")
-        assert "At most 50." not in hands.text, "it is mended"
+        await hands.press("backspace", "7")
+        assert "Enter a whole number." not in hands.text, "it is mended"
         assert INCOMPLETE not in hands.text
 
 

@@ -21,7 +21,7 @@ from tui.model.requests import (
 )
 from tui.ui.questions.arming import ARMING_SECONDS
 from tui.ui.questions.form import INCOMPLETE, FormQuestion
-from tui.ui.widgets.forms.form_fields import FieldRow, WholeText, problem_of
+from tui.ui.widgets.forms.form_fields import FieldRow, WholeText
 
 NAME = FIELDS[0]
 
@@ -74,11 +74,8 @@ async def test_what_is_wrong_is_said_beside_the_field_and_nothing_is_sent() -> N
         await hands.press("pagedown", "pagedown")
         for key, text, reason, mended in (
             ("name", "", "This is required.", "Ada"),
-            ("name", "A", "At least 2 characters.", "Ada"),
-            ("age", "17", "At least 18.", "30"),
-            ("age", "121", "At most 120.", "30"),
             ("age", "-", "Enter a whole number.", "30"),
-            ("share", "1.5", "At most 1.", "1"),
+            ("share", "-", "Enter a number.", "1"),
         ):
             await fill(hands, key, text)
             await hands.press("ctrl+s")
@@ -104,26 +101,6 @@ async def test_yes_and_no_are_chosen_by_their_letters_and_taken_back() -> None:
             assert row(hands, "agree").value() is value
         await hands.press("enter")
         assert hands.app.focused is row(hands, "name").control
-
-
-def test_bounds_hold_for_what_is_filled_in() -> None:
-    choices = FormField("c", FieldKind.CHOICES, "C", options=COLOURS)
-    text, number = FormField("t", FieldKind.TEXT, "T"), FormField("n", FieldKind.NUMBER, "N")
-    tick = FormField("b", FieldKind.BOOLEAN, "B", required=True)
-    rows: list[tuple[FormField, FormValue, str]] = [
-        (replace(choices, minimum=2), ("r",), "At least 2 op"),
-        (replace(choices, maximum=0), ("r",), "At most 0 opt"),
-        (replace(text, maximum=1e3), "x" * 1001, "At most 1,000 characters."),
-        (replace(text, minimum=5), None, ""),
-        (tick, False, ""),
-        (tick, None, "This is required."),
-        (replace(number, minimum=0.25), 0.1, "At least 0.25."),
-        (replace(number, minimum=0.25), 0.25, ""),
-    ]
-    for field, value, reason in rows:
-        found = problem_of(field, value)
-        assert found.startswith(reason), field
-        assert bool(found) == bool(reason), field
 
 
 async def test_keys_in_a_field_move_on_and_write_what_fits_and_never_accept() -> None:
@@ -219,10 +196,10 @@ async def test_a_form_can_be_accepted_again_where_the_problem_stays_the_same() -
 
 async def test_a_complaint_goes_once_what_it_is_about_is_mended() -> None:
     async with asking(form(), (120, 50), armed=True) as hands:
-        await fill(hands, "age", "17")
+        await fill(hands, "age", "-")
         await hands.press("ctrl+s")
         assert complaint(hands, "name") == "This is required."
-        assert complaint(hands, "age") == "At least 18."
+        assert complaint(hands, "age") == "Enter a whole number."
         await fill(hands, "name", "Ada")
         assert complaint(hands, "name") == ""
         assert hands.problem == INCOMPLETE, "the age is still wrong"

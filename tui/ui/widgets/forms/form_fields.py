@@ -23,7 +23,7 @@ from textual.widgets import Checkbox, Input, Select
 from tui.model.bounded_json import JsonError, read_json
 from tui.model.input.arguments import MAX_DEPTH
 from tui.model.requests import PRIVATE_WARNING, FieldKind, FieldOption, FormField, FormValue
-from tui.text import clip, counted
+from tui.text import clip
 from tui.ui.widgets.frame import WORDY
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText, block, one_line
@@ -238,10 +238,13 @@ class FieldRow(Vertical):
         return is_choice and self.value() not in {None, self.field.default}
 
     def check(self, *, whole: bool = True) -> str:
-        """Validate the value, if there is one or `whole`; show and return the problem, or ""."""
+        """Read the value, which may be missing if not `whole`; show and return the problem, or "".
+
+        Whether it is within the server's bounds the engine says, before anything is sent.
+        """
         try:
             value = self.value()
-            reason = problem_of(self.field, value) if whole or value is not None else ""
+            reason = "This is required." if value is None and whole and self.field.required else ""
         except ValueError as error:
             reason = str(error)
         self.complain(reason)
@@ -378,32 +381,6 @@ def make_row(field: FormField) -> FieldRow:
     return _ROWS.get(field.kind, TypedField)(field)
 
 
-def problem_of(field: FormField, value: FormValue) -> str:
-    """Check a value against everything but the server's pattern.
-
-    Returns:
-        The problem in one line for the user, or an empty string.
-    """
-    if value is None:
-        return "This is required." if field.required else ""
-    match value:
-        case bool():
-            return ""
-        case int() | float():
-            size, unit = value, ""
-        case tuple():
-            size, unit = len(value), "option"
-        case str():
-            size, unit = len(value), "character"
-    if field.kind is FieldKind.CHOICE:
-        return ""
-    if field.minimum is not None and size < field.minimum:
-        return f"At least {_bound(field.minimum, unit)}."
-    if field.maximum is not None and size > field.maximum:
-        return f"At most {_bound(field.maximum, unit)}."
-    return ""
-
-
 def _number_in(text: str, kind: FieldKind) -> float | None:
     if not text.strip():
         return None
@@ -420,13 +397,6 @@ def _check_json(text: str) -> None:
         read_json(text, MAX_DEPTH)
     except JsonError as error:
         raise ValueError(f"Not JSON: {error.reason}.") from None
-
-
-def _bound(number: float, unit: str) -> str:
-    """Format a bound with its unit, without a fraction if it is a whole number."""
-    if not float(number).is_integer():
-        return f"{number:g}"
-    return counted(int(number), unit) if unit else f"{int(number):,}"
 
 
 def _numbered(labels: Iterable[str]) -> list[tuple[Text, int]]:
