@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final, NewType
 
 from tui.model.bounded_json import JsonError, read_json
-from tui.model.frozen import Frozen
+from tui.model.frozen import Event, Frozen
 from tui.model.input.arguments import reveal
 from tui.model.servers import ServerId
 
@@ -204,7 +204,7 @@ class ToolStanding(Frozen):
     words: str
 
 
-class ToolRuleChanged(Frozen):
+class ToolRuleChanged(Event):
     """The user revoked a rule, or accepted or refused a changed tool.
 
     `server` and `tool` are names as shown, ``*`` all tools of the server; `definition` is the hash

@@ -246,6 +246,8 @@ KEYS: Final = (
     _dialog("fetched.reload", "r", "reload", "reload", "Ask the server for it again"),
     _dialog("fetched.save", "f", "save", "to a file", "Save it to a file in the opened folder"),
     _resources("resources.view", "v", "choose", "", "Read the resource"),
+    _activity("activity.tasks", "t", "tasks", "tasks", "Go to the tasks, or back to the lines"),
+    _activity("activity.cancel", "x", "cancel_task", "cancel", "Cancel the task"),
     _activity("activity.search", "slash", "search", "search", "Search the lines"),
     _activity("activity.clear", "escape", "clear_search", "clear", "Clear the search"),
     _activity(

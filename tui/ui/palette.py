@@ -247,7 +247,7 @@ def _tools(deck: MainScreen) -> Actions:
         run = partial(deck.post_message, RunTool(one.server, one.tool, one.arguments))
         words = f"{one.tool} of {one.server}"
         yield PaletteAction(f"Run: @{one.name}", words, run)
-        forget = partial(deck.commands.engine.runs.forget_call, one.server, one.name)
+        forget = partial(deck.commands.engine.runs.saved.forget, one.server, one.name)
         yield PaletteAction(f"Forget: @{one.name}", words, forget)
     for made in reversed([*deck.bridge.state.runs.values()]):
         show = partial(deck.post_message, ShowRun(made))

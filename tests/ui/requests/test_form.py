@@ -74,6 +74,8 @@ async def test_what_is_wrong_is_said_beside_the_field_and_nothing_is_sent() -> N
         await hands.press("pagedown", "pagedown")
         for key, text, reason, mended in (
             ("name", "", "This is required.", "Ada"),
+            ("name", "A", "At least 2 characters.", "Ada"),
+            ("age", "121", "At most 120.", "30"),
             ("age", "-", "Enter a whole number.", "30"),
             ("share", "-", "Enter a number.", "1"),
         ):

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from tui.model import requests
 from tui.model.requests import PendingRequest
-from tui.model.trust import ToolChangeRequest, TrustRequest
 from tui.ui.keymap import Key, Place
 from tui.ui.questions.address import AddressQuestion, LinkScreen
 from tui.ui.questions.confirmation import ConfirmationQuestion
@@ -18,8 +17,8 @@ from tui.ui.questions.trust import SkillQuestion, ToolChangeQuestion, TrustQuest
 
 QUESTIONS: Final[Mapping[type[PendingRequest], type[Question[Any]]]] = {
     requests.ConfirmationRequest: ConfirmationQuestion,
-    TrustRequest: TrustQuestion,
-    ToolChangeRequest: ToolChangeQuestion,
+    requests.TrustRequest: TrustQuestion,
+    requests.ToolChangeRequest: ToolChangeQuestion,
     requests.SkillRequest: SkillQuestion,
     requests.FormRequest: FormQuestion,
     requests.UrlRequest: AddressQuestion,

@@ -15,8 +15,9 @@ from typing import Final
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
+from tui.model.bounded_json import JsonError
 from tui.model.frozen import Frozen
-from tui.model.input.arguments import ArgumentsError, read_arguments, reveal, reveal_character
+from tui.model.input.arguments import read_arguments, reveal, reveal_character
 from tui.model.requests import FileChange
 from tui.text import clip, counted, sanitize
 from tui.ui.widgets.text.difference import SIGN_STYLES, marked
@@ -255,7 +256,7 @@ class ArgumentsText(ColumnText):
         """
         lines = arguments.count("\n") + arguments.count("\\n")
         if not as_json and len(arguments) <= MAX_REVIEWED and lines <= MAX_LINES:
-            with suppress(ArgumentsError):
+            with suppress(JsonError):
                 self.show_lines(argument_lines(read_arguments(arguments), change))
                 return
         self.show(drawn(arguments))

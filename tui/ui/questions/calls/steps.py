@@ -166,7 +166,7 @@ class EditArgumentsScreen(EditingScreen, QuestionStep):
         arguments: The JSON to begin with.
 
     Raises:
-        ArgumentsError: If the JSON to begin with cannot be read.
+        JsonError: If the JSON to begin with cannot be read.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("call.run", "call.switch"))

@@ -1,9 +1,7 @@
 """The fields of a form that a server requests; each shows what is wrong with its value."""
 
-import math
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import ClassVar, Final, Literal, Self
 
 from rich.cells import cell_len
@@ -22,6 +20,7 @@ from textual.widgets import Checkbox, Input, Select
 
 from tui.model.bounded_json import JsonError, read_json
 from tui.model.input.arguments import MAX_DEPTH
+from tui.model.input.field_values import number_in, problem_of
 from tui.model.requests import PRIVATE_WARNING, FieldKind, FieldOption, FormField, FormValue
 from tui.text import clip
 from tui.ui.widgets.frame import WORDY
@@ -238,13 +237,10 @@ class FieldRow(Vertical):
         return is_choice and self.value() not in {None, self.field.default}
 
     def check(self, *, whole: bool = True) -> str:
-        """Read the value, which may be missing if not `whole`; show and return the problem, or "".
-
-        Whether it is within the server's bounds the engine says, before anything is sent.
-        """
+        """Validate the value, if there is one or `whole`; show and return the problem, or ""."""
         try:
             value = self.value()
-            reason = "This is required." if value is None and whole and self.field.required else ""
+            reason = problem_of(self.field, value) if whole or value is not None else ""
         except ValueError as error:
             reason = str(error)
         self.complain(reason)
@@ -303,7 +299,7 @@ class TypedField(FieldRow):
         if text == self._initial_text():
             return self.field.default
         if self.field.kind in _TYPES:
-            return _number_in(text, self.field.kind)
+            return number_in(text, self.field.kind)
         if self.field.kind is FieldKind.JSON and text.strip():
             _check_json(text)
         return text or None
@@ -379,17 +375,6 @@ _ROWS: Final[Mapping[FieldKind, type[FieldRow]]] = {
 def make_row(field: FormField) -> FieldRow:
     """Return the row for a field's kind."""
     return _ROWS.get(field.kind, TypedField)(field)
-
-
-def _number_in(text: str, kind: FieldKind) -> float | None:
-    if not text.strip():
-        return None
-    with suppress(ValueError):
-        return int(text)
-    with suppress(ValueError):
-        if kind is FieldKind.NUMBER and math.isfinite(number := float(text)):
-            return number
-    raise ValueError("Enter a whole number." if kind is FieldKind.INTEGER else "Enter a number.")
 
 
 def _check_json(text: str) -> None:

@@ -110,7 +110,6 @@ def describe_prompt(server: ServerId, prompt: PromptView, *, arguments: bool = T
         needs = {True: "required", False: "optional"}
         listed = [(one.name, needs[one.required], "", one.description) for one in prompt.arguments]
         parts += _named("arguments", listed)
-    parts += [muted(f"left out: {one_line(words)}") for words in prompt.left_out]
     return _lines(parts)
 
 
