@@ -328,7 +328,11 @@ async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
         for screen, keys in dialogs.items():
             deck.app.push_screen(screen)
             await deck.until(lambda: keys in " ".join(deck.text.split()))  # noqa: B023 - at once
-            await deck.press("f12")
+            if isinstance(screen, ServerScreen):
+                row = next(n for n, row in enumerate(deck.text.split("\n")) if "F12 close" in row)
+                await deck.pilot.click(offset=(deck.text.split("\n")[row].index("F12"), row))
+            else:
+                await deck.press("f12")
             await deck.until(lambda: deck.on_top(MainScreen))
         deck.app.push_screen(ServerScreen(*what, "x", {"command": "x"}))
         await deck.press("tab", "end", "y", "f12")
