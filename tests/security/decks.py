@@ -21,7 +21,7 @@ from tui.engine.bus import EventBus
 from tui.engine.engine import Engine, EngineOptions
 from tui.model.chat import ToolCall
 from tui.model.consent import Choice, Decision, GrantScope, ToolStanding
-from tui.model.events import Event, RequestRaised, ToolExplained
+from tui.model.events import Event, RequestRaised
 from tui.model.requests import (
     ConfirmationRequest,
     PendingRequest,
@@ -208,8 +208,7 @@ class Deck:
 
     def explained(self, server: str, name: str) -> ToolStanding:
         """Ask why a tool stands as it does."""
-        self.engine.explain_tool(ServerId(server), name)
-        return [e.standing for e in self.events if isinstance(e, ToolExplained)][-1]
+        return self.engine.tool_standing(ServerId(server), name)
 
     @property
     def calls(self) -> list[ToolCall]:

@@ -6,7 +6,7 @@ from typing import Final
 from tui.model import chat, models, runs, servers, sessions
 from tui.model import events as e
 from tui.model.catalog import Catalog, Parameter, ResourceContent, ToolId, ToolView
-from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolRuleChanged, ToolStanding
+from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolRuleChanged
 from tui.model.events import ContextFile, ContextRead
 from tui.model.frozen import Event, StateEvent
 from tui.model.requests import ConfirmationRequest, TerminalSet
@@ -159,7 +159,6 @@ def one_of_each() -> dict[type, e.Event]:
         runs.ToolRunChanged(runs.ToolRun(tool_call(chat.EntryId("call-3")), {"content": []})),
         runs.SavedCallsChanged((runs.SavedCall(SERVER, "milk", "add_note", "{}"),)),
         runs.PromptRendered("token-2", (runs.RenderedMessage("user", ("Greet me.",)),)),
-        e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),
         e.FramesNoted(7),
     )
     return {type(event): event for event in made}

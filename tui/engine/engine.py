@@ -63,7 +63,8 @@ from tui.engine.settings.loader import LoadedSettings
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.trust_questions import TrustCase, TrustQuestions
 from tui.model.chat import BackendKind, ConversationId, Severity
-from tui.model.events import Event, FolderTrustChanged, Notice, NoticeRaised, ToolExplained
+from tui.model.consent import ToolStanding
+from tui.model.events import Event, FolderTrustChanged, Notice, NoticeRaised
 from tui.model.models import ModelOptionsChanged, PricesSet, ProfilesSet
 from tui.model.requests import TerminalSet
 from tui.model.servers import ServerId
@@ -412,9 +413,9 @@ class Engine:
         self._plan_again(self._answers.withdrawn(content, self._reading.trust.folder))
         self._tasks.start(self._read_after(kept))
 
-    def explain_tool(self, server: ServerId, tool: str) -> None:
-        """Tell how a tool stands, by its name as shown; it arrives as `ToolExplained`."""
-        self._publish(ToolExplained(self.access.standing(self.servers, server, tool)))
+    def tool_standing(self, server: ServerId, tool: str) -> ToolStanding:
+        """Tell how a tool stands, by its name as shown."""
+        return self.access.standing(self.servers, server, tool)
 
     def exclude_tool(self, server: ServerId, tool: str, *, off: bool) -> None:
         """Save in the user's settings that a tool is off, by its name as shown, or on again.

@@ -8,7 +8,6 @@ from typing import Final, NewType
 from tui.model.bounded_json import JsonError, read_json
 from tui.model.frozen import Event, Frozen
 from tui.model.input.arguments import reveal
-from tui.model.servers import ServerId
 
 RequestId = NewType("RequestId", str)
 
@@ -192,14 +191,10 @@ class ToolStanding(Frozen):
     """Why a tool is asked about, allowed, denied, or not offered to the model.
 
     Attributes:
-        server: The tool's server.
-        tool: Its name as shown.
         effect: The effect of a call.
         words: The reason, in one or two sentences.
     """
 
-    server: ServerId
-    tool: str
     effect: Effect
     words: str
 

@@ -22,7 +22,7 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
-from tui.model.consent import GrantView, RequestId, ToolStanding
+from tui.model.consent import GrantView, RequestId
 from tui.model.frozen import Event as Event  # noqa: PLC0414 - as a name of this module
 from tui.model.frozen import Frozen, StateEvent
 from tui.model.requests import PendingRequest
@@ -391,9 +391,3 @@ class FramesNoted(StateEvent):
     """
 
     wire_revision: int
-
-
-class ToolExplained(StateEvent):
-    """The requested explanation of a tool's permission."""
-
-    standing: ToolStanding

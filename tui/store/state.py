@@ -21,7 +21,7 @@ from tui.model.servers import ServerId, ServerView
 from tui.model.trust import FolderTrust
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
-    from tui.model.consent import GrantView, ToolStanding
+    from tui.model.consent import GrantView
     from tui.model.events import ArgumentCompleted, ContextFile, LogLine, Notice, ResourceRead
     from tui.model.requests import PendingRequest
     from tui.model.runs import PromptRendered, SavedCall, ToolRun
@@ -152,7 +152,6 @@ class AppState(Frozen):
         preview: The end of a session as it was read last, or None.
         prices: What models cost, or None.
         profiles: The profiles that can be chosen, and those in use, by name.
-        standing: The last requested explanation of a tool's permission, or None.
         wire_revision: Grows with the frames of the wire while somebody watches it.
         runs: The calls that the user made by hand, oldest first.
         saved_calls: The calls that are saved, in the order of servers, tools and names.
@@ -192,7 +191,6 @@ class AppState(Frozen):
     preview: "SessionPreviewed | None" = None
     prices: "PriceSettings | None" = None
     profiles: "Mapping[str, Profile]" = field(default_factory=dict)
-    standing: "ToolStanding | None" = None
     wire_revision: int = 0
     runs: "Mapping[EntryId, ToolRun]" = field(default_factory=dict)
     saved_calls: "tuple[SavedCall, ...]" = ()

@@ -19,8 +19,7 @@ from tui.ui.panes.tabs import shown_tabs
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
-from tui.ui.widgets.text.describe import moment
-from tui.ui.widgets.text.plain import one_line
+from tui.ui.widgets.text.plain import moment, one_line
 
 OFFERED: Final = frozenset(
     {"help", "clear", "new", "tab", "close", "tools", "mcp", "theme", "profile", "quit"}

@@ -276,11 +276,11 @@ async def test_letters_move_in_the_tree_lists_transcript_log_and_texts() -> None
     async with running(store, (120, 24)) as deck:
         await deck.press("f2", "home", "j")
         tree = deck.one(ServersTree)
-        assert tree.cursor_line == 1
+        assert tree.cursor == 1
         await deck.press("k")
-        assert tree.cursor_line == 0
+        assert tree.cursor == 0
         await deck.press("G")
-        assert tree.cursor_line == tree.last_line
+        assert tree.cursor == len(tree.rows) - 1
         await deck.press("f3", "home", "j", "j")
         rows = deck.one(SidePane).query_one(RowList)
         first = rows.cursor

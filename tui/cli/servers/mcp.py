@@ -419,7 +419,8 @@ async def remove(name: str, scope: str) -> CommandOutput:
         with edits_of(scope):
             path = own_edits().remove(scope, name)
     except NoSuchServerError as error:
-        if (one := _configured(name)) is not None:
+        known = {one.id: one for one in load().servers}
+        if (one := known.get(ServerId(name))) is not None:
             where = f"{name} is in {one.source}"
             other = {Origin.USER: "user", Origin.PROJECT: "project"}.get(one.origin)
             hint = f": gemdeck mcp remove -s {other} {shlex.quote(name)}" if other else "."
@@ -490,11 +491,6 @@ def _exclude(word: str, found: Mapping[ServerId, ServerDefinition], *, off: bool
     value = {"server": one.id, "tool": tool, "enabled": not off, "file": str(path)}
     word = "off" if off else "on"
     return CommandOutput(value, sanitize(f"{tool} of {one.id} is {word}: {shown(path)}"))
-
-
-def _configured(name: str) -> ServerDefinition | None:
-    """Return the server of a name that counts in this folder, whether it may start or not."""
-    return next((one for one in load().servers if one.id == name), None)
 
 
 def _server(view: ServerView) -> dict[str, Any]:

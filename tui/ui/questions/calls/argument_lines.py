@@ -21,8 +21,7 @@ from tui.model.input.arguments import read_arguments, reveal, reveal_character
 from tui.model.requests import FileChange
 from tui.text import clip, counted, sanitize
 from tui.ui.widgets.text.difference import SIGN_STYLES, marked
-from tui.ui.widgets.text.folded_text import Fold
-from tui.ui.widgets.text.labelled_text import ColumnText
+from tui.ui.widgets.text.folded_text import Fold, FoldedText, fold_beside
 from tui.ui.widgets.text.plain import one_line
 
 MAX_COLOURED: Final = 20_000
@@ -239,7 +238,7 @@ def both_ends(name: str, width: int) -> str:
     return f"{set_cell_size(name, head)}…{tail}"
 
 
-class ArgumentsText(ColumnText):
+class ArgumentsText(FoldedText):
     """Show arguments in full, folded, as lines beside names and numbers or as one text."""
 
     _source: Sequence[ArgumentLine] = ()
@@ -292,4 +291,4 @@ class ArgumentsText(ColumnText):
             label = f"{line.label}{pad}" if line.is_name else f"{pad}{line.label}"
             labels.append(Content.styled(label + " " * GAP, line.label_style))
         texts = [line.text for line in sources]
-        return self.fold_beside(labels, texts, [line.sign for line in sources], width)
+        return fold_beside(labels, texts, [line.sign for line in sources], width)
