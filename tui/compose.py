@@ -19,10 +19,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tui.engine.background import OrderedWorker, within
-from tui.engine.files.paths import log_dir, state_dir
+from tui.engine.files.paths import log_dir, shown_path, state_dir
 from tui.engine.files.preferences import (
     append_message,
     load_look,
@@ -36,7 +36,6 @@ from tui.model.chat import ConversationId
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
-from tui.text import sanitize_line
 from tui.ui.app import GemdeckApp
 from tui.ui.layout import read_layout
 from tui.ui.questions.own_keys import check_keys
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from tui.engine.chats.conversations import Conversations
     from tui.engine.logs.redaction import Redactor
 
-T = TypeVar("T")
 Tell = Callable[[str], None]
 Known: TypeAlias = "Future[Redactor]"
 
@@ -105,13 +103,17 @@ async def _run(
     first_message: str,
     begin_engine: Callable[[Store, Commands, asyncio.Event], Coroutine[Any, Any, None]],
 ) -> int:
-    store = Store(AppState(workspace=shown_folder(options.folder)))
+    store = Store(AppState(workspace=shown_path(options.folder, Path.home())))
     commands = Commands(store.dispatch)
     if first_message:
         commands.send(first_message)
     painted, closing = asyncio.Event(), asyncio.Event()
     folder, tell = state_dir(), _telling(store)
-    look, keep = load_look(folder), _writing(writer, save_look, folder, tell)
+    look = load_look(folder)
+
+    def keep(part: dict[str, Any]) -> None:
+        writer.submit(lambda: save_look(folder, part, tell))
+
     app = GemdeckApp(
         store,
         commands,
@@ -125,19 +127,23 @@ async def _run(
         crash_dir=log_dir(),
         history=_history(options, writer, folder, known, tell),
     )
-    faults: list[Exception] = []
+    is_broken = False
 
     async def run_engine() -> None:
+        nonlocal is_broken
         try:
             await painted.wait()
             if not closing.is_set():
                 await begin_engine(store, commands, closing)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end in raw frames
             _log.exception("the engine failed")
-            if closing.is_set():
-                faults.append(error)
-            else:
+            if not closing.is_set():
                 app.fail(error)
+            else:  # the screen has gone
+                from tui.ui.crash import summarize, write_report  # noqa: PLC0415 - hardly ever needed
+
+                is_broken = True
+                sys.stderr.write(summarize(error, write_report(error, log_dir())) + "\n")
 
     with _exit_on_signals(app, closing):
         async with asyncio.TaskGroup() as tasks:
@@ -147,7 +153,7 @@ async def _run(
             finally:
                 painted.set()
                 closing.set()
-    code = _reported(faults) or app.return_code or 0
+    code = 1 if is_broken else app.return_code or 0
     _guard_end(writer, code)
     return code
 
@@ -182,26 +188,6 @@ def _history(
         writer.submit(lambda: append_message(place(), known.result().redact_known(text), tell))
 
     return HistoryStorage(load) if options.private else HistoryStorage(load, append)
-
-
-def _reported(faults: Sequence[Exception]) -> int:
-    """Report what failed after the screen had gone; give the exit code."""
-    from tui.ui.crash import summarize, write_report  # noqa: PLC0415 - hardly ever needed
-
-    for error in faults:
-        sys.stderr.write(summarize(error, write_report(error, log_dir())) + "\n")
-    return 1 if faults else 0
-
-
-def _writing(
-    writer: OrderedWorker, write: Callable[[Path, T, Tell], None], folder: Path, tell: Tell
-) -> Callable[[T], None]:
-    """Give a function that lets the writer keep something in a folder."""
-
-    def keep(value: T) -> None:
-        writer.submit(partial(write, folder, value, tell))
-
-    return keep
 
 
 def _telling(store: Store) -> Tell:
@@ -331,10 +317,3 @@ def _exit_on_signals(app: GemdeckApp, closing: asyncio.Event) -> Iterator[None]:
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
-
-
-def shown_folder(folder: Path) -> str:
-    """Give a folder as the header shows it, the home as ``~``."""
-    with suppress(ValueError):
-        return sanitize_line(str(Path("~") / folder.relative_to(Path.home())))
-    return sanitize_line(str(folder))

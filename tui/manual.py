@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Final
 
-from tui.model.frozen import Frozen
-
 TOPICS: Final = (
     "start",
     "servers",
@@ -23,27 +21,14 @@ TOPICS: Final = (
 _FOLDER: Final = Path(__file__).with_name("help")
 
 
-class Page(Frozen):
-    """One page.
+def page(topic: str) -> str:
+    """Read a page: Markdown, its heading included.
 
-    Attributes:
-        topic: Its name, one of `TOPICS`.
-        title: Its heading.
-        text: Markdown, the heading included. Links lead to addresses or to ``topic.md#heading``.
-    """
-
-    topic: str
-    title: str
-    text: str
-
-
-def page(topic: str) -> Page:
-    """Read a page.
+    Links lead to addresses or to ``topic.md#heading``.
 
     Raises:
         KeyError: There is none of this name.
     """
     if topic not in TOPICS:
         raise KeyError(topic)
-    text = (_FOLDER / f"{topic}.md").read_text("utf-8")
-    return Page(topic, text.partition("\n")[0].removeprefix("# "), text)
+    return (_FOLDER / f"{topic}.md").read_text("utf-8")

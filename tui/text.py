@@ -22,7 +22,7 @@ MAX_REVEALED: Final = 8
 """Invisible characters spelled out in a text; the rest are counted."""
 
 # Patterns, not compiled ones: that takes 4 ms, and the first frame needs none.
-_ESCAPE_SEQUENCE: Final = r"""
+ESCAPE_SEQUENCE: Final = r"""
     (?:\x1b[P\]X^_]|[\x90\x9d\x98\x9e\x9f])   # DCS, OSC, SOS, PM, APC: a string ...
         [^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}+ # ... of bounded length, never searched twice ...
         (?:\x07|\x1b\\|\x9c|(?=[\x1b\x90\x98\x9d-\x9f])|\Z)  # ... up to its end or the next one
@@ -105,7 +105,7 @@ def sanitize(text: str, limit: int = MAX_TEXT) -> str:
 
 def without_sequences(text: str) -> str:
     """Return a text without the escape sequences that control a terminal."""
-    return re.sub(_ESCAPE_SEQUENCE, "", text, flags=re.VERBOSE)
+    return re.sub(ESCAPE_SEQUENCE, "", text, flags=re.VERBOSE)
 
 
 def sanitize_line(text: str, limit: int = MAX_LINE) -> str:

@@ -140,8 +140,9 @@ def test_a_thousand_sessions_are_listed_at_a_few_times_the_cost_of_opening_them(
     library = SessionLibrary(tmp_path / "state")
     for number in range(SESSIONS):
         first = f"message {number} about {'red' if number % 7 else 'blue'} things"
-        view = SessionView(SessionId(f"20260101-000000-{number:06x}"), "", first=first)
-        file = SessionFile(library.path(tmp_path, view.id), Redactor(), complain)
+        key, place = SessionId(f"20260101-000000-{number:06x}"), library.place(tmp_path).name
+        view = SessionView(key, "", first=first, place=place)
+        file = SessionFile(library.path_of(view), Redactor(), complain)
         file.write([header(view), *turn(1, first, "x" * 2_000), summary(view)])
         file.close()
     paths = [library.path_of(view) for view in library.sessions(tmp_path)]

@@ -65,7 +65,6 @@ def subscribe_panes(store: Store, hear: Callable[[object], None]) -> None:
         lambda state: state.servers,
         lambda state: state.pending,
         selectors.server_counts,
-        selectors.starting_since,
         lambda state: state.pending[:1],
         lambda state: state.notices,
         lambda state: selectors.server(state, SERVER),

@@ -54,11 +54,9 @@ async def test_each_server_is_examined_step_by_step_and_no_secret_told(gemini: F
     notes = found["Server notes"]
     assert (notes["status"], notes["tools"]) == ("ready", 5)
     steps = [step["what"] for step in notes["steps"]]
-    assert steps[:2] == ["starting", "its process runs"]
-    assert any(what.startswith("connecting to") for what in steps)
-    assert any("speaks 20" in what for what in steps)
-    assert any(what.startswith("offers 5 tools") for what in steps)
-    assert steps[-1] == "ready"
+    assert steps[0] == "starting"
+    assert steps.index("sent request tools/list") < steps.index("received answer tools/list")
+    assert "ready" in steps
     seconds = [step["seconds"] for step in notes["steps"]]
     assert seconds == sorted(seconds)
     dies = found["Server dies"]

@@ -185,10 +185,10 @@ async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reaso
     assert reasons.keys() == entries.keys() - {"notes"}
     assert reasons["gone"].startswith("failed: command not found")
     assert "exited with code 3" in reasons["dies"]
-    again = ("retrying", "failed", "still starting")  # the next attempt may have begun
+    again = ("retrying", "failed", "starting")  # the next attempt may have begun
     assert reasons["web"].startswith(again)
     assert "includeTools" in reasons["bad"]
-    assert reasons["off"] == "disabled: Disabled: the entry says so."
+    assert reasons["off"].startswith("disabled: Disabled: the entry says so.")
     assert "was not ready within 0.5 s" in reasons["slow"]
     assert all(words in result.stderr for words in said)
 
@@ -203,7 +203,7 @@ async def test_a_run_waits_for_a_server_only_as_long_as_it_is_told(
     assert result.code == 0
     assert "tools" not in gemini.requests[0].body
     [warning] = result.json["warnings"]
-    assert warning.startswith("without server late: ")
+    assert warning.startswith("without server late: starting: no answer within ")
     assert warning in result.stderr
 
     result = await run("-p", "/review", *waiting, gemini=gemini, cwd=tmp_path)

@@ -204,9 +204,9 @@ def test_a_form_is_filled_in_at_the_terminal(record: Path) -> None:
             ("text:", "-"),
             ("sure.\ntext:", ""),
             (SEND, "accept"),
-            ("it is needed.\n  | Your name\ntext, required:", "Ada"),
+            ("This is required.\n  | Your name\ntext, required:", "Ada"),
             (f"password: (nothing)\n{SEND}", "accept"),
-            ("more than 150.\n  | age\n  | In\n  | years\ninteger, required:", "20"),
+            ("At most 150.\n  | age\n  | In\n  | years\ninteger, required:", "20"),
             (
                 f"Red\n  | days: mo, we\n  | mail: (nothing)\n  | password: (nothing)\n{SEND}",
                 "accept",

@@ -60,7 +60,8 @@ class RecordingCommands(Commands):
     def __init__(self) -> None:
         self.said: list[Event] = []
         super().__init__(self.said.append)
-        answers: dict[str, object] = {"servers.usage": ServerUsage(), "model.context_part": None}
+        answers: dict[str, object] = {"servers.usage": ServerUsage()}
+        answers |= dict.fromkeys(("model.context_part", "tool_standing"))
         engine = RecordingEngine(answers=answers)
         self.calls, self.answers = engine.calls, engine.answers
         self.offer({})

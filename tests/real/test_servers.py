@@ -131,7 +131,8 @@ async def wait_for_a_task(stage: Stage, reference: Reference, workspace: Path) -
     await stage.answer(FormRequest, content={field.key: field.options[1].value})
     await running
     messages = {one.message for one in seen if isinstance(one, TaskProgress)}
-    assert {"Gathering sources...", "Analyzing content..."} <= messages
+    assert "Gathering sources..." in messages
+    assert len(messages) > 1, "a slow machine misses one of its seconds, but not all"
     methods = {one.method for one in stage.manager.wire.frames() if one.server == reference.name}
     assert {"tasks/get", "tasks/result"} <= methods
 

@@ -21,10 +21,15 @@ from tui.engine.bus import EventBus
 from tui.engine.engine import Engine, EngineOptions
 from tui.model.chat import ToolCall
 from tui.model.consent import Choice, Decision, GrantScope, ToolStanding
-from tui.model.events import Event, RequestRaised, ToolExplained
-from tui.model.requests import ConfirmationRequest, PendingRequest
+from tui.model.events import Event, RequestRaised
+from tui.model.requests import (
+    ConfirmationRequest,
+    PendingRequest,
+    Reply,
+    ReplyAction,
+    ToolChangeRequest,
+)
 from tui.model.servers import ServerId, ServerStatus
-from tui.model.trust import ToolChangeAnswer, ToolChangeRequest
 from tui.store.selectors import entries
 from tui.store.store import Store
 
@@ -183,7 +188,7 @@ class Deck:
     async def accept_changes(self) -> ToolChangeRequest:
         """Accept the open question about changed tools."""
         request = await self.pending(ToolChangeRequest)
-        self.engine.desk.answer(request.id, ToolChangeAnswer.ACCEPT)
+        self.engine.desk.answer(request.id, Reply(ReplyAction.ACCEPT))
         await eventually(lambda: request not in self.store.state.pending)
         return request
 
@@ -203,8 +208,7 @@ class Deck:
 
     def explained(self, server: str, name: str) -> ToolStanding:
         """Ask why a tool stands as it does."""
-        self.engine.explain_tool(ServerId(server), name)
-        return [e.standing for e in self.events if isinstance(e, ToolExplained)][-1]
+        return self.engine.tool_standing(ServerId(server), name)
 
     @property
     def calls(self) -> list[ToolCall]:

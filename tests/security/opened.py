@@ -16,8 +16,9 @@ from tests.unit.engine.mcp.support import eventually
 from tui.engine.bus import EventBus
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
+from tui.model.requests import TrustRequest
 from tui.model.servers import ServerId, ServerStatus, ServerView
-from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest
+from tui.model.trust import FolderTrust, TrustAnswer
 from tui.store.state import AppState
 from tui.store.store import Store
 

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -16,21 +16,15 @@ from pydantic import BaseModel
 from tests.security.folders import Reader, reader
 from tests.security.opened import Place, place
 from tests.unit.engine.settings.test_loader import Files
-from tui.engine.settings.project import PROJECT_SAY, counting_keys
+from tui.engine.definitions.definition import SignInSettings
+from tui.engine.settings.project import COUNTING_KEYS
+from tui.engine.settings.sources.source import known_keys
 from tui.model.servers import ServerStatus
 from tui.model.settings import (
-    ContextSettings,
     GemdeckSettings,
     McpSettings,
-    ModelPrice,
-    ModelSettings,
     OAuthSettings,
-    PriceSettings,
-    Profile,
     ServerSettings,
-    SessionSettings,
-    TlsSettings,
-    ToolNames,
     ToolPattern,
 )
 from tui.model.trust import FolderTrust
@@ -41,40 +35,8 @@ __all__ = ["place", "reader"]
 GOOD = {"command": "true"}
 
 
-def keys(model: type[BaseModel], above: str) -> Iterator[str]:
-    for name, info in model.model_fields.items():
-        yield f"{above}{info.alias or name}"
-
-
-def schema_paths() -> set[str]:
-    """List every key of the schema."""
-    return {
-        *("mcpServers", "mcp", "gemdeck", "model", "context"),
-        *keys(ContextSettings, "context."),
-        *keys(ServerSettings, "mcpServers.*."),
-        *keys(OAuthSettings, "mcpServers.*.oauth."),
-        *keys(TlsSettings, "mcpServers.*.tls."),
-        *keys(McpSettings, "mcp."),
-        *keys(GemdeckSettings, "gemdeck."),
-        *keys(SessionSettings, "gemdeck.sessions."),
-        *keys(PriceSettings, "gemdeck.prices."),
-        *keys(ModelPrice, "gemdeck.prices.models.*."),
-        *keys(ModelSettings, "model."),
-        *keys(ToolPattern, "gemdeck.alwaysAllow[]."),
-        *keys(ToolPattern, "gemdeck.alwaysDeny[]."),
-        *keys(Profile, "gemdeck.profiles.*."),
-        *keys(ToolNames, "gemdeck.profiles.*.tools[]."),
-    }
-
-
-def test_A02_it_is_decided_for_every_key_whether_a_project_may_set_it() -> None:
-    assert set(PROJECT_SAY) == schema_paths()
-
-
 MAY_SAY = {
-    "context": "fileName includeDirectories",
     "gemdeck": "maxToolCalls maxResultSize idleTimeout alwaysDeny",
-    "gemdeck.alwaysDeny[]": "server tool arguments",
     "mcp": "allowed excluded",
     "mcpServers.*": "command args env cwd url httpUrl type transportType tcp headers timeout"
     " description includeTools excludeTools oauth reviewResults start",
@@ -83,12 +45,36 @@ MAY_SAY = {
 }
 
 
+SECTIONS: Mapping[str, type[BaseModel]] = {
+    "gemdeck": GemdeckSettings,
+    "mcp": McpSettings,
+    "mcpServers.*": ServerSettings,
+    "mcpServers.*.oauth": OAuthSettings,
+}
+
+
 def test_A02_a_project_adds_forbids_and_lowers_and_nothing_else() -> None:
-    sections = {path.rpartition(".")[0] for path in PROJECT_SAY}
-    counting = {section: counting_keys(section) for section in sections}
-    assert {section: keys for section, keys in counting.items() if keys} == {
-        section: set(words.split()) for section, words in MAY_SAY.items()
+    assert {section: set(words.split()) for section, words in MAY_SAY.items()} == COUNTING_KEYS
+    for section, counting in COUNTING_KEYS.items():
+        assert counting < known_keys(SECTIONS[section])
+
+
+def test_A02_every_other_key_of_the_schema_is_named_as_without_effect(reader: Reader) -> None:
+    others = {
+        section: dict.fromkeys(sorted(known_keys(model) - COUNTING_KEYS[section]), "evil")
+        for section, model in SECTIONS.items()
     }
+    sign_in = others.pop("mcpServers.*.oauth")
+    entry = {**GOOD, **others.pop("mcpServers.*"), "oauth": sign_in}
+    reader.place.project({**others, "mcpServers": {"it": entry}})
+    words = " ".join(map(str, reader.load().problems))
+    for key in (*sign_in, *entry.keys() - {*GOOD, "oauth"}, *others["mcp"], *others["gemdeck"]):
+        assert key in words
+    reader.say_yes()
+    loaded = reader.load()
+    [server] = loaded.servers
+    assert (server.trust, server.tls, server.command) == (False, None, "true")
+    assert (server.sign_in, loaded.gemdeck) == (SignInSettings(), GemdeckSettings())
 
 
 def test_A02_not_even_a_trusted_project_grants_or_chooses_the_model(reader: Reader) -> None:

@@ -18,9 +18,9 @@ from tui.engine.mcp.catalog.offered_tool import Permit, ToolCallError
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, GrantScope
 from tui.model.events import ServerStatusChanged
-from tui.model.requests import ConfirmationRequest
+from tui.model.requests import ConfirmationRequest, ToolChangeRequest
 from tui.model.servers import ServerId, ServerStatus
-from tui.model.trust import ToolChangeRequest, TrustAnswer
+from tui.model.trust import TrustAnswer
 
 __all__ = ["place"]
 

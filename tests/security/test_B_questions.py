@@ -11,9 +11,9 @@ from tests.unit.engine.mcp.support import eventually
 from tui.model.chat import TurnOutcome
 from tui.model.consent import Choice, Decision, Effect
 from tui.model.events import TurnFinished
-from tui.model.requests import ConfirmationRequest
+from tui.model.requests import ConfirmationRequest, TrustRequest
 from tui.model.servers import ServerId
-from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest
+from tui.model.trust import FolderTrust, TrustAnswer
 
 
 def told(running: Deck, request: int = -1) -> list[dict[str, str]]:

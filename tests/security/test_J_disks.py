@@ -27,8 +27,9 @@ from tui.engine.files.unwritten import write_now
 from tui.engine.keys.key_store import CredentialError, FilePlace
 from tui.engine.logs.audit import AuditLog
 from tui.model.events import Event, NoticeRaised, RequestRaised
+from tui.model.requests import TrustRequest
 from tui.model.servers import ServerId
-from tui.model.trust import TrustAnswer, TrustRequest
+from tui.model.trust import TrustAnswer
 
 IS_ROOT: Final = os.geteuid() == 0
 NOBODY: Final = 65_534

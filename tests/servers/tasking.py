@@ -14,6 +14,7 @@ from typing import Any
 Message = dict[str, Any]
 
 IS_NEW, FILE = sys.argv[1] == "new", Path(sys.argv[2])
+HUGE = 10**400
 RELATED = "io.modelcontextprotocol/related-task"
 FORM: Message = {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"]}
 ASKED: Message = {"mode": "form", "message": "Deploy as whom?", "requestedSchema": FORM}
@@ -26,7 +27,8 @@ TOOLS = {
     "other": "is answered for by another task",
     "odd": "has a status that is none",
     "nameless": "has no id",
-    "loud": "says more than is shown",
+    "loud": "says more than is shown, in words and in numbers",
+    "soon": "is done when it begins",
     "fail": "fails",
     "end": "ends the server at the first look",
     "quit": "cancels itself",
@@ -58,12 +60,12 @@ def save(task_id: str, task: Message) -> None:
 def shown(task_id: str, task: Message) -> Message:
     """Give a task as the era spells it."""
     names = ("ttlMs", "pollIntervalMs") if IS_NEW else ("ttl", "pollInterval")
-    ttl = 700 if task["tool"] == "brief" else 60_000
+    ttl, poll = {"brief": (700, 1), "loud": (HUGE, -HUGE)}.get(task["tool"], (60_000, 1))
     status = task["status"]
     told: Message = {
         **{"taskId": task_id, "status": status, "statusMessage": task["said"]},
         **dict.fromkeys(("createdAt", "lastUpdatedAt"), "2026-07-28T09:30:00Z"),
-        **dict(zip(names, (ttl, 1), strict=True)),
+        **dict(zip(names, (ttl, poll), strict=True)),
     }
     if IS_NEW and status == "input_required":
         asked = {"method": "elicitation/create", "params": ASKED}
@@ -82,9 +84,10 @@ def begin(params: Message) -> Message:
     if tool == "loud":
         task["said"] = "\x1b[2J" + "x" * 5_000
     save(task_id, task)
+    if tool == "soon":
+        finish(task_id, task, "soon is done")
     told = shown(task_id, task)
-    if tool == "nameless":
-        del told["taskId"]
+    told.pop({"nameless": "taskId"}.get(tool, "result"), None)  # which only a look gives
     return {"resultType": "task", **told} if IS_NEW else {"task": told}
 
 

@@ -114,7 +114,7 @@ HISTORIES: Final[dict[str, tuple[e.Event, ...]]] = {
         *_READY,
         e.ModelSelected(ModelView("demo", BackendKind.DEMO, needs_setup=True)),
         LastSessionFound(
-            replace(SESSION, first="list the open branches", changed=2.0**32), is_cut=True
+            replace(SESSION, first="list the open branches", changed=1.8e9), is_cut=True
         ),
     ),
     "asking": (*_ASKING, e.RequestRaised(confirmation())),

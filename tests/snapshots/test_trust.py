@@ -21,12 +21,10 @@ from tests.ui.consent.samples import (
 from tests.ui.consent.test_grants import SAVED, SESSION, SETTING
 from tui.model import events as e
 from tui.model.catalog import Catalog
-from tui.model.consent import Effect, ToolStanding
 from tui.model.requests import PendingRequest
 from tui.model.servers import Failure, ServerStatus
 from tui.model.trust import FolderTrust
 
-STANDING: Final = ToolStanding(SERVER, "add_note", Effect.ASK, "Asked: no rule allows it.")
 FAILURE: Final = Failure("The folder is not trusted.", "t shows what it would run.")
 
 _UNTRUSTED: Final = e.FolderTrustChanged(FolderTrust.UNTRUSTED)
@@ -69,7 +67,7 @@ PICTURES: Final[dict[str, tuple[tuple[e.Event, ...], tuple[str, ...]]]] = {
     "skill-text": (asking(_TRUSTED, skill(text=SKILL_TEXT)), ()),
     "grants": ((_TRUSTED, e.GrantsChanged((SAVED, SESSION, SETTING))), ("f2", "g")),
     "grants-empty": ((_TRUSTED,), ("f2", "g")),
-    "standing": ((_TRUSTED, _changed_catalog(), e.ToolExplained(STANDING)), ("f3",)),
+    "standing": ((_TRUSTED, _changed_catalog()), ("f3",)),
     "untrusted-server": (
         (_UNTRUSTED, e.ServerStatusChanged(SERVER, ServerStatus.UNTRUSTED, FAILURE)),
         ("f2",),

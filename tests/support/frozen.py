@@ -7,6 +7,7 @@ makes such a class, and does nothing where `SHIPPED` is set: what is measured is
 
 import dataclasses
 import os
+from functools import partial
 from typing import Final
 
 from tui.model import frozen
@@ -15,4 +16,4 @@ SHIPPED: Final = "TESTS_SHIPPED_DATA"
 """The environment variable that keeps the classes as users have them."""
 
 if SHIPPED not in os.environ:
-    frozen.dataclass = dataclasses.dataclass
+    frozen.make = partial(dataclasses.dataclass, frozen=True, slots=True)

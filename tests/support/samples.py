@@ -1,12 +1,14 @@
 """One event of every kind, and a state in which each of them means something."""
 
-from typing import Final, get_args
+import sys
+from typing import Final
 
 from tui.model import chat, models, runs, servers, sessions
 from tui.model import events as e
 from tui.model.catalog import Catalog, Parameter, ResourceContent, ToolId, ToolView
-from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolRuleChanged, ToolStanding
+from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolRuleChanged
 from tui.model.events import ContextFile, ContextRead
+from tui.model.frozen import Event, StateEvent
 from tui.model.requests import ConfirmationRequest, TerminalSet
 from tui.model.settings import PriceSettings, Profile
 from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
@@ -24,11 +26,17 @@ SESSION: Final = sessions.SessionView(
     sessions.SessionId("20260102-030405-abcdef"), "/work", first="hello"
 )
 
-EVENT_TYPES: Final[tuple[type, ...]] = get_args(e.Event)
+EVENT_TYPES: Final = {
+    kind
+    for name, module in sys.modules.items()
+    if name.startswith("tui.model")
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, Event)
+} - {Event, StateEvent, chat.ConversationEvent}
 """Every kind of event."""
 
-RECORDED: Final[tuple[type, ...]] = (e.ToolCallDecided, ToolRuleChanged)
-"""The kinds of events that are for the audit log and leave the state alone."""
+RECORDED: Final[tuple[type, ...]] = (e.ToolCallDecided, ToolRuleChanged, e.TaskKept)
+"""The kinds of events that are for the audit log or sessions and leave the state alone."""
 
 
 def server_view(
@@ -125,7 +133,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.ArgumentCompleted("token-1", ("home", "hello")),
         e.LogLevelChanged(SERVER, "warning"),
         ContextRead((ContextFile("~/.gemini/GEMINI.md", "Be brief."),)),
-        e.InstructionsSent(((SERVER, "Ask before you write."),)),
+        e.InstructionsSent({SERVER: "Ask before you write."}),
         e.FolderTrustChanged(FolderTrust.TRUSTED),
         TerminalSet(bell=False, title=True, keys={"deck.tools": "f12"}),
         BranchRead("main"),
@@ -151,7 +159,6 @@ def one_of_each() -> dict[type, e.Event]:
         runs.ToolRunChanged(runs.ToolRun(tool_call(chat.EntryId("call-3")), {"content": []})),
         runs.SavedCallsChanged((runs.SavedCall(SERVER, "milk", "add_note", "{}"),)),
         runs.PromptRendered("token-2", (runs.RenderedMessage("user", ("Greet me.",)),)),
-        e.ToolExplained(ToolStanding(SERVER, "add_note", Effect.ASK, "No rule allows it.")),
         e.FramesNoted(7),
     )
     return {type(event): event for event in made}

@@ -2,10 +2,12 @@
 
 import asyncio
 import functools
+import inspect
 import json
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -14,15 +16,13 @@ import click
 from click.shell_completion import get_completion_class
 
 from tui.cli.output import ExitCode, prepare_output, say, write_out
-from tui.engine.settings.sources.source import shown_path
+from tui.engine.files.paths import shown_path
 from tui.model.frozen import Frozen
 from tui.model.input.typed import nearest
 from tui.model.servers import Origin, ServerStatus, ServerView
 from tui.text import AdvisedError, sanitize_line
 
 T = TypeVar("T")
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 MAX_WORDS: Final = 3
 """Last lines of a failed server that are shown with why it failed."""
@@ -77,6 +77,17 @@ def way_out(view: ServerView) -> str:
     return ""
 
 
+def why_not_ready(view: ServerView, patience: str = "--timeout") -> tuple[str, str]:
+    """Return why a server is not ready, and what to do; `patience` is the option that waits."""
+    failure = view.failure or view.last_failure
+    if view.status is ServerStatus.STARTING and failure is None:
+        words = f"no answer within {time.monotonic() - view.since:.0f} s"
+        return words, view.last_words or f"Give it more time with {patience}."
+    if failure is None:
+        return view.lacks, way_out(view)
+    return failure.reason, way_out(view) or failure.advice
+
+
 def last_words(view: ServerView) -> Sequence[str]:
     """Return what a server that failed wrote last to its standard error."""
     failure = view.failure or view.last_failure
@@ -104,21 +115,26 @@ def shown(path: Path) -> str:
 
 
 def prints(command: Callable[..., Coroutine[Any, Any, CommandOutput]]) -> Callable[..., None]:
-    """Make a command of a coroutine: what it gives is printed, and the process ends."""
+    """Make a command of a coroutine: what it gives is printed, and the process ends.
+
+    One that takes `as_json` is told whether it is printed as JSON.
+    """
+    asks = "as_json" in inspect.signature(command).parameters
 
     @functools.wraps(command)
     def run(*, as_json: bool = False, **given: Any) -> None:  # noqa: ANN401 - its options
-        finish(command(**given), as_json=as_json)
+        told = {"as_json": as_json} if asks else {}
+        _finish(command(**given, **told), as_json=as_json)
 
     return run
 
 
 def prints_json(command: Callable[..., Coroutine[Any, Any, CommandOutput]]) -> Callable[..., None]:
     """Make a command of a coroutine, with the option to print what it gives as JSON."""
-    return json_option(prints(command))
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(prints(command))
 
 
-def finish(command: Coroutine[Any, Any, CommandOutput], *, as_json: bool) -> None:
+def _finish(command: Coroutine[Any, Any, CommandOutput], *, as_json: bool) -> None:
     """Carry out a command, print its answer, and end the process with its exit code."""
     if warning := prepare_output():
         say(warning)

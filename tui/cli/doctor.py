@@ -1,24 +1,21 @@
 """``gemdeck doctor``: everything that can be in the way, looked at once, with what to do."""
 
 import asyncio
-import logging
 import os
 import platform
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import click
 
 from tui import __version__
-from tui.cli.command import CommandOutput, no_such, prints_json, shown
+from tui.cli.command import CommandOutput, no_such, prints_json, shown, why_not_ready
 from tui.cli.key import check_access, kept_access
 from tui.cli.output import GAP, ExitCode
 from tui.cli.servers.server_session import ServerSession, StartOptions, starts_servers
@@ -37,6 +34,7 @@ from tui.model.bounded_json import mapped
 from tui.model.events import OWN_SOURCE
 from tui.model.servers import ServerStatus, ServerView
 from tui.model.trust import FolderTrust
+from tui.model.wire.frames import FrameKind, WireFrame
 from tui.text import sanitize_line
 
 SERVICE: Final = "https://generativelanguage.googleapis.com"
@@ -45,8 +43,10 @@ SERVICE: Final = "https://generativelanguage.googleapis.com"
 REACH_TIMEOUT: Final = 5.0
 """Seconds that the service gets to answer at all."""
 
-LOGGER: Final = "tui.engine.mcp"
-"""Tells each step of a handshake, with the server's name before it."""
+MAX_STEPS: Final = 200
+"""First steps of a server's start that are shown."""
+
+_STEPS: Final = (FrameKind.LIFECYCLE, FrameKind.REQUEST, FrameKind.ANSWER, FrameKind.HTTP)
 
 MAX_LINES: Final = 20
 """Last lines that a server wrote that are shown."""
@@ -67,15 +67,13 @@ class FindingLevel(StrEnum):
     FAILED = "failed"
 
 
-_VERDICTS: Final[Mapping[ServerStatus, FindingLevel]] = MappingProxyType(
-    {
-        ServerStatus.READY: FindingLevel.OK,
-        ServerStatus.DISABLED: FindingLevel.NOTE,
-        ServerStatus.STOPPED: FindingLevel.NOTE,
-        ServerStatus.UNTRUSTED: FindingLevel.WARNING,
-        ServerStatus.NEEDS_SIGN_IN: FindingLevel.WARNING,
-    }
-)
+_VERDICTS: Final[Mapping[ServerStatus, FindingLevel]] = {
+    ServerStatus.READY: FindingLevel.OK,
+    ServerStatus.DISABLED: FindingLevel.NOTE,
+    ServerStatus.STOPPED: FindingLevel.NOTE,
+    ServerStatus.UNTRUSTED: FindingLevel.WARNING,
+    ServerStatus.NEEDS_SIGN_IN: FindingLevel.WARNING,
+}
 
 
 @dataclass(slots=True)
@@ -103,16 +101,6 @@ class DoctorSection:
     def has_failed(self) -> bool:
         return any(one["verdict"] == FindingLevel.FAILED for one in self.findings)
 
-    def text(self) -> str:
-        """Write it as text."""
-        width = max(map(len, FindingLevel))
-        lines = [self.title]
-        for one in self.findings:
-            lines.append(f"{GAP}{one['verdict']:<{width}}{GAP}{one['text']}")
-            below = [*([f"→ {one['advice']}"] if one["advice"] else []), *one["details"]]
-            lines += [f"{GAP}{'':<{width}}{GAP}{line}" for line in below]
-        return "\n".join(lines)
-
 
 @click.command(epilog="Example: gemdeck doctor files\n\nExample: gemdeck doctor --json --offline")
 @click.argument("server", required=False, shell_complete=server_names)
@@ -128,22 +116,19 @@ async def doctor(server: str | None, start: StartOptions, *, offline: bool) -> C
     from tui.ui.questions.own_keys import check_keys  # noqa: PLC0415 - imports Textual
 
     session = ServerSession(start, None if server is None else [server], check_keys=check_keys)
-    with _recorded_steps() as steps:
-        async with session.engine as engine:
-            loaded = await engine.load()
-            known = {one.id: one for one in loaded.servers}
-            if server is not None and server not in known:
-                raise no_such("server", server, known)
-            await engine.start()
-            await in_daemon_thread(late.import_connection)  # which is not the servers' time
-            sections = [_program(), _settings(loaded), _folder(loaded)]
-            sections.append(await _model(loaded, session.redactor, offline=offline))
-            await engine.wait_ready(start.timeout)
-            wake = partial(engine.servers.wait_awake, patience=start.timeout)
-            await asyncio.gather(*(wake(view.id) for view in session.views))
-            for view in session.views:
-                taken = steps.get(view.id, [])
-                sections.append(_server(view, known[view.id], session, taken))
+    async with session.engine as engine:
+        loaded = await engine.load()
+        known = {one.id: one for one in loaded.servers}
+        if server is not None and server not in known:
+            raise no_such("server", server, known)
+        await engine.start()
+        await in_daemon_thread(late.import_connection)  # which is not the servers' time
+        sections = [_program(), _settings(loaded), _folder(loaded)]
+        sections.append(await _model(loaded, session.redactor, offline=offline))
+        await engine.wait_ready(start.timeout)
+        wake = partial(engine.servers.wait_awake, patience=start.timeout)
+        await asyncio.gather(*(wake(view.id) for view in session.views))
+        sections += [_server(view, known[view.id], session) for view in session.views]
     home = re.compile(rf"(?<![\w.-]){re.escape(str(Path.home()))}(?![\w-]|\.\w)")
 
     def clean(text: str) -> str:
@@ -151,15 +136,26 @@ async def doctor(server: str | None, start: StartOptions, *, offline: bool) -> C
         return home.sub("~", session.redactor.redact(text))
 
     failed = [section.title for section in sections if section.has_failed]
-    end = f"Failed: {', '.join(failed)}." if failed else "Nothing failed."
-    text = "\n".join(map(clean, "\n\n".join([*(one.text() for one in sections), end]).split("\n")))
     listed = [{"title": one.title, "findings": one.findings, **one.value} for one in sections]
     value = mapped(
         {"sections": listed, "failed": failed},
         lambda one: clean(one) if isinstance(one, str) else one,
         clean,
     )
+    end = f"Failed: {', '.join(value['failed'])}." if failed else "Nothing failed."
+    text = "\n\n".join([*map(_text, value["sections"]), end])
     return CommandOutput(value, text, ExitCode.ERROR if failed else ExitCode.OK)
+
+
+def _text(section: Mapping[str, Any]) -> str:
+    """Write a section as text."""
+    width = max(map(len, FindingLevel))
+    lines = [section["title"]]
+    for one in section["findings"]:
+        lines.append(f"{GAP}{one['verdict']:<{width}}{GAP}{one['text']}")
+        below = [*([f"→ {one['advice']}"] if one["advice"] else []), *one["details"]]
+        lines += [f"{GAP}{'':<{width}}{GAP}{line}" for line in below]
+    return "\n".join(lines)
 
 
 def _program() -> DoctorSection:
@@ -277,39 +273,14 @@ async def _reach(section: DoctorSection, access: ModelAccess | None) -> None:
     section.add(FindingLevel.OK, f"{address} answers ({status}) within {took} ms")
 
 
-@contextmanager
-def _recorded_steps() -> Iterator[dict[str, list[tuple[float, str]]]]:
-    """Record the steps of all handshakes by server, each with its time in seconds."""
-    found: dict[str, list[tuple[float, str]]] = {}
-
-    class StepRecorder(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            """Keep a record that begins with the name of a server."""
-            if isinstance(record.args, tuple) and str(record.msg).startswith("%s: "):
-                server = str(record.args[0])
-                words = record.getMessage().removeprefix(f"{server}: ")
-                found.setdefault(server, []).append((record.created, sanitize_line(words)))
-
-    logger, recorder = logging.getLogger(LOGGER), StepRecorder(logging.DEBUG)
-    level = logger.level
-    logger.addHandler(recorder)
-    logger.setLevel(logging.DEBUG)
-    try:
-        yield found
-    finally:
-        logger.removeHandler(recorder)
-        logger.setLevel(level)
-
-
 def _server(
     view: ServerView,
     definition: ServerDefinition,
     session: ServerSession,
-    taken: Sequence[tuple[float, str]],
 ) -> DoctorSection:
     """Say how one server stands, and what to do about it."""
     section = DoctorSection(f"Server {view.id}")
-    reason, advice = session.why_not_ready(view)
+    reason, advice = why_not_ready(view)
     verdict = _VERDICTS.get(view.status, FindingLevel.FAILED)
     verdict = FindingLevel.WARNING if view.lacks and verdict is FindingLevel.OK else verdict
     words = f"{view.status.value}: {reason}" if reason else view.status.value
@@ -319,7 +290,9 @@ def _server(
     )
     if definition.program:
         section.add(FindingLevel.OK, f"its program is {definition.program}")
-    steps = [(round(moment - taken[0][0], 3), what) for moment, what in taken]
+    frames = [one for one in session.engine.wire.frames() if one.server == view.id]
+    taken = [one for one in frames if one.kind in _STEPS][:MAX_STEPS]
+    steps = [(round(one.time - taken[0].time, 3), _step_words(one)) for one in taken]
     if steps:
         lines = [f"{seconds:8.3f} s  {what}" for seconds, what in steps]
         section.add(verdict, "its steps", details=lines)
@@ -342,3 +315,10 @@ def _server(
         "output": said[-MAX_LINES:],
     }
     return section
+
+
+def _step_words(frame: WireFrame) -> str:
+    """Say what was said, or what became of the connection."""
+    who = () if frame.kind is FrameKind.LIFECYCLE else (frame.direction, frame.kind)
+    what = " ".join(filter(None, (*who, frame.method, frame.target, str(frame.status or ""))))
+    return ": ".join(filter(None, (what, frame.detail)))

@@ -6,18 +6,17 @@ Only the result goes to stdout; all messages go to stderr.
 import asyncio
 import json
 import os
-import select
 import shlex
 import signal
 import sys
-import time
+import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from tui.cli.command import advised, way_out
+from tui.cli.command import advised, last_words, why_not_ready
 from tui.cli.output import PATIENCE, ExitCode, prepare_output, say, write_out
 from tui.cli.results import Ending, JsonLines, Statistics, answer_text, turn_entries, whole_result
 from tui.engine.approval.gate import NOBODY_TO_ASK
@@ -28,7 +27,7 @@ from tui.engine.logs.log_file import prepare_process
 from tui.engine.logs.redaction import Redactor
 from tui.model import events as e
 from tui.model.chat import ChatNotice, Severity, TurnOutcome, TurnPhase
-from tui.model.servers import USABLE, Failure, ServerId, ServerStatus, ServerView
+from tui.model.servers import USABLE, ServerId, ServerStatus, ServerView
 from tui.model.sessions import ConversationRestored
 from tui.store.selectors import waiting_text
 from tui.store.store import Store
@@ -36,8 +35,6 @@ from tui.text import sanitize_line
 
 MAX_INPUT: Final = 8 * 1024 * 1024
 """Most bytes read; the rest is ignored."""
-
-_PIECE: Final = 64 * 1024
 
 _E: Final = Severity.ERROR
 
@@ -56,53 +53,36 @@ def read_piped_input(warn: Callable[[str], None]) -> str:
     """
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return ""
+    patience = threading.Timer(PATIENCE, say, ["reading standard input; press Ctrl+C to stop"])
+    patience.daemon = True
+    patience.start()
     try:
-        data = _read(sys.stdin.fileno())
+        # whoever waits in sys.stdin itself makes Python abort when it ends
+        with os.fdopen(sys.stdin.fileno(), "rb", closefd=False) as source:
+            data = source.read(MAX_INPUT + 1)
     except IsADirectoryError:
         raise
     except (OSError, ValueError):  # a closed descriptor
         return ""
+    finally:
+        patience.cancel()
     if len(data) > MAX_INPUT:
         warn(f"standard input was cut off at {MAX_INPUT // 1024 // 1024} MiB")
     return data[:MAX_INPUT].decode("utf-8", errors="replace").strip()
 
 
-def _read(descriptor: int) -> bytes:
-    """Read to the end, or until `MAX_INPUT` is exceeded."""
-    data = bytearray()
-    deadline = time.monotonic() + PATIENCE
-    is_told = False
-    while len(data) <= MAX_INPUT:
-        left = None if is_told else max(0.0, deadline - time.monotonic())
-        if not select.select([descriptor], [], [], left)[0]:
-            is_told = True
-            say("reading standard input; press Ctrl+C to stop")
-            continue
-        piece = os.read(descriptor, _PIECE)
-        if not piece:
-            break
-        data += piece
-    return bytes(data)
-
-
-_ENDINGS: Final[Mapping[TurnOutcome | None, tuple[ExitCode, e.Notice | None]]] = {
-    TurnOutcome.COMPLETED: (ExitCode.OK, None),
-    TurnOutcome.CANCELLED: (ExitCode.CANCELLED, e.Notice(_E, "The turn was cancelled.")),
+_ENDINGS: Final[Mapping[TurnOutcome | None, tuple[ExitCode, str, str]]] = {
+    TurnOutcome.COMPLETED: (ExitCode.OK, "", ""),
+    TurnOutcome.CANCELLED: (ExitCode.CANCELLED, "The turn was cancelled.", ""),
     TurnOutcome.LIMITED: (
         ExitCode.TURN_LIMIT,
-        e.Notice(
-            _E,
-            "The turn reached its limit of tool calls.",
-            "Ask for less, or increase gemdeck.maxToolCalls in the settings.",
-        ),
+        "The turn reached its limit of tool calls.",
+        "Ask for less, or increase gemdeck.maxToolCalls in the settings.",
     ),
     TurnOutcome.OUT_OF_REQUESTS: (
         ExitCode.TURN_LIMIT,
-        e.Notice(
-            _E,
-            "The turn reached its limit of requests to the model.",
-            "Ask for less, or increase --max-turns.",
-        ),
+        "The turn reached its limit of requests to the model.",
+        "Ask for less, or increase --max-turns.",
     ),
 }
 """The exit codes of turns, and why they were not completed; of others the errors say why."""
@@ -267,9 +247,9 @@ class _Session:
                 NOBODY_TO_ASK
             ):
                 self._name_denied(server, tool, source.removeprefix(f"{NOBODY_TO_ASK}: "))
-            case e.ServerStatusChanged(server, ServerStatus.FAILED, failure) if self.is_out:
-                reason = _reason(failure) if failure is not None else "unknown"
-                self.warn(f"server {server} failed: {reason}")
+            case e.ServerStatusChanged(server, ServerStatus.FAILED) if self.is_out:
+                [view] = (one for one in self.store.state.servers if one.id == server)
+                self.warn(f"server {server} {_why_missing(view)}")
             case e.TurnPhaseChanged(phase=TurnPhase.SERVERS) if (
                 sys.stderr is not None and sys.stderr.isatty()
             ):
@@ -332,8 +312,10 @@ class _Session:
                 self.warn(_words(notice))
             if answer := answer_text(self.store.state):
                 self._write(answer)
-        failed = (ExitCode.ERROR, errors[-1] if errors else self.error)
-        return self._end(*_ENDINGS.get(self.outcome, failed))
+        if self.outcome not in _ENDINGS:
+            return self._end(ExitCode.ERROR, errors[-1] if errors else self.error)
+        code, text, advice = _ENDINGS[self.outcome]
+        return self._end(code, e.Notice(_E, text, advice) if text else None)
 
     def _end(self, code: ExitCode, error: ChatNotice | e.Notice | None) -> ExitCode:
         """Write the result as JSON, if that was asked for, and return the exit code."""
@@ -357,19 +339,10 @@ class _Session:
 
 def _why_missing(view: ServerView) -> str:
     """Say why a server is not there, in one line."""
-    if view.status is ServerStatus.STARTING:
-        words = view.last_words or (view.last_failure.reason if view.last_failure else "")
-        began = f"still starting after {time.monotonic() - view.since:.0f} s"
-        return ": ".join(filter(None, (began, words)))
-    failure = view.failure or view.last_failure
-    if failure is None:
-        return advised(view.status.value, way_out(view))
-    return advised(f"{view.status.value}: {_reason(failure)}", way_out(view))
-
-
-def _reason(failure: Failure) -> str:
-    said = "".join(f"Its last words: {line}" for line in failure.stderr_tail[-1:])
-    return advised(failure.reason, said)
+    reason, advice = why_not_ready(view, "--wait")
+    said = ": ".join(filter(None, (view.status.value, reason)))
+    last = "".join(f"Its last words: {line}" for line in last_words(view)[-1:])
+    return advised(advised(said, last), advice)
 
 
 def _meaning_words(meaning: Meaning) -> str:

@@ -15,14 +15,14 @@ from tui.cli.secret import keyring_option, secret_store
 from tui.cli.servers.server_edits import edits_of, own_edits, scope_option
 from tui.engine.background import in_daemon_thread
 from tui.engine.commands.server_imports import ServerImports
-from tui.engine.settings.importers import TITLES, ClientFile, Machine, find_files, read_client_file
+from tui.engine.settings.importers import CLIENTS, ClientFile, Machine, find_files, read_client_file
 from tui.model.trust import ImportOffer, ImportState
 
 
 @click.command(
     "import", epilog="Example: gemdeck import claude-desktop files\n\nExample: gemdeck import --all"
 )
-@click.argument("client", required=False, type=click.Choice(list(TITLES)))
+@click.argument("client", required=False, type=click.Choice(list(CLIENTS)))
 @click.argument("names", nargs=-1, metavar="[SERVER]…")
 @click.option("--all", "takes_all", is_flag=True, help="Take over every server that is new here.")
 @click.option(
@@ -74,7 +74,7 @@ async def import_servers(
         for one, there in found:
             offers = await in_daemon_thread(partial(taken, there))
             written += [offer.server for offer in offers if offer.state is ImportState.WRITTEN]
-            texts.append(f"{TITLES[one.client]}  {one.file}")
+            texts.append(f"{CLIENTS[one.client].title}  {one.file}")
             texts += [f"  {one.problem}"] if one.problem else []
             texts += map(_text, offers)
             listed.append(

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import click
@@ -30,21 +29,19 @@ Example: gemdeck -p "how many open branches?" --allowed-tools git.git_branch -o 
 The manual: gemdeck help. Exit codes: gemdeck help commands
 """
 
-_COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "mcp": "tui.cli.servers.mcp:mcp",
-        "import": "tui.cli.importing:import_servers",
-        "doctor": "tui.cli.doctor:doctor",
-        "settings": "tui.cli.settings:settings",
-        "key": "tui.cli.key:key",
-        "secret": "tui.cli.secret:secret",
-        "trust": "tui.cli.trust:trust",
-        "grants": "tui.cli.grants:grants",
-        "sessions": "tui.cli.sessions:sessions",
-        "completion": "tui.cli.command:completion",
-        "help": "tui.cli.reading:read_manual",
-    }
-)
+_COMMANDS: Final[Mapping[str, str]] = {
+    "mcp": "tui.cli.servers.mcp:mcp",
+    "import": "tui.cli.importing:import_servers",
+    "doctor": "tui.cli.doctor:doctor",
+    "settings": "tui.cli.settings:settings",
+    "key": "tui.cli.key:key",
+    "secret": "tui.cli.secret:secret",
+    "trust": "tui.cli.trust:trust",
+    "grants": "tui.cli.grants:grants",
+    "sessions": "tui.cli.sessions:sessions",
+    "completion": "tui.cli.command:completion",
+    "help": "tui.cli.reading:read_manual",
+}
 """Where each command is; it is loaded when it is used."""
 
 

@@ -31,7 +31,7 @@ def _topics(_context: object, _parameter: object, begun: str) -> list[str]:
 def read_manual(words: tuple[str, ...]) -> None:
     """Read a page of the manual, or find words in all; without any, list the pages."""
     wanted = sanitize_line(" ".join(words)).casefold()
-    texts = {topic: _COMMENT.sub("", page(topic).text) for topic in TOPICS}
+    texts = {topic: _COMMENT.sub("", page(topic)) for topic in TOPICS}
     if text := texts.get(wanted):
         click.echo_via_pager(_plain(text) if sys.stdout.isatty() else text)
         return

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Any, Final
 
 from tui.cli.output import ExitCode
@@ -29,18 +28,14 @@ from tui.model.frozen import Frozen
 from tui.store import selectors
 from tui.store.state import AppState
 
-_ERROR_TYPES: Final[Mapping[ExitCode, str]] = MappingProxyType(
-    {
-        ExitCode.NO_KEY: "FatalAuthenticationError",
-        ExitCode.NO_INPUT: "FatalInputError",
-        ExitCode.BAD_SETTINGS: "FatalConfigError",
-        ExitCode.TURN_LIMIT: "FatalTurnLimitedError",
-        ExitCode.CANCELLED: "FatalCancellationError",
-    }
-)
+_ERROR_TYPES: Final[Mapping[ExitCode, str]] = {
+    ExitCode.NO_KEY: "FatalAuthenticationError",
+    ExitCode.NO_INPUT: "FatalInputError",
+    ExitCode.BAD_SETTINGS: "FatalConfigError",
+    ExitCode.TURN_LIMIT: "FatalTurnLimitedError",
+    ExitCode.CANCELLED: "FatalCancellationError",
+}
 """What gemini-cli calls the errors that end with these codes."""
-
-_NO_DECISIONS: Final = ("accept", "reject", "modify", "auto_accept")
 
 
 class Ending(Frozen):
@@ -120,15 +115,14 @@ class Statistics:
 
     def _counted(self, calls: Sequence[ToolCall]) -> dict[str, Any]:
         succeeded = sum(call.status is ToolCallStatus.OK for call in calls)
-        decisions = dict.fromkeys(_NO_DECISIONS, 0)
-        decisions["auto_accept"] = sum(call.id in self._allowed for call in calls)
-        decisions["reject"] = sum(call.id in self._denied for call in calls)
+        allowed = sum(call.id in self._allowed for call in calls)
+        denied = sum(call.id in self._denied for call in calls)
         return {
             "count": len(calls),
             "success": succeeded,
             "fail": len(calls) - succeeded,
             "durationMs": sum(_milliseconds(call.seconds or 0.0) for call in calls),
-            "decisions": decisions,
+            "decisions": {"accept": 0, "reject": denied, "modify": 0, "auto_accept": allowed},
         }
 
     def flat(self, state: AppState) -> dict[str, Any]:

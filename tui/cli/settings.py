@@ -82,8 +82,7 @@ async def schema() -> CommandOutput:
 @prints
 async def edit() -> CommandOutput:
     """Open your settings in your editor ($VISUAL, $EDITOR); they are begun if there are none."""
-    file, _ = begin_settings(Path.home())
-    click.edit(filename=str(file))
+    click.edit(filename=str(begin_settings(Path.home())))
     return _checked()
 
 

@@ -11,6 +11,9 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
+CLOSE_PATIENCE: Final = 5.0
+"""Seconds that the last jobs of a worker get, unless it is told otherwise."""
+
 MAX_JOBS: Final = 1_000
 """Most jobs queued for an `OrderedWorker`; further ones are rejected."""
 
@@ -78,7 +81,7 @@ class OrderedWorker:
             self._on_error(error)
         return done
 
-    def close(self, patience: float) -> None:
+    def close(self, patience: float = CLOSE_PATIENCE) -> None:
         """Wait until all jobs are done, but at most `patience` seconds."""
         if self._thread is None:
             return

@@ -4,10 +4,11 @@ import asyncio
 import shutil
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
+
+from tui.engine.background import in_daemon_thread
 
 OPEN_TIMEOUT: Final = 2.0
 """Seconds after which an opener that still runs counts as successful."""
@@ -34,36 +35,23 @@ async def open_outside(what: str) -> bool:
     command = _opener()
     if command is None:
         return False
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[bool] = loop.create_future()
-
-    def settle(succeeded: bool) -> None:
-        if not ended.done():
-            ended.set_result(succeeded)
-
-    def report(succeeded: bool) -> None:
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(settle, succeeded)
-
-    threading.Thread(target=_run, args=((*command, what), report), daemon=True).start()
     try:
         async with asyncio.timeout(OPEN_TIMEOUT):
-            return await ended
+            return await in_daemon_thread(partial(_run, (*command, what)))
     except TimeoutError:
         return True  # the opener has become the browser
 
 
-def _run(command: Sequence[str], report: Callable[[bool], None]) -> None:
-    """Run a program and wait for its end, so that it leaves no zombie."""
+def _run(command: Sequence[str]) -> bool:
+    """Run a program, wait for its end, so that it leaves no zombie, and return how it went."""
     nothing = subprocess.DEVNULL
     try:
         process = subprocess.Popen(  # noqa: S603 - a found program and an address of checked form
             command, cwd="/", stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
         )
     except OSError:
-        report(False)
-        return
-    report(process.wait() == 0)
+        return False
+    return process.wait() == 0
 
 
 def _opener() -> tuple[str, ...] | None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:  # loaded after the first frame
@@ -27,21 +28,15 @@ class EventBus:
     """
 
     def __init__(self) -> None:
-        self._subscribers: dict[int, Publish] = {}
-        self._next_key = 0
+        self._subscribers: dict[object, Publish] = {}
         self._events: deque[Event] = deque()
         self._is_publishing = False
 
-    def subscribe(self, subscriber: Publish) -> Callable[[], None]:
+    def subscribe(self, subscriber: Publish) -> Callable[[], object]:
         """Call `subscriber` with every event until the returned function is called."""
-        key = self._next_key
-        self._next_key += 1
+        key = object()
         self._subscribers[key] = subscriber
-
-        def unsubscribe() -> None:
-            self._subscribers.pop(key, None)
-
-        return unsubscribe
+        return partial(self._subscribers.pop, key, None)
 
     def publish(self, event: "Event") -> None:
         """Deliver an event. A failing subscriber is logged and stays subscribed."""

@@ -5,28 +5,26 @@ import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, cast
 
 from tui.engine.bus import Publish
 from tui.model.chat import Severity
-from tui.model.consent import Decision, RequestId
+from tui.model.consent import RequestId
 from tui.model.events import Notice, NoticeRaised, RequestRaised, RequestSettled, RequestsQueued
 from tui.model.requests import (
     Answer,
+    AnswerT,
     ConfirmationRequest,
     FormRequest,
     PendingRequest,
     Reply,
     ReplyAction,
-    ResultReview,
+    Request,
     SamplingRequest,
     SamplingReview,
-    SignInRequest,
-    SkillRequest,
     UrlRequest,
 )
 from tui.model.servers import ServerId
-from tui.model.trust import ToolChangeAnswer, ToolChangeRequest, TrustAnswer, TrustRequest
 
 MAX_WAITING: Final = 8
 """Most requests of one server queued behind the shown one; further ones are declined."""
@@ -36,8 +34,6 @@ MAX_PENDING: Final = 64
 
 ServerRequest = FormRequest | UrlRequest | SamplingRequest | SamplingReview
 """A request from a server."""
-
-AnswerT = TypeVar("AnswerT", Decision, TrustAnswer, ToolChangeAnswer, Reply)
 
 Check = Callable[[AnswerT], Awaitable[PendingRequest | None]]
 """Returns the question with what is wrong with an accepting answer; None if that is valid."""
@@ -82,36 +78,13 @@ class Desk:
         self._open: dict[RequestId, _Question] = {}
         self._numbers = itertools.count(1)
         self._overrun: set[ServerId] = set()
-        self._declined = 0
         self._told = RequestsQueued(0)
         self.remarks: dict[ServerId, Callable[[str], None]] = {}
 
     def new_id(self) -> RequestId:
         return RequestId(f"q{next(self._numbers)}")
 
-    @overload
-    async def ask(
-        self, request: ConfirmationRequest, check: Check[Decision] | None = None
-    ) -> Decision: ...
-
-    @overload
-    async def ask(
-        self, request: TrustRequest | SkillRequest, check: Check[TrustAnswer] | None = None
-    ) -> TrustAnswer: ...
-
-    @overload
-    async def ask(
-        self, request: ToolChangeRequest, check: Check[ToolChangeAnswer] | None = None
-    ) -> ToolChangeAnswer: ...
-
-    @overload
-    async def ask(
-        self,
-        request: ServerRequest | SignInRequest | ResultReview,
-        check: Check[Reply] | None = None,
-    ) -> Reply: ...
-
-    async def ask(self, request: PendingRequest, check: Check[Any] | None = None) -> Answer:
+    async def ask(self, request: Request[AnswerT], check: Check[AnswerT] | None = None) -> AnswerT:
         """Ask, and wait for the answer. Canceling the task withdraws the question.
 
         Args:
@@ -123,19 +96,14 @@ class Desk:
             WithdrawnError: If the question was withdrawn, or nobody can be asked. A server's
                 request is declined instead if nobody can be asked or too many are waiting.
         """
-        if not self.attended:
-            return self._refused(request, "Nobody is there to answer.")
         line = self._queue(request)
-        if len(line) > MAX_WAITING:
-            return self._refused(request, f"{len(line)} requests already wait for the user.")
-        calls = sum(isinstance(q.request, ConfirmationRequest) for q in self._open.values())
-        if isinstance(request, ConfirmationRequest) and calls >= MAX_PENDING:
-            return self._refused(request, "Too many calls are already waiting for the user.")
+        if reason := self._why_not(request, line):
+            return cast("AnswerT", self._refused(request, reason))
         question = _Question(request, asyncio.get_running_loop().create_future())
         line.append(question)
         try:
             self._show_first(line)
-            return await self._answered(question, check)
+            return cast("AnswerT", await self._answered(question, check))
         finally:
             self._remove(question, line)
 
@@ -144,7 +112,7 @@ class Desk:
         question = self._open.get(request)
         if question is None or question.answer.done():
             return
-        if isinstance(answer, _answer_type(question.request)):
+        if isinstance(answer, question.request.answer_type):
             question.answer.set_result(answer)
 
     def withdraw(self, request: RequestId, reason: WithdrawnError) -> None:
@@ -170,33 +138,34 @@ class Desk:
             question.request = again
             self._publish(RequestRaised(again))
 
-    def _refused(self, request: PendingRequest, reason: str) -> Answer:
-        """Decline a server's request with a word, or raise why another question is not asked.
+    def _why_not(self, request: PendingRequest, line: deque[_Question]) -> str:
+        """Return why the user is not asked, or an empty string."""
+        if not self.attended:
+            return "Nobody is there to answer."
+        if len(line) > MAX_WAITING:
+            return f"{len(line)} requests already wait for the user."
+        calls = sum(isinstance(q.request, ConfirmationRequest) for q in self._open.values())
+        is_call = isinstance(request, ConfirmationRequest)
+        return "Too many calls are already waiting." if is_call and calls >= MAX_PENDING else ""
 
-        On the screen that word stands once for all that come while others wait.
+    def _refused(self, request: PendingRequest, reason: str) -> Answer:
+        """Decline a server's request, or raise why another question is not asked.
+
+        That is said once of each server for all that come while others wait.
         """
         if not isinstance(request, ServerRequest):
             raise WithdrawnError(reason)
         if remark := self.remarks.get(request.server):
             remark(f"a request was declined unasked: {reason}")
-        if not self.attended:
-            self._say_declined(request.server)
-            return Reply(ReplyAction.DECLINE)
-        self._declined += 1
-        self._tell_queued()
         if request.server not in self._overrun:
             self._overrun.add(request.server)
-            text = f"{request.server} asks for too much at once; further requests are declined."
-            self._publish(NoticeRaised(Notice(Severity.WARNING, text, reason)))
-        return Reply(ReplyAction.DECLINE)
-
-    def _say_declined(self, server: ServerId) -> None:
-        """Say once of each server that it asked although nobody is there."""
-        if server not in self._overrun:
-            self._overrun.add(server)
-            text = f"{server} asked for what only a user can give, so it was declined."
-            advice = "To answer it, run gemdeck in a terminal."
+            words, advice = "asks for too much at once; further requests are declined.", reason
+            if not self.attended:
+                words = "asked for what only a user can give, so it was declined."
+                advice = "To answer it, run gemdeck in a terminal."
+            text = f"{request.server} {words}"
             self._publish(NoticeRaised(Notice(Severity.WARNING, text, advice)))
+        return Reply(ReplyAction.DECLINE)
 
     def _queue(self, request: PendingRequest) -> deque[_Question]:
         """Return the queue for a request: its server's, or a new one."""
@@ -213,7 +182,7 @@ class Desk:
 
     def _tell_queued(self) -> None:
         queued = sum(len(waiting) - 1 for waiting in self._queues.values() if waiting)
-        told = RequestsQueued(queued, self._declined)
+        told = RequestsQueued(queued)
         if told != self._told:
             self._told = told
             self._publish(told)
@@ -228,18 +197,3 @@ class Desk:
         elif isinstance(question.request, ServerRequest):
             del self._queues[question.request.server]
             self._overrun.discard(question.request.server)
-            if not self._queues:
-                self._declined = 0
-                self._tell_queued()
-
-
-def _answer_type(request: PendingRequest) -> type[Answer]:
-    match request:
-        case ConfirmationRequest():
-            return Decision
-        case TrustRequest() | SkillRequest():
-            return TrustAnswer
-        case ToolChangeRequest():
-            return ToolChangeAnswer
-        case _:
-            return Reply

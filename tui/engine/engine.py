@@ -36,7 +36,7 @@ from tui.engine.commands.tool_runs import ToolRuns
 from tui.engine.commands.typed_messages import TypedMessages
 from tui.engine.definitions.definition import ServerDefinition, SettingsProblem, secrets_of
 from tui.engine.desk import Desk
-from tui.engine.files.paths import usable_state_dir
+from tui.engine.files.paths import shown_path, usable_state_dir
 from tui.engine.files.saved import write_new
 from tui.engine.files.unwritten import check_folder
 from tui.engine.keys.credentials import ServiceStore
@@ -60,11 +60,11 @@ from tui.engine.settings.edits import EditError
 from tui.engine.settings.entries import server_id
 from tui.engine.settings.importers import Machine
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.sources.source import shown_path
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.trust_questions import TrustCase, TrustQuestions
 from tui.model.chat import BackendKind, ConversationId, Severity
-from tui.model.events import Event, FolderTrustChanged, Notice, NoticeRaised, ToolExplained
+from tui.model.consent import ToolStanding
+from tui.model.events import Event, FolderTrustChanged, Notice, NoticeRaised
 from tui.model.models import ModelOptionsChanged, PricesSet, ProfilesSet
 from tui.model.requests import TerminalSet
 from tui.model.servers import ServerId
@@ -225,9 +225,8 @@ class Engine:
     async def __aenter__(self) -> Self:
         self._problems.attach()
         self._stack.push_async_callback(self.wire.aclose)
-        for part in (self.service, self.access, self._trust, self.conversations):
+        for part in (self.service, self.access, self._trust, self.conversations, self.sign_ins):
             self._stack.push_async_callback(part.aclose)
-        await self._stack.enter_async_context(self.sign_ins)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.features)
         self._stack.push_async_callback(self.runs.aclose)
@@ -271,11 +270,10 @@ class Engine:
         if self._options.follow_settings:
             self._tasks.start(self._reader.watch())
         self._tasks.start(self._follow(self._reader))
-        gemdeck, variables = first.settings.gemdeck, first.settings.variables
-        await self.service.find(gemdeck, variables)
+        await self.service.find(first.settings.gemdeck, first.settings.variables)
         if self.service.is_found:
             await self.servers.wait_imported()  # servers answer while the model's SDK is imported
-        await self.service.begin(gemdeck, variables)
+        await self.service.begin()
         if self._options.resume is not None:
             await asyncio.wait({self.sessions.resume(self._options.resume)})
         elif self._options.attended:
@@ -415,9 +413,9 @@ class Engine:
         self._plan_again(self._answers.withdrawn(content, self._reading.trust.folder))
         self._tasks.start(self._read_after(kept))
 
-    def explain_tool(self, server: ServerId, tool: str) -> None:
-        """Tell how a tool stands, by its name as shown; it arrives as `ToolExplained`."""
-        self._publish(ToolExplained(self.access.standing(self.servers, server, tool)))
+    def tool_standing(self, server: ServerId, tool: str) -> ToolStanding:
+        """Tell how a tool stands, by its name as shown."""
+        return self.access.standing(self.servers, server, tool)
 
     def exclude_tool(self, server: ServerId, tool: str, *, off: bool) -> None:
         """Save in the user's settings that a tool is off, by its name as shown, or on again.
@@ -487,14 +485,10 @@ class Engine:
         for at in range(0, len(numbers), EXPORTED_AT_ONCE):
             lines.append(self.wire.export(numbers[at : at + EXPORTED_AT_ONCE]))
             await asyncio.sleep(0)
-        raw, severity = "\n".join([*lines, ""]).encode(), Severity.INFO
-        try:
-            what = self._options.folder, "frames", ".jsonl", raw
-            file = await asyncio.to_thread(write_new, *what)
-            words = f"{counted(len(numbers), 'frame')} are in {shown_path(file, Path.home())}."
-        except OSError as error:
-            words, severity = f"Nothing was written: {error.strerror or error}.", Severity.ERROR
-        self._publish(NoticeRaised(Notice(severity, sanitize_line(words), is_answer=True)))
+        raw, what = "\n".join([*lines, ""]).encode(), counted(len(numbers), "frame")
+        await self.features.write(
+            f"export of {what}", write_new, self._options.folder, "frames", ".jsonl", raw
+        )
 
     async def _send_again(self, number: int) -> None:
         try:

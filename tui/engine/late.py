@@ -86,10 +86,4 @@ def open_backend(access: ModelAccess, settings: GemdeckSettings) -> ModelBackend
     import_alone("tui.engine.chats.backends.gemini")
     from tui.engine.chats.backends.gemini import create_gemini_backend  # noqa: PLC0415
 
-    return create_gemini_backend(
-        access,
-        settings.model,
-        api_version=settings.api_version,
-        idle_timeout=settings.idle_timeout,
-        thoughts=settings.thoughts,
-    )
+    return create_gemini_backend(access, settings)

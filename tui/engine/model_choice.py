@@ -3,7 +3,8 @@
 import asyncio
 import itertools
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar
@@ -70,7 +71,7 @@ class ModelChoice:
     provider: Provider | None = None
 
     def __post_init__(self) -> None:
-        self._has_looked = self._has_begun = False
+        self._has_looked = False
         self._found: ModelAccess | None = None
         self._access: ModelAccess | None = None
         self._settings = GemdeckSettings()
@@ -104,24 +105,20 @@ class ModelChoice:
             except CredentialError as error:
                 self._complain(error)
 
-    async def begin(self, settings: GemdeckSettings, own: Mapping[str, str]) -> None:
-        """Find a model and open it, once, unless the user chose one meanwhile; see `find`.
+    async def begin(self) -> None:
+        """Open the model that was found, unless the user chose one meanwhile.
 
         The demo stands in where it may.
         """
-        await self.find(settings, own)
         is_chosen = self._choosing is not None or self._current is not None
-        if self._has_begun or is_chosen or self.options.demo or not self.options.needs_model:
-            return
-        self._has_begun = True
-        self._choose(self._begin)
-        if self._choosing is not None:
-            await asyncio.wait({self._choosing})
+        if not (is_chosen or self.options.demo) and self.options.needs_model:
+            await asyncio.wait({self._choose(self._begin)})
 
     async def _begin(self) -> None:
         try:
             if (access := self._found) is not None:
-                await self._answer(await self._open(access), access)
+                async with self._opened(access) as backend:
+                    await self._answer(backend, access)
                 return
         except ModelError as error:
             self._complain(error)
@@ -166,17 +163,15 @@ class ModelChoice:
 
     async def _use_model(self, name: str, one: Conversation) -> None:
         while (access := self._access) is not None:
-            backend = await self._open(access, name)
-            if one not in self.conversations:
-                await backend.aclose()
-                return
-            if access is self._access:
-                one.model = name
-                self.conversations.answer_with(one, backend, self._view(backend, access))
-                one.keep_settings()
-                self.on_answer(backend.kind)
-                return
-            await backend.aclose()  # another service was chosen meanwhile
+            async with self._opened(access, name) as backend:
+                if one not in self.conversations:
+                    return
+                if access is self._access:  # else another service was chosen meanwhile
+                    one.model = name
+                    self.conversations.answer_with(one, backend, self._view(backend, access))
+                    one.keep_settings()
+                    self.on_answer(backend.kind)
+                    return
         one.model = name  # for the service that is chosen next
         raise ModelError("The demo has no other model.", advice="Enter a key first (F9).")
 
@@ -202,26 +197,19 @@ class ModelChoice:
 
     async def _use_checked(self, access: ModelAccess, store: KeyStore, service: Service) -> None:
         """Let a service answer that accepts the credentials, and keep what was entered."""
-        backend = await self._open(access)
-        try:
+        async with self._opened(access) as backend:
             await backend.check()
-        except BaseException:
-            await backend.aclose()
-            raise
-        wins = overruling(with_file(self._own, os.environ))
-        advice = f"In later runs {wins} wins, as long as it is set." if wins else ""
-        notice = Notice(Severity.INFO, _accepted(access), advice, is_answer=True)
-        try:
-            await self._in_order(partial(keep_access, access, service, store, self.services))
-            access = replace(access, is_kept=True)
-        except CredentialError as error:
-            words = f"The key works until gemdeck ends, but could not be kept: {error}"
-            notice = Notice(Severity.WARNING, sanitize_line(words), error.advice)
-            access = replace(access, source="this run")
-        except asyncio.CancelledError:
-            await backend.aclose()
-            raise
-        await self._answer(backend, access)
+            wins = overruling(with_file(self._own, os.environ))
+            advice = f"In later runs {wins} wins, as long as it is set." if wins else ""
+            notice = Notice(Severity.INFO, _accepted(access), advice, is_answer=True)
+            try:
+                await self._in_order(partial(keep_access, access, service, store, self.services))
+                access = replace(access, is_kept=True)
+            except CredentialError as error:
+                words = f"The key works until gemdeck ends, but could not be kept: {error}"
+                notice = Notice(Severity.WARNING, sanitize_line(words), error.advice)
+                access = replace(access, source="this run")
+            await self._answer(backend, access)
         self.publish(NoticeRaised(notice))
 
     async def _forget_key(self) -> None:
@@ -233,7 +221,8 @@ class ModelChoice:
         self.publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
         try:
             if (access := await self._find()) is not None:
-                await self._answer(await self._open(access), access)
+                async with self._opened(access) as backend:
+                    await self._answer(backend, access)
                 return
         except (ValueError, OSError, ModelError) as error:
             self._complain(error, "The demo answers until you choose another service (F9).")
@@ -254,9 +243,10 @@ class ModelChoice:
         except TimeoutError:
             raise key_store.keyring_timeout() from None
 
-    def _choose(self, choice: Callable[[], Awaitable[None]]) -> None:
+    def _choose(self, choice: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         self._stop_choosing()
         self._choosing = self.tasks.start(self._carry_out(choice))
+        return self._choosing
 
     def _stop_choosing(self) -> None:
         if self._choosing is not None:
@@ -289,18 +279,24 @@ class ModelChoice:
         if opening.exception() is None:
             self.tasks.start(opening.result().aclose())
 
+    @asynccontextmanager
+    async def _opened(self, access: ModelAccess, name: str = "") -> AsyncIterator[ModelBackend]:
+        """Open a model, and close it if no conversation answers with it afterwards."""
+        backend = await self._open(access, name)
+        try:
+            yield backend
+        finally:
+            if all(one.backend is not backend for one in self.conversations):
+                await backend.aclose()
+
     async def _answer(self, backend: ModelBackend, access: ModelAccess) -> None:
         """Let a service answer, in each conversation the model that was chosen for it."""
         opened = {"": backend, backend.model: backend}
-        try:
+        async with AsyncExitStack() as stack:
             while missing := {one.model for one in self.conversations} - opened.keys():
                 name = missing.pop()
-                opened[name] = await self._open(access, name)
-        except BaseException:
-            self._close_unused(opened)
-            raise
-        self._answer_now(opened, access)
-        self._close_unused(opened)
+                opened[name] = await stack.enter_async_context(self._opened(access, name))
+            self._answer_now(opened, access)
 
     def _answer_now(
         self,
@@ -316,11 +312,6 @@ class ModelChoice:
             view = self._view(backend, access, needs_setup=needs_setup)
             self.conversations.answer_with(one, backend, view)
         self.on_answer(opened[""].kind)
-
-    def _close_unused(self, opened: Mapping[str, ModelBackend]) -> None:
-        used = [one.backend for one in self.conversations]
-        for backend in {*opened.values()}.difference(used):
-            self.tasks.start(backend.aclose())
 
     def _view(
         self, backend: ModelBackend, access: ModelAccess | None = None, *, needs_setup: bool = False

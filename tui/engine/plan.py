@@ -6,7 +6,6 @@ Nothing here looks at a file, a clock or a task: every rule can be tested withou
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from types import MappingProxyType
 from typing import Final
 
 from tui.engine.definitions.definition import REVIEW_ADVICE, Inheritance, ServerDefinition
@@ -16,21 +15,22 @@ from tui.engine.settings.project import ProjectVerdict
 from tui.engine.trust.folder_gate import NO_ID, Trust
 from tui.engine.trust.starts import (
     KnownServer,
-    entry_keys,
     is_new,
     is_users,
     known_server,
     outside,
     refusal_key,
+    written_keys,
 )
 from tui.engine.trust.trust_questions import TrustCase
 from tui.engine.trust.trust_store import Start, StartFolder
 from tui.model.chat import Severity
 from tui.model.events import ContextFile, Notice
 from tui.model.frozen import Frozen
+from tui.model.requests import TrustRequest
 from tui.model.servers import Origin, ServerId, ServerStatus
 from tui.model.settings import EVERYTHING, GemdeckSettings, Profile, ToolPattern
-from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest, TrustSubject
+from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
 from tui.text import sanitize_line
 
 _STILL_DENIED: Final = "Prohibitions removed from your settings hold until a restart."
@@ -44,8 +44,6 @@ FolderKey = tuple[object, ...]
 
 StartKey = tuple[object, ...]
 """What tells a start from one of other code; its beginning is the key of the folder."""
-
-_NONE: Final[Mapping[StartKey | FolderKey, TrustAnswer]] = MappingProxyType({})
 
 
 class Answers(Frozen):
@@ -74,7 +72,7 @@ class Answers(Frozen):
     demo_servers: bool = False
     accepted: frozenset[KnownServer] | None = None
     put_off: frozenset[KnownServer] = frozenset()
-    starts: Mapping[StartKey | FolderKey, TrustAnswer] = field(default_factory=lambda: _NONE)
+    starts: Mapping[StartKey | FolderKey, TrustAnswer] = field(default_factory=dict)
     declined: frozenset[str] = frozenset()
     withdrawals: int = 0
     review: TrustCase | None = None
@@ -97,11 +95,13 @@ class Answers(Frozen):
         now = replace(self, deny=(*own, *gone))
         if self.accepted is not None:
             users = filter(is_users, sources.servers if trust.added else ())
-            added = (one for one in users if entry_keys(one, trust.salt)[1] in trust.added)
+            added = (
+                one for one in users if written_keys(one.written, trust.salt)[1] in trust.added
+            )
             return replace(now, accepted=self.accepted.union(map(known_server, added)))
         accepted, put_off = set[KnownServer](), set[KnownServer]()
         for one in filter(is_users, sources.servers):
-            words = {trust.refused.get(key) for key in entry_keys(one, trust.salt)}
+            words = {trust.refused.get(key) for key in written_keys(one.written, trust.salt)}
             if words == {None}:
                 accepted.add(known_server(one))
             elif TrustAnswer.NEVER in words:
@@ -262,7 +262,7 @@ def _admitted(one: ServerDefinition, trust: Trust, answers: Answers) -> ServerDe
             return one.held(ServerStatus.UNTRUSTED, reason, REVIEW_ADVICE)
         return one
     if is_new(one, accepted):
-        if any(key in trust.refused for key in entry_keys(one, trust.salt)):
+        if any(key in trust.refused for key in written_keys(one.written, trust.salt)):
             return one.held(ServerStatus.UNTRUSTED, _REFUSED, REVIEW_ADVICE)
         word = "changed" if any(known.id == one.id for known in accepted) else "new"
         reason = f"Not started: {word} in your settings since gemdeck started."
@@ -348,7 +348,7 @@ def _questions(
             TrustRequest(NO_ID, TrustSubject.SETTINGS, places, rules=rules),
             new,
             refusal_keys=tuple(refusal_key(one, accepted, trust.salt) for one in new),
-            entry_keys=tuple(k for one in new for k in entry_keys(one, trust.salt)),
+            entry_keys=tuple(k for one in new for k in written_keys(one.written, trust.salt)),
             changed=frozenset(known.id for known in accepted),
         )
     yield from own

@@ -9,11 +9,15 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from json import decoder, scanner
 from typing import Any, Final
+
+from tui.text import sanitize_line
 
 MAX_DEPTH: Final = 64
 """Deepest nesting in strict parsing."""
+
+MAX_QUOTED: Final = 40
+"""Characters of a key quoted in an error."""
 
 MAX_DIGITS: Final = 1_000
 """Longest number in strict parsing, in characters."""
@@ -21,14 +25,15 @@ MAX_DIGITS: Final = 1_000
 FEW: Final = 10_000
 """Structural characters up to which a rough count is enough."""
 
-EASY_STRUCTURE: Final = 300_000
-"""Structural characters that the fast parser reads in hundredths of a second."""
-
-MAX_STRUCTURE: Final = 600_000
-"""Most structural characters of a reply: about 300,000 named values."""
+MAX_STRUCTURE: Final = 400_000
+"""Most structural characters of a reply, about 200,000 named values: while they are parsed, in a
+tenth of a second, no other thread runs."""
 
 MAX_REPLY_DEPTH: Final = 200
 """Deepest nesting of a reply; the fast parser has the same limit."""
+
+MAX_SAFE_INTEGER: Final = 2**53
+"""Larger floats do not identify one integer."""
 
 _STRUCTURAL: Final = b",:[{"
 _PLAIN: Final = bytes(set(range(256)) - set(b'",:[{'))
@@ -46,21 +51,19 @@ _ESCAPE: Final = re.compile(
 
 
 class JsonError(ValueError):
-    """A text is not valid JSON; the message never quotes it.
+    """A text is not valid JSON; of what it holds the message quotes only a key.
 
     Attributes:
         reason: What is wrong, without the position.
         line: The line of the error, from 1; 0 if unknown.
         column: The character in that line, from 1; 0 if unknown.
-        key: The duplicate key as written, or an empty string.
     """
 
-    def __init__(self, reason: str, line: int = 0, column: int = 0, *, key: str = "") -> None:
+    def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
         super().__init__(f"line {line}, column {column}: {reason}" if line else reason)
         self.reason = reason
         self.line = line
         self.column = column
-        self.key = key
 
 
 def read_object(
@@ -106,7 +109,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
         counts = Counter(key for key, _ in pairs)
-        raise JsonError("duplicate key in an object", key=counts.most_common(1)[0][0])
+        raise JsonError(f'duplicate key "{sanitize_line(counts.most_common(1)[0][0], MAX_QUOTED)}"')
     return made
 
 
@@ -171,16 +174,12 @@ def read_value(text: bytes, count: int | None = None) -> object:
     count = structure(text) if count is None else count
     if count > MAX_STRUCTURE:
         raise JsonError("is too complex to be read")
-    if count > EASY_STRUCTURE:
-        # The fast parser holds the GIL until it is done: seconds for millions of values. The
-        # standard library's pure Python parser lets other threads run.
-        return _parse_in_steps(text)
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:
         if _TOO_DEEP in str(error):
             raise JsonError(_UNREADABLE) from error
-        return _parse_in_steps(text)
+        return _read_mended(text)
 
 
 def mapped(value: object, change: Callable[[Any], Any], key: Callable[[str], str] = str) -> Any:  # noqa: ANN401 - any JSON
@@ -191,6 +190,24 @@ def mapped(value: object, change: Callable[[Any], Any], key: Callable[[str], str
         case list() | tuple():
             return [mapped(item, change, key) for item in value]
     return change(value)
+
+
+def whole_numbers(value: object) -> Any:  # noqa: ANN401 - any JSON
+    """Write whole floats as integers: to JSON ``3.0`` is ``3``, to some servers it is none."""
+    return mapped(
+        value,
+        lambda one: (
+            int(one)
+            if isinstance(one, float) and one.is_integer() and abs(one) < MAX_SAFE_INTEGER
+            else one
+        ),
+    )
+
+
+def text_in(value: Mapping[str, Any], key: str) -> str:
+    """Return the text under a key; an empty one if there is none."""
+    found = value.get(key)
+    return found if isinstance(found, str) else ""
 
 
 def json_or_text(text: str) -> object:
@@ -206,6 +223,11 @@ def writable(value: object) -> Any:  # noqa: ANN401 - any JSON
     return mapped(
         value, lambda one: str(one) if isinstance(one, float) and not math.isfinite(one) else one
     )
+
+
+def canonical_text(value: object) -> str:
+    """Write a value as all that say the same; what JSON lacks, such as YAML's dates, as text."""
+    return json.dumps(writable(whole_numbers(value)), sort_keys=True, default=str)
 
 
 def structure(text: bytes) -> int:
@@ -229,40 +251,17 @@ def _count(text: bytes) -> int:
     return len(text) - len(text.translate(None, _STRUCTURAL))
 
 
-def _parse_in_steps(text: bytes) -> object:
+def _read_mended(text: bytes) -> object:
     decoded = text.decode("utf-8", "replace")
     if _SURROGATE in text.lower():
         decoded = _ESCAPE.sub(_replace_lone, decoded)
     try:
-        return _SteppingDecoder().decode(decoded)
+        value = json.loads(decoded, parse_constant=str)
+        _check(value, MAX_REPLY_DEPTH)
     except (ValueError, RecursionError) as error:
         raise JsonError(_UNREADABLE) from error
+    return value
 
 
 def _replace_lone(escape: re.Match[str]) -> str:
     return escape[0] if escape["lone"] is None else "\ufffd"
-
-
-class _SteppingDecoder(json.JSONDecoder):
-    """The standard library's pure Python decoder with a depth limit."""
-
-    def __init__(self) -> None:
-        super().__init__(parse_constant=str)
-        self._depth = 0
-        self.parse_object = self._object
-        self.parse_array = self._array
-        self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # not in typeshed
-
-    def _object(self, *arguments: Any) -> tuple[object, int]:  # noqa: ANN401 - as the library's
-        return self._descend(decoder.JSONObject, arguments)  # type: ignore[attr-defined]  # ditto
-
-    def _array(self, *arguments: Any) -> tuple[object, int]:  # noqa: ANN401 - as the library's
-        return self._descend(decoder.JSONArray, arguments)  # type: ignore[attr-defined]  # ditto
-
-    def _descend(self, parse_one: Any, arguments: Any) -> tuple[object, int]:  # noqa: ANN401
-        self._depth += 1
-        if self._depth > MAX_REPLY_DEPTH:
-            raise JsonError(_UNREADABLE)
-        found: tuple[object, int] = parse_one(*arguments)
-        self._depth -= 1
-        return found

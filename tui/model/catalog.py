@@ -81,8 +81,8 @@ class PromptArgument(Frozen):
 class PromptView(Frozen):
     """One prompt template of a server.
 
-    `problem` says why it cannot be sent; `left_out` names the arguments that cannot be set.
-    `own_name` is what its server calls it, if that name was taken here.
+    `problem` says why it cannot be sent. `own_name` is what its server calls it, if that name was
+    taken here.
     """
 
     name: str
@@ -90,8 +90,6 @@ class PromptView(Frozen):
     description: str = ""
     arguments: tuple[PromptArgument, ...] = ()
     problem: str = ""
-    left_out: tuple[str, ...] = ()
-    has_icons: bool = False
     own_name: str = ""
 
 
@@ -105,7 +103,6 @@ class ResourceView(Frozen):
     mime_type: str = ""
     size: int | None = None
     problem: str = ""
-    has_icons: bool = False
 
 
 class ResourceTemplateView(Frozen):
@@ -117,7 +114,6 @@ class ResourceTemplateView(Frozen):
     description: str = ""
     mime_type: str = ""
     problem: str = ""
-    has_icons: bool = False
 
 
 class SkillView(Frozen):

@@ -4,7 +4,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Final, NewType
 
-from tui.model.frozen import Frozen
+from tui.model.frozen import Event, Frozen
 from tui.model.servers import ServerId
 
 ConversationId = NewType("ConversationId", str)
@@ -12,6 +12,13 @@ ConversationId = NewType("ConversationId", str)
 
 MAIN: Final = ConversationId("main")
 """The first conversation."""
+
+
+class ConversationEvent(Event, kw_only=True):
+    """An event of one conversation."""
+
+    conversation: ConversationId = MAIN
+
 
 EntryId = NewType("EntryId", str)
 """Identifies a transcript entry within a conversation."""

@@ -6,9 +6,8 @@ from enum import StrEnum
 from typing import Final, NewType
 
 from tui.model.bounded_json import JsonError, read_json
-from tui.model.frozen import Frozen
+from tui.model.frozen import Event, Frozen
 from tui.model.input.arguments import reveal
-from tui.model.servers import ServerId
 
 RequestId = NewType("RequestId", str)
 
@@ -192,19 +191,15 @@ class ToolStanding(Frozen):
     """Why a tool is asked about, allowed, denied, or not offered to the model.
 
     Attributes:
-        server: The tool's server.
-        tool: Its name as shown.
         effect: The effect of a call.
         words: The reason, in one or two sentences.
     """
 
-    server: ServerId
-    tool: str
     effect: Effect
     words: str
 
 
-class ToolRuleChanged(Frozen):
+class ToolRuleChanged(Event):
     """The user revoked a rule, or accepted or refused a changed tool.
 
     `server` and `tool` are names as shown, ``*`` all tools of the server; `definition` is the hash

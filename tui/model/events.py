@@ -7,9 +7,8 @@ from typing import Any, Final
 
 from tui.model.catalog import Catalog, ResourceContent
 from tui.model.chat import (
-    MAIN,
     ChatNotice,
-    ConversationId,
+    ConversationEvent,
     EntryId,
     ModelView,
     Picture,
@@ -23,14 +22,12 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
-from tui.model.consent import GrantView, RequestId, ToolRuleChanged, ToolStanding
-from tui.model.frozen import Frozen
-from tui.model.models import ModelEvents
-from tui.model.requests import PendingRequest, TerminalSet
-from tui.model.runs import RunEvents
+from tui.model.consent import GrantView, RequestId
+from tui.model.frozen import Event as Event  # noqa: PLC0414 - as a name of this module
+from tui.model.frozen import Frozen, StateEvent
+from tui.model.requests import PendingRequest
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView, Transport
-from tui.model.sessions import SessionEvents
-from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
+from tui.model.trust import FolderTrust
 
 OWN_SOURCE: Final = "gemdeck"
 """The source of a log line that is our own remark."""
@@ -50,10 +47,10 @@ class ContextFile(Frozen):
     problem: str = ""
 
 
-class ContextRead(Frozen):
+class ContextRead(StateEvent):
     """The files of context were read, and are not what they were."""
 
-    files: tuple[ContextFile, ...]
+    context: tuple[ContextFile, ...]
 
 
 class LogLine(Frozen):
@@ -84,13 +81,13 @@ class Notice(Frozen):
     is_answer: bool = False
 
 
-class ServersConfigured(Frozen):
+class ServersConfigured(Event):
     """The settings were read; these are the servers, in settings order."""
 
     servers: tuple[ServerView, ...]
 
 
-class ServerStatusChanged(Frozen):
+class ServerStatusChanged(Event):
     """The status of a server changed; `info` comes with READY, the others as in `ServerView`."""
 
     server: ServerId
@@ -104,54 +101,48 @@ class ServerStatusChanged(Frozen):
     lacks: str = ""
 
 
-class CatalogChanged(Frozen):
+class CatalogChanged(Event):
     """The catalog of a server was listed again."""
 
     server: ServerId
     catalog: Catalog
 
 
-class ServerTried(Frozen):
+class ServerTried(Event):
     """This happened to the server that is started on trial; None forgets all of it."""
 
-    event: "Event | None"
+    event: Event | None
 
 
-class InstructionsSent(Frozen):
+class InstructionsSent(StateEvent):
     """The model got these instructions of servers with its last request."""
 
-    texts: tuple[tuple[ServerId, str], ...]
+    instructions: Mapping[ServerId, str]
 
 
-class ServerLogged(Frozen):
+class ServerLogged(Event):
     """A server wrote log lines; batched, oldest first."""
 
     server: ServerId
     lines: tuple[LogLine, ...]
 
 
-class NoticeRaised(Frozen):
+class NoticeRaised(Event):
     """A notice for the user."""
 
     notice: Notice
 
 
-class ConversationEvent(Frozen, kw_only=True):
-    """An event of one conversation."""
-
-    conversation: ConversationId = MAIN
-
-
-class ModelSelected(ConversationEvent):
+class ModelSelected(ConversationEvent, StateEvent):
     """The model of a conversation was chosen."""
 
     model: ModelView
 
 
-class QueueChanged(ConversationEvent):
+class QueueChanged(ConversationEvent, StateEvent):
     """The messages that wait for the end of the running turn, in their order."""
 
-    texts: tuple[str, ...]
+    queued: tuple[str, ...]
 
 
 class TurnStarted(ConversationEvent):
@@ -230,7 +221,7 @@ class ToolCallChanged(ConversationEvent):
         )
 
 
-class ToolCallDecided(Frozen):
+class ToolCallDecided(Event):
     """A call was allowed or denied, or the question about it was withdrawn.
 
     `fingerprint` is the server's, `definition` the hash of the tool's definition; `arguments` are
@@ -253,6 +244,10 @@ class ToolCallProgressed(ConversationEvent):
 
     call: EntryId
     progress: Progress
+
+    def applied(self, call: ToolCall) -> ToolCall:
+        """Return a call as it stands after this."""
+        return replace(call, progress=self.progress)
 
 
 class TaskKept(ConversationEvent):
@@ -314,26 +309,25 @@ class ConversationCleared(ConversationEvent):
     """The conversation was cleared."""
 
 
-class RequestRaised(Frozen):
+class RequestRaised(Event):
     """A question waits for the user; it replaces an earlier one with the same id."""
 
     request: PendingRequest
 
 
-class RequestSettled(Frozen):
+class RequestSettled(Event):
     """A question was answered or withdrawn."""
 
     request: RequestId
 
 
-class RequestsQueued(Frozen):
-    """So many requests of servers wait behind those that are raised, or were declined unasked."""
+class RequestsQueued(StateEvent):
+    """So many requests of servers wait behind those that are raised."""
 
-    count: int
-    declined: int = 0
+    queued: int
 
 
-class ResourceRead(Frozen):
+class ResourceRead(Event):
     """A resource was read for the user.
 
     Attributes:
@@ -355,7 +349,7 @@ class ResourceRead(Frozen):
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
-class SubscriptionChanged(Frozen):
+class SubscriptionChanged(Event):
     """A resource was subscribed to or unsubscribed from."""
 
     server: ServerId
@@ -363,7 +357,7 @@ class SubscriptionChanged(Frozen):
     subscribed: bool
 
 
-class ArgumentCompleted(Frozen):
+class ArgumentCompleted(Event):
     """A server completed an argument; `token` identifies the request."""
 
     token: str
@@ -371,87 +365,29 @@ class ArgumentCompleted(Frozen):
     has_more: bool = False
 
 
-class LogLevelChanged(Frozen):
+class LogLevelChanged(Event):
     """The log level of a server was set; an RFC 5424 level in lower case."""
 
     server: ServerId
     level: str
 
 
-class FolderTrustChanged(Frozen):
+class FolderTrustChanged(StateEvent):
     """The trust of the opened folder is known or has changed."""
 
-    trust: FolderTrust
+    folder_trust: FolderTrust
 
 
-class GrantsChanged(Frozen):
+class GrantsChanged(StateEvent):
     """The rules on tools changed; newest first."""
 
     grants: tuple[GrantView, ...]
 
 
-class FramesNoted(Frozen):
+class FramesNoted(StateEvent):
     """While somebody watches the wire: there are new frames, or old ones have changed.
 
-    Told at most ten times a second; `revision` grows with each of them.
+    Told at most ten times a second; `wire_revision` grows with each of them.
     """
 
-    revision: int
-
-
-class ToolExplained(Frozen):
-    """The requested explanation of a tool's permission."""
-
-    standing: ToolStanding
-
-
-ConversationEvents = (
-    ModelSelected
-    | QueueChanged
-    | TurnStarted
-    | TurnPhaseChanged
-    | MessageExpanded
-    | TextStreamed
-    | ThoughtStreamed
-    | EntryCompleted
-    | ToolCallRequested
-    | ToolCallChanged
-    | ToolCallProgressed
-    | TaskKept
-    | UsageReported
-    | ChatNoticeAdded
-    | TurnFinished
-    | MessageReturned
-    | ConversationCleared
-)
-
-Event = (
-    ServersConfigured
-    | ServerStatusChanged
-    | CatalogChanged
-    | ServerLogged
-    | ServerTried
-    | NoticeRaised
-    | ConversationEvents
-    | ToolCallDecided
-    | RequestRaised
-    | RequestSettled
-    | RequestsQueued
-    | ResourceRead
-    | SubscriptionChanged
-    | ArgumentCompleted
-    | ContextRead
-    | LogLevelChanged
-    | InstructionsSent
-    | FolderTrustChanged
-    | TerminalSet
-    | BranchRead
-    | FoldersOpened
-    | GrantsChanged
-    | ToolRuleChanged
-    | ToolExplained
-    | FramesNoted
-    | RunEvents
-    | SessionEvents
-    | ModelEvents
-)
+    wire_revision: int

@@ -6,59 +6,20 @@ shows is shared. That nobody sets a field is checked by mypy alone.
 """
 
 import dataclasses
-from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
-
-__all__ = ["Frozen", "dataclass"]
-
-T = TypeVar("T")
+from typing import Any, ClassVar, dataclass_transform
 
 
-def _frozen(
-    *, slots: bool, frozen: bool = False, kw_only: bool = False
-) -> Callable[[type[T]], type[T]]:
-    """Make a data class with slots; one that is not frozen as the standard library does."""
-    assert slots  # noqa: S101 - mypy reads it at each class
-    if not frozen:
-        return dataclasses.dataclass(slots=True, kw_only=kw_only)
-
-    def make(cls: type[T]) -> type[T]:
-        made = dataclasses.dataclass(slots=True, kw_only=kw_only, repr=False, eq=False)(cls)
-        names = [field.name for field in dataclasses.fields(made) if field.compare]  # type: ignore[arg-type]
-        for name, value in (
-            ("_compared", attrgetter(*names) if names else type),
-            ("__eq__", _equal),
-            ("__hash__", _hash),
-            ("__repr__", _show),
-        ):
-            if name not in cls.__dict__:
-                setattr(made, name, value)
-        return made
-
-    return make
+def _fast(cls: Any, *, kw_only: bool) -> Any:  # noqa: ANN401 - one of the classes
+    """Make a data class with slots."""
+    made = dataclasses.dataclass(slots=True, kw_only=kw_only, repr=False, eq=False)(cls)
+    names = [field.name for field in dataclasses.fields(made) if field.compare]
+    made._compared = attrgetter(*names) if names else type
+    return made
 
 
-def _equal(self: Any, other: Any) -> Any:  # noqa: ANN401 - any of the classes
-    if other.__class__ is not self.__class__:
-        return NotImplemented
-    return self._compared(self) == self._compared(other)
-
-
-def _hash(self: Any) -> int:  # noqa: ANN401 - ditto
-    return hash(self._compared(self))
-
-
-def _show(self: Any) -> str:  # noqa: ANN401 - ditto
-    names = (field.name for field in dataclasses.fields(self) if field.repr)
-    shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
-    return f"{self.__class__.__qualname__}({shown})"
-
-
-if TYPE_CHECKING:
-    from dataclasses import dataclass
-else:
-    dataclass = _frozen
+make = _fast
+"""What makes the classes; tests put the standard library's way here."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
@@ -74,9 +35,9 @@ class _Maker(type):
         kw_only: bool = False,
     ) -> type:
         made: type = super().__new__(cls, name, bases, content)
-        if "__slots__" in content:  # it is made already
-            return made
-        return dataclass(frozen=True, slots=True, kw_only=kw_only)(made)
+        if "__slots__" not in content:  # else it is made already
+            made = make(made, kw_only=kw_only)
+        return made
 
 
 class Frozen(metaclass=_Maker):
@@ -84,5 +45,37 @@ class Frozen(metaclass=_Maker):
 
     Fields of a class with `kw_only` are given by their names alone.
     """
+
+    __slots__ = tuple[str, ...]()
+    _compared: ClassVar[Any]
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        is_equal: bool = self._compared(self) == self._compared(other)
+        return is_equal
+
+    def __hash__(self) -> int:
+        return hash(self._compared(self))
+
+    def __repr__(self) -> str:
+        names = (field.name for field in dataclasses.fields(self) if field.repr)
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{self.__class__.__qualname__}({shown})"
+
+
+class Event(Frozen):
+    """One fact, in the past tense: the engine publishes it, and the store reduces it."""
+
+    __slots__ = tuple[str, ...]()
+
+    def said(self) -> dict[str, Any]:
+        """Return its fields by their names, but for the one that says of which conversation."""
+        names: tuple[str, ...] = self.__match_args__
+        return {name: getattr(self, name) for name in names}
+
+
+class StateEvent(Event):
+    """An event that only says what parts of the state are now: its fields have their names."""
 
     __slots__ = tuple[str, ...]()

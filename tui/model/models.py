@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Final
 
-from tui.model.chat import MAIN, ConversationId
-from tui.model.frozen import Frozen
+from tui.model.chat import ConversationEvent
+from tui.model.frozen import Event, Frozen, StateEvent
 from tui.model.servers import ServerId
 from tui.text import counted
 
@@ -80,40 +80,32 @@ class ContextPart(Frozen):
         return f"{said} · {share} % of the window"
 
 
-class ModelEvent(Frozen):
-    """An event about models."""
-
-
-class ModelsListed(ModelEvent):
+class ModelsListed(Event):
     """The models of the service; `failure` says why there are none."""
 
     models: tuple[ModelOffer, ...] = ()
     failure: str = ""
 
 
-class ModelOptionsChanged(ModelEvent):
+class ModelOptionsChanged(ConversationEvent, StateEvent):
     """The model of a conversation answers like this from the next request on."""
 
     options: ModelOptions
-    conversation: ConversationId = MAIN
 
 
-class ContextMeasured(ModelEvent):
+class ContextMeasured(StateEvent):
     """What fills the context, largest first."""
 
-    parts: tuple[ContextPart, ...]
+    context_parts: tuple[ContextPart, ...]
 
 
-class PricesSet(ModelEvent):
+class PricesSet(StateEvent):
     """The settings say what models cost."""
 
     prices: "PriceSettings"
 
 
-class ProfilesSet(ModelEvent):
+class ProfilesSet(StateEvent):
     """The profiles there are, by name: of the settings and still in use; "" stands for none."""
 
     profiles: "Mapping[str, Profile]"
-
-
-ModelEvents = ModelsListed | ModelOptionsChanged | ContextMeasured | PricesSet | ProfilesSet

@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import Final
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
-from tui.model.frozen import Frozen
+from tui.model.frozen import Frozen, StateEvent
 from tui.model.servers import ServerId
 from tui.model.trust import (
     DifferenceLine,
-    ToolChangeAnswer,
-    ToolChangeRequest,
+    Disclosure,
+    ToolChange,
     TrustAnswer,
-    TrustRequest,
+    TrustSubject,
 )
 
 FormValue = str | int | float | bool | tuple[str, ...] | None
@@ -60,7 +60,6 @@ class FormField(Frozen):
         format: ``email``, ``uri``, ``date``, ``date-time``, or an empty string.
         minimum: Smallest number, length or count of choices; None for no limit.
         maximum: Largest number, length or count of choices; None for no limit.
-        pattern: A regular expression the text must match, or an empty string.
         asks_secret: Whether its name suggests a secret, which servers must not ask for.
     """
 
@@ -74,243 +73,7 @@ class FormField(Frozen):
     format: str = ""
     minimum: float | None = None
     maximum: float | None = None
-    pattern: str = ""
     asks_secret: bool = False
-
-
-class FileChange(Frozen):
-    """How an argument differs from the file of the opened folder that another one names.
-
-    Attributes:
-        path: The argument that names the file.
-        content: The argument that is compared with what the file holds.
-        summary: The difference in a few words.
-        lines: The signs of all lines of both: ``-`` if only the file has it, ``+`` if only the
-            argument has it, else a blank. A line of the file alone stands behind its sign; the
-            others are the argument's, in order.
-    """
-
-    path: str
-    content: str
-    summary: str
-    lines: tuple[tuple[str, str], ...]
-
-
-class ConfirmationRequest(Frozen):
-    """Asks whether a tool call may run.
-
-    Attributes:
-        id: The id of the question.
-        call: The transcript entry of the call.
-        server: The server that would run it.
-        tool: The tool's name on that server.
-        title: The tool's display name, or an empty string.
-        description: The server's description of the tool.
-        arguments: The complete arguments as canonical indented JSON.
-        claims: The server's claims about the tool; shown as claims.
-        notes: gemdeck's notes on this call, such as that this turn has read data from another
-            server, or that the same call was denied before.
-        problem: Why the edited arguments cannot be used, or an empty string.
-        refusals: How many edits were refused; the same problem twice is another question.
-        not_lasting: Why no answer that covers later calls is offered, or an empty string.
-        origin: Where the server comes from, such as ``this folder``; empty if unknown.
-        change: What the arguments hold for a file that they name, or None.
-        paths: The arguments that are texts: the name of each, the text, with its links resolved
-            where it is an absolute path, and the folder that a rule may name, or "".
-        read_only: How many of its tools the server claims only to read, this one among them; 0 if
-            it does not claim that of this one.
-        conversation: The conversation whose model asks for the call.
-    """
-
-    id: RequestId
-    call: EntryId
-    server: ServerId
-    tool: str
-    description: str
-    arguments: str
-    claims: tuple[str, ...] = ()
-    title: str = ""
-    notes: tuple[str, ...] = ()
-    problem: str = ""
-    refusals: int = 0
-    not_lasting: str = ""
-    origin: str = ""
-    change: FileChange | None = None
-    paths: tuple[tuple[str, str, str], ...] = ()
-    read_only: int = 0
-    conversation: ConversationId = MAIN
-
-
-class FormRequest(Frozen):
-    """A server asks for structured input (elicitation, form mode)."""
-
-    id: RequestId
-    server: ServerId
-    message: str
-    fields: tuple[FormField, ...]
-    problem: str = ""
-    """Why the last answer was refused; empty at first."""
-    wrong: str = ""
-    """The key of the field that this is about."""
-
-
-class UrlRequest(Frozen):
-    """A server asks the user to open an address (elicitation, URL mode).
-
-    Attributes:
-        id: The id of the question.
-        server: The server that asks.
-        message: The server's reason.
-        url: The complete address, in ASCII.
-        host: Its host, in ASCII.
-        shown_host: Its host as displayed; differs from `host` if that is punycode.
-        warning: What is suspicious about the address, or an empty string.
-    """
-
-    id: RequestId
-    server: ServerId
-    message: str
-    url: str
-    host: str
-    shown_host: str
-    warning: str = ""
-
-
-class SignInRequest(Frozen):
-    """Asks whether to sign in to a server; answered again with what the user pastes.
-
-    Attributes:
-        id: The id of the question.
-        server: The server.
-        address: Its address, without anything secret.
-        host: The host of the authorization server, in ASCII.
-        shown_host: That host as displayed; differs from `host` if that is punycode.
-        issuer: The authorization server's identifier.
-        resource: What the sign-in is for.
-        scopes: What it asks for.
-        url: The address to open, in ASCII; empty if nothing has to be opened.
-        token_host: The host that gets the code, or empty if that is the page's.
-        notes: What is unusual about it.
-        kept: Where tokens are kept.
-        problem: What came of the last answer, or empty.
-    """
-
-    id: RequestId
-    server: ServerId
-    address: str
-    host: str
-    shown_host: str
-    issuer: str
-    resource: str
-    scopes: tuple[str, ...] = ()
-    url: str = field(default="", repr=False)
-    token_host: str = ""
-    notes: tuple[str, ...] = ()
-    kept: str = ""
-    problem: str = ""
-
-
-class SamplingMessage(Frozen):
-    """One message of a sampling prompt, as shown."""
-
-    role: str
-    text: str
-
-
-class SamplingRequest(Frozen):
-    """A server asks the model to generate text (sampling); asked for each prompt.
-
-    Attributes:
-        id: The id of the question.
-        server: The server that asks.
-        system: The system prompt, or an empty string.
-        messages: The prompt.
-        max_tokens: The most tokens of the answer.
-        model: The model that will answer.
-        hints: The models the server prefers, best first.
-        tools: Names of the tools that the server offers to the model.
-        declarations: What the model would read of each of them, as indented JSON.
-    """
-
-    id: RequestId
-    server: ServerId
-    system: str
-    messages: tuple[SamplingMessage, ...]
-    max_tokens: int
-    model: str
-    hints: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ()
-    declarations: tuple[str, ...] = ()
-
-
-class SamplingReview(Frozen):
-    """Generated text for a server, before it is sent."""
-
-    id: RequestId
-    server: ServerId
-    text: str
-    model: str
-
-
-class ResultReview(Frozen):
-    """A tool's result before the model gets it; the user can pass, trim or withhold it.
-
-    Attributes:
-        id: The id of the question.
-        call: The transcript entry of the call.
-        server: The server that answered.
-        tool: The tool's name on that server.
-        text: What it says, to edit.
-        media: A line for each image or other data that goes along.
-        conversation: The conversation whose model asked for the call.
-    """
-
-    id: RequestId
-    call: EntryId
-    server: ServerId
-    tool: str
-    text: str
-    media: tuple[str, ...] = ()
-    conversation: ConversationId = MAIN
-
-
-class SkillRequest(Frozen):
-    """Asks whether a skill may be loaded: about its entry, and then about its text.
-
-    Attributes:
-        id: The id of the question.
-        server: The server.
-        name: Its name on that.
-        description: What the server says of it.
-        files: A line for each of its files.
-        ignored: Fields of its front matter that a host might act on; gemdeck does not.
-        difference: The diff since it was trusted; empty the first time.
-        text: Its SKILL.md; empty while that is not read.
-    """
-
-    id: RequestId
-    server: ServerId
-    name: str
-    description: str
-    files: tuple[str, ...]
-    ignored: tuple[str, ...] = ()
-    difference: tuple[DifferenceLine, ...] = ()
-    text: str = ""
-
-
-PendingRequest = (
-    ConfirmationRequest
-    | TrustRequest
-    | ToolChangeRequest
-    | SkillRequest
-    | FormRequest
-    | UrlRequest
-    | SamplingRequest
-    | SamplingReview
-    | ResultReview
-    | SignInRequest
-)
-"""Any question to the user."""
 
 
 class ReplyAction(StrEnum):
@@ -343,13 +106,282 @@ class Reply(Frozen):
         return self.action.allows
 
 
-class TerminalSet(Frozen):
+Answer = Decision | TrustAnswer | Reply
+"""Any answer of the user."""
+
+AnswerT = TypeVar("AnswerT", bound=Answer)
+
+
+class Request(Frozen, Generic[AnswerT]):
+    """A question to the user, by the id of which the answer comes back.
+
+    Its `answer_type` is what is accepted as an answer.
+    """
+
+    id: RequestId
+    answer_type: ClassVar[type[Answer]] = Reply
+
+
+PendingRequest = Request[Any]
+"""Any question to the user."""
+
+
+class FileChange(Frozen):
+    """How an argument differs from the file of the opened folder that another one names.
+
+    Attributes:
+        path: The argument that names the file.
+        content: The argument that is compared with what the file holds.
+        summary: The difference in a few words.
+        lines: The signs of all lines of both: ``-`` if only the file has it, ``+`` if only the
+            argument has it, else a blank. A line of the file alone stands behind its sign; the
+            others are the argument's, in order.
+    """
+
+    path: str
+    content: str
+    summary: str
+    lines: tuple[tuple[str, str], ...]
+
+
+class ConfirmationRequest(Request[Decision]):
+    """Asks whether a tool call may run.
+
+    Attributes:
+        call: The transcript entry of the call.
+        server: The server that would run it.
+        tool: The tool's name on that server.
+        title: The tool's display name, or an empty string.
+        description: The server's description of the tool.
+        arguments: The complete arguments as canonical indented JSON.
+        claims: The server's claims about the tool; shown as claims.
+        notes: gemdeck's notes on this call, such as that this turn has read data from another
+            server, or that the same call was denied before.
+        problem: Why the edited arguments cannot be used, or an empty string.
+        refusals: How many edits were refused; the same problem twice is another question.
+        not_lasting: Why no answer that covers later calls is offered, or an empty string.
+        origin: Where the server comes from, such as ``this folder``; empty if unknown.
+        change: What the arguments hold for a file that they name, or None.
+        paths: The arguments that are texts: the name of each, the text, with its links resolved
+            where it is an absolute path, and the folder that a rule may name, or "".
+        read_only: How many of its tools the server claims only to read, this one among them; 0 if
+            it does not claim that of this one.
+        conversation: The conversation whose model asks for the call.
+    """
+
+    answer_type = Decision
+    call: EntryId
+    server: ServerId
+    tool: str
+    description: str
+    arguments: str
+    claims: tuple[str, ...] = ()
+    title: str = ""
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+    refusals: int = 0
+    not_lasting: str = ""
+    origin: str = ""
+    change: FileChange | None = None
+    paths: tuple[tuple[str, str, str], ...] = ()
+    read_only: int = 0
+    conversation: ConversationId = MAIN
+
+
+class FormRequest(Request[Reply]):
+    """A server asks for structured input (elicitation, form mode)."""
+
+    server: ServerId
+    message: str
+    fields: tuple[FormField, ...]
+    problem: str = ""
+    """Why the last answer was refused; empty at first."""
+    wrong: str = ""
+    """The key of the field that this is about."""
+
+
+class UrlRequest(Request[Reply]):
+    """A server asks the user to open an address (elicitation, URL mode).
+
+    Attributes:
+        server: The server that asks.
+        message: The server's reason.
+        url: The complete address, in ASCII.
+        host: Its host, in ASCII.
+        shown_host: Its host as displayed; differs from `host` if that is punycode.
+        warning: What is suspicious about the address, or an empty string.
+    """
+
+    server: ServerId
+    message: str
+    url: str
+    host: str
+    shown_host: str
+    warning: str = ""
+
+
+class SignInRequest(Request[Reply]):
+    """Asks whether to sign in to a server; answered again with what the user pastes.
+
+    Attributes:
+        server: The server.
+        address: Its address, without anything secret.
+        host: The host of the authorization server, in ASCII.
+        shown_host: That host as displayed; differs from `host` if that is punycode.
+        issuer: The authorization server's identifier.
+        resource: What the sign-in is for.
+        scopes: What it asks for.
+        url: The address to open, in ASCII; empty if nothing has to be opened.
+        token_host: The host that gets the code, or empty if that is the page's.
+        notes: What is unusual about it.
+        kept: Where tokens are kept.
+        problem: What came of the last answer, or empty.
+    """
+
+    server: ServerId
+    address: str
+    host: str
+    shown_host: str
+    issuer: str
+    resource: str
+    scopes: tuple[str, ...] = ()
+    url: str = field(default="", repr=False)
+    token_host: str = ""
+    notes: tuple[str, ...] = ()
+    kept: str = ""
+    problem: str = ""
+
+
+class SamplingMessage(Frozen):
+    """One message of a sampling prompt, as shown."""
+
+    role: str
+    text: str
+
+
+class SamplingRequest(Request[Reply]):
+    """A server asks the model to generate text (sampling); asked for each prompt.
+
+    Attributes:
+        server: The server that asks.
+        system: The system prompt, or an empty string.
+        messages: The prompt.
+        max_tokens: The most tokens of the answer.
+        model: The model that will answer.
+        hints: The models the server prefers, best first.
+        tools: Names of the tools that the server offers to the model.
+        declarations: What the model would read of each of them, as indented JSON.
+    """
+
+    server: ServerId
+    system: str
+    messages: tuple[SamplingMessage, ...]
+    max_tokens: int
+    model: str
+    hints: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    declarations: tuple[str, ...] = ()
+
+
+class SamplingReview(Request[Reply]):
+    """Generated text for a server, before it is sent."""
+
+    server: ServerId
+    text: str
+    model: str
+
+
+class ResultReview(Request[Reply]):
+    """A tool's result before the model gets it; the user can pass, trim or withhold it.
+
+    Attributes:
+        call: The transcript entry of the call.
+        server: The server that answered.
+        tool: The tool's name on that server.
+        text: What it says, to edit.
+        media: A line for each image or other data that goes along.
+        conversation: The conversation whose model asked for the call.
+    """
+
+    call: EntryId
+    server: ServerId
+    tool: str
+    text: str
+    media: tuple[str, ...] = ()
+    conversation: ConversationId = MAIN
+
+
+class SkillRequest(Request[TrustAnswer]):
+    """Asks whether a skill may be loaded: about its entry, and then about its text.
+
+    Attributes:
+        server: The server.
+        name: Its name on that.
+        description: What the server says of it.
+        files: A line for each of its files.
+        ignored: Fields of its front matter that a host might act on; gemdeck does not.
+        difference: The diff since it was trusted; empty the first time.
+        text: Its SKILL.md; empty while that is not read.
+    """
+
+    answer_type = TrustAnswer
+    server: ServerId
+    name: str
+    description: str
+    files: tuple[str, ...]
+    ignored: tuple[str, ...] = ()
+    difference: tuple[DifferenceLine, ...] = ()
+    text: str = ""
+
+
+class TrustRequest(Request[TrustAnswer]):
+    """Asks whether the servers of a folder or an edited settings file may run.
+
+    Attributes:
+        subject: Its subject.
+        place: The folder or file, as shown.
+        servers: Every server that it defines or that changed.
+        started: The user's servers that would run code from the folder.
+        variables: The names of the variables in its ``.env``.
+        rules: Its other effects, such as "denies the tools of git".
+        difference: The diff since it was trusted; empty the first time.
+        refusal: Why it cannot be trusted at all, or an empty string.
+        may_include_children: Whether trust can include its subfolders.
+        may_start_outside: Whether the user's servers could start in an empty folder instead.
+        context: The files whose text would go to the model.
+        standing: Its unchanged servers, which run whatever the answer.
+    """
+
+    answer_type = TrustAnswer
+    subject: TrustSubject
+    place: str
+    servers: tuple[Disclosure, ...] = ()
+    started: tuple[Disclosure, ...] = ()
+    variables: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    difference: tuple[DifferenceLine, ...] = ()
+    refusal: str = ""
+    may_include_children: bool = False
+    may_start_outside: bool = False
+    standing: tuple[ServerId, ...] = ()
+    context: tuple[str, ...] = ()
+
+
+class ToolChangeRequest(Request[Reply]):
+    """Asks about changed tools, which are withheld from the model until accepted.
+
+    Attributes:
+        server: The server.
+        changes: The changed tools.
+    """
+
+    server: ServerId
+    changes: tuple[ToolChange, ...]
+
+
+class TerminalSet(StateEvent):
     """The settings say whether the terminal rings, whether its title is set, and the own keys."""
 
     bell: bool
     title: bool
     keys: Mapping[str, str]
-
-
-Answer = Decision | TrustAnswer | ToolChangeAnswer | Reply
-"""Any answer of the user: a `Reply` to a server's request, or the answer type of the question."""

@@ -5,7 +5,7 @@ from dataclasses import field
 from typing import Any, Final
 
 from tui.model.chat import ConversationId, Picture, ToolCall
-from tui.model.frozen import Frozen
+from tui.model.frozen import Event, Frozen, StateEvent
 from tui.model.requests import FormField
 from tui.model.servers import ServerId
 
@@ -59,16 +59,16 @@ class ToolRun(Frozen):
     size: int = 0
 
 
-class ToolRunChanged(Frozen):
+class ToolRunChanged(Event):
     """A call by hand was made, or went on."""
 
     run: ToolRun
 
 
-class SavedCallsChanged(Frozen):
+class SavedCallsChanged(StateEvent):
     """These calls are saved, in the order of servers, tools and names."""
 
-    calls: tuple[SavedCall, ...]
+    saved_calls: tuple[SavedCall, ...]
 
 
 class RenderedMessage(Frozen):
@@ -78,7 +78,7 @@ class RenderedMessage(Frozen):
     parts: tuple[str | Picture, ...]
 
 
-class PromptRendered(Frozen):
+class PromptRendered(Event):
     """A server rendered a prompt for the user to look at.
 
     Attributes:
@@ -90,6 +90,3 @@ class PromptRendered(Frozen):
     token: str
     messages: tuple[RenderedMessage, ...] = ()
     failure: str = ""
-
-
-RunEvents = ToolRunChanged | SavedCallsChanged | PromptRendered

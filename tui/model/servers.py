@@ -59,22 +59,6 @@ def advance(current: ServerStatus, following: ServerStatus) -> ServerStatus:
     return following
 
 
-SETTLED: Final = frozenset(
-    {
-        _S.INVALID,
-        _S.DISABLED,
-        _S.UNTRUSTED,
-        _S.ASLEEP,
-        _S.STOPPED,
-        _S.NEEDS_SIGN_IN,
-        _S.READY,
-        _S.RETRYING,
-        _S.FAILED,
-    }
-)
-"""Statuses in which a server's first discovery is over."""
-
-
 ATTEMPTED: Final = frozenset({_S.RETRYING, _S.FAILED})
 """Statuses whose reason is that of an attempt."""
 
@@ -82,12 +66,9 @@ TROUBLED: Final = frozenset({_S.RETRYING, _S.FAILED, _S.INVALID, _S.UNTRUSTED})
 """Statuses that have a reason."""
 
 DISCOVERY: Final[Mapping[ServerStatus, str]] = {
-    status: "completed"
-    if status in SETTLED - {_S.INVALID, _S.DISABLED, _S.UNTRUSTED, _S.STOPPED} | {_S.STOPPING}
-    else "in progress"
-    if status is _S.STARTING
-    else "not started"
-    for status in ServerStatus
+    **dict.fromkeys(ServerStatus, "completed"),
+    **dict.fromkeys((_S.INVALID, _S.UNTRUSTED, _S.DISABLED, _S.STOPPED), "not started"),
+    _S.STARTING: "in progress",
 }
 """How far the first listing of what a server offers has come."""
 
@@ -95,7 +76,7 @@ USABLE: Final = frozenset({_S.READY, _S.ASLEEP})
 """Statuses in which what a server offers can be used; one that sleeps wakes for it."""
 
 UNDECIDED: Final = frozenset({_S.STARTING, _S.STOPPING})
-"""Statuses that keep the last failure."""
+"""Statuses that keep the last failure; in all others the first discovery is over."""
 
 
 class Transport(StrEnum):

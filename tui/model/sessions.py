@@ -2,8 +2,8 @@
 
 from typing import NewType
 
-from tui.model.chat import MAIN, ConversationId, Entry, EntryId, Usage
-from tui.model.frozen import Frozen
+from tui.model.chat import ConversationEvent, ConversationId, Entry, EntryId, Usage
+from tui.model.frozen import Event, Frozen, StateEvent
 
 SessionId = NewType("SessionId", str)
 """Names a saved conversation: its start as ``YYYYmmdd-HHMMSS`` (UTC), a hyphen, six hex digits."""
@@ -45,42 +45,35 @@ class SessionView(Frozen):
         return self.title or self.first or self.id
 
 
-class SessionEvent(Frozen):
-    """An event about saved conversations."""
-
-
-class ConversationRestored(SessionEvent):
+class ConversationRestored(ConversationEvent):
     """A saved conversation is on the screen again, or an earlier part of this one.
 
     Attributes:
         entries: All that it shows.
         usage: The tokens of its last turn.
         session: The session that is continued; None for one that is not saved.
-        conversation: The conversation whose place it takes.
         title: The title that the user gave it, or an empty string.
     """
 
     entries: tuple[Entry, ...]
     usage: Usage = Usage()
     session: SessionId | None = None
-    conversation: ConversationId = MAIN
     title: str = ""
 
 
-class ConversationRewound(SessionEvent):
+class ConversationRewound(ConversationEvent):
     """A message of the user's and all that came after it were taken off the screen."""
 
     message: EntryId
-    conversation: ConversationId = MAIN
 
 
-class SessionsListed(SessionEvent):
+class SessionsListed(StateEvent):
     """The sessions of the opened folder, newest first."""
 
     sessions: tuple[SessionView, ...]
 
 
-class LastSessionFound(SessionEvent):
+class LastSessionFound(Event):
     """The session of the opened folder that an earlier run wrote last.
 
     `is_cut` says that gemdeck ended while a turn of it was running.
@@ -90,7 +83,7 @@ class LastSessionFound(SessionEvent):
     is_cut: bool = False
 
 
-class SessionPreviewed(SessionEvent):
+class SessionPreviewed(Event):
     """The last entries of a session; `failure` says why there are none."""
 
     session: SessionId
@@ -98,39 +91,25 @@ class SessionPreviewed(SessionEvent):
     failure: str = ""
 
 
-class ConversationOpened(SessionEvent):
+class ConversationOpened(Event):
     """A new conversation stands beside the others; it answers as the one on the screen does."""
 
     conversation: ConversationId
 
 
-class ConversationSelected(SessionEvent):
+class ConversationSelected(Event):
     """Another conversation is on the screen."""
 
     conversation: ConversationId
 
 
-class ConversationNamed(SessionEvent):
+class ConversationNamed(ConversationEvent, StateEvent):
     """The user gave a conversation another title."""
 
     title: str
-    conversation: ConversationId = MAIN
 
 
-class ConversationClosed(SessionEvent):
+class ConversationClosed(Event):
     """A conversation is no longer open; it was not the one on the screen."""
 
     conversation: ConversationId
-
-
-SessionEvents = (
-    ConversationRestored
-    | ConversationRewound
-    | ConversationOpened
-    | ConversationSelected
-    | ConversationNamed
-    | ConversationClosed
-    | SessionsListed
-    | LastSessionFound
-    | SessionPreviewed
-)

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, SecretStr, model_validat
 
 from tui.model.chat import Usage
 from tui.model.consent import MAX_CONDITIONS, Condition, ConditionKind, exact_text
-from tui.model.servers import ProtocolEra, StartMode
+from tui.model.servers import ProtocolEra, StartMode, Transport
 from tui.model.settings_rules import (
     ANY,
     DEFAULT_MAX_TOOLS,
@@ -22,14 +22,17 @@ from tui.model.settings_rules import (
     matches,
 )
 from tui.model.settings_types import (
-    ContextName,
+    MAX_PATTERNS,
+    ContextNames,
     Flag,
     Headers,
     ModelName,
+    NamedTransport,
+    NamePattern,
+    Names,
     Number,
+    Price,
     Section,
-    Transport,
-    TransportName,
     Variables,
     WebAddress,
     WholeNumber,
@@ -40,9 +43,6 @@ from tui.model.settings_types import (
 
 DEFAULT_REDIRECT: Final = "http://localhost:7777/oauth/callback"
 """The default redirect URI of a sign-in."""
-
-MAX_PRICE: Final = 1_000_000
-"""Highest price of a million tokens."""
 
 MAX_MODELS: Final = 200
 """Most models with a price."""
@@ -70,9 +70,6 @@ MIN_RESULT_SIZE: Final = 1_000
 MAX_RESULT_SIZE: Final = 1_000_000
 """Largest value of `maxResultSize`, in characters."""
 
-MAX_PATTERNS: Final = 1_000
-"""Most rules in `alwaysAllow` or `alwaysDeny`."""
-
 MAX_PROFILES: Final = 100
 """Most profiles."""
 
@@ -81,9 +78,6 @@ PROFILE_NAME: Final = r"^\w[\w .-]{0,39}$"
 
 MAX_INSTRUCTION: Final = 100_000
 """Longest system instruction, in characters."""
-
-MAX_CONTEXT_NAMES: Final = 20
-"""Most names in `context.fileName`."""
 
 _EMPTY_IS_ABSENT: Final = ("command", "url", "httpUrl", "tcp")
 
@@ -202,22 +196,12 @@ def _checked_pattern(name: str) -> str:
 class ModelPrice(Section):
     """The prices of one model, for a million tokens each."""
 
-    input: Number = Field(
-        ge=0, le=MAX_PRICE, allow_inf_nan=False, description="Price of a million tokens sent."
-    )
-    cached: Number | None = Field(
+    input: Price = Field(description="Price of a million tokens sent.")
+    cached: Price | None = Field(
         None,
-        ge=0,
-        le=MAX_PRICE,
-        allow_inf_nan=False,
         description="Price of a million of those that were cached. If not set, that of `input`.",
     )
-    output: Number = Field(
-        ge=0,
-        le=MAX_PRICE,
-        allow_inf_nan=False,
-        description="Price of a million tokens answered, thoughts included.",
-    )
+    output: Price = Field(description="Price of a million tokens answered, thoughts included.")
 
 
 class PriceSettings(Section):
@@ -264,7 +248,6 @@ class SessionSettings(Section):
         30,
         ge=0,
         le=MAX_KEEP_DAYS,
-        allow_inf_nan=False,
         description="Days after its last change at which a saved conversation is deleted; 0 keeps "
         "all.",
     )
@@ -313,8 +296,8 @@ class ServerSettings(Section):
         '`"type": "http"`. Wins over `url`.',
         repr=False,
     )
-    type: Transport | None = Field(None, description="Transport of `url`.")
-    transport_type: Transport | None = Field(None, description="Another spelling of `type`.")
+    type: NamedTransport | None = Field(None, description="Transport of `url`.")
+    transport_type: NamedTransport | None = Field(None, description="Another spelling of `type`.")
     tcp: str | None = Field(None, description="WebSocket address. Accepted but not supported.")
     headers: Headers = Field(
         default_factory=dict, description="HTTP headers sent with every request.", repr=False
@@ -329,7 +312,6 @@ class ServerSettings(Section):
         DEFAULT_TIMEOUT,
         gt=0,
         le=MAX_TIMEOUT,
-        allow_inf_nan=False,
         description="Timeout of connecting and of each request, in milliseconds.",
     )
     start: StartMode | None = Field(
@@ -403,7 +385,7 @@ class ServerSettings(Section):
                 )
 
     @property
-    def named_transport(self) -> TransportName | None:
+    def named_transport(self) -> Transport | None:
         return self.type or self.transport_type
 
 
@@ -426,9 +408,8 @@ class ModelSettings(Section):
 class ContextSettings(Section):
     """gemini-cli's ``context``."""
 
-    file_name: tuple[ContextName, ...] | None = Field(
+    file_name: ContextNames | None = Field(
         None,
-        max_length=MAX_CONTEXT_NAMES,
         description="Names of the files whose text goes to the model in every turn, in `~/.gemini` "
         "and in trusted projects. If not set, GEMINI.md. Those of a project count there, too.",
     )
@@ -438,28 +419,12 @@ class ContextSettings(Section):
         "repository count, for their files of context alone.",
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _as_list(cls, data: Any) -> Any:  # noqa: ANN401  (pydantic: anything can come)
-        """Accept one name as a list with one item."""
-        match data:
-            case {"fileName": str(name)}:
-                return {**data, "fileName": [name]}
-        return data
-
 
 class ToolNames(Section):
     """The names of tools. ``*`` matches any characters within a name."""
 
-    server: str = Field(
-        "*",
-        min_length=1,
-        max_length=200,
-        description="Name of the server; * matches any characters.",
-    )
-    tool: str = Field(
-        "*", min_length=1, max_length=200, description="Name of the tool; * matches any characters."
-    )
+    server: NamePattern = Field("*", description="Name of the server; * matches any characters.")
+    tool: NamePattern = Field("*", description="Name of the tool; * matches any characters.")
 
     def matches(self, server: str, tool: str) -> bool:
         """Return whether it is about a tool, by the exact characters of its names."""
@@ -517,9 +482,7 @@ class Profile(Section):
     model_config = ConfigDict(extra="forbid")  # a list by a wrong name would leave nothing out
 
     description: str = Field("", description="Your words on it, shown where you choose one.")
-    servers: Words | None = Field(
-        None, max_length=MAX_PATTERNS, description="Only these servers run. If not set, all do."
-    )
+    servers: Names | None = Field(None, description="Only these servers run. If not set, all do.")
     tools: tuple[ToolNames, ...] | None = Field(
         None,
         max_length=MAX_PATTERNS,
@@ -565,7 +528,6 @@ class GemdeckSettings(Section):
         DEFAULT_TOOL_SHARE,
         gt=0,
         le=MAX_TOOL_SHARE,
-        allow_inf_nan=False,
         description="Most that these tools take of the model's context, in percent.",
     )
     server_instructions: Flag = Field(
@@ -582,7 +544,6 @@ class GemdeckSettings(Section):
         30,
         ge=0,
         le=MAX_WAIT,
-        allow_inf_nan=False,
         description="Most seconds that a message waits for servers that are starting.",
     )
     start: StartMode = Field(
@@ -594,14 +555,12 @@ class GemdeckSettings(Section):
         600,
         ge=0,
         le=MAX_SLEEP_AFTER,
-        allow_inf_nan=False,
         description="Seconds without use after which a lazy server sleeps again; 0 for never.",
     )
     idle_timeout: Number = Field(
         120,
         gt=0,
         le=MAX_IDLE_TIMEOUT,
-        allow_inf_nan=False,
         description="Seconds without data after which an answer is aborted.",
     )
     bell: Flag = Field(
@@ -619,21 +578,18 @@ class GemdeckSettings(Section):
         description="Protocol by server name: `handshake` forces the revisions up to 2025-11-25, "
         "`stateless` forces 2026-07-28, `auto` detects it.",
     )
-    environment_allow: Words = Field(
+    environment_allow: Names = Field(
         (),
-        max_length=MAX_PATTERNS,
         description="Names of your environment variables that stdio servers get although they "
         "look secret; all that a project's servers get beyond a small set.",
     )
-    environment_block: Words = Field(
+    environment_block: Names = Field(
         (),
-        max_length=MAX_PATTERNS,
         description="Names of your environment variables that no server inherits. The lists of "
         "all files apply.",
     )
-    developed_servers: Words = Field(
+    developed_servers: Names = Field(
         (),
-        max_length=MAX_PATTERNS,
         description="Names of servers of yours that you develop: a change of their code asks "
         "nothing. Has no effect in a project's file.",
     )

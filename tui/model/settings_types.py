@@ -2,13 +2,13 @@
 
 import math
 import re
-from enum import StrEnum
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from tui.model.servers import Transport
 from tui.model.settings_rules import check_model_name
 
 MAX_ITEMS: Final = 4_096
@@ -17,17 +17,18 @@ MAX_ITEMS: Final = 4_096
 MAX_URL: Final = 8_192
 """Longest address, in characters."""
 
+MAX_CONTEXT_NAMES: Final = 20
+"""Most names in `context.fileName`."""
+
+MAX_PRICE: Final = 1_000_000
+"""Highest price of a million tokens."""
+
+MAX_PATTERNS: Final = 1_000
+"""Most names in a list, or rules in `alwaysAllow` or `alwaysDeny`."""
+
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")  # RFC 9110, 5.6.2: token
 _STREAMABLE_HTTP: Final = frozenset({"streamable-http", "streamableHttp", "streamable_http"})
 """Other clients' names for the transport ``http``."""
-
-
-class TransportName(StrEnum):
-    """The transports in the settings."""
-
-    STDIO = "stdio"
-    SSE = "sse"
-    HTTP = "http"
 
 
 def _flag(value: object) -> object:
@@ -77,12 +78,7 @@ def _without_nul(value: str) -> str:
 
 
 def _transport(value: object) -> object:
-    return TransportName.HTTP if isinstance(value, str) and value in _STREAMABLE_HTTP else value
-
-
-def names_transport(value: object) -> bool:
-    """Return whether a value is a name of a transport, or another client's name of one."""
-    return isinstance(value, str) and (value in _STREAMABLE_HTTP or value in set(TransportName))
+    return Transport.HTTP if isinstance(value, str) and value in _STREAMABLE_HTTP else value
 
 
 def _variables(value: dict[str, str]) -> dict[str, str]:
@@ -131,13 +127,24 @@ Flag = Annotated[bool, BeforeValidator(_flag)]
 Word = Annotated[str, BeforeValidator(_word), AfterValidator(_without_nul)]
 WholePath = Annotated[Word, AfterValidator(_whole_path)]
 Words = Annotated[tuple[Word, ...], BeforeValidator(_few), BeforeValidator(_words)]
+Names = Annotated[
+    tuple[Word, ...],
+    Field(max_length=MAX_PATTERNS),
+    BeforeValidator(_few),
+    BeforeValidator(_words),
+]
+NamePattern = Annotated[str, Field(min_length=1, max_length=200)]
 Variables = Annotated[dict[str, Word], BeforeValidator(_few), AfterValidator(_variables)]
 Headers = Annotated[dict[str, Word], BeforeValidator(_few), AfterValidator(_headers)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]
 Number = Annotated[float, BeforeValidator(_number)]
+Price = Annotated[float, Field(ge=0, le=MAX_PRICE), BeforeValidator(_number)]
 WholeNumber = Annotated[int, BeforeValidator(_number)]
-Transport = Annotated[TransportName, BeforeValidator(_transport)]
+NamedTransport = Annotated[Transport, BeforeValidator(_transport)]
 ContextName = Annotated[str, AfterValidator(_context_name)]
+ContextNames = Annotated[
+    tuple[ContextName, ...], Field(max_length=MAX_CONTEXT_NAMES), BeforeValidator(_words)
+]
 ModelName = Annotated[str, AfterValidator(check_model_name)]
 
 

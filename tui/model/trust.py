@@ -1,13 +1,10 @@
 """The opened folder, and trust in folders, settings and changed tools."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tui.model.frozen import Frozen
+from tui.model.frozen import Frozen, StateEvent
 from tui.model.servers import ServerId
-
-if TYPE_CHECKING:
-    from tui.model.consent import RequestId
 
 
 class FolderTrust(StrEnum):
@@ -24,13 +21,13 @@ class FolderTrust(StrEnum):
     NEVER = "never trusted"
 
 
-class BranchRead(Frozen):
+class BranchRead(StateEvent):
     """The opened folder is on this git branch, or on none that can be read."""
 
     branch: str
 
 
-class FoldersOpened(Frozen):
+class FoldersOpened(StateEvent):
     """These folders are open, the workspace first; servers are told of them as roots."""
 
     folders: tuple[str, ...]
@@ -127,70 +124,11 @@ class Disclosure(Frozen):
     env_values: tuple[str, ...] = ()
 
 
-class TrustRequest(Frozen):
-    """Asks whether the servers of a folder or an edited settings file may run.
-
-    Attributes:
-        id: The id of the question.
-        subject: Its subject.
-        place: The folder or file, as shown.
-        servers: Every server that it defines or that changed.
-        started: The user's servers that would run code from the folder.
-        variables: The names of the variables in its ``.env``.
-        rules: Its other effects, such as "denies the tools of git".
-        difference: The diff since it was trusted; empty the first time.
-        refusal: Why it cannot be trusted at all, or an empty string.
-        may_include_children: Whether trust can include its subfolders.
-        may_start_outside: Whether the user's servers could start in an empty folder instead.
-        context: The files whose text would go to the model.
-        standing: Its unchanged servers, which run whatever the answer.
-    """
-
-    id: "RequestId"
-    subject: TrustSubject
-    place: str
-    servers: tuple[Disclosure, ...] = ()
-    started: tuple[Disclosure, ...] = ()
-    variables: tuple[str, ...] = ()
-    rules: tuple[str, ...] = ()
-    difference: tuple[DifferenceLine, ...] = ()
-    refusal: str = ""
-    may_include_children: bool = False
-    may_start_outside: bool = False
-    standing: tuple[ServerId, ...] = ()
-    context: tuple[str, ...] = ()
-
-
 class ToolChange(Frozen):
     """A tool whose definition changed, with the diff."""
 
     tool: str
     difference: tuple[DifferenceLine, ...]
-
-
-class ToolChangeAnswer(StrEnum):
-    """The answers to "may the model be offered these changed tools?"."""
-
-    ACCEPT = "accept"
-    KEEP_AWAY = "keep away"
-
-    @property
-    def allows(self) -> bool:
-        return self is ToolChangeAnswer.ACCEPT
-
-
-class ToolChangeRequest(Frozen):
-    """Asks about changed tools, which are withheld from the model until accepted.
-
-    Attributes:
-        id: The id of the question.
-        server: The server.
-        changes: The changed tools.
-    """
-
-    id: "RequestId"
-    server: ServerId
-    changes: tuple[ToolChange, ...]
 
 
 class ImportState(StrEnum):

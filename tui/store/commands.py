@@ -95,7 +95,7 @@ class Commands:
         self._publish = publish
         self._engine: Engine | None = None
         self._is_ready = False
-        self._early: dict[str, Callable[[Engine], None]] = {}
+        self._early: dict[str, Callable[[Engine], object]] = {}
         self._unready: dict[str, Callable[[Engine], object]] = {}
         self._early_messages: list[tuple[ConversationId, str]] = []
 
@@ -117,17 +117,14 @@ class Commands:
     def attach(self, engine: "Engine", *, is_ready: bool = True) -> None:
         """Run commands with this engine, those that were kept once it `is_ready` to chat."""
         self._engine, self._is_ready = engine, is_ready
-        for ask in self._early.values():
-            ask(engine)
-        self._early.clear()
-        if not is_ready:
-            return
-        for once_ready in self._unready.values():
-            once_ready(self.engine)
-        for conversation, text in self._early_messages:
-            engine.messages.send(text, conversation)
-        self._unready.clear()
-        self._early_messages.clear()
+        for kept in (self._early, self._unready) if is_ready else (self._early,):
+            for ask in kept.values():
+                ask(self.engine)
+            kept.clear()
+        if is_ready:
+            for conversation, text in self._early_messages:
+                engine.messages.send(text, conversation)
+            self._early_messages.clear()
 
     def send(self, text: str) -> None:
         """Send a message to the model; queued while a turn runs."""
@@ -151,33 +148,28 @@ class Commands:
 
     def keep_draft(self, text: str) -> None:
         """Save what stands in the composer, so that it outlives the process."""
-        self._soon("draft", lambda engine: engine.sessions.recorder.keep_draft(text))
+        self._ask("draft", lambda engine: engine.sessions.recorder.keep_draft(text))
 
     def list_sessions(self) -> None:
         """List the sessions of the opened folder, as soon as there is an engine."""
-        self._soon("sessions", lambda engine: engine.sessions.list_sessions())
+        self._ask("sessions", lambda engine: engine.sessions.list_sessions())
 
     def choose(self, choice: "Callable[[ModelChoice], None]") -> None:
         """Choose the service that answers, and its key; the last choice wins."""
-        self._once_ready("choice", lambda engine: choice(engine.service))
+        self._ask("choice", lambda engine: choice(engine.service), once_ready=True)
 
     def resume(self, session: str) -> None:
         """Go on with a session, once there is a model; named as for the engine's command."""
-        self._once_ready("session", lambda engine: engine.sessions.resume(session))
+        self._ask("session", lambda engine: engine.sessions.resume(session), once_ready=True)
 
-    def _once_ready(self, what: str, ask: "Callable[[Engine], object]") -> None:
-        """Ask the engine, as soon as there is a model; until then the last time counts."""
-        if self._engine is not None and self._is_ready:
+    def _ask(
+        self, what: str, ask: "Callable[[Engine], object]", *, once_ready: bool = False
+    ) -> None:
+        """Ask the engine, as soon as there is one or a model; until then the last time counts."""
+        if self._engine is not None and (self._is_ready or not once_ready):
             ask(self.engine)
         else:
-            self._unready[what] = ask
-
-    def _soon(self, what: str, ask: "Callable[[Engine], None]") -> None:
-        """Ask the engine, as soon as there is one; until then the last time counts."""
-        if self._engine is not None:
-            ask(self._engine)
-        else:
-            self._early[what] = ask
+            (self._unready if once_ready else self._early)[what] = ask
 
     @property
     def _current(self) -> ConversationId:

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tui.model import events as e
 from tui.model.chat import (
     ChatNotice,
+    ConversationEvent,
     ConversationId,
     Entry,
     EntryId,
@@ -21,34 +21,19 @@ from tui.model.chat import (
     TurnState,
     UserMessage,
 )
-from tui.model.consent import ToolRuleChanged
-from tui.model.events import ContextRead
-from tui.model.models import (
-    ContextMeasured,
-    ModelEvent,
-    ModelEvents,
-    ModelOptionsChanged,
-    ModelsListed,
-    PricesSet,
-    ProfilesSet,
-)
-from tui.model.requests import PendingRequest, TerminalSet
-from tui.model.runs import PromptRendered, RunEvents, SavedCallsChanged, ToolRun, ToolRunChanged
+from tui.model.frozen import StateEvent
+from tui.model.models import ModelsListed
+from tui.model.runs import PromptRendered, ToolRun, ToolRunChanged
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
 from tui.model.sessions import (
     ConversationClosed,
-    ConversationNamed,
     ConversationOpened,
     ConversationRestored,
     ConversationRewound,
     ConversationSelected,
     LastSessionFound,
-    SessionEvent,
-    SessionEvents,
     SessionPreviewed,
-    SessionsListed,
 )
-from tui.model.trust import BranchRead, FoldersOpened
 from tui.store.state import (
     MAX_LOG_LINES,
     MAX_NOTICES,
@@ -72,19 +57,6 @@ MAX_OLD_RESULT: Final = 2_000
 
 _NOTICE: Final = 100
 """Longest notice about a cut, in characters; a text within this margin is not cut again."""
-
-_ServerEvent = (
-    e.ServerStatusChanged
-    | e.CatalogChanged
-    | e.ServerLogged
-    | e.LogLevelChanged
-    | e.InstructionsSent
-    | e.FramesNoted
-)
-_AskedEvent = (
-    RunEvents | e.ResourceRead | e.ArgumentCompleted | e.ToolExplained | e.SubscriptionChanged
-)
-_FolderEvent = e.FolderTrustChanged | BranchRead | ContextRead | FoldersOpened
 
 MAX_TITLE: Final = 60
 """Characters of a message that name its conversation."""
@@ -142,61 +114,59 @@ def after_fault(state: AppState, event: e.Event, error: Exception) -> AppState:
     state = replace(state, notices=notices, notice_count=state.notice_count + 1)
     if isinstance(event, e.TurnFinished) and event.conversation in state.conversations:
         ended = replace(state.conversations[event.conversation], turn=None)
-        state = with_conversation(state, event.conversation, ended)
+        state = _with_conversation(state, event.conversation, ended)
     return state
 
 
 def _reduce(state: AppState, event: e.Event) -> AppState:
-    if isinstance(event, _ServerEvent):
-        return _reduce_server(state, event)
-    if isinstance(event, _AskedEvent):
-        return _reduce_asked(state, event)
-    if isinstance(event, _FolderEvent):
-        return _reduce_folder(state, event)
     match event:
-        case e.ServersConfigured():
+        case ConversationEvent():
+            return _reduce_in_conversation(state, event)
+        case StateEvent():
+            return replace(state, **event.said())
+        case e.ServersConfigured(views):
             old = {view.id: view for view in state.servers}
-            servers = tuple(_keep_failure(view, old.get(view.id)) for view in event.servers)
+            servers = tuple(_keep_failure(view, old.get(view.id)) for view in views)
             return replace(state, servers=servers, configured=True)
         case e.NoticeRaised(notice):
             notices = (*state.notices, notice)[-MAX_NOTICES:]
             return replace(state, notices=notices, notice_count=state.notice_count + 1)
-        case e.RequestRaised() | e.RequestSettled() | e.RequestsQueued():
-            return _reduce_requests(state, event)
+        case e.RequestRaised(request):
+            pending = {one.id: one for one in state.pending} | {request.id: request}
+            return replace(state, pending=tuple(pending.values()))
+        case e.RequestSettled(request_id):
+            left = tuple(one for one in state.pending if one.id != request_id)
+            return replace(state, pending=left)
         case e.ServerTried(tried):
             before = state.trial or AppState()
             return replace(state, trial=None if tried is None else reduce(before, tried))
-        case TerminalSet(bell, title, keys):
-            return replace(state, bell=bell, title=title, keys=keys)
-        case e.GrantsChanged(grants):
-            return replace(state, grants=grants)
-        case e.ToolCallDecided() | ToolRuleChanged():
-            return state  # for the audit log
-        case SessionEvent() | ModelEvent():
-            return reduce_sessions(state, event)
-        case e.ConversationEvent():
-            return _reduce_in_conversation(state, event)
+        case ConversationOpened() | ConversationSelected() | ConversationClosed():
+            return _reduce_tabs(state, event)
+    return _reduce_asked(_reduce_server(state, event), event)
 
 
-def _reduce_asked(state: AppState, event: _AskedEvent) -> AppState:
-    """Return the state after an answer to what the user asked of a server, beside any turn."""
+def _reduce_asked(state: AppState, event: e.Event) -> AppState:
+    """Return the state after an answer to what the user asked for, beside any turn."""
     match event:
         case ToolRunChanged(run):
             return replace(state, runs=_with_run(state.runs, run))
-        case SavedCallsChanged(calls):
-            return replace(state, saved_calls=calls)
         case PromptRendered():
             return replace(state, rendered=event)
         case e.ResourceRead():
             return replace(state, resource=event)
         case e.ArgumentCompleted():
             return replace(state, completion=event)
-        case e.ToolExplained(standing):
-            return replace(state, standing=standing)
         case e.SubscriptionChanged(server, uri, subscribed):
             one = frozenset({(server, uri)})
             changed = state.subscriptions | one if subscribed else state.subscriptions - one
             return replace(state, subscriptions=changed)
+        case ModelsListed():
+            return replace(state, models=event)
+        case LastSessionFound():
+            return replace(state, last_session=event)
+        case SessionPreviewed():
+            return replace(state, preview=event)
+    return state
 
 
 def _with_run(runs: Mapping[EntryId, ToolRun], run: ToolRun) -> Mapping[EntryId, ToolRun]:
@@ -208,60 +178,23 @@ def _with_run(runs: Mapping[EntryId, ToolRun], run: ToolRun) -> Mapping[EntryId,
             break
         if one.call.status.is_over and one is not run:
             size -= kept.pop(key).size
-    return MappingProxyType(kept)
+    return kept
 
 
-def _reduce_in_conversation(state: AppState, event: e.ConversationEvents) -> AppState:
+def _reduce_in_conversation(state: AppState, event: ConversationEvent) -> AppState:
     key = event.conversation
     if (before := state.conversations.get(key)) is None:
         return state  # it was closed
     after = _reduce_conversation(before, event, state.prices)
     if isinstance(event, e.TurnFinished) and key != state.current:
         after = replace(after, has_news=True)
-    return with_conversation(state, key, after)
+    return _with_conversation(state, key, after)
 
 
-def _reduce_folder(state: AppState, event: _FolderEvent) -> AppState:
+def _reduce_server(state: AppState, event: e.Event) -> AppState:
     match event:
-        case e.FolderTrustChanged(trust):
-            return replace(state, folder_trust=trust)
-        case BranchRead(branch):
-            return replace(state, branch=branch)
-        case FoldersOpened(folders):
-            return replace(state, folders=folders)
-        case ContextRead(files):
-            return replace(state, context=files)
-
-
-def _reduce_requests(
-    state: AppState, event: e.RequestRaised | e.RequestSettled | e.RequestsQueued
-) -> AppState:
-    match event:
-        case e.RequestRaised(request):
-            return replace(state, pending=_with_request(state.pending, request))
-        case e.RequestSettled(request_id):
-            pending = tuple(r for r in state.pending if r.id != request_id)
-            return replace(state, pending=pending)
-        case e.RequestsQueued(count, declined):
-            return replace(state, queued=count, declined=declined)
-
-
-def _with_request(
-    pending: tuple[PendingRequest, ...], request: PendingRequest
-) -> tuple[PendingRequest, ...]:
-    if any(other.id == request.id for other in pending):
-        return tuple(request if other.id == request.id else other for other in pending)
-    return (*pending, request)
-
-
-def _reduce_server(state: AppState, event: _ServerEvent) -> AppState:
-    match event:
-        case e.FramesNoted(revision):
-            return replace(state, wire_revision=revision)
         case e.LogLevelChanged(server, level):
-            return replace(state, log_levels=MappingProxyType({**state.log_levels, server: level}))
-        case e.InstructionsSent(texts):
-            return replace(state, instructions=MappingProxyType(dict(texts)))
+            return replace(state, log_levels={**state.log_levels, server: level})
         case e.ServerStatusChanged(server):
             return _with_server(state, server, lambda view: _moved(view, event))
         case e.CatalogChanged(server, catalog):
@@ -271,23 +204,14 @@ def _reduce_server(state: AppState, event: _ServerEvent) -> AppState:
                 return state
             kept = (*state.logs.get(server, ()), *lines)[-MAX_LOG_LINES:]
             state = _with_server(state, server, lambda view: _with_words(view, lines))
-            return replace(state, logs=MappingProxyType({**state.logs, server: kept}))
+            return replace(state, logs={**state.logs, server: kept})
+    return state
 
 
 def _moved(view: ServerView, event: e.ServerStatusChanged) -> ServerView:
-    after = replace(
-        view,
-        status=event.status,
-        failure=event.failure,
-        retry_at=event.retry_at,
-        info=event.info,
-        since=event.since,
-        restarted=event.restarted,
-        transport=event.transport or view.transport,
-        lacks=event.lacks,
-        last_words="",
-    )
-    return _keep_failure(after, view)
+    now = {**event.said(), "transport": event.transport or view.transport}
+    del now["server"]
+    return _keep_failure(replace(view, **now, last_words=""), view)
 
 
 def _with_words(view: ServerView, lines: Sequence[e.LogLine]) -> ServerView:
@@ -315,13 +239,11 @@ def _with_server(
 
 
 def _reduce_conversation(
-    conversation: ConversationState, event: e.ConversationEvents, prices: "PriceSettings | None"
+    conversation: ConversationState, event: ConversationEvent, prices: "PriceSettings | None"
 ) -> ConversationState:
     match event:
-        case e.ModelSelected(model):
-            return replace(conversation, model=model)
-        case e.QueueChanged(texts):
-            return replace(conversation, queued=texts)
+        case StateEvent():
+            return replace(conversation, **event.said())
         case e.UsageReported(usage, model):
             cost = prices.cost(model, usage) if prices is not None else None
             return conversation.with_usage(usage, cost)
@@ -329,11 +251,26 @@ def _reduce_conversation(
             return _with_unsent(conversation, text)
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
             return _reduce_turn(conversation, event, prices)
-        case e.TaskKept(key=key, task=task):
-            others = conversation.tasks - {key}
-            return replace(conversation, tasks=others | {key} if task else others)
-        case _:
-            return _reduce_entry(conversation, event)
+        case ConversationRestored(entries, usage, title=title):
+            return replace(
+                conversation,
+                title=title or _first_words(entries),
+                transcript=_anew(conversation, entries),
+                queued=(),
+                usage=usage.cleared(),
+                tasks={},
+                unsent=replace(conversation.unsent, texts=()),  # what is new is told by its count
+            )
+        case ConversationRewound(message):
+            shown = (*conversation.transcript.settled, *conversation.transcript.live)
+            kept = tuple(takewhile(lambda entry: entry.id != message, shown))
+            return replace(conversation, transcript=_anew(conversation, kept))
+    return _reduce_entry(conversation, event)
+
+
+def _anew(conversation: ConversationState, entries: tuple[Entry, ...]) -> TranscriptState:
+    """Return a transcript of these entries in place of a conversation's."""
+    return TranscriptState(settled=entries, epoch=conversation.transcript.epoch + 1)
 
 
 def _reduce_turn(
@@ -372,10 +309,12 @@ def _reduce_turn(
             ended = replace(transcript, live=(*lasting, end))
             return replace(after, turn=None, transcript=_settled(ended))
         case e.ConversationCleared():
-            cleared = replace(conversation, title="", turn=None, tasks=frozenset())
             return replace(
-                cleared,
-                transcript=replace(transcript, settled=(), live=(), epoch=transcript.epoch + 1),
+                conversation,
+                title="",
+                turn=None,
+                tasks={},
+                transcript=_anew(conversation, ()),
                 usage=replace(conversation.usage.cleared(), context=0),
                 unsent=replace(conversation.unsent, texts=()),
             )
@@ -409,17 +348,7 @@ def _completed(entry: Entry, seconds: float | None = None) -> Entry:
             return entry
 
 
-def _reduce_entry(
-    conversation: ConversationState,
-    event: e.MessageExpanded
-    | e.TextStreamed
-    | e.ThoughtStreamed
-    | e.EntryCompleted
-    | e.ToolCallRequested
-    | e.ToolCallChanged
-    | e.ToolCallProgressed
-    | e.ChatNoticeAdded,
-) -> ConversationState:
+def _reduce_entry(conversation: ConversationState, event: ConversationEvent) -> ConversationState:
     match event:
         case e.MessageExpanded(message):
             return _with_entry(conversation, message.id, lambda _: message)
@@ -433,30 +362,18 @@ def _reduce_entry(
             return _appended(conversation, call)
         case e.ChatNoticeAdded(notice):
             return _appended(conversation, notice)
-        case e.ToolCallChanged(call_id, result=result):
-            changed = _with_entry(conversation, call_id, lambda entry: _moved_on(entry, event))
-            if changed is conversation:
-                return conversation
+        case e.ToolCallChanged(result=result):
+            changed = _with_call(conversation, event)
             kept = changed.transcript if changed.turn is not None else _settled(changed.transcript)
             return replace(changed, transcript=clip_old_results(kept) if result else kept)
-        case e.ToolCallProgressed(call_id, progress):
-            return _with_entry(
-                conversation,
-                call_id,
-                lambda entry: (
-                    replace(entry, progress=progress) if isinstance(entry, ToolCall) else entry
-                ),
-            )
+        case e.ToolCallProgressed():
+            return _with_call(conversation, event)
+    return conversation
 
 
 def _appended(conversation: ConversationState, entry: Entry) -> ConversationState:
     live = (*conversation.transcript.live, entry)
     return replace(conversation, transcript=replace(conversation.transcript, live=live))
-
-
-def _moved_on(entry: Entry, event: e.ToolCallChanged) -> Entry:
-    """Update the progress of a call."""
-    return event.applied(entry) if isinstance(entry, ToolCall) else entry
 
 
 def _streamed(conversation: ConversationState, piece: ModelText | Thought) -> ConversationState:
@@ -474,6 +391,23 @@ def _streamed(conversation: ConversationState, piece: ModelText | Thought) -> Co
     return _appended(conversation, piece)
 
 
+def _with_call(
+    conversation: ConversationState, event: e.ToolCallChanged | e.ToolCallProgressed
+) -> ConversationState:
+    """Update a call, which runs as a task or no longer."""
+    tasks = {**conversation.tasks}
+
+    def change(entry: Entry) -> Entry:
+        if isinstance(entry, ToolCall):
+            entry = tasks[entry.id] = event.applied(entry)
+        return entry
+
+    if event.call in tasks:
+        change(tasks[event.call])  # its entry may be gone
+    after = _with_entry(conversation, event.call, change)
+    return replace(after, tasks={key: one for key, one in tasks.items() if one.task_keys})
+
+
 def _with_entry(
     conversation: ConversationState, entry_id: EntryId, change: Callable[[Entry], Entry]
 ) -> ConversationState:
@@ -485,75 +419,29 @@ def _with_entry(
     return replace(conversation, transcript=after)
 
 
-def with_conversation(state: AppState, key: ConversationId, after: ConversationState) -> AppState:
+def _with_conversation(state: AppState, key: ConversationId, after: ConversationState) -> AppState:
     """Return the state with a conversation, in its place or behind the others."""
-    return replace(state, conversations=MappingProxyType({**state.conversations, key: after}))
+    return replace(state, conversations={**state.conversations, key: after})
 
 
-def reduce_sessions(state: AppState, event: SessionEvents | ModelEvents) -> AppState:
-    """Return the state after an event about saved conversations or models."""
+def _reduce_tabs(
+    state: AppState, event: ConversationOpened | ConversationSelected | ConversationClosed
+) -> AppState:
     match event:
-        case ModelsListed():
-            return replace(state, models=event)
-        case PricesSet(prices):
-            return replace(state, prices=prices)
-        case ProfilesSet(profiles):
-            return replace(state, profiles=profiles)
-        case ContextMeasured(parts):
-            return replace(state, context_parts=parts)
-        case SessionsListed(sessions):
-            return replace(state, sessions=sessions)
-        case LastSessionFound():
-            return replace(state, last_session=event)
-        case SessionPreviewed():
-            return replace(state, preview=event)
         case ConversationOpened(key):
             here = state.conversation
             opened = ConversationState(model=here.model, options=here.options)
-            return with_conversation(state, key, opened)
+            return _with_conversation(state, key, opened)
         case ConversationSelected(key):
             if (selected := state.conversations.get(key)) is None:
                 return state
-            state = with_conversation(state, key, replace(selected, has_news=False))
+            state = _with_conversation(state, key, replace(selected, has_news=False))
             return replace(state, current=key, context_parts=())
         case ConversationClosed(key) if key == state.current:
             return state
         case ConversationClosed(key):
             left = {one: kept for one, kept in state.conversations.items() if one != key}
-            return replace(state, conversations=MappingProxyType(left))
-        case _:
-            before = state.conversations.get(event.conversation)
-            if before is None:
-                return state  # it was closed
-            return with_conversation(state, event.conversation, _after(before, event))
-
-
-def _after(
-    before: ConversationState,
-    event: ConversationRestored | ConversationRewound | ConversationNamed | ModelOptionsChanged,
-) -> ConversationState:
-    transcript = before.transcript
-    match event:
-        case ModelOptionsChanged(options):
-            return replace(before, options=options)
-        case ConversationNamed(title):
-            return replace(before, title=title)
-        case ConversationRestored(entries, usage, title=title):
-            shown = TranscriptState(settled=entries, epoch=transcript.epoch + 1)
-            return replace(
-                before,
-                title=title or _first_words(entries),
-                transcript=shown,
-                queued=(),
-                usage=usage.cleared(),
-                tasks=frozenset(),
-                unsent=replace(before.unsent, texts=()),  # what is new is told by its count
-            )
-        case ConversationRewound(message):
-            entries = (*transcript.settled, *transcript.live)
-            kept = tuple(takewhile(lambda entry: entry.id != message, entries))
-            shown = TranscriptState(settled=kept, epoch=transcript.epoch + 1)
-            return replace(before, transcript=shown)
+            return replace(state, conversations=left)
 
 
 def _first_words(entries: Iterable[Entry]) -> str:

@@ -60,12 +60,6 @@ def server_counts(state: AppState) -> tuple[tuple[ServerStatus, int], ...]:
     return tuple((status, numbers[status]) for status in COUNTED if numbers[status])
 
 
-def starting_since(state: AppState) -> float:
-    """Return since when a server has been starting, in seconds of `time.monotonic`, or 0."""
-    starting = (view.since for view in state.servers if view.status is ServerStatus.STARTING)
-    return min(filter(None, starting), default=0.0)
-
-
 def last_session(state: AppState) -> "LastSessionFound | None":
     """Return what an earlier run left to go on with, until something is said in this one."""
     said = (one.transcript != TranscriptState() for one in state.conversations.values())

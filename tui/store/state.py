@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tui.model.chat import (
@@ -12,6 +11,7 @@ from tui.model.chat import (
     Entry,
     EntryId,
     ModelView,
+    ToolCall,
     TurnState,
     Usage,
 )
@@ -21,7 +21,7 @@ from tui.model.servers import ServerId, ServerView
 from tui.model.trust import FolderTrust
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
-    from tui.model.consent import GrantView, ToolStanding
+    from tui.model.consent import GrantView
     from tui.model.events import ArgumentCompleted, ContextFile, LogLine, Notice, ResourceRead
     from tui.model.requests import PendingRequest
     from tui.model.runs import PromptRendered, SavedCall, ToolRun
@@ -81,7 +81,7 @@ class ConversationState(Frozen):
         model: The model that answers.
         options: How it answers.
         title: The title that the user gave it, or the first words.
-        tasks: The keys of its calls that run as tasks.
+        tasks: Its calls that run as tasks, as they stood last.
         has_news: Whether a turn ended while another conversation was on the screen.
     """
 
@@ -96,7 +96,7 @@ class ConversationState(Frozen):
     model: ModelView = NO_MODEL
     options: ModelOptions = OWN_OPTIONS
     title: str = ""
-    tasks: frozenset[str] = frozenset()
+    tasks: Mapping[EntryId, ToolCall] = field(default_factory=dict)
     has_news: bool = False
 
     def with_usage(self, usage: Usage, cost: float | None) -> "ConversationState":
@@ -128,7 +128,6 @@ class AppState(Frozen):
         current: The conversation on the screen.
         pending: Questions that wait for the user, oldest first.
         queued: Number of requests of servers behind those.
-        declined: Number of those that were declined unasked meanwhile.
         logs: The last log lines of each server, oldest first.
         notices: Notices, oldest first.
         notice_count: Number of notices so far, including dropped ones.
@@ -153,7 +152,6 @@ class AppState(Frozen):
         preview: The end of a session as it was read last, or None.
         prices: What models cost, or None.
         profiles: The profiles that can be chosen, and those in use, by name.
-        standing: The last requested explanation of a tool's permission, or None.
         wire_revision: Grows with the frames of the wire while somebody watches it.
         runs: The calls that the user made by hand, oldest first.
         saved_calls: The calls that are saved, in the order of servers, tools and names.
@@ -164,28 +162,25 @@ class AppState(Frozen):
     servers: tuple[ServerView, ...] = ()
     configured: bool = False
     conversations: Mapping[ConversationId, ConversationState] = field(
-        default_factory=lambda: MappingProxyType({MAIN: ConversationState()})
+        default_factory=lambda: {MAIN: ConversationState()}
     )
     current: ConversationId = MAIN
     pending: "tuple[PendingRequest, ...]" = ()
     queued: int = 0
-    declined: int = 0
-    logs: "Mapping[ServerId, tuple[LogLine, ...]]" = field(
-        default_factory=lambda: MappingProxyType({})
-    )
+    logs: "Mapping[ServerId, tuple[LogLine, ...]]" = field(default_factory=dict)
     notices: "tuple[Notice, ...]" = ()
     notice_count: int = 0
     resource: "ResourceRead | None" = None
     subscriptions: frozenset[tuple[ServerId, str]] = frozenset()
     trial: "AppState | None" = None
     completion: "ArgumentCompleted | None" = None
-    log_levels: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
-    instructions: Mapping[ServerId, str] = field(default_factory=lambda: MappingProxyType({}))
+    log_levels: Mapping[ServerId, str] = field(default_factory=dict)
+    instructions: Mapping[ServerId, str] = field(default_factory=dict)
     context: "tuple[ContextFile, ...]" = ()
     folder_trust: FolderTrust = FolderTrust.UNKNOWN
     bell: bool = True
     title: bool = False
-    keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    keys: Mapping[str, str] = field(default_factory=dict)
     branch: str = ""
     folders: tuple[str, ...] = ()
     grants: "tuple[GrantView, ...]" = ()
@@ -195,10 +190,9 @@ class AppState(Frozen):
     last_session: "LastSessionFound | None" = None
     preview: "SessionPreviewed | None" = None
     prices: "PriceSettings | None" = None
-    profiles: "Mapping[str, Profile]" = field(default_factory=lambda: MappingProxyType({}))
-    standing: "ToolStanding | None" = None
+    profiles: "Mapping[str, Profile]" = field(default_factory=dict)
     wire_revision: int = 0
-    runs: "Mapping[EntryId, ToolRun]" = field(default_factory=lambda: MappingProxyType({}))
+    runs: "Mapping[EntryId, ToolRun]" = field(default_factory=dict)
     saved_calls: "tuple[SavedCall, ...]" = ()
     rendered: "PromptRendered | None" = None
 

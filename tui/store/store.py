@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tui.store.state import AppState
@@ -9,8 +10,8 @@ from tui.store.state import AppState
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.model.events import Event
 
-Listener = Callable[[AppState], None]
-Unsubscribe = Callable[[], None]
+Listener = Callable[[AppState], object]
+Unsubscribe = Callable[[], object]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -20,8 +21,7 @@ class Store:
 
     def __init__(self, initial: AppState | None = None) -> None:
         self._state = initial or AppState()
-        self._listeners: dict[int, Listener] = {}
-        self._next_key = 0
+        self._listeners: dict[object, Listener] = {}
 
     @property
     def state(self) -> AppState:
@@ -50,11 +50,6 @@ class Store:
 
     def listen(self, listener: Listener) -> Unsubscribe:
         """Call `listener` with each new snapshot until the returned function is called."""
-        key = self._next_key
-        self._next_key += 1
+        key = object()
         self._listeners[key] = listener
-
-        def unsubscribe() -> None:
-            self._listeners.pop(key, None)
-
-        return unsubscribe
+        return partial(self._listeners.pop, key, None)

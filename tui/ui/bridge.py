@@ -69,7 +69,7 @@ class StoreBridge:
         self._watches: list[_Watch[Any]] = []
         self._timer: Timer | None = None
         self._last_round = 0.0
-        self._unsubscribe: Callable[[], None] | None = None
+        self._unsubscribe: Callable[[], object] | None = None
         self._context = Context()
 
     @property

@@ -99,7 +99,6 @@ _grants = partial(Key, Place.GRANTS)
 _sessions = partial(Key, Place.SESSIONS)
 _prompts = partial(Key, Place.PROMPTS)
 _resources = partial(Key, Place.RESOURCES)
-_insert = partial(Key, Place.INSERT)
 _activity = partial(Key, Place.ACTIVITY)
 _protocol = partial(Key, Place.PROTOCOL)
 _log = partial(Key, Place.LOG)
@@ -108,7 +107,6 @@ _message = partial(Key, Place.MESSAGE)
 _queue = partial(Key, Place.QUEUE)
 _conversation = partial(Key, Place.CONVERSATION)
 _search = partial(Key, Place.SEARCH)
-_side = partial(Key, Place.SIDE)
 _dialog = partial(Key, Place.DIALOG)
 _viewer = partial(Key, Place.VIEWER)
 _tree = partial(Key, Place.TREE)
@@ -176,37 +174,26 @@ KEYS: Final = (
     _servers(
         "servers.details",
         "enter",
-        "select_cursor",
+        "choose",
         "details",
         "Show details, or open the tools, prompts or resources",
     ),
-    _servers("servers.restart-all", "R", "restart_all", "restart all", "Restart all servers"),
     _servers("servers.grants", "g", "app.open('grants')", "grants", "Show the rules for tools"),
     _servers("servers.review", "t", "review_folder", "", "Review what this folder would run"),
     _servers("servers.demo", "d", "demo_servers", "demo", "Start the demo's server"),
     _servers("servers.add", "plus", "app.open('add')", "add", "Add a server"),
     _servers("servers.edit", "e", "edit", "edit", "Edit the server, or without one your settings"),
     _servers("servers.remove", "delete", "remove", "", "Remove the server from your settings"),
-    _servers("servers.up", "up,k", "cursor_up", "", "One row up"),
-    _servers("servers.down", "down,j", "cursor_down", "", "One row down"),
-    _servers("servers.page-up", "pageup", "page_up", "", "One page up"),
-    _servers("servers.page-down", "pagedown", "page_down", "", "One page down"),
-    _servers("servers.first", "home", "scroll_home", "", "First row"),
-    _servers("servers.last", "end,G", "scroll_end", "", "Last row"),
+    _servers("servers.up", "up,k", "move(-1)", "", "One row up"),
+    _servers("servers.down", "down,j", "move(1)", "", "One row down"),
+    _servers("servers.page-up", "pageup", "page(-1)", "", "One page up"),
+    _servers("servers.page-down", "pagedown", "page(1)", "", "One page down"),
+    _servers("servers.first", "home", "first", "", "First row"),
+    _servers("servers.last", "end,G", "last", "", "Last row"),
     _servers("servers.toggle", "space", "toggle_fold", "", "Fold or unfold the server"),
     _servers("servers.fold", "left", "fold", "", "Fold the server"),
     _servers("servers.unfold", "right", "unfold", "", "Unfold the server"),
-    _list("list.filter", "slash", "filter", "filter", "Filter the list"),
-    _list("list.clear", "escape", "clear_filter", "clear", "Clear the filter"),
-    _list("list.toggle", "space", "toggle_fold", "", "Fold or unfold the group"),
-    _list("list.fold", "left", "fold", "", "Fold the group"),
-    _list("list.unfold", "right", "unfold", "", "Unfold the group"),
-    _list("list.up", "up,k", "move(-1)", "", "One row up"),
-    _list("list.down", "down,j", "move(1)", "", "One row down"),
-    _list("list.page-up", "pageup", "page(-1)", "", "One page up"),
-    _list("list.page-down", "pagedown", "page(1)", "", "One page down"),
-    _list("list.first", "home", "first", "", "First row"),
-    _list("list.last", "end,G", "last", "", "Last row"),
+    _servers("servers.restart-all", "R", "restart_all", "restart all", "Restart all servers"),
     _tools("tools.run", "enter,r", "choose", "run", "Run the tool yourself: fill in its form"),
     _tools("tools.switch", "x", "switch", "off/on", "Switch it off for the model only, or on"),
     _tools("tools.exclude", "X", "exclude", "", "Leave it out in your settings, or no longer"),
@@ -222,8 +209,6 @@ KEYS: Final = (
     _run("run.edit", "e", "edit", "edit", "Change the arguments, and run it again"),
     _run("run.compare", "d", "compare", "compare", "Compare it with the run before"),
     _run("run.send", "m", "send", "to the chat", "Send call and result into the conversation"),
-    _run("run.name", "n", "name", "save call", "Save the call under a name"),
-    _run("run.command", "y", "command", "copy command", "Copy the command that does the same"),
     _grants("grants.revoke", "d,delete", "revoke", "revoke", "Revoke the rule"),
     _grants("grants.save", "s", "save", "save", "Save a rule of this session for this folder"),
     _grants("grants.details", "enter", "choose", "details", "Show details"),
@@ -241,14 +226,14 @@ KEYS: Final = (
         "resources.read", "enter", "choose", "read", "Read the resource; fill in a template first"
     ),
     _dialog("prompt.send", "enter", "send", "send", "Send the prompt as it is shown"),
-    _insert("insert.insert", "i", "insert", "insert", "Insert it into the message"),
+    Key(Place.INSERT, "insert.insert", "i", "insert", "insert", "Insert it into the message"),
     _resources("resources.send", "s", "send", "send", "Send it to the model now"),
     _resources("resources.watch", "w", "watch", "watch", "Watch for changes, or stop"),
     _dialog("fetched.reload", "r", "reload", "reload", "Ask the server for it again"),
     _dialog("fetched.save", "f", "save", "to a file", "Save it to a file in the opened folder"),
     _resources("resources.view", "v", "choose", "", "Read the resource"),
-    _activity("activity.search", "slash", "search", "search", "Search the lines"),
-    _activity("activity.clear", "escape", "clear_search", "clear", "Clear the search"),
+    _activity("activity.tasks", "t", "tasks", "tasks", "Go to the tasks, or back to the lines"),
+    _activity("activity.cancel", "x", "cancel_task", "cancel", "Cancel the task"),
     _activity(
         "activity.severity", "w", "severity", "all levels", "Show all lines, warnings or errors"
     ),
@@ -258,6 +243,8 @@ KEYS: Final = (
     _activity("activity.level", "e", "level", "log level", "Set the server's log level"),
     _activity("activity.next", "right", "turn(1)", "next server", "Show the next server"),
     _activity("activity.back", "left", "turn(-1)", "previous", "Show the previous server"),
+    _activity("activity.search", "slash", "search", "search", "Search the lines"),
+    _activity("activity.clear", "escape", "clear_search", "clear", "Clear the search"),
     _protocol("protocol.details", "enter", "choose", "details", "Show the exchange in full"),
     _protocol(
         "protocol.wide", "f", "screen.widen", "full width", "Use the full width, or share it again"
@@ -273,6 +260,17 @@ KEYS: Final = (
     _protocol(
         "protocol.export", "x", "export", "export", "Write what is listed to a file of JSON lines"
     ),
+    _list("list.filter", "slash", "filter", "filter", "Filter the list"),
+    _list("list.clear", "escape", "clear_filter", "clear", "Clear the filter"),
+    _list("list.toggle", "space", "toggle_fold", "", "Fold or unfold the group"),
+    _list("list.fold", "left", "fold", "", "Fold the group"),
+    _list("list.unfold", "right", "unfold", "", "Unfold the group"),
+    _list("list.up", "up,k", "move(-1)", "", "One row up"),
+    _list("list.down", "down,j", "move(1)", "", "One row down"),
+    _list("list.page-up", "pageup", "page(-1)", "", "One page up"),
+    _list("list.page-down", "pagedown", "page(1)", "", "One page down"),
+    _list("list.first", "home", "first", "", "First row"),
+    _list("list.last", "end,G", "last", "", "Last row"),
     _log("log.up", "up,k", "scroll_up", "", "Scroll up"),
     _log("log.down", "down,j", "scroll_down", "", "Scroll down"),
     _log("log.page-up", "pageup", "page_up", "", "One page up"),
@@ -323,15 +321,15 @@ KEYS: Final = (
     _conversation("transcript.follow", "o", "follow", "link", "Follow a link of the entry"),
     _conversation("transcript.view", "v", "view", "whole", "Show the whole text"),
     _conversation("transcript.copy", "c", "copy", "copy", "Copy the text of the entry"),
-    _conversation("transcript.code", "y", "copy_code", "copy code", "Copy a block of code"),
     _conversation("transcript.search", "slash", "search", "search", "Search"),
     _conversation("transcript.frames", "w", "frames", "protocol", "Show what was said for a call"),
     _conversation("transcript.turn-back", "p", "turn(-1)", "previous turn", "Previous turn"),
     _conversation("transcript.turn-on", "n", "turn(1)", "next turn", "Next turn"),
+    _conversation("transcript.code", "y", "copy_code", "copy code", "Copy a block of code"),
     _search("search.earlier", "up", "step(-1)", "earlier", "The entry before that"),
     _search("search.later", "down", "step(1)", "later", "The entry after that"),
     _search("search.close", "escape", "close", "close", "Close"),
-    _side("side.chat", "escape", "screen.go('chat')", "chat", "Back to the chat"),
+    Key(Place.SIDE, "side.chat", "escape", "screen.go('chat')", "chat", "Back to the chat"),
     _dialog("dialog.close", "escape,q", "close", "close", "Close"),
     _dialog("dialog.up", "k", "scroll('up')", "", "Scroll up"),
     _dialog("dialog.down", "j", "scroll('down')", "", "Scroll down"),
@@ -349,7 +347,6 @@ KEYS: Final = (
     _dialog("arguments.close", "escape", "close", "cancel", "Cancel"),
     _dialog("welcome.back", "escape", "close", "back", "Go back, or close"),
     _viewer("viewer.close", "v,ctrl+o", "close", "", "Close"),
-    _viewer("viewer.copy", "c", "copy", "copy all", "Copy the whole text"),
     _viewer(
         "viewer.switch", "t", "switch", "switch", "Show the picture, the tree, the text or all"
     ),
@@ -357,6 +354,9 @@ KEYS: Final = (
         "viewer.open", "o", "use('open')", "open outside", "Open the picture outside, or a link"
     ),
     _viewer("viewer.save", "s", "use('save')", "save", "Save it in the opened folder"),
+    _run("run.name", "n", "name", "save call", "Save the call under a name"),
+    _run("run.command", "y", "command", "copy command", "Copy the command that does the same"),
+    _viewer("viewer.copy", "c", "copy", "copy all", "Copy the whole text"),
     _tree("tree.fold", "left", "fold", "", "Fold it, or go to what it is in"),
     _tree("tree.unfold", "right", "unfold", "", "Unfold it"),
 )

@@ -59,7 +59,7 @@ async def _settings(deck: MainScreen) -> None:
     from tui.engine.settings.edits import begin_settings  # noqa: PLC0415 - loads pydantic
 
     try:
-        await edit(deck.app, *begin_settings(Path.home()))
+        await edit(deck.app, begin_settings(Path.home()), 1)
     except (OSError, ValueError) as error:
         words = getattr(error, "strerror", None) or str(error)
         deck.app.notify(words, title="Settings", severity="error", markup=False)

@@ -19,8 +19,7 @@ from tui.ui.panes.tabs import shown_tabs
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
-from tui.ui.widgets.text.describe import moment
-from tui.ui.widgets.text.plain import one_line
+from tui.ui.widgets.text.plain import moment, one_line
 
 OFFERED: Final = frozenset(
     {"help", "clear", "new", "tab", "close", "tools", "mcp", "theme", "profile", "quit"}
@@ -247,7 +246,7 @@ def _tools(deck: MainScreen) -> Actions:
         run = partial(deck.post_message, RunTool(one.server, one.tool, one.arguments))
         words = f"{one.tool} of {one.server}"
         yield PaletteAction(f"Run: @{one.name}", words, run)
-        forget = partial(deck.commands.engine.runs.forget_call, one.server, one.name)
+        forget = partial(deck.commands.engine.runs.saved.forget, one.server, one.name)
         yield PaletteAction(f"Forget: @{one.name}", words, forget)
     for made in reversed([*deck.bridge.state.runs.values()]):
         show = partial(deck.post_message, ShowRun(made))

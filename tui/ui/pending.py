@@ -16,9 +16,10 @@ from tui.model.requests import (
     SamplingReview,
     SignInRequest,
     SkillRequest,
+    ToolChangeRequest,
+    TrustRequest,
     UrlRequest,
 )
-from tui.model.trust import ToolChangeRequest, TrustRequest
 from tui.store.commands import Commands
 from tui.store.selectors import conversation_of, pending_here
 from tui.ui import keymap
@@ -70,7 +71,7 @@ class PendingController:
         """Begin to watch; called once the first screen stands."""
         self._bridge.watch(
             self._app.screen_stack[0],
-            lambda state: (state.pending, state.queued, state.declined, state.current),
+            lambda state: (state.pending, state.queued, state.current),
             lambda _: self._show(),
         )
 
@@ -188,17 +189,12 @@ class PendingController:
         return question
 
     def _count(self, pending: tuple[PendingRequest, ...]) -> str:
-        """Say how many questions there are, and how many requests were declined unasked.
-
-        Calls are one question.
-        """
+        """Say how many questions there are; calls are one."""
         state = self._bridge.state
         number = len(pending_here(state)) + state.queued
         if isinstance(pending[0], ConfirmationRequest):
             number -= sum(isinstance(one, ConfirmationRequest) for one in pending[1:])
-        words = f"1 of {number}" if number > 1 else ""
-        declined = f"{state.declined} more declined" if state.declined else ""
-        return " · ".join(filter(None, (words, declined)))
+        return f"1 of {number}" if number > 1 else ""
 
     def _waiting_line(self) -> str:
         bindings = self._app.screen_stack[0].active_bindings

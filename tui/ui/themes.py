@@ -20,17 +20,11 @@ from tui.ui.layout import Layout
 
 def _variables(own: dict[str, str]) -> dict[str, str]:
     """Return Textual's variables: a theme's own, and those that repeat its other colors."""
-    line, background = own["border-blurred"], own["footer-background"]
     return {
         **own,
         "block-cursor-text-style": "none",
-        "block-cursor-blurred-foreground": own["input-cursor-background"],
-        "scrollbar": line,
-        "scrollbar-active": own["border"],
-        "scrollbar-background": background,
-        "scrollbar-background-hover": background,
-        "scrollbar-background-active": background,
-        "scrollbar-corner-color": background,
+        "scrollbar": own["border-blurred"],
+        "scrollbar-background": own["footer-background"],
     }
 
 
@@ -52,14 +46,12 @@ DARK: Final = Theme(
     dark=True,
     variables=_variables(
         {
-            "border": "#7aa8e8",
             "border-blurred": "#333943",
             "text-muted": "#9aa1ad",
             "block-cursor-foreground": "#eef1f6",
             "block-cursor-background": "#26354d",
             "block-cursor-blurred-background": "#20242b",
             "block-hover-background": "#1c2026",
-            "input-cursor-background": "#d3d7de",
             "input-selection-background": "#7aa8e8 35%",
             "footer-background": "#14161a",
             "scrollbar-hover": "#3a414d",
@@ -82,14 +74,12 @@ LIGHT: Final = Theme(
     dark=False,
     variables=_variables(
         {
-            "border": "#2f61b5",
             "border-blurred": "#cbc6bd",
             "text-muted": "#5a606b",
             "block-cursor-foreground": "#1a1d23",
             "block-cursor-background": "#dbe5f6",
             "block-cursor-blurred-background": "#ebe8e2",
             "block-hover-background": "#f1eee9",
-            "input-cursor-background": "#2a2d34",
             "input-selection-background": "#2f61b5 25%",
             "footer-background": "#fbfaf8",
             "scrollbar-hover": "#bdb8ae",
@@ -123,7 +113,6 @@ SIXTEEN: Final = Theme(
         "input-selection-foreground": "ansi_default",
         "scrollbar": "ansi_bright_black",
         "scrollbar-hover": "ansi_bright_blue",
-        "scrollbar-active": "ansi_bright_blue",
         "scrollbar-background": "ansi_default",
         "scrollbar-background-hover": "ansi_default",
         "scrollbar-background-active": "ansi_default",

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from textual.style import Style
 
 from tui.ui.widgets.chat.entries import (
-    MAX_BLOCKS,
     MAX_MARKDOWN,
     MAX_MARKDOWN_LINES,
     MAX_SHOWN_LINES,
@@ -294,25 +293,3 @@ def test_a_text_beyond_the_limit_goes_on_as_plain_text() -> None:
     shown = "".join(lines)
     assert growing.left_out > 0
     assert len(shown) < len(text)
-
-
-@pytest.mark.parametrize("complete", [False, True])
-@pytest.mark.parametrize("step", [7, 100_000], ids=["in pieces", "at once"])
-def test_what_follows_the_last_block_there_may_be_is_plain(step: int, *, complete: bool) -> None:
-    titles = [f"# *{number}*" for number in range(MAX_BLOCKS + 20)]
-    text = "\n".join(titles)
-    growing = GrowingMarkdown()
-    for end in range(step, len(text), step):
-        growing.update(text[:end], complete=False)
-    growing.update(text, complete=complete)
-    lines = [line.plain for line in stack(growing.blocks, 60) if line.plain.strip()]
-    assert len(growing.blocks) == MAX_BLOCKS + 1
-    assert lines[:MAX_BLOCKS] == [str(number) for number in range(MAX_BLOCKS)]
-    assert lines[MAX_BLOCKS:] == titles[MAX_BLOCKS:]
-    assert growing.left_out == 0
-
-
-def test_a_text_of_just_as_many_blocks_as_there_may_be_is_all_markdown() -> None:
-    growing = GrowingMarkdown()
-    growing.update("# *x*\n" * MAX_BLOCKS, complete=True)
-    assert [line.plain for line in stack(growing.blocks, 60) if line.plain] == ["x"] * MAX_BLOCKS

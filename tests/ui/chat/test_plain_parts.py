@@ -8,19 +8,16 @@ import pytest
 from textual.content import Content
 from textual.geometry import Size
 
-from tests.ui.chat.samples import completed, conversation, notes
+from tests.ui.chat.samples import completed, notes
 from tui.model.catalog import PromptArgument, PromptView, ResourceView
-from tui.model.chat import EntryId, ModelText, Thought, UserMessage
 from tui.model.servers import ServerStatus, ServerView
 from tui.ui.widgets.chat.completion import MAX_COMPLETIONS, complete
 from tui.ui.widgets.chat.composer import MAX_HISTORY, HistoryStorage, MessageHistory
 from tui.ui.widgets.chat.entry_window import (
     MAX_ENTRIES,
     MAX_MOUNTED,
-    MAX_ROWS,
     STEP,
     Window,
-    estimate_rows,
 )
 from tui.ui.widgets.chat.tool_call import MAX_SCANNED, arguments_line, result_line
 from tui.ui.widgets.key_bar import whole_parts
@@ -29,49 +26,31 @@ from tui.ui.widgets.text.links import examine, is_plain_http, target_beside
 from tui.ui.widgets.text.plain import cuts, duration
 
 
-def two_rows(_index: int) -> int:
-    return 2
-
-
-def test_the_window_holds_the_end_within_both_limits() -> None:
-    window = Window()
-    window.move_to_end(10_000, two_rows)
-    assert (window.first, window.last) == (10_000 - MAX_ENTRIES, 10_000)
-    window.move_to_end(10_000, lambda _: 100)
-    assert window.size == MAX_ROWS // 100
-    window.move_to_end(5, lambda _: MAX_ROWS * 3)
-    assert (window.first, window.last) == (4, 5), "one that is longer is still shown"
-
-
 def test_the_window_slides_back_and_forth_and_never_grows_beyond_its_limit() -> None:
     window = Window()
-    window.move_to_end(1_000, two_rows)
-    for _ in range(40):
-        window.move_earlier(two_rows)
+    window.move_to_end(5)
+    assert (window.first, window.last) == (0, 5)
+    window.move_to_end(1_000)
+    assert (window.first, window.last) == (1_000 - MAX_ENTRIES, 1_000)
+    for _ in range(1_000 // STEP):
+        window.move_earlier()
         assert window.size <= MAX_MOUNTED
     assert window.first == 0
     assert window.last == MAX_MOUNTED
     while window.last < 1_000:
         before = window.last
-        window.move_later(1_000, two_rows)
+        window.move_later(1_000)
         assert before < window.last <= before + STEP
         assert window.size <= MAX_MOUNTED
 
 
 def test_new_entries_come_in_until_the_window_is_full_and_leave_at_the_top() -> None:
     window = Window()
-    window.move_to_end(MAX_ENTRIES, two_rows)
+    window.move_to_end(MAX_ENTRIES)
     window.grow(MAX_ENTRIES + 1)
-    assert window.excess(two_rows) == 1
+    assert window.excess == 1
     window.grow(5_000)
     assert window.size == MAX_MOUNTED
-
-
-def test_rows_are_estimated_within_what_is_shown() -> None:
-    assert estimate_rows(UserMessage(EntryId("a"), "x\n" * 100_000), 80) < 1_000
-    assert estimate_rows(Thought(EntryId("a"), "x\n" * 1_000), 80) == 2
-    assert estimate_rows(ModelText(EntryId("a"), "x" * 800), 80) >= 10
-    assert estimate_rows(conversation(1).conversation.transcript.settled[0], 0) >= 1
 
 
 def test_history_keeps_each_new_message_once_and_the_newest_only() -> None:

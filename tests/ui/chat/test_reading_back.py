@@ -72,14 +72,14 @@ def drawn_lines(words: str) -> list[Strip]:
 
 
 async def test_shift_tab_takes_the_newest_entry_each_time_and_passes_over_ends_of_turns() -> None:
-    async with chatting(conversation(40), size=(80, 20)) as (app, pilot):
-        await until(pilot, lambda: len(app.chat.transcript.views) == 40)
+    async with chatting(conversation(20), size=(80, 20)) as (app, pilot):
+        await until(pilot, lambda: len(app.chat.transcript.views) == 20)
         await pilot.press("shift+tab")
-        await until(pilot, cursor_at(app, "e39"))
+        await until(pilot, cursor_at(app, "e19"))
         await pilot.press("up", "up", "escape")
         for number in range(6):
             answer(app, f"answer {number}\n\n" * 8, f"t{number}")
-        await until(pilot, lambda: len(app.chat.transcript.views) == 58)
+        await until(pilot, lambda: len(app.chat.transcript.views) == 38)
         await pilot.press("shift+tab")
         await until(pilot, cursor_at(app, "t5-m"))
         assert app.focused is app.chat.transcript

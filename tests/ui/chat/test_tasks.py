@@ -90,7 +90,7 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
     def look(_: object) -> tuple[Call]:
         nonlocal key
         [task] = deck.engine.servers.tasks.left_in(deck.store.state.current)
-        key = task.key
+        key = task.kept.key
         return (Call([("check_task", {"id": key})]),)
 
     steps = (Call([("hold", {})]),), (Say("Going on."),), look, (Say("Still running."),)
@@ -104,36 +104,41 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
         await deck.shows("b go on", "x cancel")
         await deck.pilot.press("b")
         await deck.idle()
-        await deck.shows("◑ runs on hold", "Going on.", "Runs on as task")
+        await deck.shows("◑ runs on hold", "Going on.", "task working · ")
         assert "check_task" not in str(deck.fake.requests[0].body)
         assert "The user goes on without this call" in str(deck.fake.requests[1].contents[-1])
         assert "(hold)" in str(deck.fake.requests[1].body["tools"])
         monkeypatch.setattr("tui.engine.chats.own_tools.LOOK_PATIENCE", 0.05)
         await deck.pilot.press("f7")
-        await deck.shows("1 task running", "of hold: working")
+        await deck.shows("hold · ci  look", "working  ", "of hold: working")
         await deck.pilot.press("f6", *"and now", "enter")
         await deck.shows("Still running.")
         looked = str(deck.fake.requests[-1].contents)
         assert "It has no result yet. Its server says: working" in looked
         await deck.idle()
-        deck.engine.servers.tasks.cancel(MAIN, deck.calls[0].id)
+        await deck.pilot.press("f7", "x")  # not before the list has the focus
+        await deck.pilot.press("t")
+        await deck.shows("x cancel")
+        assert deck.calls[0].status is ToolCallStatus.RUNS_ON
+        await deck.pilot.press("x")
         await until(deck.pilot, lambda: deck.calls[0].status is ToolCallStatus.CANCELLED)
         await until(deck.pilot, lambda: "tasks/cancel" in deck.said())
-        await deck.shows("■ cancelled hold")
-        assert deck.store.state.conversation.tasks == frozenset()
+        await deck.shows("■ cancelled hold", "p pause")
+        assert not deck.store.state.conversation.tasks
         assert (await saved_calls(deck))[0] == (ToolCallStatus.CANCELLED, "")
         assert f"Task {key} of hold (ci) has ended: cancelled." in [
             notice.text for notice in deck.store.state.notices
         ]
-        await deck.pilot.press(*"more", "enter")
+        await deck.pilot.press("f6", *"more", "enter")
         await deck.shows("task working · ")
         deck.engine.servers.tasks.leave(MAIN, deck.calls[-1].id)
-        await deck.shows("Left again.", "1 task running")
+        await deck.shows("Left again.")
+        await until(deck.pilot, lambda: bool(deck.store.state.conversation.tasks))
         await deck.idle()
         cancelled = deck.said().count("tasks/cancel")
         deck.engine.clear_conversation()
         await until(deck.pilot, lambda: not deck.calls)
-        assert deck.store.state.conversation.tasks == frozenset()
+        assert not deck.store.state.conversation.tasks
         assert not [*deck.engine.servers.tasks.left_in(MAIN)]
         assert deck.said().count("tasks/cancel") == cancelled
 
@@ -190,10 +195,14 @@ async def test_a_key_cancels_a_task_on_its_server(
         await deck.shows("task working · ")
         if stop == "x":
             await deck.pilot.press("shift+tab")
+            await deck.shows("b go on", "x cancel")
         await deck.pilot.press(stop)
         await deck.idle()
         await until(deck.pilot, lambda: "tasks/cancel" in deck.said())
         await deck.shows("■ cancelled hold")
         if stop == "x":
             await deck.shows("As you like.")
+            foot = screen_lines(deck.pilot.app)[-1]
+            assert "x cancel" not in foot, "though the cursor has not moved"
+            assert "v whole" in foot
             assert "The user stopped this call." in str(deck.fake.requests[1].contents[-1])

@@ -7,16 +7,15 @@ from typing import Any
 from tests.ui.chat.samples import request
 from tui.model.consent import RequestId
 from tui.model.input.arguments import canonical_json
-from tui.model.requests import ConfirmationRequest, FileChange, SkillRequest
-from tui.model.servers import ServerId
-from tui.model.trust import (
-    DifferenceLine,
-    Disclosure,
-    ToolChange,
+from tui.model.requests import (
+    ConfirmationRequest,
+    FileChange,
+    SkillRequest,
     ToolChangeRequest,
     TrustRequest,
-    TrustSubject,
 )
+from tui.model.servers import ServerId
+from tui.model.trust import DifferenceLine, Disclosure, ToolChange, TrustSubject
 
 GIT = Disclosure(
     server=ServerId("git"),

@@ -17,7 +17,6 @@ from tui.model.events import (
     FolderTrustChanged,
     GrantsChanged,
     NoticeRaised,
-    ToolExplained,
 )
 from tui.model.servers import Failure, ServerStatus
 from tui.model.trust import FolderTrust
@@ -190,45 +189,27 @@ async def test_a_thousand_rules_stay_quick_and_typing_narrows_them(loop_watch: L
         loop_watch.assert_smooth(0.5)
 
 
-ASKED = ToolStanding(decks.GIT, "branch_list", Effect.ASK, "Asked: nothing allows it yet.")
 LIST, COMMIT = decks.GIT_TOOLS[:2]
 CHANGED = "it has changed; the model does not see it until you accept that"
 
 
-async def test_a_tool_is_explained_once_the_user_looks_and_anew_with_each_rule() -> None:
+async def test_a_tool_says_what_happens_when_it_is_called_and_anew_with_each_rule() -> None:
+    words = {"branch_list": "Asked: nothing allows it yet.", "commit": "Refused by a rule."}
     async with running(decks.full_store()) as deck:
-        assert deck.commands.calls == []
-        await deck.press("f3")
-        assert deck.asked("explain_tool") == [(decks.GIT, "branch_list")]
-        await deck.press("down", "up")
-        assert deck.asked("explain_tool")[1:] == [(decks.GIT, "commit"), (decks.GIT, "branch_list")]
-        for other in (replace(ASKED, tool="commit"), replace(ASKED, server=decks.EVERYTHING)):
-            await deck.happen(ToolExplained(other))
-            assert "nothing allows it yet" not in deck.text
-        await deck.happen(ToolExplained(ASKED))
+        deck.commands.answers["tool_standing"] = lambda _, tool: ToolStanding(
+            Effect.ASK, words[tool]
+        )
+        await deck.press("f3", "down")
+        assert "when called  Refused by a rule." in deck.text
+        await deck.press("up")
         assert "when called  Asked: nothing" in deck.text
+        words["branch_list"] = "Allowed: you said always."
         await deck.happen(GrantsChanged((SAVED,)))
-        assert deck.asked("explain_tool")[3:] == [(decks.GIT, "branch_list")]
-        allowed = replace(ASKED, effect=Effect.ALLOW, words="Allowed: you said always.")
-        await deck.happen(ToolExplained(allowed))
         assert "when called  Allowed: you" in deck.text
         await deck.press("g")
         assert deck.on_top(GrantsScreen)
         await deck.press("escape")
         assert deck.one(ToolsPane).has_focus_within
-
-
-async def test_a_tool_is_shown_with_its_standing() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f3")
-        assert deck.asked("explain_tool")[-1] == (decks.GIT, "branch_list")
-        await deck.happen(
-            ToolExplained(replace(ASKED, effect=Effect.DENY, words="Refused by a rule."))
-        )
-        assert "when called  Refused by a rule." in deck.text
-        asked = len(deck.asked("explain_tool"))
-        await deck.happen(GrantsChanged((SAVED,)))
-        assert len(deck.asked("explain_tool")) > asked
 
 
 async def test_a_changed_tool_is_marked_with_a_word_and_v_reviews_it() -> None:
@@ -244,7 +225,6 @@ async def test_a_changed_tool_is_marked_with_a_word_and_v_reviews_it() -> None:
         current = pane.entries.current
         assert current is not None
         assert current[1].name == "commit"
-        await deck.happen(ToolExplained(ToolStanding(decks.GIT, "commit", Effect.DENY, CHANGED)))
         details = str(pane.details.content)
         assert f"◌ withheld: {CHANGED}" in details
         assert details.count("changed") == 1, "it is said once"

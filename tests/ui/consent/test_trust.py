@@ -21,14 +21,13 @@ from tests.ui.hands import Asking, asking
 from tests.ui.harness import until
 from tui.model import events as e
 from tui.model.consent import RequestId
+from tui.model.requests import Reply, ReplyAction, TrustRequest
 from tui.model.servers import ServerId
 from tui.model.trust import (
     UNWATCHED,
     DifferenceLine,
     ToolChange,
-    ToolChangeAnswer,
     TrustAnswer,
-    TrustRequest,
     TrustSubject,
 )
 from tui.ui.questions.arming import REPEAT_SECONDS
@@ -272,7 +271,7 @@ async def test_they_stay_away_with_the_key_that_is_nearest() -> None:
             await hands.ask_next(changed_tools())
             assert hands.focused == "keep-away"
             await hands.press(key)
-            assert hands.calls == [("desk.answer", (CHANGE, ToolChangeAnswer.KEEP_AWAY))], key
+            assert hands.calls == [("desk.answer", (CHANGE, Reply(ReplyAction.DECLINE)))], key
 
 
 async def test_words_of_a_server_stay_literal_and_out_of_the_labels() -> None:

@@ -10,6 +10,7 @@ from tests.ui.chat.samples import rows_of
 from tests.ui.hands import Asking, asking
 from tests.ui.harness import holds, until
 from tests.ui.requests.samples import COLOURS, FIELDS, FORM_ID, form
+from tui.model.input.field_values import problem_of
 from tui.model.requests import (
     PRIVATE_WARNING,
     FieldKind,
@@ -21,7 +22,7 @@ from tui.model.requests import (
 )
 from tui.ui.questions.arming import ARMING_SECONDS
 from tui.ui.questions.form import INCOMPLETE, FormQuestion
-from tui.ui.widgets.forms.form_fields import FieldRow, WholeText, problem_of
+from tui.ui.widgets.forms.form_fields import FieldRow, WholeText
 
 NAME = FIELDS[0]
 

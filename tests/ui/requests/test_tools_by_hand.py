@@ -361,7 +361,7 @@ async def test_a_call_of_the_model_is_edited_in_the_same_form_and_sent_as_it_is_
     world: World,
 ) -> None:
     async with by_hand(world) as hand:
-        given = {"what": "tea", "x": {"deep": [1.0]}, "pay": {"card": "1234"}, "tags": ["hot"]}
+        given = {"what": "tea", "x": {"deep": [1.5]}, "pay": {"card": "1234"}, "tags": ["hot"]}
         call = asyncio.create_task(hand.engine.call_tool(SHOP, "order", given))
         await hand.until(lambda: hand.is_on(ConfirmationQuestion))
         question = hand.pilot.app.screen
@@ -595,7 +595,7 @@ async def test_every_tool_of_real_servers_has_a_form_and_what_they_give_is_shown
         opened = 0
         for view in hand.store.state.servers:
             for one in view.catalog.tools if view.id in more else ():
-                form = hand.engine.runs.form(view.id, one.name)
+                form = hand.engine.runs.form(view.id, one.name, None, {})
                 assert bool(form.fields) == bool(one.parameters), (one.name, form.problem)
                 opened += 1
         assert opened > 30

@@ -142,7 +142,7 @@ async def test_tools_that_the_model_loads_on_demand_are_marked() -> None:
     tools = (ToolView(ToolId("near"), "near"), ToolView(ToolId("far"), "far"))
     catalog = Catalog(tools=tools, excess=frozenset({ToolId("far")}))
     store.dispatch(e.CatalogChanged(decks.GIT, catalog))
-    store.dispatch(e.InstructionsSent(((decks.GIT, "Ask before you write."),)))
+    store.dispatch(e.InstructionsSent({decks.GIT: "Ask before you write."}))
     async with running(store) as deck:
         await deck.press("f3")
         rows = {entry.row.label: entry.row.tail for entry in deck.one(ToolsPane).entries.shown}
@@ -343,11 +343,10 @@ def test_a_server_that_starts_elsewhere_says_so() -> None:
     assert "starts in    an empty folder of gemdeck's" in shown
 
 
-def test_a_prompt_says_why_it_cannot_be_sent_and_what_is_left_out() -> None:
-    prompt = PromptView("(prompt 1)", "greet", problem=REASON, left_out=("argument “y”: hidden",))
+def test_a_prompt_says_why_it_cannot_be_sent() -> None:
+    prompt = PromptView("(prompt 1)", "greet", problem=REASON)
     shown = describe_prompt(SERVER, prompt).plain
     assert f"✕ cannot be sent: {REASON}" in shown
-    assert "left out: argument “y”: hidden" in shown
 
 
 def test_a_resource_and_a_template_say_why_they_cannot_be_read() -> None:

@@ -17,7 +17,7 @@ from tests.fakes.commands import RecordingCommands
 from tests.support.samples import confirmation
 from tests.ui.harness import NARROW, WIDE, Running, running, until
 from tests.ui.shell import decks
-from tui.manual import TOPICS, Page
+from tui.manual import TOPICS
 from tui.model.catalog import PromptArgument, PromptView
 from tui.model.chat import (
     BackendKind,
@@ -130,15 +130,14 @@ async def test_help_begins_with_the_keys_of_the_place_and_leaves_a_dialog_open()
         assert deck.on_top(HelpScreen)
 
 
-def sample_page(topic: str) -> Page:
+def sample_page(topic: str) -> str:
     """Give a page of a manual with links and a long part."""
     long = "\n".join(f"- item {number} of {topic}" for number in range(60))
-    text = (
+    return (
         f"# The {topic}\n\n<!-- made -->\nSee [the end](keys.md#the-end), [this](#b), "
         f"[a sample](../../settings.sample.json) and [the web](https://example.com/x).\n\n"
         f"## B\n\n```sh\n# no heading\n```\n{long}\n\n## The end\n\nNeedle of `{topic}`.\n"
     )
-    return Page(topic, f"The {topic}", text)
 
 
 async def test_all_pages_are_found_by_words_and_links_lead_there_and_back(
@@ -276,11 +275,11 @@ async def test_letters_move_in_the_tree_lists_transcript_log_and_texts() -> None
     async with running(store, (120, 24)) as deck:
         await deck.press("f2", "home", "j")
         tree = deck.one(ServersTree)
-        assert tree.cursor_line == 1
+        assert tree.cursor == 1
         await deck.press("k")
-        assert tree.cursor_line == 0
+        assert tree.cursor == 0
         await deck.press("G")
-        assert tree.cursor_line == tree.last_line
+        assert tree.cursor == len(tree.rows) - 1
         await deck.press("f3", "home", "j", "j")
         rows = deck.one(SidePane).query_one(RowList)
         first = rows.cursor

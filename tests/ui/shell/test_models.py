@@ -194,7 +194,7 @@ async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
     ):
         async with deck(tmp_path) as chosen:
             for wrong, problem in (
-                ("http://192.0.2.1", "A key must not be sent to this address"),
+                ("http://192.0.2.1", "not a safe address to send a key to"),
                 (f"{one.url}/v1beta", "is not a Gemini API: asked for its models, it answered"),
             ):
                 await chosen.choose(1, wrong, KEY)

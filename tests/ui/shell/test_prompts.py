@@ -66,7 +66,7 @@ OFFER: Final[dict[str, Any]] = {
                 ),
                 said("user", type="image", data=DRAWN.data, mimeType="image/png"),
                 said("assistant", **text("I see.")),
-                said("user", **text("for you"), annotations={"audience": ["assistant"]}),
+                said("user", **text("for you")),
             ]
         },
         "bare": {"messages": [said("user", **text("/quit @secret me@home (@lib:memo://two)"))]},

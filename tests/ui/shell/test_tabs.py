@@ -35,7 +35,7 @@ from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.palette import palette_actions
 from tui.ui.panes.chat import ChatPane
-from tui.ui.panes.tabs import TAB, Tab, tab_line, tabs_of
+from tui.ui.panes.tabs import Tab, tab_line, tabs_of
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.widgets.chat.transcript import SearchLine
 
@@ -89,7 +89,7 @@ def tab(number: int, title: str, state: str = "", *, is_current: bool = False) -
 
 def is_place(span: Span) -> bool:
     """Tell whether a click here goes to a tab."""
-    return isinstance(span.style, Style) and TAB in span.style.meta
+    return isinstance(span.style, Style) and "@click" in span.style.meta
 
 
 def test_tabs_are_cut_to_fit_and_found_where_they_stand() -> None:

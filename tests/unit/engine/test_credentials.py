@@ -380,7 +380,7 @@ async def test_a_keyring_that_does_not_answer_counts_as_absent_with_a_notice(
         await engine.start()
     (notice,) = [event.notice for event in events if isinstance(event, NoticeRaised)]
     assert "did not answer" in notice.text
-    assert "GEMINI_API_KEY" in notice.advice
+    assert "Unlock the keyring" in notice.advice
     assert [e.model.backend for e in events if isinstance(e, ModelSelected)] == ["demo"]
 
 

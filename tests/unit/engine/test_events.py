@@ -33,7 +33,11 @@ def test_an_event_published_by_a_subscriber_comes_after_the_one_it_was_told_of()
 
 def test_who_unsubscribed_meanwhile_is_told_no_more() -> None:
     bus, heard = EventBus(), list[Event]()
-    bus.subscribe(lambda _: unsubscribe())
+
+    def leave(_: Event) -> None:
+        unsubscribe()
+
+    bus.subscribe(leave)
     unsubscribe = bus.subscribe(heard.append)
     bus.publish(FIRST)
     assert heard == []

@@ -9,11 +9,12 @@ from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.project import ProjectOffer, ProjectVerdict
 from tui.engine.trust.content import ServerContent
 from tui.engine.trust.folder_gate import NO_ID, Trust
-from tui.engine.trust.starts import entry_keys
+from tui.engine.trust.starts import written_keys
 from tui.engine.trust.trust_store import FolderIdentity, Start, StartFolder
+from tui.model.requests import TrustRequest
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import EVERYTHING, NOTHING, AllowedPattern, GemdeckSettings, Profile
-from tui.model.trust import FolderTrust, TrustAnswer, TrustRequest, TrustSubject
+from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
 
 PLACE = FolderIdentity(Path("/clone"), 1, 2, 3)
 HERE = StartFolder(PLACE, "~/clone", is_opened=True)
@@ -98,7 +99,7 @@ def test_an_edit_that_allows_more_is_new_and_one_that_allows_less_is_not() -> No
 
 def test_what_was_refused_in_an_earlier_run_waits_and_never_is_not_asked_again() -> None:
     for word, questions in ((TrustAnswer.NOT_NOW, 1), (NEVER, 0)):
-        trust = Trust(refused={entry_keys(server("s"), b"")[0]: word.value})
+        trust = Trust(refused={written_keys(server("s").written, b"")[0]: word.value})
         found = sources(server("s"))
         answers = first(found, trust)
         now = plan(found, trust, answers)

@@ -25,7 +25,7 @@ from tests.support.waiting import eventually
 from tui.cli.servers import mcp
 from tui.engine.commands.saved_calls import FILE_NAME, MAX_SAVED, SavedCalls
 from tui.engine.commands.tool_runs import MAX_RUNNING
-from tui.engine.mcp.schema.coerce import typed_value
+from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.settings.typed_entries import named_values
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.events import Event
@@ -98,10 +98,10 @@ async def test_a_run_by_hand_is_no_question_and_not_in_the_conversation(
     everything: tuple[Hand, Callable[[], str]], world: World
 ) -> None:
     hand, _ = everything
-    form = hand.runs.form(ALL, LONG)
+    form = hand.runs.form(ALL, LONG, None, {})
     assert json.loads(form.arguments) == {"duration": 10, "steps": 5}, "the schema's defaults"
     entered = {"/duration": 0.6, "/steps": 2}
-    merged = hand.runs.merge(ALL, LONG, entered, form.arguments)
+    merged = hand.runs.merge(ALL, LONG, entered, form.arguments, {})
     assert await hand.runs.check(ALL, LONG, merged) == ()
     assert await hand.runs.check(ALL, LONG, '{"steps": "x"}') == (
         "arguments.steps: 'x' is not of type 'number'",
@@ -227,7 +227,7 @@ async def test_a_form_begins_empty_where_the_defaults_are_too_long_to_be_sent(
     long = {"type": "string", "default": "x" * 400_000}
     shop.offer({**tool("look"), "inputSchema": {"type": "object", "properties": {"text": long}}})
     async with shop.deck() as running:
-        form = running.engine.runs.form(SHOP, "look")
+        form = running.engine.runs.form(SHOP, "look", None, {})
     assert (form.arguments, form.problem, len(form.fields)) == ("{}", "", 1)
 
 
@@ -292,8 +292,8 @@ async def saving(folder: Path | None, told: list[str]) -> AsyncIterator[SavedCal
     finally:
         await saved.aclose()
     assert isinstance(found[-1], SavedCallsChanged)
-    assert list(found[-1].calls) == sorted(
-        found[-1].calls, key=lambda c: (c.server, c.tool, c.name)
+    assert list(found[-1].saved_calls) == sorted(
+        found[-1].saved_calls, key=lambda c: (c.server, c.tool, c.name)
     )
 
 
@@ -353,7 +353,7 @@ async def test_a_call_is_saved_as_it_stands_and_without_a_folder_for_this_run(
         assert runs.saved.find(SHOP, "two") == saved
         with pytest.raises(ValueError, match="line 1, column 2"):
             runs.save_call(SHOP, "three", "look", "{")
-        runs.forget_call(SHOP, "two")
+        runs.saved.forget(SHOP, "two")
         await eventually(lambda: not running.store.state.saved_calls)
     async with saving(None, []) as saved_calls:
         saved_calls.save(call("a"))

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.support.examples import any_json
 from tests.support.rows import row
+from tui.model.bounded_json import JsonError
 from tui.model.input.arguments import (
     MAX_ARGUMENTS,
-    ArgumentsError,
     canonical_json,
     read_arguments,
     reveal,
@@ -30,7 +30,7 @@ def test_what_is_written_is_read_back_as_the_same_object(arguments: dict[str, An
 def test_reading_gives_an_object_or_says_what_is_wrong(text: str) -> None:
     try:
         value: object = read_arguments(text)
-    except ArgumentsError as error:
+    except JsonError as error:
         value = {str(error): True}
     assert isinstance(value, dict)
     assert "" not in value or text
@@ -50,7 +50,7 @@ def test_a_revealed_text_has_nothing_to_hide_and_is_the_same_in_a_string(text: s
     [('{"a": }', 1, 7), ('{\n  "a": 1\n  "b"\n}', 3, 3), ("", 1, 1), ('{"a": "\n"}', 1, 8)],
 )
 def test_a_fault_has_its_line_and_column(text: str, line: int, column: int) -> None:
-    with pytest.raises(ArgumentsError) as caught:
+    with pytest.raises(JsonError) as caught:
         read_arguments(text)
     assert (caught.value.line, caught.value.column) == (line, column)
     assert str(caught.value).startswith(f"line {line}, column {column}: ")
@@ -62,7 +62,7 @@ def test_what_could_not_be_sent_as_it_reads_is_refused() -> None:
         *('{"a": {"b": 1, "b": 2}}', '{"a": "\\udc00"}', '{"\\ud800": 1}'),
         *('{"a": ' + "9" * 5_000 + "}", '{"a": ' + "[" * 100_000),
     ]:
-        with row(text), pytest.raises(ArgumentsError):
+        with row(text), pytest.raises(JsonError):
             read_arguments(text)
 
 

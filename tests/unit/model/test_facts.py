@@ -13,9 +13,9 @@ from tui.model.input.addresses import is_loopback
 from tui.model.input.fuzzy import best
 from tui.model.models import PricesSet
 from tui.model.requests import Reply, ReplyAction
-from tui.model.servers import SETTLED, TRANSITIONS, ServerStatus
+from tui.model.servers import TRANSITIONS, ServerStatus
 from tui.model.settings import PriceSettings
-from tui.model.trust import ToolChangeAnswer, TrustAnswer
+from tui.model.trust import TrustAnswer
 from tui.store.reducer import reduce
 from tui.store.selectors import entries
 from tui.store.state import AppState
@@ -102,10 +102,10 @@ def test_which_hosts_are_this_machine() -> None:
 
 
 def test_what_is_no_yes_allows_nothing() -> None:
-    asked = (*TrustAnswer, *ToolChangeAnswer, *ReplyAction, *Choice)
+    asked = (*TrustAnswer, *ReplyAction, *Choice)
     assert [answer for answer in asked if answer.allows] == [
         *(TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN, TrustAnswer.START_OUTSIDE),
-        *(ToolChangeAnswer.ACCEPT, ReplyAction.ACCEPT),
+        ReplyAction.ACCEPT,
         *(one for one in Choice if one not in {Choice.DENY, Choice.DENY_REST_OF_TURN}),
     ]
     assert all(Reply(action).allows is action.allows for action in ReplyAction)
@@ -155,7 +155,3 @@ def test_servers_go_from_status_to_status_as_the_table_says() -> None:
     pairs = {(before.value, after.value) for before, row in TRANSITIONS.items() for after in row}
     assert pairs == allowed_pairs()
     assert set(TRANSITIONS) == set(ServerStatus)
-
-
-def test_only_moving_servers_are_unsettled() -> None:
-    assert set(ServerStatus) - SETTLED == {ServerStatus.STARTING, ServerStatus.STOPPING}

@@ -11,7 +11,7 @@ from tui.model.frozen import Frozen
 from tui.model.servers import Failure
 
 with pytest.MonkeyPatch.context() as as_shipped:
-    as_shipped.setattr(frozen, "dataclass", frozen._frozen)
+    as_shipped.setattr(frozen, "make", frozen._fast)
 
     class Point(Frozen):
         x: int

@@ -1,9 +1,10 @@
 """`reduce` is total, pure and bounded, and what it keeps of results."""
 
 import copy
+import re
 import time
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -30,6 +31,7 @@ from tui.model.catalog import Catalog
 from tui.model.chat import (
     MAIN,
     ChatNotice,
+    ConversationEvent,
     ConversationId,
     EntryId,
     ModelText,
@@ -47,6 +49,7 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.consent import RequestId
+from tui.model.frozen import StateEvent
 from tui.model.runs import ToolRun, ToolRunChanged
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus
 from tui.store import reducer
@@ -77,6 +80,19 @@ def texts(found: Iterable[object]) -> list[str]:
 
 def test_there_is_a_sample_of_every_event() -> None:
     assert set(one_of_each()) == set(EVENT_TYPES)
+
+
+def test_what_an_event_says_of_the_state_has_the_type_that_it_has_there() -> None:
+    def types_of(kind: type) -> dict[str, str]:
+        found = {one.name: str(one.type) for one in fields(kind) if not one.kw_only}
+        short = {key: re.sub(r"<class '|'>|\w+\.(?=\w)", "", one) for key, one in found.items()}
+        return {key: one.removesuffix(" | None") for key, one in short.items()}
+
+    saying = [kind for kind in EVENT_TYPES if issubclass(kind, StateEvent)]
+    assert len(saying) > 10
+    for kind in saying:
+        state = ConversationState if issubclass(kind, ConversationEvent) else AppState
+        assert types_of(kind).items() <= types_of(state).items(), kind
 
 
 def test_every_event_changes_the_state_and_not_the_snapshot_before() -> None:

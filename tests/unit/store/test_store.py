@@ -1,7 +1,6 @@
 """Who hears of what, what panes ask of the state, and what is asked before an engine is."""
 
 import shlex
-from dataclasses import replace
 from typing import cast
 
 import click
@@ -118,13 +117,6 @@ def test_awaited_servers_are_named_or_counted() -> None:
     for count, words in enumerate(("", "waiting for s1", two, f"{two}, +1", f"{two}, +2")):
         state = with_statuses(_S.READY, *[_S.STARTING] * count)
         assert selectors.waiting_text(state) == words
-
-
-def test_a_start_counts_from_the_server_that_has_been_starting_longest() -> None:
-    state = with_statuses(_S.READY, _S.STARTING, _S.STARTING, _S.STARTING)
-    assert selectors.starting_since(state) == 0
-    views = tuple(replace(view, since=n * 10.0) for n, view in enumerate(state.servers))
-    assert selectors.starting_since(replace(state, servers=views)) == 10
 
 
 def test_entries_span_settled_and_live_turns() -> None:

@@ -17,13 +17,12 @@ from tui.cli.command import (
     CommandError,
     CommandOutput,
     advised,
-    finish,
-    json_option,
     last_words,
     no_such,
     prints,
     prints_json,
     shown,
+    why_not_ready,
 )
 from tui.cli.output import ExitCode, fields, say, table, write_out
 from tui.cli.secret import keyring_option, secret_store
@@ -52,7 +51,7 @@ from tui.engine.files.saved import joined_contents
 from tui.engine.keys.secret_store import without_literals
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
-from tui.engine.mcp.schema.coerce import typed_value
+from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.mcp.wire.recording import Recording
 from tui.engine.mcp.wire.trace import read_trace
 from tui.engine.settings.edits import NoSuchServerError, servers_in
@@ -95,7 +94,7 @@ mcp.add_command(logout)
 async def list_servers(start: StartOptions) -> CommandOutput:
     """List the servers and whether each gets ready; all but those that sleep are started."""
     async with serving(start, None) as session:
-        found = [_server(view, session) for view in session.views]
+        found = [_server(view) for view in session.views]
         rows = [
             (
                 *(one["name"], one["status"], one["transport"], clip(one["target"], MAX_SHOWN)),
@@ -123,7 +122,7 @@ async def show(server: str, start: StartOptions) -> CommandOutput:
 async def _shown(server: str, start: StartOptions) -> CommandOutput:
     async with serving(start, [server]) as session:
         view = next(view for view in session.views if view.id == server)
-        value = _server(view, session) | _details(view, session)
+        value = _server(view) | _details(view, session)
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
         listed = session.engine.servers.registry.listed(view.id)
         kinds = ("tools", "prompts", "resources", "templates", "skills")
@@ -253,21 +252,16 @@ async def replay(file: Path, server: str) -> CommandOutput:
     type=click.Path(path_type=Path),
     help="Write to this file instead.",
 )
-@json_option
+@prints_json
 @starts_servers
-def read(server: str, uri: str, file: Path | None, start: StartOptions, *, as_json: bool) -> None:
+async def read(
+    server: str, uri: str, file: Path | None, start: StartOptions, *, as_json: bool
+) -> CommandOutput:
     """Print a resource: its bytes and nothing else.
 
     Several contents come one after the other, with nothing between them. At a terminal text is
     shown without what could control it, and what is not text needs -o or a pipe.
     """
-    finish(_content_of(server, uri, file, start, as_json=as_json), as_json=as_json)
-
-
-async def _content_of(
-    server: str, uri: str, file: Path | None, start: StartOptions, *, as_json: bool
-) -> CommandOutput:
-    """Read a resource, listed or not: its bytes, or what a terminal may show of them."""
     value: dict[str, Any] = {"server": server, "uri": uri}
     async with serving(start, [server]) as session:
         session.ready(server)
@@ -326,17 +320,12 @@ async def prompt(
 @mcp.command(epilog="Example: gemdeck mcp logs files")
 @server_argument
 @click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl+C.")
-@json_option
+@prints_json
 @starts_servers
-def logs(server: str, start: StartOptions, *, follow: bool, as_json: bool) -> None:
+async def logs(server: str, start: StartOptions, *, follow: bool, as_json: bool) -> CommandOutput:
     """Start a server, and print what it writes to standard error and logs."""
     if follow and as_json:
         raise click.UsageError("--follow prints lines as they come, so there is no JSON of them.")
-    finish(_logs(server, start, follow=follow), as_json=as_json)
-
-
-async def _logs(server: str, start: StartOptions, *, follow: bool) -> CommandOutput:
-    """Print what a server writes while it starts, and on until it is interrupted."""
     follows = (lambda _, line: write_out(log_text(line))) if follow else None
     async with serving(start, [server], follow=follows) as session:
         if follow:
@@ -430,7 +419,8 @@ async def remove(name: str, scope: str) -> CommandOutput:
         with edits_of(scope):
             path = own_edits().remove(scope, name)
     except NoSuchServerError as error:
-        if (one := _configured(name)) is not None:
+        known = {one.id: one for one in load().servers}
+        if (one := known.get(ServerId(name))) is not None:
             where = f"{name} is in {one.source}"
             other = {Origin.USER: "user", Origin.PROJECT: "project"}.get(one.origin)
             hint = f": gemdeck mcp remove -s {other} {shlex.quote(name)}" if other else "."
@@ -503,13 +493,8 @@ def _exclude(word: str, found: Mapping[ServerId, ServerDefinition], *, off: bool
     return CommandOutput(value, sanitize(f"{tool} of {one.id} is {word}: {shown(path)}"))
 
 
-def _configured(name: str) -> ServerDefinition | None:
-    """Return the server of a name that counts in this folder, whether it may start or not."""
-    return next((one for one in load().servers if one.id == name), None)
-
-
-def _server(view: ServerView, session: ServerSession) -> dict[str, Any]:
-    reason, advice = session.why_not_ready(view)
+def _server(view: ServerView) -> dict[str, Any]:
+    reason, advice = why_not_ready(view)
     return {
         "name": view.id,
         "status": view.status.value,

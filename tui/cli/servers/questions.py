@@ -81,7 +81,7 @@ class _Terminal:
         """Ask for each field, or again for the one that is wrong, and show all before it goes."""
         asked = [one for one in request.fields if one.key == request.wrong]
         if request.problem:
-            say(f"Not taken: it {request.problem}.")
+            say(f"Not taken: {request.problem}")
         else:
             self._content = {}
             self._begin(request, "asks for input:")

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from tui.cli.command import CommandError, advised, no_such, way_out
+from tui.cli.command import CommandError, advised, no_such, why_not_ready
 from tui.cli.output import ExitCode, quote, say
 from tui.cli.shared_options import trace_option, trust_option
 from tui.engine import late
@@ -97,7 +97,6 @@ class ServerSession:
         self.warnings = list[str]()
         self.follow: Callable[[ServerId, LogLine], object] = lambda _server, _line: None
         self._task = ""
-        self._start = start
         self._store = Store()
         context = click.get_current_context(silent=True)
         given = context.find_root().params if context is not None else {}
@@ -137,20 +136,10 @@ class ServerSession:
         """
         view = selectors.server(self._store.state, ServerId(name))
         if view is None or view.status is not ServerStatus.READY:
-            reason, advice = self.why_not_ready(view) if view is not None else ("", "")
+            reason, advice = why_not_ready(view) if view is not None else ("", "")
             status = view.status.value if view is not None else "gone"
             raise CommandError(f"{name} is not ready ({status}): {advised(reason, advice)}")
         return view
-
-    def why_not_ready(self, view: ServerView) -> tuple[str, str]:
-        """Return why a server is not ready, and what to do about it."""
-        failure = view.failure or view.last_failure
-        if view.status is ServerStatus.STARTING and failure is None:
-            words = f"no answer within {self._start.timeout:g} s"
-            return words, view.last_words or "Give it more time with --timeout."
-        if failure is None:
-            return view.lacks, way_out(view)
-        return failure.reason, way_out(view) or failure.advice
 
     def log(self, name: str) -> tuple[LogLine, ...]:
         return self._store.state.logs.get(ServerId(name), ())

@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from tui.cli.command import CommandError, CommandOutput, prints_json
+from tui.cli.command import CommandError, CommandOutput, prints_json, why_not_ready
 from tui.cli.output import ExitCode, say
 from tui.cli.servers.server_session import StartOptions, attending, serving, starts_servers
 from tui.cli.settings import server_argument
@@ -50,7 +50,7 @@ async def auth(
             raise _failed(server, error) from error
         await session.engine.wait_ready(start.timeout)
         view = next(view for view in session.views if view.id == server)
-        reason, _ = session.why_not_ready(view)
+        reason, _ = why_not_ready(view)
         state = f"Now {view.status.value}" + (f": {reason}" if reason else ".")
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
         value = {"server": server, "status": view.status.value, "reason": reason}

@@ -397,7 +397,7 @@ class ToolAccess:
             words = f"The model does not get it: {sanitize_line(reason)}."
         elif offered is not None:
             verdict = self.policy.judge(offered)
-            return ToolStanding(server, tool, verdict.effect, verdict.words)
+            return ToolStanding(verdict.effect, verdict.words)
         elif view is not None:
             words = "The model is not offered it."
-        return ToolStanding(server, tool, Effect.DENY, words)
+        return ToolStanding(Effect.DENY, words)

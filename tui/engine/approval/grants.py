@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
@@ -34,9 +34,6 @@ MAX_LABEL: Final = 256
 _ID_LENGTH: Final = 32
 
 FILE_NAME: Final = "grants.json"
-
-CLOSE_PATIENCE: Final = 5.0
-"""Seconds that the last changes get to be written."""
 
 _KEY: Final = "grants"
 
@@ -136,6 +133,16 @@ class Grant(Frozen):
         text = json.dumps(_GRANTS.write(self), sort_keys=True)
         return GrantId(hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH])
 
+    def is_on(self, fingerprint: str, tool: str, definition_hash: str, folder: str) -> bool:
+        """Return whether it is about a tool of a server in a folder, whatever the arguments."""
+        return (
+            bool(fingerprint)
+            and self.fingerprint == fingerprint
+            and self.tool in {None, tool}
+            and self.definition_hash in {"", definition_hash}
+            and self.folder in {"", folder}
+        )
+
     def covers(
         self, tool: OfferedTool, arguments: JsonObject | None, folder: str, start: str = ""
     ) -> bool:
@@ -147,16 +154,11 @@ class Grant(Frozen):
             folder: The real path of the opened folder.
             start: Where the tool's server starts; see `ArgumentRule`.
         """
+        if not self.is_on(tool.fingerprint, tool.name, tool.definition_hash, folder):
+            return False
         rule = ArgumentRule(self.conditions, start, folder)
         meets = rule.allows if self.effect is Effect.ALLOW else rule.denies
-        return (
-            bool(tool.fingerprint)
-            and self.fingerprint == tool.fingerprint
-            and self.tool in {None, tool.name}
-            and self.definition_hash in {"", tool.definition_hash}
-            and self.folder in {"", folder}
-            and meets(arguments)
-        )
+        return meets(arguments)
 
 
 def _label(place: int) -> Any:  # noqa: ANN401 - as pydantic types it
@@ -182,27 +184,11 @@ class GrantNote(Frozen):
     used_at: float | None = None
 
 
-class GrantSet:
-    """Grants in memory, found by server and tool without looking at all of them."""
-
-    def __init__(self) -> None:
-        self._notes: dict[Grant, GrantNote] = {}
-        self._found: dict[tuple[str, str | None], dict[Grant, None]] = {}
-
-    def __iter__(self) -> Iterator[Grant]:
-        return iter(tuple(self._notes))
-
-    def __len__(self) -> int:
-        return len(self._notes)
-
-    def __contains__(self, grant: object) -> bool:
-        return grant in self._notes
-
-    def note(self, grant: Grant) -> GrantNote:
-        return self._notes[grant]
+class GrantSet(dict[Grant, GrantNote]):
+    """Grants in memory, the oldest first, each with what is remembered beside it."""
 
     def named(self, grant: GrantId) -> Grant | None:
-        return next((one for one in self._notes if one.id == grant), None)
+        return next((one for one in self if one.id == grant), None)
 
     def put(self, grant: Grant, note: GrantNote) -> None:
         """Add a grant, or change what is remembered beside it. An invalid one is left out.
@@ -211,30 +197,16 @@ class GrantSet:
         """
         if not grant.is_valid:
             return
-        self._notes[grant] = note
-        self._found.setdefault((grant.fingerprint, grant.tool), {})[grant] = None
-        if len(self._notes) > MAX_GRANTS:
-            allowing = (known for known in self._notes if known.effect is Effect.ALLOW)
-            self.remove(next(allowing, grant))
-
-    def remove(self, grant: Grant) -> None:
-        """Forget a grant."""
-        self._notes.pop(grant, None)
-        key = grant.fingerprint, grant.tool
-        found = self._found.get(key, {})
-        found.pop(grant, None)
-        if not found:
-            self._found.pop(key, None)
+        self[grant] = note
+        if len(self) > MAX_GRANTS:
+            allowing = (known for known in self if known.effect is Effect.ALLOW)
+            del self[next(allowing, grant)]
 
     def find(
         self, tool: OfferedTool, arguments: JsonObject | None, folder: str, start: str = ""
     ) -> list[Grant]:
         """Return the grants that apply to a call; see `Grant.covers`."""
-        candidates = (
-            *self._found.get((tool.fingerprint, tool.name), ()),
-            *self._found.get((tool.fingerprint, None), ()),
-        )
-        return [grant for grant in candidates if grant.covers(tool, arguments, folder, start)]
+        return [grant for grant in self if grant.covers(tool, arguments, folder, start)]
 
 
 def read_all(entries: object) -> dict[Grant, GrantNote]:
@@ -327,7 +299,7 @@ class GrantBook:
     async def aclose(self) -> None:
         """Write what is still to be written."""
         self._write_uses()
-        await asyncio.to_thread(self._worker.close, CLOSE_PATIENCE)
+        await asyncio.to_thread(self._worker.close)
 
     def add(self, grants: Mapping[Grant, GrantNote]) -> None:
         """Add grants, as given now."""
@@ -341,14 +313,14 @@ class GrantBook:
 
     def remove(self, grant: Grant) -> None:
         """Forget a grant."""
-        self.grants.remove(grant)
+        self.grants.pop(grant, None)
         self._used.pop(grant, None)
         if grant.scope is not GrantScope.SESSION:
             self._change(lambda known: {g: note for g, note in known.items() if g != grant})
 
     def save(self, grant: Grant, folder: str) -> None:
         """Let a grant of this session hold for a folder, also in later runs."""
-        note = self.grants.note(grant)
+        note = self.grants[grant]
         self.remove(grant)
         self.add({replace(grant, scope=GrantScope.FOLDER, folder=folder): note})
 
@@ -357,7 +329,7 @@ class GrantBook:
         if grant not in self.grants:
             return
         now = self._clock()
-        self.grants.put(grant, replace(self.grants.note(grant), used_at=now))
+        self.grants.put(grant, replace(self.grants[grant], used_at=now))
         self._used[grant] = now
         self.on_used()
 
@@ -365,7 +337,7 @@ class GrantBook:
         """Replace the saved grants; return whether they changed."""
         known = {grant for grant in self.grants if grant.scope is not GrantScope.SESSION}
         for grant in known - saved.keys():
-            self.grants.remove(grant)
+            self.grants.pop(grant, None)
             self._used.pop(grant, None)
         for grant, note in saved.items():
             self.grants.put(grant, _used(note, self._used.get(grant)))

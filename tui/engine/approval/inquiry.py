@@ -76,8 +76,7 @@ def look_at_files(
         start: Where the tool's server starts; see `ArgumentRule`.
         arguments: The arguments.
     """
-    compares = folder is not None and content_of(arguments)
-    change = file_change(folder, arguments) if folder is not None and compares else None
+    change = file_change(folder, arguments) if folder is not None else None
     return change, tuple(
         (name, json.loads(canonical_value(value)), _folder_of(value, start))
         for name, value in arguments.items()
@@ -114,14 +113,15 @@ def file_change(folder: Path, arguments: JsonObject) -> FileChange | None:
         The difference, harmless to show; None if no argument, or more than one, names a file, if
         it lies elsewhere, or is no text of at most `MAX_FILE` bytes.
     """
-    content = content_of(arguments)
+    if not (content := content_of(arguments)):
+        return None
     place = Path(os.path.realpath(folder))
     paths = [
         (name, path)
         for name, value in arguments.items()
         if name != content and (path := _file_in(place, value)) is not None
     ]
-    if not content or len(paths) != 1:
+    if len(paths) != 1:
         return None
     ((name, path),) = paths
     try:

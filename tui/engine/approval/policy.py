@@ -3,9 +3,7 @@
 Deny beats ask beats allow; without a rule, ask.
 """
 
-import calendar
 import re
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
@@ -152,19 +150,8 @@ def names_tool(
 def grant_words(grant: Grant, note: GrantNote) -> str:
     """Say where a grant comes from and how far it reaches."""
     chosen = f"you chose {note.words}" if note.words else "a saved rule says so"
-    when = f" on {day(note.granted_at)}" if note.granted_at is not None else ""
     conditions = ", for certain arguments" if grant.conditions else ""  # also in the audit log
-    return sanitize_line(f"{chosen}{when}, {_SCOPES[grant.scope]}{conditions}")
-
-
-def day(moment: float) -> str:
-    """Return the day of a moment in seconds since the epoch, such as ``21 Nov``."""
-    try:
-        then, now = time.localtime(moment), time.localtime()
-    except (OverflowError, ValueError, OSError):
-        return "an unknown day"
-    year = f" {then.tm_year}" if then.tm_year != now.tm_year else ""
-    return f"{then.tm_mday} {calendar.month_abbr[then.tm_mon]}{year}"
+    return sanitize_line(f"{chosen}, {_SCOPES[grant.scope]}{conditions}")
 
 
 @lru_cache(maxsize=MAX_GRANTS)
@@ -397,21 +384,15 @@ class Policy:
         Returns:
             The reason for each tool that a rule denies whatever its arguments are.
         """
-        denying = [
-            grant
-            for grant in self._book.grants
-            if grant.effect is Effect.DENY
-            and not grant.conditions
-            and grant.fingerprint == definition.fingerprint
-            and grant.folder in {"", self._folder}
-        ]
+        grants = self._book.grants
+        denying = [one for one in grants if one.effect is Effect.DENY and not one.conditions]
         hidden: dict[str, str] = {}
         for tool, definition_hash in tools:
             rules = (rule for rule in self._deny.find(definition.id, tool) if not rule.arguments)
             if rule := next(rules, None):
                 hidden[tool] = _denial_words(rule)
             elif any(
-                grant.tool in {None, tool} and grant.definition_hash in {"", definition_hash}
+                grant.is_on(definition.fingerprint, tool, definition_hash, self._folder)
                 for grant in denying
             ):
                 hidden[tool] = DENIED_BY_GRANT
@@ -473,14 +454,14 @@ class Policy:
 
     def _tell(self, grant: Grant, change: str) -> None:
         """Tell what the user changes about a rule."""
-        note = self._book.grants.note(grant)
+        note = self._book.grants[grant]
         tool = note.tool if grant.tool is not None else "*"
         event = ToolRuleChanged(note.server, grant.fingerprint, tool, grant.definition_hash, change)
         self._publish(event)
 
     def views(self) -> tuple[GrantView, ...]:
         """List all rules: records newest first, then what the settings say."""
-        records = [record_view(grant, self._book.grants.note(grant)) for grant in self._book.grants]
+        records = [record_view(grant, note) for grant, note in self._book.grants.items()]
         records.sort(key=lambda view: view.granted_at or 0.0, reverse=True)
         trusted = [trust_view(d, self._asks) for d in self._definitions.values() if d.trust]
         asked = ((rule.server, rule.tool) for rule in self._voiding[Permission.YOLO].patterns)
@@ -529,7 +510,7 @@ class Policy:
         return f"its server has trust: true{place}"
 
     def _words(self, grant: Grant) -> str:
-        return grant_words(grant, self._book.grants.note(grant))
+        return grant_words(grant, self._book.grants[grant])
 
     def _changed(self) -> None:
         self.state += 1

@@ -8,7 +8,7 @@ offered again.
 import asyncio
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -26,9 +26,10 @@ from tui.engine.mcp.catalog.registry import ToolVisibility, Withheld
 from tui.model.chat import Severity
 from tui.model.consent import ToolRuleChanged
 from tui.model.events import Notice, NoticeRaised
-from tui.model.frozen import Frozen, dataclass
+from tui.model.frozen import Frozen
+from tui.model.requests import ToolChangeRequest
 from tui.model.servers import Origin, ServerId
-from tui.model.trust import ToolChange, ToolChangeRequest
+from tui.model.trust import ToolChange
 
 FOLDER_NAME: Final = "pins"
 
@@ -55,9 +56,6 @@ MAX_CHANGES: Final = 50
 MAX_ANSWERED: Final = 10_000
 """Changed definitions of one server that are known not to be accepted; of more, those that are
 offered now."""
-
-CLOSE_PATIENCE: Final = 5.0
-"""Seconds that the last definitions get to be written."""
 
 CHANGED: Final = "it has changed; the model does not see it until you accept the change"
 """Why a tool is withheld about which the user can be asked."""
@@ -182,14 +180,14 @@ class ToolReview(ToolVisibility):
         self._store = store
         self._policy = policy
         self._servers: dict[ServerId, _Known] = {}
-        self._tasks = TaskSet("changed tools could not be asked about", self._say_failed)
+        self._tasks = TaskSet("changed tools could not be asked about")
         self._worker = OrderedWorker()
         self.on_accepted: Callable[[], None] = lambda: None
 
     async def aclose(self) -> None:
         """End what is being prepared, and write what is still to be written."""
         await self._tasks.aclose()
-        await asyncio.to_thread(self._worker.close, CLOSE_PATIENCE)
+        await asyncio.to_thread(self._worker.close)
 
     async def prepare(self, definition: ServerDefinition) -> None:
         """Read the pins of a server; a changed server starts over."""
@@ -287,12 +285,7 @@ class ToolReview(ToolVisibility):
     async def _ask(self, known: _Known, tools: tuple[Tool, ...]) -> None:
         """Make the question in a thread, put it, and act on the answer."""
         before = [known.pins[pin_key(tool.name)].definition for tool in tools]
-        try:
-            changes, unreadable = await asyncio.to_thread(_changes, tools, before)
-        except Exception:  # whatever it is: what cannot be compared stays withheld, and is logged
-            known.asked, known.asking = (), None
-            known.answered.update(tool.definition_hash for tool in tools)  # until asked to review
-            raise
+        changes, unreadable = await asyncio.to_thread(_changes, tools, before)
         known.answered.update(unreadable)
         known.asked = tuple(tool for tool in tools if tool.definition_hash not in unreadable)
         server = known.definition.id
@@ -305,12 +298,6 @@ class ToolReview(ToolVisibility):
             answer = await self._desk.ask(ToolChangeRequest(self._desk.new_id(), server, changes))
             asked, known.asked, known.asking = known.asked, (), None
             self._take(known, asked, accept=answer.allows)
-
-    def _say_failed(self, error: BaseException) -> None:
-        text = (
-            f"Changed tools could not be compared, so they stay withheld ({type(error).__name__})."
-        )
-        self._publish(NoticeRaised(Notice(Severity.ERROR, text, "See the log for details.")))
 
     def _take(self, known: _Known, asked: tuple[Tool, ...], *, accept: bool) -> None:
         for tool in asked:

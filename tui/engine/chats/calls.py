@@ -5,8 +5,7 @@ import difflib
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -38,6 +37,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.wire.tap import caused_by
+from tui.model.bounded_json import whole_numbers
 from tui.model.chat import ConversationId, EntryId, Picture, Progress, ToolCall, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
 from tui.model.frozen import Frozen
@@ -67,11 +67,11 @@ _UNSEEN: Final = (
     "The result is withheld: this server's are shown to the user first, and nobody is there."
 )
 
-MAX_SUGGESTIONS: Final = 3
-"""Most names suggested for an unknown tool."""
-
 MAX_FAULTS: Final = 10
 """Most argument errors reported to the model at once."""
+
+MAX_SUGGESTIONS: Final = 3
+"""Most similar names told for an unknown tool."""
 
 MAX_NAME: Final = 128
 """Longest name of an unknown tool shown, in characters."""
@@ -95,7 +95,15 @@ async def read_edit(text: str, schema: JsonObject) -> Edit:
 
 def told_changes(before: JsonObject, after: JsonObject) -> str:
     """Describe to the model how the user changed the arguments of its call."""
-    changes = list(_changes(before, after))
+    was, now = (
+        {_text(name): _text(value) for name, value in some.items()} for some in (before, after)
+    )
+    changes = [f"{clip(name, MAX_TOLD)} was removed" for name in was if name not in now]
+    changes += [
+        f"{clip(name, MAX_TOLD)} is now {clip(text, MAX_TOLD)}"
+        for name, text in now.items()
+        if was.get(name) != text
+    ]
     more = len(changes) - MAX_TOLD_CHANGES
     listed = "; ".join(changes[:MAX_TOLD_CHANGES]) + (f"; and {more} more" if more > 0 else "")
     return f"The user changed the arguments before the call: {listed}."
@@ -107,7 +115,7 @@ def _read(text: str, schema: JsonObject) -> Edit:
     from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
 
     try:
-        arguments = validate.coerce(schema, read_arguments(text))
+        arguments = read_arguments(text)
         shown = canonical_json(arguments)
         faults = validate.check_arguments(schema, arguments)
     except (ValueError, RecursionError) as error:
@@ -117,23 +125,8 @@ def _read(text: str, schema: JsonObject) -> Edit:
     return Edit(arguments, shown)
 
 
-def _changes(before: JsonObject, after: JsonObject) -> Iterator[str]:
-    for name in dict.fromkeys((*before, *after)):
-        label = clip(json.dumps(name), MAX_TOLD)
-        if name not in after:
-            yield f"{label} was removed"
-        elif name not in before:
-            yield f"{label} was added: {_value(after[name])}"
-        elif _text(before[name]) != _text(after[name]):
-            yield f"{label} is now {_value(after[name])}"
-
-
 def _text(value: object) -> str:
     return json.dumps(value, sort_keys=True)
-
-
-def _value(value: object) -> str:
-    return clip(_text(value), MAX_TOLD)
 
 
 SWITCHED_OFF: Final = "The user switched this tool off."
@@ -433,15 +426,13 @@ class CallRunner:
 
 
 def _prepare(call: FunctionCall, offered: Mapping[str, OfferedTool]) -> _Prepared:
-    """Look up the tool of a call and coerce the arguments."""
-    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
-
+    """Look up the tool of a call; models write ``3.0`` for ``3``."""
     tool = offered.get(call.name) or offered.get(without_model_prefix(call.name))
     if tool is None:
         shown = _shown_arguments(call.arguments)
         return _Prepared(None, call.arguments, shown, _unknown_tool(call.name, offered))
     try:
-        arguments = validate.coerce(tool.schema, deepcopy(call.arguments))
+        arguments = whole_numbers(call.arguments)
         if isinstance(tool, OwnTool) and tool.bind is not None:
             tool = tool.bind(arguments)
         return _Prepared(tool, arguments, canonical_json(arguments))
@@ -454,15 +445,18 @@ async def _fault(prepared: _Prepared) -> str:
     """Return why a call cannot be made, or an empty string; a schema may make that slow."""
     if prepared.tool is None or prepared.fault:
         return prepared.fault
-    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - loaded by `_prepare`
-
-    check = validate.check_arguments
     try:
-        faults = await asyncio.to_thread(check, prepared.tool.schema, prepared.arguments)
+        faults = await asyncio.to_thread(_faults, prepared.tool.schema, prepared.arguments)
     except (ValueError, RecursionError) as error:
         return f"The call cannot be made: {sanitize_line(str(error))}"
     listed = "; ".join(map(sanitize_line, faults[:MAX_FAULTS]))
     return f"The arguments do not fit the tool's schema: {listed}" if faults else ""
+
+
+def _faults(schema: JsonObject, arguments: JsonObject) -> list[str]:
+    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
+
+    return validate.check_arguments(schema, arguments)
 
 
 def _denied(denial: Denial) -> _Refusal:
@@ -491,9 +485,6 @@ def _shown_arguments(arguments: JsonObject) -> str:
 def _unknown_tool(name: str, offered: Mapping[str, OfferedTool]) -> str:
     """Return the error for an unknown tool, with similar names."""
     short = clip(name, MAX_NAME)
-    bare = short.replace(":", ".").rpartition(".")[2]
-    near = [tool for tool in offered if tool == bare]
-    near += difflib.get_close_matches(short, offered.keys(), MAX_SUGGESTIONS)
-    names = list(dict.fromkeys(near))[:MAX_SUGGESTIONS]
-    question = f" Did you mean {' or '.join(names)}?" if names else ""
+    near = difflib.get_close_matches(short, offered.keys(), MAX_SUGGESTIONS)
+    question = f" Did you mean {' or '.join(near)}?" if near else ""
     return f"Tool {sanitize_line(short)} not found.{question}"

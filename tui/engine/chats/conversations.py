@@ -25,7 +25,15 @@ from tui.engine.chats.turn import (
     give_back,
 )
 from tui.model import events as e
-from tui.model.chat import MAIN, ConversationId, ModelView, Severity, TurnOutcome, Usage
+from tui.model.chat import (
+    MAIN,
+    ConversationEvent,
+    ConversationId,
+    ModelView,
+    Severity,
+    TurnOutcome,
+    Usage,
+)
 from tui.model.models import OWN_OPTIONS, ModelOptionsChanged
 from tui.model.sessions import (
     ConversationClosed,
@@ -51,19 +59,19 @@ MAX_OPEN: Final = 20
 class Conversation:
     """A conversation that is open, with one model at a time or without any yet.
 
-    Call all methods on the event loop of `run`.
+    All methods belong to one event loop.
 
     Attributes:
         key: Its id.
         tell: Takes its events, which name it.
         recorder: Writes it down.
         retry: Its wait for another try.
-        is_used: Whether another conversation still needs a backend; then that one closes it.
+        tasks: Run its turns.
         asked: How the user wants its model to answer.
         model: The name of the model that the user chose for it, or an empty string.
         view: The model that answers, or None.
         context: What its turns share; None until there is a model.
-        running: The task of its turns, likewise.
+        running: The task of its turns, if there were any.
         choosing: The task that opens another model for it, or None.
         usage: The tokens of its last request.
         has_offered: Whether its user was told that the context is nearly full.
@@ -74,7 +82,7 @@ class Conversation:
     tell: Publish
     recorder: Recorder
     retry: RetryWait
-    is_used: Callable[[ModelBackend], bool] = lambda _: False
+    tasks: TaskSet
     asked: Asked = field(default_factory=Asked)
     model: str = ""
     view: ModelView | None = None
@@ -85,15 +93,12 @@ class Conversation:
     has_offered: bool = False
     retried: tuple[str | None, int] | None = None
     _queue: deque[Message] = field(default_factory=deque)
-    _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
     _turn: Turn | None = None
     _turn_task: asyncio.Task[None] | None = None
     _is_cancelled: bool = False
     _is_clear_due: bool = False
-    _is_running: bool = False
-    _next_backend: ModelBackend | None = None
-    _retired: list[ModelBackend] = field(default_factory=list)
+    _is_switch_due: bool = False
 
     def __post_init__(self) -> None:
         self._idle.set()
@@ -101,13 +106,7 @@ class Conversation:
     @property
     def backend(self) -> ModelBackend | None:
         """The model that answers from the next turn on."""
-        now = self.context.backend if self.context is not None else None
-        return self._next_backend or now
-
-    @property
-    def is_unused(self) -> bool:
-        """Whether nothing was said in it, nor is typed as far as is known."""
-        return self.is_idle and not self.recorder.messages and not self.recorder.draft
+        return self.context.backend if self.context is not None else None
 
     @property
     def is_idle(self) -> bool:
@@ -116,12 +115,13 @@ class Conversation:
 
     def holds(self, backend: ModelBackend) -> bool:
         """Return whether its turns go to a backend, now or next."""
-        now = self.context.backend if self.context is not None else None
-        return self._is_running and (backend is now or backend is self._next_backend)
+        turn = self._turn
+        is_asked = turn is not None and not turn.has_ended and backend is turn.backend
+        return is_asked or backend is self.backend
 
     def publish(self, event: e.Event) -> None:
         """Publish an event, as one of this conversation if it is one of any."""
-        if isinstance(event, e.ConversationEvent):
+        if isinstance(event, ConversationEvent):
             event = replace(event, conversation=self.key)
         self.tell(event)
 
@@ -132,33 +132,14 @@ class Conversation:
         del kept["profile"]  # it belongs to the tab
         self.recorder.keep_settings(kept)
 
-    async def run(self, context: TurnContext) -> None:
-        """Run a turn for each message until cancelled; `context` is what they share.
-
-        Canceling ends the running turn and closes the backend.
-        """
-        self._is_running = True
-        try:
-            while True:
-                await self._wake.wait()
-                self._wake.clear()
-                await self._take_over(context)
-                while self._queue:
-                    message = self._queue.popleft()
-                    self._publish_queue()
-                    try:
-                        await self._run_turn(context, message)
-                    except Exception as error:  # noqa: BLE001 - the next message may go well
-                        self._end_broken(message, error)
-                    await self._take_over(context)
-                self._idle.set()
-        finally:
-            self._is_running = False
-            self._idle.set()
-            self._retired.append(context.backend)
-            if self._next_backend is not None:
-                self._retired.append(self._next_backend)
-            await self._close_retired()
+    async def _run(self, context: TurnContext) -> None:
+        """Run a turn for each message that waits. Canceling ends the running turn."""
+        while self._queue:
+            message = self._queue.popleft()
+            try:
+                await self._run_turn(context, message)
+            except Exception as error:  # noqa: BLE001 - the next message may go well
+                self._end_broken(message, error)
 
     def send(self, message: Message) -> None:
         """Send a message; it comes back without a model.
@@ -173,13 +154,12 @@ class Conversation:
             words = f"Not sent, because {MAX_QUEUED} messages are already waiting."
             give_back(self.publish, message.text, MessageError(words))
             return
-        if self._turn_task is not None:
-            text = "The message waits until the running turn ends."
-            self.publish(e.NoticeRaised(e.Notice(Severity.INFO, text)))
         self._queue.append(message)
         self._publish_queue()
-        self._idle.clear()
-        self._wake.set()
+        if self.is_idle:
+            self._idle.clear()
+            self.running = self.tasks.start(self._run(self.context))
+            self.running.add_done_callback(lambda _: self._idle.set())
 
     def cancel(self) -> None:
         """Stop the running turn at once: its request, its calls on the servers, its questions.
@@ -221,12 +201,12 @@ class Conversation:
             self._is_clear_due = True
             self.cancel()
 
-    def use_backend(self, backend: ModelBackend) -> None:
-        """Switch to another model from the next turn on; the old one is closed."""
-        if self._next_backend is not None:
-            self._retired.append(self._next_backend)
-        self._next_backend = backend
-        self._wake.set()
+    def use_backend(self, context: TurnContext, backend: ModelBackend) -> None:
+        """Let another model answer from the next turn on."""
+        if backend is not context.backend:
+            context.backend, self._is_switch_due = backend, True
+            if self._turn is None:
+                self._switch(context)
 
     async def wait_idle(self) -> None:
         await self._idle.wait()
@@ -243,6 +223,7 @@ class Conversation:
         before = set(context.opened)
         self._turn = Turn(context, message)
         self._turn.begin()
+        self._publish_queue()  # only now: until its turn is on record it counts as waiting
         self._is_cancelled = False
         self._turn_task = task = asyncio.create_task(self._turn.run())
         try:
@@ -255,6 +236,8 @@ class Conversation:
             self._turn_task = self._turn = None
             if self._is_clear_due:
                 self._clear_now()
+            if self._is_switch_due:
+                self._switch(context)
         if context.opened.keys() != before:
             self.keep_settings()
         await context.save()
@@ -284,24 +267,11 @@ class Conversation:
         if had_skills:  # only now: the session that has just ended keeps them
             self.keep_settings()
 
-    async def _take_over(self, context: TurnContext) -> None:
-        """Switch to the next backend, if there is one."""
-        if self._next_backend is not None:
-            if self._next_backend is not context.backend:
-                self._retired.append(context.backend)
-            context.backend, self._next_backend = self._next_backend, None
-            context.history.strip_signatures()
-            context.refused.clear()
-        await self._close_retired()
-
-    async def _close_retired(self) -> None:
-        while self._retired:
-            backend = self._retired.pop()
-            if self.is_used(backend):
-                continue
-            with contextlib.suppress(Exception):  # no longer used
-                async with asyncio.timeout(BACKEND_PATIENCE):
-                    await backend.aclose()
+    def _switch(self, context: TurnContext) -> None:
+        """Forget what only the model before knows."""
+        self._is_switch_due = False
+        context.history.strip_signatures()
+        context.refused.clear()
 
 
 class Conversations:
@@ -341,7 +311,8 @@ class Conversations:
         self._keys = count(2)
         self._open: dict[ConversationId, Conversation] = {}
         self._closing: dict[ConversationId, Conversation] = {}
-        self._ends = TaskSet("A conversation did not close")
+        self._opened = set[ModelBackend]()
+        self._ends = TaskSet("A conversation or a model did not close")
         self.current = self._add(MAIN)
         bus.subscribe(self._record)
 
@@ -387,7 +358,7 @@ class Conversations:
         self._publish(ConversationOpened(opened.key))
         if like.backend is not None and like.view is not None:
             self.answer_with(opened, like.backend, like.view)
-        self._publish(ModelOptionsChanged(opened.asked.options, opened.key))
+        opened.publish(ModelOptionsChanged(opened.asked.options))
         if opened.model or opened.asked.options != OWN_OPTIONS:
             opened.keep_settings()
         self.select(opened.key)
@@ -417,8 +388,10 @@ class Conversations:
         """Let a model answer in a conversation, from its next turn on."""
         one.view = view
         one.publish(e.ModelSelected(view))
+        self._opened.add(backend)
         if one.context is not None:
-            one.use_backend(backend)
+            one.use_backend(one.context, backend)
+            self._close_unused()
         else:
             history = History()
             one.recorder.follow(history)
@@ -432,7 +405,6 @@ class Conversations:
                 one.retry,
                 one.key,
             )
-            one.running = self._tasks.start(one.run(one.context))
         self._tell_context()
 
     async def settle(self) -> None:
@@ -443,13 +415,13 @@ class Conversations:
                 await self._ends.wait()
 
     async def aclose(self) -> None:
-        """Write what is left; the turns have ended."""
-        await asyncio.gather(*(one.recorder.aclose() for one in self))
+        """Write what is left, and close the models; the turns have ended."""
+        await asyncio.gather(*(one.recorder.aclose() for one in self), *map(_close, self._opened))
         await self._ends.wait()
 
     def _add(self, key: ConversationId) -> Conversation:
         retry = RetryWait.watched() if self.attended else RetryWait()
-        added = Conversation(key, self._publish, self._new_recorder(), retry, self._is_used)
+        added = Conversation(key, self._publish, self._new_recorder(), retry, self._tasks)
         added.recorder.is_on = self._is_saved
         self._open[key] = added
         return added
@@ -464,14 +436,25 @@ class Conversations:
         self._publish(ConversationClosed(closed.key))
         await closed.recorder.aclose()
         del self._closing[closed.key]
+        self._close_unused()
 
     def _record(self, event: e.Event) -> None:
-        if isinstance(event, e.ConversationEvent):
+        if isinstance(event, ConversationEvent):
             key = event.conversation
             if (one := self._open.get(key) or self._closing.get(key)) is not None:
                 one.recorder.take(event)
+        if isinstance(event, e.TurnFinished):
+            self._close_unused()
 
-    def _is_used(self, backend: ModelBackend) -> bool:
-        """Return whether a conversation still needs a backend."""
+    def _close_unused(self) -> None:
+        """Close the models that no conversation needs any more."""
         known = (*self._open.values(), *self._closing.values())
-        return any(one.holds(backend) for one in known)
+        for backend in [b for b in self._opened if not any(one.holds(b) for one in known)]:
+            self._opened.remove(backend)
+            self._ends.start(_close(backend))
+
+
+async def _close(backend: ModelBackend) -> None:
+    with contextlib.suppress(Exception):  # no longer used
+        async with asyncio.timeout(BACKEND_PATIENCE):
+            await backend.aclose()

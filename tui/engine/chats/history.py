@@ -1,7 +1,7 @@
 """The conversation in the service's wire format, valid at any time."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -32,15 +32,8 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 _Wire = dict[str, Any]
 
-_PLACE: Final = re.compile(r"contents\[(\d{1,6})\]\.parts\[(\d{1,6})\]")
-_KINDS: Final = {
-    "image": "image/",
-    "document": "application/pdf",
-    "pdf": "application/pdf",
-    "audio": "audio/",
-    "video": "video/",
-}
-"""Words of error messages, each with the start of the media types that they mean."""
+_MEDIA_WORDS: Final = re.compile("image|document|pdf|audio|video", re.IGNORECASE)
+"""What an error message that is about media says."""
 
 MAX_TEXT_KEPT: Final = 4_000_000
 """Most characters of all tool texts together; about what the largest contexts hold."""
@@ -91,7 +84,7 @@ class History:
         before: Iterable[PromptMessage] = (),
     ) -> None:
         """Start a turn with the user's message; `before` is what a prompt has said before it."""
-        self.contents += [{"role": m.role, "parts": wire_parts(m.parts)} for m in before]
+        self.contents += wire_contents(before)
         self.contents.append({"role": "user", "parts": wire_parts(parts)})
         forget_old(self.contents)
 
@@ -128,13 +121,6 @@ class History:
         """
         kept = [part for part in said if "functionCall" not in part]
         self.add_model([*kept, {"text": f"[{note}]"}])
-
-    def drop_media(self, start: int) -> None:
-        """Remove the media of tool results from all contents from `start` on."""
-        for content in self.contents[start:]:
-            content["parts"] = [part for part in content["parts"] if "inlineData" not in part]
-            for part in content["parts"]:
-                part.get("functionResponse", {}).pop("parts", None)
 
     def strip_signatures(self) -> None:
         """Remove thought signatures, which are valid only for the model that made them."""
@@ -190,6 +176,11 @@ class StepParts:
                 return
 
 
+def wire_contents(messages: Iterable[PromptMessage]) -> list[_Wire]:
+    """Return messages in wire format."""
+    return [{"role": one.role, "parts": wire_parts(one.parts)} for one in messages]
+
+
 def wire_parts(parts: Iterable[TextPart | MediaPart | WirePart]) -> list[_Wire]:
     """Return parts in wire format; media the service would refuse become a note."""
     wire: list[_Wire] = []
@@ -237,88 +228,64 @@ def _wire_response(
     texts: list[str] = []
     inside: list[_Wire] = []
     beside: list[_Wire] = []
-    media_left = MAX_RESPONSE_MEDIA
-    for part in answer.parts:
-        match part:
-            case TextPart(text):
-                texts.append(text)
-            case MediaPart() if problem := media_problem(part, media_left):
-                texts.append(f"[{problem}]")
-            case MediaPart(mime_type, data):
-                media_left -= len(data)
-                target = inside if inline_media and mime_type in _INLINE_IN_RESPONSES else beside
-                target.append({"inlineData": {"mimeType": mime_type, "data": data}})
+    for part in wire_parts(answer.parts):
+        if "text" in part:
+            texts.append(part["text"])
+        else:
+            is_inline = inline_media and part["inlineData"]["mimeType"] in _INLINE_IN_RESPONSES
+            (inside if is_inline else beside).append(part)
     response: _Wire = {"name": call.name}
     if call.id:
         response["id"] = call.id
     key = "error" if answer.is_error else "output"
-    response["response"] = {key: without_surrogates("\n".join(texts))}
+    response["response"] = {key: "\n".join(texts)}
     if inside:
         response["parts"] = inside
     return response, beside
 
 
-def drop_refused(contents: Sequence[_Wire], message: str, start: int) -> list[str]:
-    """Replace the media that an error is about by notes in place.
+def drop_media(contents: Sequence[_Wire], start: int, message: str = "") -> list[str]:
+    """Put notes in place of the media that the service has not accepted yet.
 
-    An error names a place, a kind of media or nothing. What was accepted before is dropped only
-    if the error names it and nothing newer fits.
+    If there are none and its words are about media, those go that it accepted before.
 
     Args:
         contents: A conversation in wire format.
-        message: The service's words.
         start: The index of the first content that the service has not accepted yet.
+        message: The service's words.
 
     Returns:
         The media types of what was dropped.
     """
-    words = message.lower()
-    kinds = tuple(kind for word, kind in _KINDS.items() if word in words)
-
-    def is_meant(mime_type: str) -> bool:
-        return mime_type in words or mime_type.startswith(kinds)
-
-    if place := _PLACE.search(message):
-        index, part = int(place[1]), int(place[2])
-        return _drop(contents[index : index + 1], lambda _: True, part)
-    named = _drop(contents[start:], is_meant) or _drop(contents[:start], is_meant)
-    return named or ([] if kinds else _drop(contents[start:], lambda _: True))
-
-
-def _drop(
-    contents: Sequence[_Wire], is_dropped: Callable[[str], bool], only: int | None = None
-) -> list[str]:
     dropped: list[str] = []
-    for content in contents:
-        for index, part in enumerate(content["parts"]):
-            if only not in {None, index}:
-                continue
-            if "inlineData" in part and is_dropped(part["inlineData"]["mimeType"]):
-                dropped.append(part["inlineData"]["mimeType"])
-                kept = content["parts"]
-                content["parts"] = [*kept[:index], {"text": _note(dropped[-1])}, *kept[index + 1 :]]
-            elif "functionResponse" in part and (
-                inner := _drop_inner(part["functionResponse"], is_dropped)
-            ):
-                dropped += inner
+
+    def note(media: _Wire) -> str:
+        dropped.append(media["mimeType"])
+        return f"[The {media['mimeType']} is left out: the service did not accept it.]"
+
+    before = contents[:start] if _MEDIA_WORDS.search(message) else ()
+    for some in (contents[start:], before):
+        if not dropped:
+            _replace_media(some, note)
+            for content in some:
                 content["parts"] = [*content["parts"]]
     return dropped
 
 
-def _drop_inner(response: _Wire, is_dropped: Callable[[str], bool]) -> list[str]:
-    media = response.pop("parts", [])
-    kept = [part for part in media if not is_dropped(part["inlineData"]["mimeType"])]
-    dropped = [part["inlineData"]["mimeType"] for part in media if part not in kept]
-    if kept:
-        response["parts"] = kept
-    if dropped:
-        key, text = next(iter(response["response"].items()))
-        response["response"] = {key: "\n".join([text, *map(_note, dropped)])}
-    return dropped
-
-
-def _note(mime_type: str) -> str:
-    return f"[The {mime_type} is left out: the service did not accept it.]"
+def _replace_media(contents: Sequence[_Wire], note: Callable[[_Wire], str]) -> None:
+    """Put notes in place of media, in the newest content first, where there is a `note`."""
+    for content in reversed(contents):
+        for index, part in reversed([*enumerate(content["parts"])]):
+            if "inlineData" in part and (words := note(part["inlineData"])):
+                content["parts"][index] = {"text": words}
+            elif media := part.get("functionResponse", {}).pop("parts", None):
+                response = part["functionResponse"]
+                noted = [(one, note(one["inlineData"])) for one in media]
+                key, text = next(iter(response["response"].items()))
+                said = (words for _, words in noted if words)
+                response["response"] = {key: "\n".join([text, *said])}
+                if kept := [one for one, words in noted if not words]:
+                    response["parts"] = kept
 
 
 def forget_old(contents: list[_Wire]) -> None:
@@ -333,53 +300,26 @@ def forget_old(contents: list[_Wire]) -> None:
 
 def _forget_texts(contents: list[_Wire]) -> None:
     newest_first = (part for content in reversed(contents) for part in reversed(content["parts"]))
-    responses = [part["functionResponse"] for part in newest_first if _is_response(part)]
-    if sum(len(text) for response in responses for text in _texts(response)) <= MAX_TEXT_KEPT:
+    responses = [part["functionResponse"] for part in newest_first if "functionResponse" in part]
+    sizes = [sum(map(len, response["response"].values())) for response in responses]
+    if sum(sizes) <= MAX_TEXT_KEPT:
         return
     room = TEXT_LEFT
-    for response in responses:
-        room -= sum(map(len, _texts(response)))
+    for response, size in zip(responses, sizes, strict=True):
+        room -= size
         if room < 0:
             response["response"] = {key: _cut(text) for key, text in response["response"].items()}
 
 
 def _forget_media(contents: list[_Wire]) -> None:
     room = MAX_MEDIA_KEPT
-    for content in reversed(contents):
-        for index in reversed(range(len(content["parts"]))):
-            part = content["parts"][index]
-            if "inlineData" in part:
-                room -= _size(part)
-                if room < 0:
-                    content["parts"][index] = {"text": _gone(part)}
-            elif _is_response(part):
-                room -= _forget_inner_media(part["functionResponse"], room)
 
+    def note(media: _Wire) -> str:
+        nonlocal room
+        room -= len(media["data"])
+        return "" if room >= 0 else f"[The {media['mimeType']} is no longer kept.]"
 
-def _forget_inner_media(response: _Wire, room: int) -> int:
-    """Drop the media of a response beyond the limit; return the size of the rest."""
-    taken = 0
-    kept: list[_Wire] = []
-    gone: list[_Wire] = []
-    for part in response.get("parts", ()):
-        taken += _size(part)
-        (kept if taken <= room else gone).append(part)
-    if gone:
-        key, text = next(iter(response["response"].items()))
-        response["response"] = {key: "\n".join([text, *map(_gone, gone)])}
-        response["parts"] = kept
-        if not kept:
-            del response["parts"]
-    return taken
-
-
-def _is_response(part: _Wire) -> bool:
-    return "functionResponse" in part
-
-
-def _texts(response: _Wire) -> Iterator[str]:
-    """Return the texts of a response."""
-    yield from response["response"].values()
+    _replace_media(contents, note)
 
 
 def _cut(text: str) -> str:
@@ -387,11 +327,3 @@ def _cut(text: str) -> str:
         return text
     dropped = len(text) - MAX_OLD_TEXT
     return f"{text[:MAX_OLD_TEXT]}\n… [clipped; {dropped:,} characters were dropped]"
-
-
-def _size(part: _Wire) -> int:
-    return len(part["inlineData"]["data"])
-
-
-def _gone(part: _Wire) -> str:
-    return f"[The {part['inlineData']['mimeType']} is no longer kept.]"

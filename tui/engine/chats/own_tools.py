@@ -392,7 +392,7 @@ def task_tool(servers: ProfiledServers, conversation: ConversationId) -> Iterato
 
     def left() -> dict[str, RemoteTask]:
         known = tasks.left_in(conversation)
-        return {one.key: one for one in known if not servers.left_out(one.tool.server)}
+        return {one.kept.key: one for one in known if not servers.left_out(one.tool.server)}
 
     def find(arguments: JsonObject) -> RemoteTask:
         if (task := left().get(str(arguments["id"]))) is None:

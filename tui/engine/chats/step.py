@@ -9,7 +9,6 @@ import time
 import unicodedata
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
-from enum import Enum, auto
 from typing import Final
 
 from tui.engine.bus import Publish
@@ -19,35 +18,17 @@ from tui.engine.chats.backends.backend import (
     ModelError,
     ModelRequest,
     ModelTraits,
-    WireContent,
     WirePart,
 )
-from tui.engine.chats.history import UNSIGNED, StepParts, wire_parts
+from tui.engine.chats.history import UNSIGNED, StepParts, wire_contents
 from tui.engine.mcp.context import Generation, GenerationError, Generator, Prompt
 from tui.model.chat import EntryId, Usage
 from tui.model.events import EntryCompleted, Event, TextStreamed, ThoughtStreamed, UsageReported
-from tui.text import MAX_COMBINING, MAX_TEXT, sanitize, sanitize_line
+from tui.text import ESCAPE_SEQUENCE, MAX_COMBINING, MAX_TEXT, sanitize, sanitize_line
 
 MAX_HELD: Final = 4_200
 """Most characters held back; slightly more than `tui.text` allows for one escape."""
 
-_INTRODUCER: Final = re.compile(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
-_COMPLETE: Final = re.compile(
-    r"""
-    (?:\x1b[P\]X^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}(?:\x07|\x1b\\|\x9c)
-    | (?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]
-    | \x1b[ -/]*[0-OQ-WYZ\\`-~]
-    """,
-    re.VERBOSE,
-)
-_INCOMPLETE: Final = re.compile(
-    r"""
-    (?:\x1b[P\]X^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}\x1b?
-    | (?:\x1b\[|\x9b)[0-?]*[ -/]*
-    | \x1b[ -/]*
-    """,
-    re.VERBOSE,
-)
 _JOINERS: Final = "\u200d\ufe0f"
 
 MAX_STEP_CHARACTERS: Final = MAX_TEXT
@@ -59,100 +40,28 @@ GENERATION_TIMEOUT: Final = 300.0
 """Timeout of one generation, in seconds."""
 
 
-class Finish(Enum):
-    """How a step ended without an error."""
+class MalformedCallError(ModelError):
+    """The model sent a tool call that cannot be read."""
 
-    DONE = auto()
-    MALFORMED_CALL = auto()
+    def __init__(self, words: str) -> None:
+        super().__init__(
+            "The model sent a malformed tool call" + (f": {words}" if words else "."),
+            advice="Send the message again, or choose another model with --model.",
+            retryable=True,
+        )
 
 
 _REASONS: Final = {
     "SAFETY": "the service's safety filters stopped it",
     "RECITATION": "it is too similar to existing text",
     "LANGUAGE": "it is in a language the model does not support",
-    "BLOCKLIST": "it contains a term on the service's block list",
-    "PROHIBITED_CONTENT": "it contains prohibited content",
-    "SPII": "it contains sensitive personal data",
-    "MODEL_ARMOR": "Model Armor stopped it",
-    "TOO_MANY_TOOL_CALLS": "the model called too many tools in a row",
-    "MISSING_THOUGHT_SIGNATURE": "the conversation lacks a thought signature",
 }
 
 _REPHRASE: Final = "Rephrase the message, or choose another model with --model."
 
 
-def judge_finish(
-    *,
-    finish_reason: str,
-    finish_message: str,
-    block_reason: str,
-    any_chunk: bool,
-    any_content: bool,
-) -> Finish:
-    """Evaluate a step whose stream ended without a transport error.
-
-    Args:
-        finish_reason: Gemini's ``finishReason``, or an empty string if there was none.
-        finish_message: The service's explanation.
-        block_reason: Why the prompt was refused, or an empty string.
-        any_chunk: Whether anything arrived.
-        any_content: Whether there is text, a call or other content besides thoughts.
-
-    Raises:
-        ModelError: If there is no complete answer.
-    """
-    if block_reason:
-        raise ModelError(
-            f"The service refused the message ({sanitize_line(block_reason, 60)}).",
-            advice=_REPHRASE,
-        )
-    match finish_reason:
-        case "" if not any_chunk:
-            raise _empty()
-        case "":
-            raise _incomplete()
-        case "STOP" | "UNEXPECTED_TOOL_CALL" if any_content:
-            return Finish.DONE
-        case "STOP":
-            raise _empty()
-        case "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL":
-            return Finish.MALFORMED_CALL
-        case "MAX_TOKENS":
-            raise ModelError(
-                "The answer was cut off: it reached the model's output limit.",
-                advice="Ask the model to continue, or ask for a shorter answer.",
-            )
-        case _:
-            message = sanitize_line(finish_message, 300)
-            why = _REASONS.get(finish_reason) or message or "the service gave no reason"
-            raise ModelError(
-                f"The answer was stopped ({sanitize_line(finish_reason, 60)}): {why}.",
-                advice=_REPHRASE,
-            )
-
-
-def malformed_call(finish_message: str) -> ModelError:
-    """Return the error for a model that keeps sending malformed calls."""
-    message = sanitize_line(finish_message, 300)
-    return ModelError(
-        "The model sent a malformed tool call" + (f": {message}" if message else "."),
-        advice="Send the message again, or choose another model with --model.",
-        retryable=True,
-    )
-
-
-def _incomplete() -> ModelError:
-    return ModelError(
-        "The answer is incomplete: the stream ended early.",
-        advice="Send the message again.",
-        retryable=True,
-    )
-
-
-def _empty() -> ModelError:
-    return ModelError(
-        "The model sent an empty answer.", advice="Send the message again.", retryable=True
-    )
+def _unfinished(words: str) -> ModelError:
+    return ModelError(words, advice="Send the message again.", retryable=True)
 
 
 class DeltaSanitizer:
@@ -194,15 +103,10 @@ class DeltaSanitizer:
 
 def _safe_length(text: str) -> int:
     """Return the length of the prefix that further text cannot change."""
-    position = 0
-    while found := _INTRODUCER.search(text, position):
-        if complete := _COMPLETE.match(text, found.start()):
-            position = complete.end()
-        elif _INCOMPLETE.fullmatch(text, found.start()):
-            return found.start()
-        else:
-            position = found.start() + 1
     end = len(text)
+    for found in re.finditer(ESCAPE_SEQUENCE, text, re.VERBOSE):
+        if found.end() == end:  # more of it may come
+            return found.start()
     if text.endswith("\r"):
         return end - 1
     while end and text[end - 1] in _JOINERS:
@@ -230,7 +134,6 @@ class ModelStep:
         any_chunk: Whether anything arrived.
         any_text: Whether text other than thoughts arrived.
         finish_reason: Gemini's ``finishReason``, or an empty string.
-        finish_message: The service's explanation of the finish reason.
 
     Args:
         publish: Publishes the streamed text.
@@ -255,16 +158,12 @@ class ModelStep:
         self.gathered = StepParts()
         self.any_chunk = False
         self.any_text = False
-        self.finish_message = ""
+        self._finish_message = ""
 
-    async def run(self, backend: ModelBackend, request: ModelRequest) -> Finish:
-        """Stream the step to its end, and evaluate how it ended.
-
-        Raises:
-            ModelError: If the answer is incomplete; what arrived is in `gathered`.
-        """
+    async def run(self, backend: ModelBackend, request: ModelRequest) -> None:
+        """Stream the step to its end, and evaluate how it ended; see `judge`."""
         await self.stream(backend, request)
-        return self.judge()
+        self.judge()
 
     async def stream(self, backend: ModelBackend, request: ModelRequest) -> None:
         """Stream the step to its end without evaluating how it ended."""
@@ -279,15 +178,39 @@ class ModelStep:
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()
 
-    def judge(self) -> Finish:
-        """Say how the step ended; raises `ModelError` like `run`."""
-        return judge_finish(
-            finish_reason=self.finish_reason,
-            finish_message=self.finish_message,
-            block_reason=self._block_reason,
-            any_chunk=self.any_chunk,
-            any_content=self.any_text or bool(self.gathered.calls),
-        )
+    def judge(self) -> None:
+        """Evaluate a step whose stream ended without a transport error.
+
+        Raises:
+            MalformedCallError: If the model sent one.
+            ModelError: If there is no complete answer; what arrived is in `gathered`.
+        """
+        if self._block_reason:
+            raise ModelError(
+                f"The service refused the message ({sanitize_line(self._block_reason, 60)}).",
+                advice=_REPHRASE,
+            )
+        words = sanitize_line(self._finish_message, 300)
+        match self.finish_reason:
+            case "STOP" | "UNEXPECTED_TOOL_CALL" if self.any_text or self.gathered.calls:
+                return
+            case "" if self.any_chunk:
+                raise _unfinished("The answer is incomplete: the stream ended early.")
+            case "" | "STOP":
+                raise _unfinished("The model sent an empty answer.")
+            case "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL":
+                raise MalformedCallError(words)
+            case "MAX_TOKENS":
+                raise ModelError(
+                    "The answer was cut off: it reached the model's output limit.",
+                    advice="Ask the model to continue, or ask for a shorter answer.",
+                )
+            case reason:
+                why = _REASONS.get(reason) or words or "the service gave no reason"
+                raise ModelError(
+                    f"The answer was stopped ({sanitize_line(reason, 60)}): {why}.",
+                    advice=_REPHRASE,
+                )
 
     def _add(self, chunk: ModelChunk) -> None:
         if not self.any_chunk:
@@ -297,7 +220,7 @@ class ModelStep:
             self.gathered.add(part)
             self._show(part)
         self.finish_reason = chunk.finish_reason or self.finish_reason
-        self.finish_message = chunk.finish_message or self.finish_message
+        self._finish_message = chunk.finish_message or self._finish_message
         self._block_reason = chunk.block_reason or self._block_reason
         self._usage = chunk.usage or self._usage
 
@@ -352,36 +275,15 @@ def backend_generator(current: Callable[[], tuple[ModelBackend | None, Publish]]
         if backend is None:
             raise GenerationError("No model has been chosen yet.")
         try:
-            async with asyncio.timeout(GENERATION_TIMEOUT):
-                return await _generate(backend, _request(prompt, backend.traits), counting(publish))
+            return await generated(backend, _request(prompt, backend.traits), publish)
         except ModelError as error:
             raise GenerationError(str(error), error.advice) from error
-        except TimeoutError:
-            text = f"The model did not answer within {GENERATION_TIMEOUT:g} s."
-            raise GenerationError(text) from None
 
     return Generator(model, generate)
 
 
-def counting(publish: Publish) -> Publish:
-    """Return what tells of tokens outside the conversation: its context stays as it is."""
-
-    def count(event: Event) -> None:
-        if isinstance(event, UsageReported):
-            publish(replace(event, usage=replace(event.usage, context=0, context_limit=0)))
-
-    return count
-
-
-def wire_contents(prompt: Prompt) -> list[WireContent]:
-    """Return the messages of a prompt in wire format."""
-    return [
-        {"role": message.role, "parts": wire_parts(message.parts)} for message in prompt.messages
-    ]
-
-
 def _request(prompt: Prompt, traits: ModelTraits) -> ModelRequest:
-    contents = wire_contents(prompt)
+    contents = wire_contents(prompt.messages)
     for content in contents if traits.signs_calls else ():
         for part in [part for part in content["parts"] if "functionCall" in part][:1]:
             part.setdefault("thoughtSignature", UNSIGNED)  # it never had a signature
@@ -390,9 +292,24 @@ def _request(prompt: Prompt, traits: ModelTraits) -> ModelRequest:
     )
 
 
-async def _generate(backend: ModelBackend, request: ModelRequest, publish: Publish) -> Generation:
-    step = ModelStep(publish, lambda: EntryId(""), lambda: None)
-    await step.stream(backend, request)
+async def generated(backend: ModelBackend, request: ModelRequest, publish: Publish) -> Generation:
+    """Let a model answer outside a conversation, the context of which stays as it is.
+
+    Raises:
+        ModelError: If it does not.
+    """
+
+    def count(event: Event) -> None:
+        if isinstance(event, UsageReported):
+            publish(replace(event, usage=replace(event.usage, context=0, context_limit=0)))
+
+    step = ModelStep(count, lambda: EntryId(""), lambda: None)
+    try:
+        async with asyncio.timeout(GENERATION_TIMEOUT):
+            await step.stream(backend, request)
+    except TimeoutError:
+        words = f"The model did not answer within {GENERATION_TIMEOUT:g} s."
+        raise ModelError(words) from None
     text = "".join(part["text"] for part in step.gathered.parts if "text" in part)
     if step.finish_reason == "MAX_TOKENS" and request.max_output_tokens is not None:
         if not text:
@@ -400,6 +317,5 @@ async def _generate(backend: ModelBackend, request: ModelRequest, publish: Publi
                 f"The model used up all {request.max_output_tokens} tokens before it answered."
             )
         return Generation(text, (), backend.model, is_cut=True)
-    if step.judge() is Finish.MALFORMED_CALL:
-        raise malformed_call(step.finish_message)
+    step.judge()
     return Generation(text, step.gathered.calls, backend.model)

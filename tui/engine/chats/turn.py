@@ -5,7 +5,7 @@ import itertools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Self
 
@@ -14,7 +14,7 @@ from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
-from tui.engine.chats.history import FunctionResponse, History, drop_refused
+from tui.engine.chats.history import FunctionResponse, History, drop_media
 from tui.engine.chats.instructions import Instructions, compose
 from tui.engine.chats.own_tools import (
     KeptResults,
@@ -24,7 +24,7 @@ from tui.engine.chats.own_tools import (
     tool_search,
 )
 from tui.engine.chats.skills import Skills
-from tui.engine.chats.step import Finish, ModelStep, malformed_call
+from tui.engine.chats.step import MalformedCallError, ModelStep
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
     JsonObject,
@@ -48,7 +48,7 @@ from tui.model.chat import (
     TurnPhase,
     UserMessage,
 )
-from tui.model.frozen import Frozen, dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING, GemdeckSettings, Profile
 from tui.text import AdvisedError, counted, for_model, sanitize, sanitize_line
@@ -207,16 +207,17 @@ class TurnContext:
 
     Attributes:
         setup: What it shares with other conversations.
-        backend: The model.
+        backend: The model that answers from the next turn on.
         publish: Publishes events.
         history: The conversation so far.
         save: Awaited before each request and call, and at the end: what was said is on disk then.
-        asked: How the user wants the model to answer, and the last request.
+        asked: How the user wants the model to answer.
         retry: The wait before a request that was refused for now goes out again.
         conversation: Its id, which `publish` puts into its events.
         refused: Tools this model refused.
         kept: The results that were cut for the model.
-        instructions: What servers say about themselves, as it was sent last.
+        instruction: The system instruction, as it was sent last.
+        instructions: What servers say about themselves, likewise.
         opened: The skills that were loaded.
         servers: The servers without what its profile leaves out.
     """
@@ -231,6 +232,7 @@ class TurnContext:
     conversation: ConversationId = MAIN
     refused: set[RefusedTool] = field(default_factory=set)
     kept: KeptResults = field(default_factory=KeptResults)
+    instruction: str = ""
     instructions: Instructions = ()
     opened: OpenSkills = field(default_factory=OpenSkills)
     servers: ProfiledServers = field(init=False)
@@ -255,11 +257,13 @@ class Turn:
 
     Attributes:
         id: Its id.
+        backend: The model that answers; another one that is chosen meanwhile answers the next.
         has_ended: Whether its end was published.
     """
 
     def __init__(self, context: TurnContext, message: Message) -> None:
         self._context = context
+        self.backend = context.backend
         self._setup = setup = context.setup
         self._publish = context.publish
         self._history = context.history
@@ -319,7 +323,7 @@ class Turn:
             self._finish(TurnOutcome.FAILED)
         except ModelError as error:
             if not error.retryable:
-                self._history.drop_media(self._accepted)
+                drop_media(self._history.contents, self._accepted)
             self._interrupt("The turn ended here because the model could not continue.")
             self._notify(Severity.ERROR, str(error), error.advice, brief=error.brief)
             self._finish(TurnOutcome.FAILED)
@@ -360,7 +364,7 @@ class Turn:
             await self._run_step(offered)
             self._has_answer = True
             calls = self._step.gathered.calls
-            if calls and self._context.backend.traits.signs_calls:
+            if calls and self.backend.traits.signs_calls:
                 self._step.gathered.sign_first_call()
             self._history.add_model(self._step.gathered.parts)
             self._accepted = len(self._history.contents)
@@ -418,10 +422,14 @@ class Turn:
             self._set_phase(TurnPhase.WAITING)
             await self._context.save()
             try:
-                if await self._step.run(self._context.backend, self._request(offered)) is (
-                    Finish.DONE
-                ):
-                    return
+                await self._step.run(self.backend, self._request(offered))
+                return
+            except MalformedCallError:
+                malformed += 1
+                if malformed > MAX_MALFORMED_CALLS or self._step.any_text:
+                    raise
+                text = "The model sent a malformed tool call; retrying."
+                self._notify(Severity.WARNING, text, passes=True)
             except ModelError as error:
                 if error.refused_tool in offered and refused < MAX_REFUSED_TOOLS:
                     refused += 1
@@ -429,18 +437,14 @@ class Turn:
                     self._context.refused.add((tool.id, tool.definition_hash))
                     brief = f"{tool.server} · {tool.view.name} is not offered"
                     self._notify(Severity.WARNING, f"{brief}: {error}", error.advice, brief=brief)
-                elif not has_dropped and self._drop_refused(error):
+                elif not has_dropped and (dropped := self._drop_refused(error)):
                     has_dropped = True
+                    text = f"{error} It goes out once more without {' and '.join(sorted(dropped))}."
+                    self._notify(Severity.WARNING, sanitize_line(text))
                 elif await self._wait_to_retry(error, waits):
                     waits += 1
                 else:
                     raise
-                continue
-            malformed += 1
-            if malformed > MAX_MALFORMED_CALLS or self._step.any_text:
-                raise malformed_call(self._step.finish_message)
-            text = "The model sent a malformed tool call; retrying."
-            self._notify(Severity.WARNING, text, passes=True)
 
     async def _wait_to_retry(self, error: ModelError, waits: int) -> bool:
         """Wait until the service may be asked again, after so many waits; return whether to ask."""
@@ -456,29 +460,23 @@ class Turn:
         self._set_phase(TurnPhase.RETRYING, until=time.monotonic() + seconds)
         return await retry.wait(seconds)
 
-    def _drop_refused(self, error: ModelError) -> bool:
-        """Take the media out because of which a request was refused, and say so."""
-        if not error.refused_content:
-            return False
-        contents = self._history.contents
-        dropped = drop_refused(contents, error.refused_content, self._accepted)
-        if dropped:
-            text = f"{error} It goes out once more without {' and '.join(dict.fromkeys(dropped))}."
-            self._notify(Severity.WARNING, sanitize_line(text))
-        return bool(dropped)
+    def _drop_refused(self, error: ModelError) -> set[str]:
+        """Take the media out because of which a request was refused, and return their types."""
+        words, contents = error.refused_content, self._history.contents
+        return {*drop_media(contents, self._accepted, words)} if words else set()
 
     def _request(self, offered: Mapping[str, OfferedTool]) -> ModelRequest:
         context = self._context
         own, said_now = self._setup.settings.system_instruction, context.servers.instructions()
         profile, skills = context.servers.profile, self._setup.skills
         told = skills.told(profile) if skills is not None else ""
-        instruction, said = compose(own, self._files, said_now, told)
+        context.instruction, said = compose(own, self._files, said_now, told)
         if said != context.instructions:
             context.instructions = said
-            self._publish(e.InstructionsSent(said))
-        return context.asked.request(
-            self._history.contents, [tool.declaration for tool in offered.values()], instruction
-        )
+            self._publish(e.InstructionsSent(dict(said)))
+        declared = [tool.declaration for tool in offered.values()]
+        options, contents = context.asked.options, self._history.contents
+        return ModelRequest(contents, declared, context.instruction, options=options)
 
     async def _answer_calls(
         self, calls: Sequence[FunctionCall], offered: Mapping[str, OfferedTool]
@@ -509,7 +507,7 @@ class Turn:
             answers = [(step_call.call, step_call.answer) for step_call in step_calls]
             self._history.add_responses(
                 [*answers, *((call, limit) for call in beyond)],
-                inline_media=self._context.backend.traits.media_in_responses,
+                inline_media=self.backend.traits.media_in_responses,
             )
 
     def _interrupt(self, note: str) -> None:

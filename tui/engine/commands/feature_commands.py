@@ -14,12 +14,12 @@ from tui.engine.browser import open_outside
 from tui.engine.bus import Publish
 from tui.engine.chats.turn import Message, MessageContent
 from tui.engine.files.atomic import temporary_folder
+from tui.engine.files.paths import shown_path
 from tui.engine.files.saved import write_picture, write_resource, write_result
 from tui.engine.mcp.catalog.offered_tool import CompletionValues
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.settings.sources.source import shown_path
 from tui.engine.workspace import Workspace, existing_folder, folders_like
 from tui.model.chat import Picture, Severity
 from tui.model.events import (
@@ -72,10 +72,7 @@ class FeatureCommands:
         self._publish = publish
         self._tasks = TaskSet("a request to a server failed", self._failed)
         self._shown: tuple[ServerId, str] | None = None
-        self._reading: asyncio.Task[None] | None = None
-        self._rereading: asyncio.Task[None] | None = None
-        self._completing: asyncio.Task[None] | None = None
-        self._rendering: asyncio.Task[None] | None = None
+        self._latest: dict[str, asyncio.Task[None] | None] = {}
         self._is_stale = False
         self._lent: Path | None = None
         self._stack = ExitStack()
@@ -92,11 +89,9 @@ class FeatureCommands:
 
     def read_resource(self, server: ServerId, uri: str) -> None:
         """Read a resource for the user; earlier reads are cancelled."""
-        _cancel(self._reading)
-        _cancel(self._rereading)  # it rereads the resource shown before
-        self._rereading = None
+        self._cancel("reread")  # it rereads the resource shown before
         self._shown = (server, uri)
-        self._reading = self._start(self._read(server, uri))
+        self._start_anew("read", self._read(server, uri))
 
     def render_prompt(
         self, token: str, server: ServerId, prompt: str, values: Mapping[str, str]
@@ -118,9 +113,8 @@ class FeatureCommands:
             self.rendered = token, Message(typed, content)
             self._publish(PromptRendered(token, rendered.messages))
 
-        _cancel(self._rendering)
         self.rendered = None
-        self._rendering = self._start(render())
+        self._start_anew("render", render())
 
     def subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         """Subscribe to a resource or unsubscribe from it; the last request wins."""
@@ -172,8 +166,7 @@ class FeatureCommands:
             found = await ask()
             self._publish(ArgumentCompleted(token, found.values, found.has_more))
 
-        _cancel(self._completing)
-        self._completing = self._start(complete())
+        self._start_anew("complete", complete())
 
     def add_folder(self, typed: str) -> None:
         """Open one more folder until the end of the run, and tell the servers."""
@@ -184,16 +177,18 @@ class FeatureCommands:
         try:
             folder = await asyncio.to_thread(existing_folder, typed, folders[0])
         except ValueError as error:
-            self._publish(NoticeRaised(Notice(Severity.WARNING, str(error))))
+            self._say(Severity.WARNING, str(error))
             return
         if folder in folders:
-            self._answer(f"{shown_path(folder, Path.home())} is open already.")
+            self._say(Severity.INFO, f"{shown_path(folder, Path.home())} is open already.")
             return
         self.open_folders([folder])
         for server in self._servers.catalogs:
             with suppress(ServerCallError):  # it is told when it is ready
                 self._tasks.start(self._servers.features(server).tell_roots_changed())
-        self._answer(f"{shown_path(folder, Path.home())} was added; the servers are told.")
+        self._say(
+            Severity.INFO, f"{shown_path(folder, Path.home())} was added; the servers are told."
+        )
 
     def open_folders(self, further: Iterable[Path]) -> None:
         """Let servers that start from now on have further roots."""
@@ -213,19 +208,19 @@ class FeatureCommands:
 
     async def _open_picture(self, picture: Picture) -> None:
         self._lent = self._lent or self._stack.enter_context(temporary_folder())
-        path = await self._write("picture", write_picture, self._lent, picture.data)
+        path = await self.write("picture", write_picture, self._lent, picture.data)
         if path is not None and not await open_outside(str(path)):
-            self._answer("No program to open pictures was found.")
+            self._say(Severity.INFO, "No program to open pictures was found.")
 
     def save_picture(self, picture: Picture) -> None:
         """Write a picture to a new file in the opened folder."""
         folder = self._context.workspaces[0]
-        self._start(self._write("picture", write_picture, folder, picture.data))
+        self._start(self.write("picture", write_picture, folder, picture.data))
 
     def save_resource(self, read: ResourceRead) -> None:
         """Write a resource as it was read to a new file in the opened folder."""
         what = self._context.workspaces[0], read.uri, read.raw["contents"]
-        self._start(self._write("resource", write_resource, *what))
+        self._start(self.write("resource", write_resource, *what))
 
     def save_result(self, run: ToolRun, *, as_json: bool) -> None:
         """Write the result of a call by hand to a new file in the opened folder.
@@ -235,23 +230,22 @@ class FeatureCommands:
             as_json: Whether to write what the server sent as a whole; else the texts in it.
         """
         folder = self._context.workspaces[0]
-        self._start(self._write("result", partial(write_result, as_json=as_json), folder, run))
+        self._start(self.write("result", partial(write_result, as_json=as_json), folder, run))
 
-    async def _write(self, noun: str, write: Callable[..., Path], *what: object) -> Path | None:
+    async def write(self, noun: str, write: Callable[..., Path], *what: object) -> Path | None:
         """Write a file in a thread, and say where it is or why it is not."""
         try:
             path = await asyncio.to_thread(write, *what)
         except (OSError, ValueError) as error:
             words = getattr(error, "strerror", None) or error
-            self._answer(f"The {noun} was not written: {words}.", Severity.ERROR)
+            self._say(Severity.ERROR, f"The {noun} was not written: {words}.")
             return None
-        self._answer(f"The {noun} is in {shown_path(path, Path.home())}.")
+        self._say(Severity.INFO, f"The {noun} is in {shown_path(path, Path.home())}.")
         return path
 
     async def _open_link(self, url: str) -> None:
         if not await self._context.open_url(url):
-            words = "No program to open links was found."
-            self._publish(NoticeRaised(Notice(Severity.WARNING, words)))
+            self._say(Severity.WARNING, "No program to open links was found.")
 
     async def _read(self, server: ServerId, uri: str) -> None:
         try:
@@ -274,7 +268,7 @@ class FeatureCommands:
                     wanted.discard(uri)
                     await features.unsubscribe(uri)
             except ServerCallError as error:
-                self._report_error(f"Subscribing to {uri} of {server} failed: {error}")
+                self._say(Severity.ERROR, f"Subscribing to {uri} of {server} failed: {error}")
                 if subscribed:
                     return
             self._publish(SubscriptionChanged(server, uri, subscribed))
@@ -283,15 +277,16 @@ class FeatureCommands:
         try:
             await (await self._servers.awake(server)).set_log_level(level)
         except ServerCallError as error:
-            self._report_error(f"The log level of {server} was not changed: {error}")
+            self._say(Severity.ERROR, f"The log level of {server} was not changed: {error}")
 
     def _resource_updated(self, server: ServerId, uri: str) -> None:
         """Reread the shown resource, at most once per `REREAD_INTERVAL`."""
         if (server, uri) != self._shown:
             return
         self._is_stale = True
-        if self._rereading is None or self._rereading.done():
-            self._rereading = self._start(self._reread())
+        rereading = self._latest.get("reread")
+        if rereading is None or rereading.done():
+            self._start_anew("reread", self._reread())
 
     async def _reread(self) -> None:
         while self._is_stale and self._shown is not None:
@@ -299,28 +294,31 @@ class FeatureCommands:
             await self._read(*self._shown)
             await asyncio.sleep(REREAD_INTERVAL)
 
-    def _answer(self, words: str, severity: Severity = Severity.INFO) -> None:
-        self._publish(NoticeRaised(Notice(severity, words, is_answer=True)))
-
-    def _report_error(self, text: str) -> None:
-        self._publish(NoticeRaised(Notice(Severity.ERROR, sanitize_line(text))))
+    def _say(self, severity: Severity, words: str) -> None:
+        self._publish(NoticeRaised(Notice(severity, sanitize_line(words), is_answer=True)))
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any] | None:
         if len(self._tasks) >= MAX_RUNNING:
             work.close()
-            self._report_error(f"{MAX_RUNNING} requests are already running. Try again later.")
+            self._say(
+                Severity.ERROR, f"{MAX_RUNNING} requests are already running. Try again later."
+            )
             return None
         return self._tasks.start(work)
 
+    def _start_anew(self, kind: str, work: Coroutine[Any, Any, None]) -> None:
+        """Start what takes the place of an earlier request of its kind."""
+        self._cancel(kind)
+        self._latest[kind] = self._start(work)
+
+    def _cancel(self, kind: str) -> None:
+        if (task := self._latest.pop(kind, None)) is not None:
+            task.cancel()
+
     def _failed(self, error: BaseException) -> None:
-        self._report_error(f"A request failed unexpectedly ({type(error).__name__}).")
+        self._say(Severity.ERROR, f"A request failed unexpectedly ({type(error).__name__}).")
 
 
 async def _found(find: Callable[..., Iterable[str]], *about: object) -> CompletionValues:
     """Look for paths in a thread."""
     return CompletionValues(tuple(await asyncio.to_thread(find, *about)))
-
-
-def _cancel(task: asyncio.Task[None] | None) -> None:
-    if task is not None:
-        task.cancel()

@@ -1,10 +1,9 @@
 """What the user asks of the model: another one, other options, a smaller context."""
 
 import asyncio
-import contextlib
 import json
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -19,13 +18,13 @@ from tui.engine.chats.backends.backend import (
 )
 from tui.engine.chats.conversations import Conversation
 from tui.engine.chats.sessions.session_commands import SessionCommands
-from tui.engine.chats.step import ModelStep, counting
+from tui.engine.chats.step import generated
 from tui.engine.chats.turn import TurnContext
 from tui.engine.mcp.catalog.offered_tool import OfferedTool
 from tui.engine.mcp.manager import ServerManager
 from tui.model import events as e
 from tui.model.catalog import ToolView
-from tui.model.chat import ChatNotice, EntryId, Severity, Usage
+from tui.model.chat import ChatNotice, ConversationEvent, EntryId, Severity, Usage
 from tui.model.models import (
     ContextMeasured,
     ContextPart,
@@ -49,9 +48,6 @@ _SHORTEST: Final[WireContent] = {"role": "user", "parts": [{"text": "-"}]}
 
 MEDIA_TOKENS: Final = 258
 """What the service counts for an image."""
-
-SUMMARY_TIMEOUT: Final = 300.0
-"""Seconds that the model gets."""
 
 ASK: Final = (
     "Summarise this conversation, so that you can go on with it from the summary alone. Keep what "
@@ -120,19 +116,15 @@ async def summarised(
     """Return a short history in place of a long one; the tokens that it took are published.
 
     Raises:
-        ModelError: If the model cannot, or says nothing.
-        TimeoutError: If it takes too long.
+        ModelError: If the model cannot, or says nothing in time.
     """
     ask = {"role": "user", "parts": [{"text": ASK}]}
-    step = ModelStep(counting(publish), lambda: EntryId(""), lambda: None)
-    async with asyncio.timeout(SUMMARY_TIMEOUT):
-        await step.run(backend, ModelRequest([*contents, ask], ()))
-    text = "".join(part["text"] for part in step.gathered.parts if "text" in part)
-    if not text.strip():
+    made = await generated(backend, ModelRequest([*contents, ask], ()), publish)
+    if not made.text.strip():
         raise ModelError("The model gave no summary.", advice="Try again.")
     return [
         {"role": "user", "parts": [{"text": SUMMARISED}]},
-        {"role": "model", "parts": [{"text": text}]},
+        {"role": "model", "parts": [{"text": made.text}]},
     ]
 
 
@@ -182,10 +174,10 @@ class ModelCommands:
     def retry(self, message: EntryId, text: str, name: str) -> None:
         """Send a message again in its place, to another model that answers from then on."""
         one = self._conversations.current
-        self._tasks.start(self._carry_out(self._retry(message, text, name, one)))
+        self._sessions.start(self._retry(message, text, name, one))
 
     async def _retry(self, message: EntryId, text: str, name: str, one: Conversation) -> None:
-        _idle(one)
+        self._sessions.idle(one)
         await self._switch(name, one)
         if one.backend is not None and one.backend.model == name:  # else it was said why not
             self._sessions.edit_message(message, text, one.key)
@@ -226,10 +218,7 @@ class ModelCommands:
         self._apply(replace(one.asked.options, profile=name), one)
 
     async def restore(self, one: Conversation, kept: Mapping[str, Any]) -> None:
-        """Go by what was kept with the session of a conversation, as far as it is sound.
-
-        A model that the service has no longer leaves the present one in place.
-        """
+        """Go by what was kept with the session of a conversation, as far as it is sound."""
         options = ModelOptions(
             kept["thinking"] if isinstance(kept.get("thinking"), str) else None,
             kept["temperature"] if isinstance(kept.get("temperature"), int | float) else None,
@@ -237,27 +226,11 @@ class ModelCommands:
             one.asked.options.profile,
         )
         name, model = kept.get("model"), one.backend.model if one.backend is not None else ""
-        chosen = one.model, one.choosing
         self._apply(options, one)
-        if isinstance(name, str) and name not in {"", model} and not await self._is_gone(name, one):
-            if (one.model, one.choosing) != chosen or one not in self._conversations:
-                return  # the user chose meanwhile
+        if isinstance(name, str) and name not in {"", model}:
             await self._switch(name, one)
         if one.asked.options == options and _problem(options, one):
             self._apply(ModelOptions(profile=options.profile), one)
-
-    async def _is_gone(self, name: str, one: Conversation) -> bool:
-        """Return whether the service lists models without this one, and say so."""
-        backend, listed = one.backend, set[str]()
-        if backend is not None:
-            with contextlib.suppress(ModelError):  # where it cannot say, the model is tried
-                listed = {offer.name for offer in await backend.models()}
-        if backend is None or not listed or name in listed:
-            return False
-        words = f"{sanitize_line(name)} is not among the service's models any more."
-        advice = f"{backend.model} goes on with this conversation. /model chooses another one."
-        self._publish(e.NoticeRaised(e.Notice(Severity.WARNING, words, sanitize_line(advice))))
-        return True
 
     def measure(self) -> None:
         """Say what fills the context; it arrives as `ContextMeasured`."""
@@ -267,7 +240,7 @@ class ModelCommands:
 
     def compress(self) -> None:
         """Put a summary in place of the history; the session as it was is kept."""
-        self._tasks.start(self._carry_out(self._compress(self._conversations.current)))
+        self._sessions.start(self._compress(self._conversations.current))
 
     def context_part(
         self, server: ServerId, tool: ToolView | None = None, *, counts: bool = False
@@ -309,7 +282,7 @@ class ModelCommands:
 
     async def _measure(self, one: Conversation, context: TurnContext) -> tuple[ContextPart, ...]:
         setup, contents = context.setup, [*context.history.contents]
-        instructions = (one.asked.last or setup.settings).system_instruction
+        instructions = context.instruction or setup.settings.system_instruction
         tools, counted = context.servers.held_tools(), one.usage.context
         parts = await asyncio.to_thread(context_parts, tools, instructions, contents, counted)
         self._publish(ContextMeasured(parts))
@@ -326,7 +299,7 @@ class ModelCommands:
             self._publish(ModelsListed(failure=sanitize_line(f"{error} {error.advice}")))
 
     async def _compress(self, one: Conversation) -> None:
-        context = _idle(one)
+        context = self._sessions.idle(one)
         history = context.history
         before = [*history.contents]
         if not before:
@@ -340,7 +313,7 @@ class ModelCommands:
                 raise ModelError("It was not compressed, since the conversation went on meanwhile.")
 
         parts = await self._measure(one, context)
-        made = await summarised(one.backend or context.backend, before, one.publish)
+        made = await summarised(context.backend, before, one.publish)
         check()
         recorder, kept = one.recorder, None
         if recorder.view is not None:
@@ -363,11 +336,11 @@ class ModelCommands:
 
     def _apply(self, options: ModelOptions, one: Conversation) -> None:
         one.asked.options = options
-        self._publish(ModelOptionsChanged(options, one.key))
+        one.publish(ModelOptionsChanged(options))
 
     def _heed(self, event: e.Event) -> None:
         """Offer to compress a context that is nearly full, once."""
-        if not isinstance(event, e.ConversationEvent | ConversationRestored):
+        if not isinstance(event, ConversationEvent):
             return
         if (one := self._conversations.get(event.conversation)) is None:
             return
@@ -386,28 +359,8 @@ class ModelCommands:
                     where, advice = " of another conversation", "Go to its tab and type /compress."
                 self._say(Severity.WARNING, f"The context{where} is {part:.0%} full: {advice}")
 
-    async def _carry_out(self, command: Coroutine[Any, Any, None]) -> None:
-        try:
-            await command
-        except ModelError as error:
-            self._say(Severity.ERROR, sanitize_line(f"{error} {error.advice}".strip()))
-        except (TimeoutError, OSError) as error:
-            reason = getattr(error, "strerror", None) or "the model took too long"
-            self._say(Severity.ERROR, f"It was not compressed: {sanitize_line(str(reason))}.")
-
     def _say(self, severity: Severity, text: str) -> None:
         self._publish(e.NoticeRaised(e.Notice(severity, text, is_answer=True)))
-
-
-def _idle(one: Conversation) -> TurnContext:
-    """Return what the turns of a conversation share if none runs.
-
-    Raises:
-        ModelError: If one does, or there is no model.
-    """
-    if one.context is None or not one.is_idle:
-        raise ModelError("Stop the running turn first (Esc).")
-    return one.context
 
 
 def _is_full(usage: Usage) -> bool:

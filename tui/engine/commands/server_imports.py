@@ -1,7 +1,7 @@
 """Servers of other clients: shown in full, and written to the settings where the user says so."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.folder_code import FOLDER_NAME
+from tui.engine.files.paths import shown_path
 from tui.engine.keys.secret_store import SecretStore, without_literals
 from tui.engine.mcp.catalog.offer import not_included
 from tui.engine.reload import read_settings
@@ -20,19 +21,14 @@ from tui.engine.settings.edits import (
     servers_in,
     set_excluded,
 )
-from tui.engine.settings.importers import TITLES, Candidate, ClientFile, Machine, find_files
+from tui.engine.settings.importers import CLIENTS, Candidate, ClientFile, Machine, find_files
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out, shown_path
+from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out
 from tui.engine.settings.typed_entries import EntryFields, entry_difference, is_address
+from tui.engine.trust.content import entry_cautions
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.starts import written_keys
-from tui.engine.trust.warnings import (
-    address_cautions,
-    command_cautions,
-    sign_in_cautions,
-    spelled,
-    variable_cautions,
-)
+from tui.model.input.arguments import spelled
 from tui.model.servers import Origin, ServerId
 from tui.model.trust import ImportOffer, ImportState
 from tui.text import sanitize_line
@@ -205,7 +201,7 @@ class ServerImports:
     def _offer(self, candidate: Candidate, there: Mapping[str, object]) -> ImportOffer:
         offer = replace(
             shown_entry(candidate.name, candidate.entry),
-            client=TITLES[candidate.client],
+            client=CLIENTS[candidate.client].title,
             file=candidate.file,
             state=_state(candidate, there),
             notes=(*candidate.warnings, *filter(None, [sanitize_line(candidate.problem)])),
@@ -229,7 +225,7 @@ def shown_entry(name: str, entry: Mapping[str, Any]) -> ImportOffer:
         cwd=spelled(str(entry["cwd"])) if entry.get("cwd") else "",
         env=tuple(map(spelled, shown.variables)),
         headers=tuple(map(spelled, shown.fields)),
-        warnings=tuple(_cautions(entry)),
+        warnings=tuple(entry_cautions(entry, references_in(dict(entry)))),
         notes=(" ".join(line.text.strip() for line in others),) if others else (),
     )
 
@@ -241,16 +237,3 @@ def _state(candidate: Candidate, there: Mapping[str, object]) -> ImportState:
         return ImportState.NEW
     is_same = there[candidate.name] == candidate.entry
     return ImportState.THERE if is_same else ImportState.TAKEN
-
-
-def _cautions(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Return what deserves a second look."""
-    args, env = entry.get("args"), entry.get("env")
-    if address := str(entry.get("httpUrl") or entry.get("url") or ""):
-        yield from address_cautions(address)
-    elif command := entry.get("command"):
-        yield from command_cautions(
-            str(command), [*map(str, args if isinstance(args, list) else ())]
-        )
-    yield from variable_cautions(env if isinstance(env, dict) else (), references_in(dict(entry)))
-    yield from sign_in_cautions(entry.get("oauth"))

@@ -23,9 +23,6 @@ Command = Callable[[ServerId], Awaitable[str]]
 class SignInCommands:
     """Signs in to servers and out of them, with the person.
 
-    Use it as an async context manager: leaving it cancels what waits for the person, and lets a
-    token that is on its way arrive.
-
     Attributes:
         servers: The servers.
         context: What their connections share; gets the sign-ins.
@@ -50,10 +47,8 @@ class SignInCommands:
             self.context.redactor,
         )
 
-    async def __aenter__(self) -> "SignInCommands":
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
+    async def aclose(self) -> None:
+        """Cancel what waits for the person, and let a token that is on its way arrive."""
         await self._tasks.aclose()
         await self._sign_ins.aclose()
 
@@ -74,9 +69,8 @@ class SignInCommands:
         Raises:
             AuthError: If there is none that could be used.
         """
-        words = await self._sign_ins.import_gemini(self._definition(server), Path.home())
-        self.servers.restart(server)
-        return words
+        one = self._definition(server)
+        return await self._ended(server, self._sign_ins.import_gemini(one, Path.home()))
 
     async def sign_in(self, server: ServerId) -> str:
         """Sign in to a server, and connect to it with the token; return what came of it.
@@ -84,9 +78,7 @@ class SignInCommands:
         Raises:
             AuthError: If it did not work.
         """
-        words = await self._sign_ins.sign_in(self._definition(server))
-        self.servers.restart(server)
-        return words
+        return await self._ended(server, self._sign_ins.sign_in(self._definition(server)))
 
     async def sign_out(self, server: ServerId) -> str:
         """Revoke and forget the tokens of a server; return what came of it.
@@ -94,7 +86,11 @@ class SignInCommands:
         Raises:
             AuthError: If they could not be removed.
         """
-        words = await self._sign_ins.sign_out(self._definition(server))
+        return await self._ended(server, self._sign_ins.sign_out(self._definition(server)))
+
+    async def _ended(self, server: ServerId, work: Awaitable[str]) -> str:
+        """Connect again after a change of the tokens."""
+        words = await work
         self.servers.restart(server)
         return words
 

@@ -24,12 +24,13 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolCallError,
     ToolResult,
 )
-from tui.engine.mcp.schema.coerce import typed_value
 from tui.engine.mcp.schema.form_schema import UnusableFormError
+from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.mcp.schema.tool_form import begin_arguments, merge_tool_form, read_tool_form
+from tui.model.bounded_json import JsonError
 from tui.model.chat import EntryId, ToolCall, ToolCallStatus
 from tui.model.events import Event, ToolCallChanged, ToolCallProgressed, ToolCallRequested
-from tui.model.input.arguments import ArgumentsError, canonical_json, read_arguments
+from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.requests import FormField, FormValue
 from tui.model.runs import BY_HAND, SavedCall, ToolForm, ToolRun, ToolRunChanged
 from tui.model.servers import ServerId
@@ -37,8 +38,6 @@ from tui.text import clip_middle, for_model, sanitize
 
 MAX_RUNNING: Final = 8
 """Calls by hand that run at once."""
-
-_NO_CHOICES: Final[Mapping[str, str]] = {}
 
 
 @dataclass(eq=False, repr=False)
@@ -74,8 +73,8 @@ class ToolRuns:
         self,
         server: ServerId,
         tool: str,
-        arguments: str | None = None,
-        choices: Mapping[str, str] = _NO_CHOICES,
+        arguments: str | None,
+        choices: Mapping[str, str],
     ) -> ToolForm:
         """Return the form of a tool, filled in.
 
@@ -86,7 +85,7 @@ class ToolRuns:
             choices: The values of the fields that choose an alternative, by their keys.
 
         Raises:
-            ArgumentsError: If the arguments are not JSON.
+            JsonError: If the arguments are not JSON.
         """
         schema, given = self._schema(server, tool), read_arguments(arguments or "{}")
         if arguments is None:
@@ -106,7 +105,7 @@ class ToolRuns:
         tool: str,
         values: Mapping[str, FormValue],
         arguments: str,
-        choices: Mapping[str, str] = _NO_CHOICES,
+        choices: Mapping[str, str],
     ) -> str:
         """Return the arguments after what was entered, as canonical JSON.
 
@@ -131,12 +130,11 @@ class ToolRuns:
         def faults() -> list[str]:
             from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and in a thread
 
-            given = validate.coerce(schema, read_arguments(arguments))
-            return validate.check_arguments(schema, given)
+            return validate.check_arguments(schema, read_arguments(arguments))
 
         try:
             return tuple(await asyncio.to_thread(faults))
-        except ArgumentsError as error:
+        except JsonError as error:
             return (str(error),)
 
     def start(self, server: ServerId, tool: str, arguments: str) -> EntryId:
@@ -162,7 +160,7 @@ class ToolRuns:
         try:
             given = read_arguments(call.arguments)
             result = await self.call(call.server, call.tool, given, by_user=True, run=run)
-        except ArgumentsError as error:
+        except JsonError as error:
             run.problem = f"The arguments are not JSON: {error}."
             return
         except ToolCallError as error:
@@ -243,10 +241,6 @@ class ToolRuns:
         """
         given = canonical_json(read_arguments(arguments))
         self.saved.save(SavedCall(server, name, tool, given))
-
-    def forget_call(self, server: ServerId, name: str) -> None:
-        """Forget a saved call."""
-        self.saved.forget(server, name)
 
     def command(self, server: ServerId, tool: str, arguments: str) -> str:
         """Return the command for a shell that makes this very call.

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Final
@@ -23,9 +24,9 @@ from tui.engine.workspace import (
     WorkspacePath,
 )
 from tui.model.chat import ConversationId
-from tui.model.frozen import Frozen
 from tui.model.input.mentions import (
     MAX_MENTIONED,
+    Mention,
     PathMention,
     ResourceMention,
     find_resource,
@@ -46,14 +47,8 @@ _SHELL: Final = re.compile(r"![\w./~]")
 _AS_TEXT: Final = "Write \\@ for an @ that is only text."
 
 
-class Resource(Frozen):
-    """A resource as its server knows it."""
-
-    server: ServerId
-    uri: str
-
-
-Wanted = Sequence[Resource | PathMention]
+Wanted = Sequence[Mention]
+"""Paths, and resources with the URI by which their server knows them."""
 
 
 class Attachments:
@@ -76,10 +71,10 @@ class Attachments:
         """
         found = mentions(text, self._servers.catalogs)
         wanted = dict.fromkeys(
-            Resource(one.server, self._uri(one)) if isinstance(one, ResourceMention) else one
+            replace(one, uri=self._uri(one)) if isinstance(one, ResourceMention) else one
             for one in found
         )
-        _check_number(sum(isinstance(one, Resource) for one in wanted))
+        _check_number(sum(isinstance(one, ResourceMention) for one in wanted))
         return list(wanted)
 
     async def read(self, wanted: Wanted, text: str, ask: Ask) -> MessageContent:
@@ -101,7 +96,7 @@ class Attachments:
             parts.append(TextPart(for_model(text.strip())[0]))
         reader, media_left = PathReader(self._workspace), MAX_RESPONSE_MEDIA
         for one in found:
-            if isinstance(one, Resource):
+            if isinstance(one, ResourceMention):
                 line, more = await self._read_resource(one, ask)
             else:
                 reading = await asyncio.to_thread(_read_path, reader, one)
@@ -112,12 +107,12 @@ class Attachments:
                     media_left -= len(part.data)
             shown.append(line)
             parts += more
-        servers = dict.fromkeys(one.server for one in found if isinstance(one, Resource))
+        servers = dict.fromkeys(one.server for one in found if isinstance(one, ResourceMention))
         return MessageContent("\n\n".join(filter(None, shown)), tuple(parts), tuple(servers))
 
-    def _found(self, wanted: Wanted) -> Iterator[Resource | WorkspacePath]:
+    def _found(self, wanted: Wanted) -> Iterator[ResourceMention | WorkspacePath]:
         """Leave out the words that are no paths, and paths that were there before. Blocks."""
-        seen: set[Resource | WorkspacePath] = set()
+        seen: set[ResourceMention | WorkspacePath] = set()
         for one in wanted:
             target = self._path(one) if isinstance(one, PathMention) else one
             if target is not None and target not in seen:
@@ -148,7 +143,7 @@ class Attachments:
         )
 
     async def _read_resource(
-        self, one: Resource, ask: Ask
+        self, one: ResourceMention, ask: Ask
     ) -> tuple[str, Sequence[TextPart | MediaPart]]:
         """Read a resource: a line for the screen, and the parts for the model."""
         ask(one.server)
@@ -172,9 +167,9 @@ def _read_path(reader: PathReader, found: WorkspacePath) -> PathReading:
         raise MessageError(f"@{clip(found.shown, MAX_SHOWN)} was not sent: {error}.") from error
 
 
-def _check_media(source: Resource | WorkspacePath, part: MediaPart, media_left: int) -> None:
+def _check_media(source: ResourceMention | WorkspacePath, part: MediaPart, media_left: int) -> None:
     if problem := media_problem(part, media_left):
-        name = source.uri if isinstance(source, Resource) else f"@{source.shown}"
+        name = source.uri if isinstance(source, ResourceMention) else f"@{source.shown}"
         words = f"{clip(name, MAX_SHOWN)} was not sent. {problem}"
         raise MessageError(words, "Send the message without it.")
 
@@ -243,7 +238,7 @@ class TypedMessages:
         except MessageError as error:
             give_back(conversation.publish, words, error)
         else:
-            wanted = list(dict.fromkeys([*(named or ()), Resource(server, uri)]))
+            wanted = list(dict.fromkeys([*(named or ()), ResourceMention(server, uri)]))
             text = f"{words} {typed_mention(uri, server)}".strip()
             conversation.send(Message(text, partial(self._attachments.read, wanted, words)))
 

@@ -16,6 +16,7 @@ from tui.engine.logs.redaction import (
     secrets_in_address,
 )
 from tui.model.frozen import Frozen
+from tui.model.input.arguments import spelled
 from tui.model.servers import (
     Failure,
     Origin,
@@ -114,36 +115,16 @@ class Inheritance(Frozen):
         return not (is_own or name in _WITHHELD or has_secret_part(name))
 
 
-class FileState(Frozen):
-    """Identifies a file's version: replaced or rewritten files differ.
-
-    Attributes:
-        device: The device it lies on.
-        inode: Its number there.
-        modified: When it was written last, in nanoseconds since the epoch.
-        changed: When it was written, moved or renamed last, which no program can set; likewise.
-        size: Its length in bytes.
-    """
-
-    device: int
-    inode: int
-    modified: int
-    changed: int
-    size: int
-
-
 class FolderFile(Frozen):
     """A file that a server runs or reads, as it was when it was shown.
 
     Attributes:
         path: Where it lies.
-        state: Its state; None where only its path counts.
         content: The SHA-256 (hex) of what is in it, or its state in words where it is too large;
             empty where only its path counts.
     """
 
     path: str
-    state: FileState | None
     content: str
 
 
@@ -159,28 +140,22 @@ class Preview(Frozen):
         defaults: The defaults that count, each with the name of the variable that is not set.
     """
 
-    shown: Mapping[str, object] = field(repr=False)
-    whole: Mapping[str, object] = field(repr=False)
+    shown: Mapping[str, Any] = field(repr=False)
+    whole: Mapping[str, Any] = field(repr=False)
     own: Mapping[str, str] = field(repr=False)
     brought: Mapping[str, str] = field(repr=False)
     defaults: tuple[tuple[str, str], ...] = ()
 
 
-def preview_of(
-    raw: Mapping[str, Any],
-    variables: Mapping[str, str],
-    own: Mapping[str, str],
-    blank: frozenset[str] = frozenset(),
-) -> Preview:
+def preview_of(raw: Mapping[str, Any], whole: Expansion, own: Mapping[str, str]) -> Preview:
     """Return the effective values of an entry.
 
     Args:
         raw: The entry.
-        variables: All that its references stand for.
-        own: Those of them that are the user's; their values stay off the screen.
-        blank: Keys below which a variable that is not set is empty.
+        whole: Expands it with all that its references stand for.
+        own: The variables of these that are the user's; their values stay off the screen.
     """
-    whole, shown = Expansion(variables, blank=blank), Expansion(variables, own, blank)
+    shown = Expansion(whole.environ, own, whole.blank)
     entry_whole, entry_shown = whole.members(raw), shown.members(raw)
     return Preview(
         entry_shown,
@@ -352,13 +327,6 @@ def secrets_of(servers: Iterable[ServerDefinition]) -> Iterator[str]:
             yield from secrets_in_address(server.url)
 
 
-_BLANK_RUN: Final = re.compile(r"\s{2,}")
-"""White space that could push the rest of a word off the screen."""
-
-_ODD_BLANK: Final = re.compile(r"[^\S ]")
-"""A line break, a tab or any other single blank that a line would show as a space."""
-
-
 def shown_target(definition: ServerDefinition) -> str:
     """Return the command line or address of a server as one line, with secrets masked."""
     if definition.transport is not Transport.STDIO:
@@ -370,9 +338,6 @@ def shown_target(definition: ServerDefinition) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Quote a word whose ends would not be visible, and make its blanks visible."""
+    """Quote a word whose ends would not be visible, and make what hides in it visible."""
     plain = word.isprintable() and not set(word) & set(" '\"")
-    if word and plain:
-        return word
-    counted = _BLANK_RUN.sub(lambda run: f"[{len(run.group()):,} blanks]", shlex.quote(word))
-    return _ODD_BLANK.sub(lambda blank: ascii(blank.group())[1:-1], counted)
+    return word if word and plain else spelled(shlex.quote(word))

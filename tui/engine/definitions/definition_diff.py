@@ -1,6 +1,7 @@
 """Line-by-line differences between two definitions, with invisible characters shown."""
 
 import difflib
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -105,24 +106,16 @@ def all_lines(before: list[str], after: list[str]) -> Iterator[DifferenceLine]:
 
 def _common(one: list[str], other: list[str]) -> int:
     """Count the lines that two lists begin with alike."""
-    for number, (line, counterpart) in enumerate(zip(one, other, strict=False)):
-        if line != counterpart:
-            return number
-    return min(len(one), len(other))
+    alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return len([*alike])
 
 
 def _shown(lines: Iterator[DifferenceLine]) -> Iterator[DifferenceLine]:
     """Leave out unchanged lines far from any change, and say how many."""
-    run: list[DifferenceLine] = []
-    is_first = True
-    for line in lines:
-        if line.sign == _SAME:
-            run.append(line)
-            continue
-        yield from _shortened(run, head=0 if is_first else CONTEXT, tail=CONTEXT)
-        yield line
-        run, is_first = [], False
-    yield from _shortened(run, head=CONTEXT, tail=0)
+    runs = [(sign, [*run]) for sign, run in itertools.groupby(lines, lambda line: line.sign)]
+    for at, (sign, run) in enumerate(runs):
+        head, tail = CONTEXT * (at > 0), CONTEXT * (at + 1 < len(runs))
+        yield from _shortened(run, head=head, tail=tail) if sign == _SAME else run
 
 
 def _shortened(run: list[DifferenceLine], *, head: int, tail: int) -> Iterator[DifferenceLine]:

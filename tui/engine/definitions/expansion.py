@@ -40,7 +40,6 @@ class Expansion:
         blank: Keys of the value below which an undefined variable is empty.
         undefined: Per undefined variable, the key where it was first met.
         too_long: Keys of strings that were left as they are since they would grow too long.
-        secrets: Values put in for variables whose names say that they are secret.
         filled: The variables whose values were put in, each with its value.
         defaults: The defaults that were put in, each with the variable that is not set.
     """
@@ -50,11 +49,15 @@ class Expansion:
     blank: Container[str] = frozenset()
     undefined: dict[str, KeyPath] = field(default_factory=dict)
     too_long: list[KeyPath] = field(default_factory=list)
-    secrets: set[str] = field(default_factory=set, repr=False)
     filled: dict[str, str] = field(default_factory=dict, repr=False)
     defaults: dict[tuple[str, str], None] = field(default_factory=dict)
     _growth: int = 0
     _empties: bool = False
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Values put in for variables whose names say that they are secret."""
+        return frozenset(self.filled[name] for name in self.filled if is_secret_name(name))
 
     def members(self, raw: Mapping[str, Any], path: KeyPath = ()) -> dict[str, Any]:
         """Expand the values of an object, with the keys in `blank` among its own."""
@@ -81,11 +84,10 @@ class Expansion:
         if "$" not in text:
             return text
         undefined: list[str] = []
-        secrets: set[str] = set()
         pieces: list[str] = []
         at = length = 0
         for match in _REFERENCE.finditer(text):
-            piece = self._resolve(match, undefined, secrets)
+            piece = self._resolve(match, undefined)
             pieces += [text[at : match.start()], piece]
             length += match.start() - at + self._length(match, piece)
             at = match.end()
@@ -93,12 +95,11 @@ class Expansion:
                 self.too_long.append(path)
                 return text
         self._growth += max(0, length - at)
-        self.secrets |= secrets
         for name in undefined:
             self.undefined.setdefault(name, path)
         return "".join([*pieces, text[at:]])
 
-    def _resolve(self, match: re.Match[str], undefined: list[str], secrets: set[str]) -> str:
+    def _resolve(self, match: re.Match[str], undefined: list[str]) -> str:
         if KEYRING.fullmatch(match[0]):
             return match[0]
         name, default = match["bare"], None
@@ -111,8 +112,6 @@ class Expansion:
             return match[0]
         if value is not None:
             self.filled[name] = value
-            if is_secret_name(name):
-                secrets.add(value)
             return value
         if default is not None:
             self.defaults[name, default] = None

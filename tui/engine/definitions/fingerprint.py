@@ -171,7 +171,6 @@ class Identifier:
         self._gate = gate
         self._code = ServerCode(environ, folder, home)
         self._paths: dict[str, str] = {}
-        self._found: dict[tuple[str, str, Path], str] = {}
 
     def __call__(
         self, definition: ServerDefinition, effective: ServerDefinition
@@ -196,7 +195,4 @@ class Identifier:
         if path not in self._paths:
             self._paths[path] = search_path(path, self._avoid)
         folder = definition.cwd if definition.cwd is not None else self._folder
-        sought = (definition.command, self._paths[path], folder)
-        if sought not in self._found:
-            self._found[sought] = find_program(sought[0], {_PATH: sought[1]}, folder) or ""
-        return self._found[sought]
+        return find_program(definition.command, {_PATH: self._paths[path]}, folder) or ""

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from tui.engine.definitions.definition import FileState, FolderFile, ServerDefinition
+from tui.engine.definitions.definition import FolderFile, ServerDefinition
 from tui.engine.definitions.known_programs import (
     BUILDS,
     CONTAINERS,
@@ -63,28 +63,22 @@ _MODULE: Final = re.compile(r"(?:-\w*?m|--module=?)(.*)")
 
 _QUIET_FLAGS: Final[Mapping[str, str]] = {
     "python": r"-[bBdEIOPqsSuvxR]+|-W[\w:]*|-X[a-oq-z]\w*(?:=\w+)?",
-    "pypy": r"-[bBdEIOPqsSuvxR]+|-W[\w:]*|-X[a-oq-z]\w*(?:=\w+)?",
     "node": r"--(?:no|trace|max|stack)-[\w=-]+|--enable-source-maps|--expose[-_]gc"
     r"|--use-system-ca|--disable-warning=\w+|--dns-result-order=\w+",
-    "ruby": r"-[wvUW]\d?",
-    "perl": r"-[wWXtT]+",
     "java": r"-jar|-Xm[nsx]\d+\w?|-Xss\d+\w?|-XX:[+-](?!Read)\w+|-XX:\w+=\d+\w?|-server|-ea"
     r"|-D(?!java\.|jdk\.|sun\.)[\w.]+=[\w-]*|-D[\w.]+=(?:/|true|false|\d+)",
-    "lua": r"-W",
-    "bash": r"-[ux]+|--norc|--noprofile|--posix",
-    "": r"-[ux]+",
 }
 """Per interpreter, flags that load no code. After any other one we do not know what runs."""
 
 _OWN_FOLDER: Final = frozenset(
     {
-        *("python", "pypy", "node", "ruby", "perl", "java"),
+        *("python", "node", "ruby", "perl", "java"),
         *("sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh"),
     }
 )
 """Interpreters that look for what a script loads beside it, not where they start."""
 
-_ALIASES: Final = {"pythonw": "python", "nodejs": "node", "jruby": "ruby", "luajit": "lua"}
+_ALIASES: Final = {"pythonw": "python", "pypy": "python", "nodejs": "node"}
 
 _WRAPPERS: Final = frozenset(
     {
@@ -107,8 +101,6 @@ _CODE_MARK: Final = re.compile(r"exec[\w-]*=|!")
 
 _OPTION_VARIABLES: Final[Mapping[str, str]] = {
     "NODE_OPTIONS": "node",
-    "RUBYOPT": "ruby",
-    "PERL5OPT": "perl",
     "JAVA_TOOL_OPTIONS": "java",
     "JDK_JAVA_OPTIONS": "java",
     "_JAVA_OPTIONS": "java",
@@ -137,29 +129,10 @@ _DATABASE: Final = b"SQLite format 3\0"
 _DATABASES: Final = frozenset({".db", ".sqlite", ".sqlite3"})
 
 
-def file_state(path: str) -> FileState | None:
-    """Return the state of a file, following links; None if there is none. Blocks."""
-    try:
-        return _state_of(Path(path).stat())
-    except (OSError, ValueError):
-        return None
-
-
-def _state_of(found: os.stat_result) -> FileState:
-    return FileState(
-        found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
-    )
-
-
 class FolderFiles:
-    """Looks at files of the guarded folders. Blocks on the file system.
+    """Looks at files of the guarded folders, and hashes each once. Blocks on the file system."""
 
-    Args:
-        reads: Whether to hash what files contain, each once; otherwise only their states are found.
-    """
-
-    def __init__(self, *, reads: bool = True) -> None:
-        self._reads = reads
+    def __init__(self) -> None:
         self._seen: dict[Path, FolderFile] = {}
         self._places: tuple[str, ...] = ()
 
@@ -182,8 +155,7 @@ class FolderFiles:
         if not stat.S_ISREG(found.st_mode) or not self._contains(path):
             return None
         if path not in self._seen:
-            content = _content(path, found) if self._reads else ""
-            self._seen[path] = FolderFile(str(path), _state_of(found), content)
+            self._seen[path] = FolderFile(str(path), _content(path, found))
         return self._seen[path]
 
     def has_folder(self, path: Path) -> bool:
@@ -197,27 +169,6 @@ class FolderFiles:
     def _has(self, path: Path) -> bool:
         text = str(path)
         return any(text == place or text.startswith(place + os.sep) for place in self._places)
-
-
-def changed_files(known: Iterable[FolderFile]) -> Iterator[str]:
-    """Return the paths of files that are not as they were. Blocks."""
-    for one in known:
-        if one.state is not None and file_state(one.path) != one.state:
-            yield one.path
-
-
-def file_head(path: str, size: int) -> bytes:
-    """Return the first bytes of a file; of a pipe and what cannot be read, none. Never blocks."""
-    try:
-        descriptor = os.open(path, _OPEN)
-    except (OSError, ValueError):
-        return b""
-    try:
-        return os.read(descriptor, size) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)
 
 
 def _content(path: Path, found: os.stat_result) -> str:
@@ -337,13 +288,9 @@ def code_folders(
     is_inside = is_within(os.path.realpath(start), opened)  # a link in it leads elsewhere
     env = variables_of(one, environ)
     folders = [] if starts_installed(one, start, home) else [opened if is_inside else start]
-    if not is_inside and reaches_into(opened, start, one.command, one.args, env):
+    if not is_inside and reaches_into(opened, start, one, env):
         folders.insert(0, opened)
-    return tuple(
-        folder
-        for folder in folders
-        if runs_code_of(folder, start, one.command, one.args, one.program, env)
-    )
+    return tuple(folder for folder in folders if runs_code_of(folder, start, one, env))
 
 
 def starts_installed(server: ServerDefinition, start: Path, home: Path) -> bool:
@@ -352,27 +299,19 @@ def starts_installed(server: ServerDefinition, start: Path, home: Path) -> bool:
     return bool(server.extension) and Path(os.path.realpath(start)).is_relative_to(installed)
 
 
-def runs_code_of(
-    folder: Path,
-    start: Path,
-    command: str,
-    args: Sequence[str],
-    program: str = "",
-    env: Mapping[str, str] | None = None,
-) -> bool:
-    """Return whether a command would run code of a folder where it starts or that it names. Blocks.
+def runs_code_of(folder: Path, start: Path, one: ServerDefinition, env: Mapping[str, str]) -> bool:
+    """Return whether a server would run code of a folder where it starts or that it names. Blocks.
 
     A folder among its arguments is data, unless the program may run that.
 
     Args:
         folder: The folder.
         start: Where it starts.
-        command: The program, as the entry names it.
-        args: Its arguments.
-        program: The file that it means, if one was found.
-        env: The variables that count, such as those that the entry sets.
+        one: The server.
+        env: The variables that count, such as those that its entry sets.
     """
-    if any(_loads_code(name, value, folder) for name, value in (env or {}).items()):
+    command, args, program = one.command, one.args, one.program
+    if any(_loads_code(name, value, folder) for name, value in env.items()):
         return True
     names = program_names(command, program, os.path.realpath(program) if program else "")
     names |= {name.partition(".")[0] for name in names}  # vim.basic
@@ -385,11 +324,10 @@ def runs_code_of(
     return _names_command(args, folder, is_wrapper=bool(names & _WRAPPERS))
 
 
-def reaches_into(
-    folder: Path, start: Path, command: str, args: Sequence[str], env: Mapping[str, str]
-) -> bool:
-    """Return whether a command that starts elsewhere names anything in a folder. Blocks."""
-    pieces = {piece for word in (command, *args, *env.values()) for piece in pieces_of(word)}
+def reaches_into(folder: Path, start: Path, one: ServerDefinition, env: Mapping[str, str]) -> bool:
+    """Return whether a server that starts elsewhere names anything in a folder. Blocks."""
+    words = (one.command, *one.args, *env.values())
+    pieces = {piece for word in words for piece in pieces_of(word)}
     place = Path(os.path.realpath(start))
     return any(is_within(place / piece, folder) for piece in pieces if "\0" not in piece)
 
@@ -426,7 +364,7 @@ def _has_own_script(interpreter: str, args: Sequence[str], folder: Path) -> bool
     kind = _ALIASES.get(interpreter, interpreter)
     if kind not in _OWN_FOLDER or (kind == "java" and "-jar" not in args):
         return False
-    takes_value = ("-W", "-X") if kind in {"python", "pypy"} else ()
+    takes_value = ("-W", "-X") if kind == "python" else ()
     words = iter(args)
     for word in words:
         flag = word + next(words, "") if word in takes_value else word
@@ -442,7 +380,7 @@ def _is_quiet(kind: str, flag: str, folder: Path) -> bool:
     name, sign, value = flag.partition("=")
     if sign and all(_is_outside(part, folder) for part in value.split(os.pathsep)):
         flag = f"{name}=/"
-    return bool(re.fullmatch(_QUIET_FLAGS.get(kind, _QUIET_FLAGS[""]), flag))
+    return kind in _QUIET_FLAGS and bool(re.fullmatch(_QUIET_FLAGS[kind], flag))
 
 
 def _is_outside(path: str, folder: Path) -> bool:
@@ -487,16 +425,13 @@ class ServerCode:
         environ: The environment that servers inherit from.
         folder: The opened folder.
         home: The user's home.
-        reads: Whether to hash what files contain.
     """
 
-    def __init__(
-        self, environ: Mapping[str, str], folder: Path, home: Path, *, reads: bool = True
-    ) -> None:
+    def __init__(self, environ: Mapping[str, str], folder: Path, home: Path) -> None:
         self._environ = environ
         self._folder = folder
         self._home = home
-        self._files = FolderFiles(reads=reads)
+        self._files = FolderFiles()
         self._guards: dict[Path, tuple[FolderFiles, FolderFiles]] = {}
 
     def find(self, server: ServerDefinition, program: str) -> tuple[FolderFile, ...]:
@@ -524,9 +459,9 @@ class ServerCode:
             found = (named, *(file for file in found if file.path != named.path))
         data = set() if is_projects else _data_of(server, start)
         found = tuple(f for f in found if f.path not in data or os.access(f.path, os.X_OK))
-        only_path = (server.developed or (not is_projects and _is_database(f)) for f in found)
+        only_path = (server.developed or (not is_projects and is_database(f)) for f in found)
         return tuple(
-            FolderFile(file.path, None, "") if is_path else file
+            FolderFile(file.path, "") if is_path else file
             for file, is_path in zip(found, only_path, strict=True)
         )
 
@@ -561,10 +496,8 @@ def changed_code(
     """
     if server.origin is Origin.DEMO or server.developed or not server.fingerprint:
         return  # the bundled servers are gemdeck's own code, wherever that lies
-    yield from changed_files(server.files)
-    known = {file.path for file in server.files}
-    now = ServerCode(environ, folder, home, reads=False).find(server, server.program)
-    yield from (one.path for one in now if one.path not in known)
+    now = ServerCode(environ, folder, home).find(server, server.program)
+    yield from sorted({one.path for one in set(server.files).symmetric_difference(now)})
 
 
 def _data_of(server: ServerDefinition, start: Path) -> set[str]:
@@ -577,7 +510,13 @@ def _data_of(server: ServerDefinition, start: Path) -> set[str]:
     } - named
 
 
-def _is_database(file: FolderFile) -> bool:
+def is_database(file: FolderFile) -> bool:
     """Return whether a file is a database, which a server that is told to use it changes."""
     path = Path(file.path)
-    return path.suffix in _DATABASES and file_head(str(path), len(_DATABASE)) == _DATABASE
+    if path.suffix not in _DATABASES:
+        return False
+    try:
+        with open(os.open(path, _OPEN), "rb") as opened:  # noqa: PTH123  (no path)
+            return opened.read(len(_DATABASE)) == _DATABASE
+    except OSError:
+        return False

@@ -93,27 +93,6 @@ MANIFESTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The files that runners obey, by the names of these; looked for where they run, not above."""
 
-_LOADER_NAMES: Final = frozenset(
-    {
-        *("PATH", "PATHEXT", "NODE_OPTIONS", "NODE_PATH", "NODE_EXTRA_CA_CERTS", "BASH_ENV"),
-        *("ENV", "ZDOTDIR", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT"),
-        *("RUBYOPT", "RUBYLIB", "PERL5OPT", "PERL5LIB", "PERL5DB", "JAVA_TOOL_OPTIONS"),
-        *("JDK_JAVA_OPTIONS", "CLASSPATH", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS"),
-        *("GIT_EXTERNAL_DIFF", "GIT_EXEC_PATH", "GIT_DIR", "SSH_ASKPASS", "EDITOR", "VISUAL"),
-        *("PAGER", "BROWSER", "SHELL", "HOME", "IFS", "PS4", "PROMPT_COMMAND", "GCONV_PATH"),
-        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"),
-        *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_TLS_REJECT_UNAUTHORIZED"),
-        *("UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "DOCKER_HOST"),
-        *("PYTHONUSERBASE", "PYTHONPYCACHEPREFIX", "PERLLIB", "PERL_USE_UNSAFE_INC", "PHPRC"),
-        *("PHP_INI_SCAN_DIR", "BUNDLE_GEMFILE", "DOTNET_STARTUP_HOOKS", "TCLLIBPATH"),
-        *("_JAVA_OPTIONS",),
-    }
-)
-_LOADER_PREFIXES: Final = (
-    *("LD_", "DYLD_", "NPM_CONFIG_", "PIP_", "GIT_CONFIG", "BASH_FUNC_"),
-    *("LUA_", "GEM_", "OPENSSL_"),
-)
-
 _LOADING: Final = frozenset(
     {
         *("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "NODE_PATH", "NODE_OPTIONS", "RUBYLIB"),
@@ -124,6 +103,23 @@ _LOADING: Final = frozenset(
     }
 )
 """Variables by which a program loads code into itself, whoever set them."""
+
+_LOADER_NAMES: Final = _LOADING | frozenset(
+    {
+        *("PATH", "PATHEXT", "NODE_EXTRA_CA_CERTS", "ZDOTDIR", "PYTHONSTARTUP", "PYTHONINSPECT"),
+        *("PERL5DB", "CLASSPATH", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_EXTERNAL_DIFF"),
+        *("GIT_EXEC_PATH", "GIT_DIR", "SSH_ASKPASS", "EDITOR", "VISUAL", "PAGER", "BROWSER"),
+        *("SHELL", "HOME", "IFS", "PS4", "PROMPT_COMMAND", "HTTP_PROXY", "HTTPS_PROXY"),
+        *("ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+        *("NODE_TLS_REJECT_UNAUTHORIZED", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX"),
+        *("DOCKER_HOST", "PYTHONPYCACHEPREFIX", "BUNDLE_GEMFILE", "DOTNET_STARTUP_HOOKS"),
+        "TCLLIBPATH",
+    }
+)
+_LOADER_PREFIXES: Final = (
+    *("LD_", "DYLD_", "NPM_CONFIG_", "PIP_", "GIT_CONFIG", "BASH_FUNC_"),
+    *("LUA_", "GEM_", "OPENSSL_"),
+)
 
 _ENDINGS: Final = (".exe", ".cmd", ".bat", ".com", ".ps1", ".js", ".cjs", ".mjs")
 _VERSION: Final = re.compile(r"-?\d[\d.]*[a-z]{0,2}$")

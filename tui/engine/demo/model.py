@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from tui.engine.chats.backends.backend import ModelChunk, ModelRequest, ModelTraits, WireContent
+from tui.engine.chats.sessions.library import fenced
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.fingerprint import server_fingerprint
 from tui.engine.files.paths import state_dir
@@ -53,7 +54,6 @@ _SCRIPT: Final = (
 _ARGUMENT: Final = re.compile(r'(\w[\w.-]*)=("[^"]*"|\S+)')
 _DENIALS: Final = ("Denied: ", "The user has denied ")
 _WORDS: Final = re.compile(r"\s*\S+\s*")
-_FENCES: Final = re.compile("`{3,}")
 
 
 def demo_server() -> ServerDefinition:
@@ -189,10 +189,9 @@ def _code(text: str) -> str:
 
 
 def _quote(text: str) -> str:
-    """Quote a tool's result in a fence longer than any fence inside."""
+    """Quote a tool's result."""
     shown = clip_middle(text.strip("\n"), MAX_QUOTED * 3 // 4, MAX_QUOTED // 4)
-    fence = "`" * (max(map(len, _FENCES.findall(shown)), default=2) + 1)
-    return f"{fence}text\n{shown}\n{fence}"
+    return fenced(shown, "text")
 
 
 def _of_kind(content: WireContent, kind: str) -> list[Any]:

@@ -1,14 +1,13 @@
 """The bundled MCP server: a notebook, and a tool that is slow and reports its progress.
 
 It runs alone as ``python -I -S notes_server.py`` with the standard library only, which starts at
-once. Over stdio it speaks revision 2026-07-28 and the handshake of the revisions before.
+once. Over stdio it speaks revision 2026-07-28.
 """
 
 import json
 import os
 import sqlite3
 import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -17,8 +16,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 Json = dict[str, Any]
 RequestId = str | int
 
-STATELESS: Final = "2026-07-28"
-HANDSHAKES: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+REVISION: Final = "2026-07-28"
 META: Final = "io.modelcontextprotocol/"
 INFO: Final = {"name": "gemdeck-notes", "title": "Notes", "version": "2.0.0"}
 ABOUT: Final[Json] = {
@@ -123,13 +121,7 @@ class Notebook:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            self._connection = _connect(path)
-        except sqlite3.OperationalError:
-            raise
-        except sqlite3.DatabaseError:
-            _set_aside(path)
-            self._connection = _connect(path)
+        self._connection = _connect(path)
 
     def notes(self) -> list[Note]:
         """Return the notes, newest first."""
@@ -169,18 +161,8 @@ def _connect(path: Path) -> sqlite3.Connection:
                 _add(connection, text, tags)
             connection.execute(f"PRAGMA user_version = {FILE_VERSION}")
         elif version != FILE_VERSION:
-            raise sqlite3.DatabaseError
+            raise sqlite3.DatabaseError("it is of another version")
     return connection
-
-
-def _set_aside(path: Path) -> None:
-    """Rename a file that cannot be read, with its journals."""
-    suffix = f".corrupt-{time.time_ns()}"
-    for kind in ("", "-journal", "-wal", "-shm"):
-        part = path.with_name(path.name + kind)
-        if part.exists():
-            part.rename(part.with_name(part.name + suffix))
-    _log(f"{path} could not be read; it is now {path.name}{suffix}")
 
 
 def _add(connection: sqlite3.Connection, text: str, tags: str) -> Note:
@@ -201,7 +183,7 @@ class Server:
         self._output = output
         self._writing = Lock()
         self._counting: dict[RequestId, Event] = {}
-        self._listening: dict[RequestId | None, Json] = {}
+        self._listening: dict[RequestId, Json] = {}
 
     def serve(self, lines: Iterable[bytes]) -> None:
         """Read messages until there are no more. Counting runs in threads of its own."""
@@ -227,8 +209,8 @@ class Server:
     def _answer(self, request: RequestId, method: str, params: Json) -> None:
         version = params.get("_meta", {}).get(f"{META}protocolVersion")
         try:
-            if version not in {None, STATELESS}:
-                known = {"supported": [STATELESS], "requested": version}
+            if version != REVISION:
+                known = {"supported": [REVISION], "requested": version}
                 raise RequestError("This revision is not known.", -32022, **known)
             result = self._result(request, method, params)
         except RequestError as failed:
@@ -242,9 +224,8 @@ class Server:
             if stopped and stopped.is_set():
                 _log("count_slowly was cancelled")
             elif result is not None:
-                if version:
-                    result |= {"resultType": "complete", "_meta": {f"{META}serverInfo": INFO}}
-                if version and method.endswith(("list", "read", "discover")):
+                result |= {"resultType": "complete", "_meta": {f"{META}serverInfo": INFO}}
+                if method.endswith(("list", "read", "discover")):
                     result |= {"ttlMs": 0, "cacheScope": "private"}  # nothing is to be kept
                 self._send(id=request, result=result)
 
@@ -252,12 +233,7 @@ class Server:
         """Return the result of a request, or None if it stays open."""
         match method:
             case "server/discover":
-                return {"supportedVersions": [STATELESS], **ABOUT}
-            case "initialize":
-                self._listening[None] = {}
-                asked = params.get("protocolVersion")
-                version = asked if asked in HANDSHAKES else HANDSHAKES[0]
-                return {"protocolVersion": version, "serverInfo": INFO, **ABOUT}
+                return {"supportedVersions": [REVISION], **ABOUT}
             case "subscriptions/listen":
                 meta = {"_meta": {f"{META}subscriptionId": request}}
                 wants = params["notifications"].get("resourcesListChanged") is True
@@ -265,8 +241,6 @@ class Server:
                 self._listening |= {request: meta} if wants else {}
                 self._send(method="notifications/subscriptions/acknowledged", params=meta | granted)
                 return None
-            case "ping":
-                return {}
             case "tools/list":
                 return {"tools": TOOLS}
             case "tools/call":

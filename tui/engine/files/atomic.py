@@ -79,6 +79,22 @@ def _read(descriptor: int, limit: int) -> bytes:
     return data
 
 
+def read_text(path: Path, limit: int) -> str | None:
+    """Read a regular file of at most `limit` bytes as UTF-8; None where there is none.
+
+    Raises:
+        OSError: If it cannot be read, or is no such text; `strerror` says why.
+    """
+    try:
+        return read_regular(path, limit).decode("utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except UnicodeDecodeError as error:
+        raise UnfitFileError("not UTF-8 text") from error
+    except ValueError as error:
+        raise UnfitFileError("no path of a file") from error
+
+
 def write_private(path: Path, data: bytes) -> None:
     """Replace a file atomically; only the user can read it (0600).
 

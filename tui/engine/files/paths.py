@@ -11,6 +11,7 @@ from typing import Final
 import platformdirs
 
 from tui.engine.files.unwritten import UNWRITABLE
+from tui.text import sanitize_line
 
 APP_NAME = "gemdeck"
 
@@ -114,3 +115,12 @@ def open_to_others(path: Path) -> Path | None:
             if is_shared or status.st_uid not in {0, os.geteuid()}:
                 return place
     return None
+
+
+def shown_path(path: Path, home: Path) -> str:
+    r"""Write a path as shown, with ``~`` for the home folder and line ends as ``\n``."""
+    for place in (home, Path(os.path.realpath(home))):
+        if path.is_relative_to(place):
+            path = Path("~") / path.relative_to(place)
+            break
+    return sanitize_line("\\n".join(str(path).splitlines()))

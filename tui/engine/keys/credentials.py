@@ -39,6 +39,7 @@ _FILE_VARIABLES: Final = (
 _CLOUD_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
 """A project or location. Both become part of the address, so they must not contain a slash."""
 
+_ENVIRONMENT: Final = "Vertex environment"
 MAX_URL: Final = 2_048
 """Longest base URL, in characters."""
 
@@ -159,19 +160,10 @@ def find_access(
         return address_access(address, stored, keys.place, is_kept=True)
     project, location = _project(environ), _location(environ)
     if project and location:
-        return _vertex(environ, project, location)
+        return vertex_access(environ, project, location, _ENVIRONMENT)
     if store_error:
         raise store_error
     return None
-
-
-def vertex_access(environ: Mapping[str, str], project: str, location: str) -> ModelAccess:
-    """Return the access to Vertex for a project that the user entered.
-
-    Raises:
-        CredentialError: If project, location or base URL cannot be used.
-    """
-    return _vertex(environ, project.strip(), location.strip() or DEFAULT_LOCATION, "Vertex")
 
 
 def key_access(environ: Mapping[str, str], key: SecretStr, source: str) -> ModelAccess:
@@ -197,7 +189,7 @@ def overruling(environ: Mapping[str, str]) -> str:
     return next((name for name in KEY_VARIABLES if environ.get(name, "").strip()), "")
 
 
-def checked_base_url(url: str, variable: str) -> str:
+def checked_base_url(url: str, what: str) -> str:
     """Return the address of a model service if the key may be sent to it.
 
     Raises:
@@ -205,8 +197,8 @@ def checked_base_url(url: str, variable: str) -> str:
     """
     if not _is_safe_for_key(url):
         raise CredentialError(
-            f"{variable} is not a safe address to send a key to.",
-            advice="Use an https address, or http on 127.0.0.1 or localhost, or unset it.",
+            f"{what} is not a safe address to send a key to.",
+            advice="Use an https address, or http on 127.0.0.1 or localhost.",
         )
     return url
 
@@ -220,17 +212,13 @@ def typed_base_url(url: str) -> str:
     url = url.strip().rstrip("/")
     if not url:
         raise CredentialError("The address is empty.", advice="Enter the address of a service.")
-    if not _is_safe_for_key(url):
-        raise CredentialError(
-            "A key must not be sent to this address.", advice="Use https, or http on this computer."
-        )
-    return url
+    return checked_base_url(url, "What you entered")
 
 
 def _selected_vertex(environ: Mapping[str, str]) -> ModelAccess:
     """Use project and location, or else a key (Vertex express mode)."""
     if project := _project(environ):
-        return _vertex(environ, project, _location(environ) or DEFAULT_LOCATION)
+        return vertex_access(environ, project, _location(environ), _ENVIRONMENT)
     for variable in KEY_VARIABLES:
         if key := _key_in(environ, variable):
             base_url = _base_url(environ, BackendKind.VERTEX)
@@ -249,9 +237,15 @@ def _selects_vertex(environ: Mapping[str, str]) -> bool:
     return False
 
 
-def _vertex(
-    environ: Mapping[str, str], project: str, location: str, source: str = "Vertex environment"
+def vertex_access(
+    environ: Mapping[str, str], project: str, location: str, source: str = "Vertex"
 ) -> ModelAccess:
+    """Return the access to Vertex for a project, at the default location unless one is named.
+
+    Raises:
+        CredentialError: If project, location or base URL cannot be used.
+    """
+    project, location = project.strip(), location.strip() or DEFAULT_LOCATION
     for value, what in ((project, "project"), (location, "location")):
         if not _CLOUD_NAME.fullmatch(value):
             raise CredentialError(
@@ -319,17 +313,13 @@ def keep_access(
     kept = services.get()
     if access.api_key is not None:
         keys.set(access.api_key.get_secret_value(), access.base_url)
-    match service:
-        case Service.ADDRESS:
-            if kept.address not in {"", access.base_url}:
-                keys.forget(kept.address)
-            choice = replace(kept, service=service, address=access.base_url)
-        case Service.VERTEX:
-            choice = replace(
-                kept, service=service, project=access.project, location=access.location
-            )
-        case Service.GOOGLE:
-            choice = replace(kept, service=service)
+    choice = replace(kept, service=service)
+    if service is Service.ADDRESS:
+        if kept.address not in {"", access.base_url}:
+            keys.forget(kept.address)
+        choice = replace(choice, address=access.base_url)
+    elif service is Service.VERTEX:
+        choice = replace(choice, project=access.project, location=access.location)
     if choice != kept:
         services.set(choice)
 

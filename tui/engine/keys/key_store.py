@@ -119,7 +119,7 @@ def secret_place(user: str) -> "KeyringPlace | FilePlace":
     Raises:
         CredentialError: If the keyring does not answer.
     """
-    if uses_keyring(user):
+    if uses_keyring():
         return KeyringPlace(user)
     return FilePlace(state_dir() / FILE_NAME, user)
 
@@ -129,11 +129,8 @@ def named_place(name: str) -> "KeyringPlace | FilePlace":
     return secret_place(f"{NAMED}{name}")
 
 
-def uses_keyring(user: str) -> bool:
+def uses_keyring() -> bool:
     """Return whether secrets go to the keyring, and not into a private file.
-
-    Args:
-        user: The secret that it is about.
 
     Raises:
         CredentialError: If the keyring does not answer.
@@ -143,7 +140,7 @@ def uses_keyring(user: str) -> bool:
     try:
         return within(KEYRING_LIMIT, lambda: bool(_keyring().get_keyring().priority > 0))
     except TimeoutError as error:
-        raise keyring_timeout(user) from error
+        raise keyring_timeout() from error
     except Exception:  # noqa: BLE001  (backends are plugins and raise errors of their own)
         return False
 
@@ -170,9 +167,9 @@ class KeyringPlace:
                 KEYRING_LIMIT, lambda: _keyring().get_password(SERVICE, self._user)
             )
         except TimeoutError as error:
-            raise keyring_timeout(self._user) from error
+            raise keyring_timeout() from error
         except Exception as error:  # backends are plugins and raise errors of their own
-            raise self._failure("cannot be read") from error
+            raise _failure("cannot be read") from error
         return key
 
     def set(self, key: str) -> None:
@@ -180,24 +177,14 @@ class KeyringPlace:
         try:
             _keyring().set_password(SERVICE, self._user, key)
         except Exception as error:  # backends are plugins and raise errors of their own
-            raise self._failure(f"did not store {self._what}") from error
+            raise _failure("did not store it") from error
 
     def forget(self) -> None:
         try:
             if _keyring().get_password(SERVICE, self._user) is not None:
                 _keyring().delete_password(SERVICE, self._user)
         except Exception as error:  # backends are plugins and raise errors of their own
-            raise self._failure(f"did not remove {self._what}") from error
-
-    @property
-    def _what(self) -> str:
-        if self._user.startswith(USER):
-            return "the key"
-        return "the secret" if self._user.startswith(NAMED) else "the sign-in"
-
-    def _failure(self, words: str) -> CredentialError:
-        advice = f"Unlock the keyring{_way_out(self._user)}."
-        return CredentialError(f"The keyring {words}.", advice=advice)
+            raise _failure("did not remove it") from error
 
 
 class FilePlace:
@@ -250,14 +237,13 @@ def _keyring() -> ModuleType:
     return keyring
 
 
-def keyring_timeout(user: str = USER) -> CredentialError:
+def _failure(words: str) -> CredentialError:
+    return CredentialError(f"The keyring {words}.", advice="Unlock the keyring.")
+
+
+def keyring_timeout() -> CredentialError:
     """Return the error for a keyring that may be waiting for a password."""
     return CredentialError(
         f"The keyring did not answer within {KEYRING_LIMIT:.0f} s.",
-        advice=f"Unlock the keyring and restart gemdeck{_way_out(user)}.",
+        advice="Unlock the keyring and restart gemdeck.",
     )
-
-
-def _way_out(user: str) -> str:
-    """Name what serves instead of the keyring; nothing does for a sign-in."""
-    return ", or set GEMINI_API_KEY" if user == USER else ""

@@ -19,7 +19,7 @@ from tui.engine.files.line_file import LineFile
 from tui.engine.logs.redaction import Redactor
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import ToolRuleChanged
-from tui.model.events import Event, ToolCallChanged, ToolCallDecided
+from tui.model.events import Event, TaskKept, ToolCallChanged, ToolCallDecided
 from tui.text import clip, sanitize_line
 
 FILE_NAME: Final = "audit.jsonl"
@@ -29,6 +29,9 @@ MAX_AUDIT_BYTES: Final = 5_000_000
 
 MAX_AUDIT_FILES: Final = 5
 """Rotated files kept."""
+
+GOING_ON: Final = {ToolCallStatus.ASKING, ToolCallStatus.RUNNING, ToolCallStatus.RUNS_ON}
+"""Statuses after which a call may still end."""
 
 MAX_FIELD: Final = 256
 """Longest name, word or source in a record, in characters."""
@@ -68,23 +71,27 @@ class AuditLog:
         self._run = os.urandom(4).hex()
         self._numbers = itertools.count(1)
         self._worker = OrderedWorker()
-        self._allowed: dict[EntryId, ToolCallDecided] = {}
+        self._allowed: dict[EntryId, dict[str, str]] = {}
 
     def heed(self, event: Event) -> None:
         """Record decisions, calls and changes of rules. Other events are ignored."""
         match event:
             case ToolCallDecided():
+                about = _about(event)
                 if event.decision == "allow":
-                    self._allowed[event.call] = event
-                self._append(
-                    "decision", **_about(event), decision=event.decision, source=event.source
-                )
+                    self._allowed[event.call] = about
+                self._append("decision", **about, decision=event.decision, source=event.source)
+            case TaskKept(call=call, task=task) if task:  # which an earlier run may have begun
+                names = ("call", "server", "fingerprint", "tool")
+                self._allowed.setdefault(call, {name: getattr(event, name) for name in names})
             case ToolCallChanged(seconds=None, status=status):
-                if status not in {ToolCallStatus.ASKING, ToolCallStatus.RUNNING}:
+                if status not in GOING_ON:
                     self._allowed.pop(event.call, None)
-            case ToolCallChanged() if decided := self._allowed.pop(event.call, None):
+            case ToolCallChanged() if about := self._allowed.pop(event.call, {}):
+                if event.status is ToolCallStatus.RUNS_ON:
+                    self._allowed[event.call] = about  # its end comes later
                 took = round(event.seconds or 0.0, 3)
-                self._append("call", **_about(decided), outcome=event.status.value, seconds=took)
+                self._append("call", **about, outcome=event.status.value, seconds=took)
             case ToolRuleChanged():
                 self._append(
                     "rule",

@@ -2,7 +2,6 @@
 
 import random
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -24,8 +23,7 @@ class RetryPolicy(Frozen):
         most_delay: The longest wait.
         jitter: The fraction by which a wait varies, so that servers that failed together do not
             all come back at the same moment.
-        max_failures: Failures within `window` after which the server is given up.
-        window: See `max_failures`.
+        max_failures: Failures in a row after which the server is given up.
         stable: A connection that was ready for this long resets the count of failures.
     """
 
@@ -34,8 +32,7 @@ class RetryPolicy(Frozen):
     most_delay: float = 60.0
     jitter: float = 0.2
     max_failures: int = 5
-    window: float = 60.0
-    stable: float = 60.0
+    stable: float = 30.0
 
 
 PATIENT: Final = RetryPolicy()
@@ -66,39 +63,21 @@ class Backoff:
         self.policy = policy
         self._clock = clock
         self._rng = rng or random.random
-        self._failures: deque[float] = deque(maxlen=policy.max_failures)
-        self._retries = 0
+        self._failures = 0
         self._ready_since: float | None = None
-        self._began: float | None = None
-        self._spent = 0.0
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the server failed too often within the window.
-
-        The time that starting took does not count: a server that hangs before each failure fails
-        as often as any other.
-        """
-        full = len(self._failures) == self.policy.max_failures
-        return full and self._failures[-1] - self._failures[0] <= self.policy.window
-
-    @property
-    def exhaustion(self) -> str:
-        often = f"{self.policy.max_failures} times within {self.policy.window:.0f} s"
-        return f"It failed {often}; r restarts it."
+        """Whether the server failed too often in a row."""
+        return self._failures >= self.policy.max_failures
 
     def reset(self) -> None:
         """Forget all failures, as when the user starts the server."""
-        self._failures.clear()
-        self._retries = 0
+        self._failures = 0
         self._ready_since = None
-
-    def began(self) -> None:
-        self._began = self._clock()
 
     def succeeded(self) -> None:
         self._ready_since = self._clock()
-        self._end_start()
 
     def failed(self) -> float:
         """Count a failure and return the time, by the clock, of the next attempt."""
@@ -106,21 +85,13 @@ class Backoff:
         if self._ready_since is not None and now - self._ready_since > self.policy.stable:
             self.reset()
         self._ready_since = None
-        self._end_start()
-        self._failures.append(now - self._spent)
         delay = self.policy.first_delay
-        if self._retries:
-            grown = self.policy.least_delay * 2.0 ** min(self._retries - 1, 30)
+        if self._failures:
+            grown = self.policy.least_delay * 2.0 ** min(self._failures - 1, 30)
             delay = min(self.policy.most_delay, grown)
-        self._retries += 1
+        self._failures += 1
         varied = delay * (1 + self.policy.jitter * (2 * self._rng() - 1))
         return now + min(varied, self.policy.most_delay)
-
-    def _end_start(self) -> None:
-        """Leave the time since `began` out of the window."""
-        if self._began is not None:
-            self._spent += self._clock() - self._began
-            self._began = None
 
     def seconds_until(self, moment: float) -> float:
         """Return the seconds from now until a moment of the clock; 0 if it has passed."""

@@ -11,11 +11,12 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.definitions.definition import ServerDefinition, shown_target
+from tui.engine.files.paths import shown_path
 from tui.engine.files.state_file import Content, StateFile
 from tui.engine.mcp.backoff import PATIENT, Backoff, RetryPolicy
 from tui.engine.mcp.catalog.offer import ServerOffer
@@ -37,7 +38,6 @@ from tui.engine.mcp.session.task_state import TaskState
 from tui.engine.mcp.supervisor import Connect, Supervisor
 from tui.engine.mcp.tasks import RemoteTasks
 from tui.engine.mcp.transports.stdio.launch import environment_names
-from tui.engine.settings.sources.source import shown_path
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress, Severity
 from tui.model.events import (
@@ -57,9 +57,6 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES: Final = 2_000
 """Most entries that are read; nobody disables as many by hand."""
-
-LOCK_WAIT: Final = 2.0
-"""Seconds to wait for another gemdeck that is writing the same file."""
 
 ENABLEMENT_FILE: Final = "disabled-servers.json"
 
@@ -86,6 +83,9 @@ RECONNECT_PATIENCE: Final = 30.0
 WAKE_PATIENCE: Final = 60.0
 """Seconds that whoever needs a server that sleeps waits until it is awake."""
 
+_CONDITION: Final = (
+    *("status", "failure", "retry_at", "info", "since", "restarted", "transport", "lacks"),
+)
 _RETURNING: Final = frozenset({ServerStatus.READY, ServerStatus.RETRYING, ServerStatus.STARTING})
 
 
@@ -103,7 +103,7 @@ class Enablement:
     def __init__(
         self, path: Path | None = None, on_problem: Callable[[str], None] = _log.warning
     ) -> None:
-        self._file = StateFile(path, on_problem=on_problem, lock_wait=LOCK_WAIT)
+        self._file = StateFile(path, on_problem=on_problem)
         self._disabled: frozenset[Key] = frozenset()
         self._changes: dict[Key, bool] = {}
 
@@ -448,19 +448,7 @@ class ServerManager:
         if self._supervisors.get(supervisor.id) is not supervisor:
             return
         self._changed.set()
-        self._publish(
-            ServerStatusChanged(
-                supervisor.id,
-                supervisor.status,
-                supervisor.failure,
-                supervisor.retry_at,
-                supervisor.info,
-                supervisor.since,
-                supervisor.restarted,
-                supervisor.transport,
-                supervisor.lacks,
-            )
-        )
+        self._publish(ServerStatusChanged(supervisor.id, **_condition(supervisor)))
         self.registry.count_again()
         self._publish_catalogs()
 
@@ -468,8 +456,7 @@ class ServerManager:
         """Publish each catalog that a new offer changes."""
         if self._supervisors.get(supervisor.id) is not supervisor:
             return
-        for name, own in self.registry.update(supervisor.id, offer).items():
-            supervisor.remark(f"its prompt {own} is called {name} here: the other name is taken")
+        self.registry.update(supervisor.id, offer)
         self._publish_catalogs()
 
     def judge_tools_again(self) -> None:
@@ -595,6 +582,11 @@ class FirstStarts:
         self._servers.wake()
 
 
+def _condition(supervisor: Supervisor) -> dict[str, Any]:
+    """Return what a view and the event of its change have of a server's status."""
+    return {name: getattr(supervisor, name) for name in _CONDITION}
+
+
 def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
     """Return the current state of a server for the UI, with its catalog."""
     definition = supervisor.definition
@@ -602,17 +594,10 @@ def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
     return ServerView(
         id=definition.id,
         origin=definition.origin,
-        transport=supervisor.transport,
         target=shown_target(definition),
         description=definition.description,
-        status=supervisor.status,
-        failure=supervisor.failure,
-        retry_at=supervisor.retry_at,
-        info=supervisor.info,
         catalog=catalog,
-        since=supervisor.since,
-        restarted=supervisor.restarted,
-        lacks=supervisor.lacks,
+        **_condition(supervisor),
         environment=passed,
         variables=tuple(sanitize_line(name) for name in sorted(definition.env)),
         withheld=withheld,

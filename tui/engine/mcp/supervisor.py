@@ -10,9 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.keys.extension_secrets import with_secrets
 from tui.engine.keys.key_store import CredentialError
-from tui.engine.keys.secret_store import with_named_secrets
+from tui.engine.keys.secret_store import with_extension_secrets, with_named_secrets
 from tui.engine.mcp.backoff import Backoff
 from tui.engine.mcp.catalog.offer import ServerOffer, read_offer
 from tui.engine.mcp.context import ClientContext
@@ -22,7 +21,6 @@ from tui.engine.mcp.transports.stdio.launch import running_server
 from tui.engine.mcp.usage import UsageMeter
 from tui.model.chat import Severity
 from tui.model.servers import (
-    SETTLED,
     UNDECIDED,
     Failure,
     ServerId,
@@ -140,7 +138,7 @@ class Supervisor:
     @property
     def is_first_start(self) -> bool:
         """Whether it starts, and has been neither ready nor failed since it was told to."""
-        return self.status not in SETTLED and not self._has_settled and not self._dozes
+        return self.status in UNDECIDED and not self._has_settled and not self._dozes
 
     @property
     def is_callable(self) -> bool:
@@ -223,9 +221,6 @@ class Supervisor:
         self.stop()
         self._wake.set()
 
-    def remark(self, words: str) -> None:
-        self._log.remark(words)
-
     def kill(self) -> None:
         """Kill the server at once."""
         if self._attempt is not None:
@@ -305,7 +300,6 @@ class Supervisor:
         error: ServerError | None = None
         is_connected = self._is_told = False
         self._log.begin()
-        self._backoff.began()
         if not self._dozes:
             self.usage.started()
         try:
@@ -354,13 +348,13 @@ class Supervisor:
 
     async def _filled(self) -> ServerDefinition:
         """Return the server with the secrets that its extension or the user keeps elsewhere."""
-        definition, self.lacks = self.definition, ""
+        definition, redactor, self.lacks = self.definition, self._context.redactor, ""
         if definition.kept:
-            definition, self.lacks = await with_secrets(definition, self._context.redactor)
+            definition, self.lacks = await with_extension_secrets(definition, redactor)
         if self.lacks:
-            self.remark(self.lacks)
+            self._log.remark(self.lacks)
         try:
-            return await with_named_secrets(definition, self._context.redactor)
+            return await with_named_secrets(definition, redactor)
         except CredentialError as error:
             raise ServerError(str(error), error.advice, permanent=True) from error
 
@@ -457,7 +451,10 @@ class Supervisor:
         else:
             retry_at = self._backoff.failed()
             if self._backoff.is_exhausted:
-                advice = f"{failure.advice} {self._backoff.exhaustion}".strip()
+                often = (
+                    f"It failed {self._backoff.policy.max_failures} times in a row; r restarts it."
+                )
+                advice = f"{failure.advice} {often}".strip()
                 self._move(_S.FAILED, replace(failure, advice=advice))
             else:
                 self._move(_S.RETRYING, failure, retry_at)
@@ -486,4 +483,4 @@ class Supervisor:
         """Tell why the task that follows changes ended."""
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.warning("a server's changes are no longer followed", exc_info=error)
-            self.remark("its changes are no longer followed; restart it to see them")
+            self._log.remark("its changes are no longer followed; restart it to see them")

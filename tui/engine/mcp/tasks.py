@@ -10,13 +10,13 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.mcp.catalog.offered_tool import (
     CallStoppedError,
-    JsonObject,
     OfferedTool,
     TextPart,
     ToolCallError,
@@ -34,7 +34,13 @@ from tui.model.chat import (
     TaskStatus,
     ToolCallStatus,
 )
-from tui.model.events import Notice, NoticeRaised, TaskKept, ToolCallChanged
+from tui.model.events import (
+    Notice,
+    NoticeRaised,
+    TaskKept,
+    ToolCallChanged,
+    ToolCallProgressed,
+)
 from tui.model.runs import BY_HAND
 from tui.text import sanitize, sanitize_line
 
@@ -57,7 +63,7 @@ CANCEL_PATIENCE: Final = 2.0
 """Seconds that the end of gemdeck waits for requests that cancel tasks."""
 
 TICK: Final = 1.0
-"""Seconds between two reports on a task that is waited for."""
+"""Seconds between two reports on a task."""
 
 
 @dataclass(eq=False)
@@ -67,41 +73,47 @@ class RemoteTask:
     Attributes:
         tool: The tool.
         state: What the server said of it last.
-        cause: The call that became the task.
-        key: Its id here.
-        began: When, in seconds of `time.monotonic`.
+        kept: How a session keeps it.
         leaving: Done once nobody waits for it any longer.
         following: Follows it; cancelled with the task, or when nobody follows it any longer.
     """
 
     tool: OfferedTool
     state: TaskState
-    cause: Cause
-    key: str = field(default_factory=lambda: secrets.token_hex(4))
-    began: float = field(default_factory=time.monotonic)
+    kept: TaskKept
     leaving: "asyncio.Future[None]" = field(init=False)
     following: "asyncio.Task[ToolResult]" = field(init=False)
 
     @property
     def place(self) -> str:
         """What stands in the row of its call once nobody waits for it."""
-        return f"Runs on as task {self.key}."
+        return f"Runs on as task {self.kept.key}."
 
     @property
-    def left(self) -> float:
-        """The seconds until its time to live is over."""
-        return self.began + self.state.ttl - time.monotonic()
+    def elapsed(self) -> float:
+        """The seconds since it began."""
+        return time.time() - self.kept.began
 
     def progress(self) -> TaskProgress:
         """Return how it stands, for the row of its call."""
-        elapsed, state = time.monotonic() - self.began, self.state
-        return TaskProgress(elapsed, None, state.message, state.status, max(0.0, self.left))
+        state, left = self.state, max(0.0, self.state.ttl - self.elapsed)
+        return TaskProgress(self.elapsed, None, state.message, state.status, left)
 
-    def take(self, state: TaskState, live: "Connection") -> None:
-        """Take how it stands now; what is new about that goes into the server's log."""
-        if state is self.state or state.words != self.state.words:  # the first over a connection
-            live.remark(f"task {self.key} of {self.tool.view.name}: {state.words}")
-        self.state = state
+    def say(self, live: "Connection") -> None:
+        """Write how it stands into the server's log."""
+        live.remark(f"task {self.kept.key} of {self.tool.view.name}: {self.state.words}")
+
+    def take(self, live: "Connection", state: TaskState) -> None:
+        """Take how it stands now.
+
+        Raises:
+            ToolCallError: If its time to live is over.
+        """
+        before, self.state = self.state, state
+        if state.status is not before.status:
+            self.say(live)
+        if self.elapsed > state.ttl and not state.status.is_over:
+            raise ToolCallError(f"Its time to live of {state.ttl:g} s is over: it is stopped.")
 
 
 class RemoteTasks:
@@ -110,8 +122,8 @@ class RemoteTasks:
     Args:
         reach: Returns the connection of a tool's very server, or None if it does not come within
             so many seconds.
-        publish: Takes `ToolCallChanged` and a notice when a task ends that its turn goes on
-            without.
+        publish: Takes what becomes of tasks that their turns go on without, and a notice when one
+            ends.
     """
 
     def __init__(
@@ -132,17 +144,17 @@ class RemoteTasks:
 
     def let_go(self, conversation: ConversationId) -> None:
         """Follow the tasks of a conversation no longer; they go on on their servers."""
-        self._drop([t for t in self._tasks.values() if t.cause.conversation == conversation])
+        self._drop([t for t in self._tasks.values() if t.kept.conversation == conversation])
 
     def _drop(self, tasks: Iterable[RemoteTask]) -> None:
         for task in tasks:
-            del self._tasks[task.key]
+            del self._tasks[task.kept.key]
             task.following.cancel()
 
     def left_in(self, conversation: ConversationId) -> Iterator[RemoteTask]:
         """Yield the tasks that a conversation goes on without."""
         for task in self._tasks.values():
-            if task.leaving.done() and task.cause.conversation == conversation:
+            if task.leaving.done() and task.kept.conversation == conversation:
                 yield task
 
     async def attend(
@@ -156,24 +168,25 @@ class RemoteTasks:
             ToolCallError: If no result comes.
             CallStoppedError: If the user cancelled it.
         """
-        task = RemoteTask(tool, state, cause_now() or Cause(BY_HAND, EntryId("")))
+        to, key = cause_now() or Cause(BY_HAND, EntryId("")), secrets.token_hex(4)
+        named = (key, to.call, tool.server, tool.fingerprint, tool.name, state.id)
+        kept = TaskKept(*named, time.time(), state.ttl, conversation=to.conversation)
+        task = RemoteTask(tool, state, kept)
         if sum(not known.following.done() for known in self._tasks.values()) >= MAX_TASKS:
             self._work.start(self._cancel(task))
             raise ToolCallError(f"{MAX_TASKS} tasks are running. This one was told to stop.")
-        self._begin(task)
-        waits: set[asyncio.Future[Any]] = {task.leaving, task.following}
+        self._begin(task, on_progress)
+        ends: set[asyncio.Future[Any]] = {task.leaving, task.following}
         try:
-            while not any(wait.done() for wait in waits):
-                on_progress(task.progress())
-                await asyncio.wait(waits, timeout=TICK, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             self._stop(task)
             raise
         if task.following.done():
             return await self.result(task)
         note = (
-            f"The user goes on without this call: it runs on as task {task.key}, with no result "
-            f'yet. Call check_task(id="{task.key}") when its result is needed.'
+            f"The user goes on without this call: it runs on as task {key}, with no result "
+            f'yet. Call check_task(id="{key}") when its result is needed.'
         )
         return ToolResult((TextPart(note),), task.place, runs_on=True)
 
@@ -182,30 +195,19 @@ class RemoteTasks:
         for one in kept:
             if one.key in self._tasks:
                 continue
-            name, gone = ToolId(sanitize_line(one.tool)), time.time() - one.began
+            name = ToolId(sanitize_line(one.tool))
             task = RemoteTask(
                 OfferedTool(
                     *(name, one.server, one.tool, ToolView(name, name), {}, {}, ""),
                     fingerprint=one.fingerprint,
                 ),
                 TaskState(one.task, TaskStatus.WORKING, ttl=min(one.ttl, MAX_TTL)),
-                Cause(conversation, one.call),
-                one.key,
-                time.monotonic() - gone,
+                replace(one, conversation=conversation),
             )
             self._begin(task)
             task.leaving.set_result(None)
-            row = ToolCallChanged(one.call, ToolCallStatus.RUNS_ON, result=task.place)
-            self._publish(replace(row, conversation=conversation))
-
-    def _keep(self, task: RemoteTask, task_id: str) -> None:
-        """Let the session know a task, or that it has ended."""
-        began = time.time() - (time.monotonic() - task.began)
-        to, tool, ttl = task.cause, task.tool, task.state.ttl
-        kept = TaskKept(
-            *(task.key, to.call, tool.server, tool.fingerprint, tool.name, task_id, began, ttl)
-        )
-        self._publish(replace(kept, conversation=to.conversation))
+            on, place = ToolCallStatus.RUNS_ON, task.place
+            self._publish(ToolCallChanged(one.call, on, result=place, conversation=conversation))
 
     async def result(self, task: RemoteTask, patience: float | None = None) -> ToolResult:
         """Return the result of a task, once it is there.
@@ -236,27 +238,42 @@ class RemoteTasks:
     def _stop(self, task: RemoteTask) -> None:
         """Cancel a task here and on its server, unless it has ended."""
         if task.following.cancel():
-            self._keep(task, "")
+            self._publish(replace(task.kept, task=""))
             self._work.start(self._cancel(task))
 
     def _of(self, conversation: ConversationId, call: EntryId) -> list[RemoteTask]:
         return [
             task
             for task in self._tasks.values()
-            if (task.cause.conversation, task.cause.call) == (conversation, call)
+            if (task.kept.conversation, task.kept.call) == (conversation, call)
         ]
 
-    def _begin(self, task: RemoteTask) -> None:
+    def _begin(
+        self, task: RemoteTask, on_progress: Callable[[Progress], None] = lambda _: None
+    ) -> None:
         """Follow a task; of those that have ended only the newest stay."""
         over = [key for key, known in self._tasks.items() if known.following.done()]
         for key in over[:-MAX_KEPT]:
             del self._tasks[key]
-        self._tasks[task.key] = task
+        self._tasks[task.kept.key] = task
         loop = asyncio.get_running_loop()
         task.leaving = loop.create_future()
         task.following = loop.create_task(self._follow(task), name=f"task of {task.tool.server}")
         task.following.add_done_callback(lambda _: self._ended(task))
-        self._keep(task, task.state.id)
+        self._work.start(self._report(task, on_progress))
+        self._publish(task.kept)
+
+    async def _report(self, task: RemoteTask, on_progress: Callable[[Progress], None]) -> None:
+        """Tell now and then how a task stands: who waits for it, or else its conversation."""
+        to = task.kept
+        while not task.following.done():
+            if task.leaving.done():
+                self._publish(
+                    ToolCallProgressed(to.call, task.progress(), conversation=to.conversation)
+                )
+            else:
+                on_progress(task.progress())
+            await asyncio.wait({task.following}, timeout=TICK)
 
     def _ended(self, task: RemoteTask) -> None:
         """Tell the end of a task that was left, in the row of its call and in a notice.
@@ -269,19 +286,19 @@ class RemoteTasks:
             result = ToolResult((), sanitize(str(error))) if error else task.following.result()
             status = ToolCallStatus.ERROR if error or result.is_error else ToolCallStatus.OK
             if not isinstance(error, TaskUnreachableError):
-                self._keep(task, "")
+                self._publish(replace(task.kept, task=""))
                 if error:
                     self._work.start(self._cancel(task))
-        if task.key not in self._tasks:
+        key, to = task.kept.key, task.kept
+        if key not in self._tasks:
             return  # its conversation is gone
         if not task.leaving.done():
-            del self._tasks[task.key]  # whoever waits for it has its result
+            del self._tasks[key]  # whoever waits for it has its result
             return
-        said = f"Task {task.key} of {task.tool.view.name} ({task.tool.server}) has ended: {status}."
+        said = f"Task {key} of {task.tool.view.name} ({task.tool.server}) has ended: {status}."
         self._publish(NoticeRaised(Notice(Severity.INFO, said)))
-        seconds, to = time.monotonic() - task.began, task.cause
-        ended = ToolCallChanged(to.call, status, seconds, result.display, pictures=result.pictures)
-        self._publish(replace(ended, conversation=to.conversation))
+        told = (task.elapsed, result.display, None, result.pictures)
+        self._publish(ToolCallChanged(to.call, status, *told, conversation=to.conversation))
 
     async def _follow(self, task: RemoteTask) -> ToolResult:
         """Ask about a task until it has ended, over one connection after the other."""
@@ -292,10 +309,10 @@ class RemoteTasks:
                 words = f"{task.tool.server} is gone; whether its task goes on is unknown."
                 raise TaskUnreachableError(words)
             before = task.state
-            task.take(before, live)
+            task.say(live)
             try:
-                with live.tasks.following(before.id) as told:
-                    return await _follow_over(live, task, answered, told)
+                raw = await live.tasks.follow(before, answered, partial(task.take, live))
+                return await live.read_result(task.tool.name, raw)
             except TaskUnreachableError:
                 failed = failed + 1 if task.state is before else 1
                 if failed > MAX_FAILED:
@@ -308,45 +325,3 @@ class RemoteTasks:
             return
         with suppress(ToolCallError):
             await live.tasks.cancel(task.state.id)
-
-
-async def _follow_over(
-    live: "Connection", task: RemoteTask, answered: set[str], told: asyncio.Event
-) -> ToolResult:
-    """Ask about a task over one connection until it has ended.
-
-    What it needs is got meanwhile, so that a question goes away with the task.
-
-    Args:
-        live: The connection.
-        task: The task, which is brought up to date.
-        answered: The keys of what the server asked for and got.
-        told: Set when the server announces a change.
-
-    Raises:
-        TaskUnreachableError: If the server does not answer.
-        ToolCallError: If no result comes.
-    """
-    getting: asyncio.Task[JsonObject | None] | None = None
-    try:
-        while True:
-            state = task.state
-            if getting is not None and getting.done():
-                raw, getting = getting.result(), None
-                if raw is not None:
-                    return await live.read_result(task.tool.name, raw)
-            if state.status.is_over:
-                raw = await live.tasks.outcome(state)
-                return await live.read_result(task.tool.name, raw)
-            needs_more = not state.inputs or not state.inputs.keys() <= answered
-            if getting is None and state.status is TaskStatus.INPUT_REQUIRED and needs_more:
-                getting = asyncio.create_task(live.tasks.attend(state, answered))
-                getting.add_done_callback(lambda _: told.set())
-            await live.tasks.pause(state, told)
-            task.take(await live.tasks.get(state.id), live)
-            if task.left < 0 and not task.state.status.is_over:
-                raise ToolCallError(f"Its time to live of {state.ttl:g} s is over: it is stopped.")
-    finally:
-        if getting is not None:
-            getting.cancel()
-            await asyncio.wait({getting})

@@ -8,13 +8,12 @@ import json
 import re
 import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import tui
 from tui.engine.definitions.folder_code import FOLDER_NAME
-from tui.engine.files.atomic import UnfitFileError, locked, read_regular, write_private
+from tui.engine.files.atomic import locked, read_text, write_private
 from tui.engine.settings.sources.document import (
     MAX_FILE,
     BadDocumentError,
@@ -30,9 +29,6 @@ EXCLUDED: Final = "excludeTools"
 _INDENT: Final = "  "
 _SKIPPED: Final = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 """White space and comments, in a text that was parsed."""
-
-_MAX_READ: Final = 1_000_000
-"""Bytes of the largest file in which the line is looked for."""
 
 
 class EditError(Exception):
@@ -158,10 +154,8 @@ def _edit(
 
 def _read(path: Path) -> tuple[str, int | None]:
     """Return the text of a file and its permissions; nothing where there is none."""
-    with suppress(FileNotFoundError):
-        data = read_regular(path, MAX_FILE)
-        return data.decode("utf-8-sig"), stat.S_IMODE(path.stat().st_mode)
-    return "", None
+    text = read_text(path, MAX_FILE)
+    return ("", None) if text is None else (text, stat.S_IMODE(path.stat().st_mode))
 
 
 def servers_in(path: Path) -> Mapping[str, Any]:
@@ -255,14 +249,9 @@ STARTER: Final = """\
 }
 """
 
-_MARK: Final = '"mcpServers"'
 
-
-def begin_settings(home: Path) -> tuple[Path, int]:
-    """Write the user's settings file if there is none.
-
-    Returns:
-        The file, and the line at which an entry belongs.
+def begin_settings(home: Path) -> Path:
+    """Write the user's settings file if there is none, and return its path.
 
     Raises:
         OSError: If it cannot be written.
@@ -277,11 +266,7 @@ def begin_settings(home: Path) -> tuple[Path, int]:
     except OSError:  # on a full disk, half a file would stay in the way
         path.unlink(missing_ok=True)
         raise
-    try:
-        lines = read_regular(path, _MAX_READ).decode("utf-8", "replace").splitlines()
-    except UnfitFileError:  # the editor will say what it is
-        lines = []
-    return path, next((n for n, line in enumerate(lines, 2) if _MARK in line), 1)
+    return path
 
 
 def sample_settings() -> str:

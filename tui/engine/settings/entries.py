@@ -39,7 +39,6 @@ from tui.engine.settings.sources.source import (
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import OAUTH_SECRETS, OAuthSettings, ServerSettings
-from tui.model.settings_types import MAX_ITEMS, TransportName, names_transport
 from tui.text import sanitize_line
 
 MAX_NAME: Final = 64
@@ -48,8 +47,13 @@ MAX_NAME: Final = 64
 _TARGETS: Final = ("command", "url", "httpUrl", "tcp")
 
 _TARGET_ORDER: Final = ("httpUrl", "url", "command")
-_SPARE: Final = frozenset({"authProviderType", "description", "tcp", "timeout", "trust"})
+_SPARE: Final = frozenset(
+    {"authProviderType", "description", "tcp", "timeout", "transportType", "trust", "type"}
+)
 """Keys without which a server is reached all the same, and may do no more."""
+
+_NO_OBJECT: Final = frozenset({"dict_type", "model_type"})
+"""Errors of a value that must be an object; gemini-cli goes on without it."""
 
 KNOWN: Final = known_keys(ServerSettings)
 KNOWN_OAUTH: Final = known_keys(OAuthSettings)
@@ -65,8 +69,6 @@ _EMPTY: Final[Mapping[str, object]] = MappingProxyType({})
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _BLANKABLE: Final = frozenset({"env", "headers"})
 """Keys below which a variable that is not set is empty, as in gemini-cli."""
-
-_Scalar: Final = str | int | float
 
 
 class Entry(Frozen):
@@ -176,11 +178,16 @@ def salvaged(raw: Mapping[str, Any]) -> tuple[ServerSettings, list[tuple[KeyPath
     except ValidationError as error:
         given = (at for at, key in enumerate(_TARGET_ORDER) if raw.get(key))
         spare = _SPARE.union(_TARGET_ORDER[next(given, len(_TARGET_ORDER)) + 1 :])
-        slips = validation_problems(error)
-        wrong = {keys[0] if keys else "" for keys, _ in slips}
-        if not wrong <= spare:
-            raise
-    return ServerSettings.model_validate({key: raw[key] for key in raw if key not in wrong}), slips
+        kept: dict[Any, Any] = dict(raw)
+        for details in error.errors(include_url=False):
+            key, *below = details["loc"] or ("",)
+            if key in spare or (details["type"] in _NO_OBJECT and not below):
+                kept.pop(key, None)
+            elif key in _BLANKABLE and details["type"] == "string_type":
+                kept[key] = {name: kept[key][name] for name in kept[key] if name != below[0]}
+            else:
+                raise
+        return ServerSettings.model_validate(kept), validation_problems(error)
 
 
 def words_on(key: str, known: frozenset[str]) -> str:
@@ -191,8 +198,13 @@ def words_on(key: str, known: frozenset[str]) -> str:
     return f"unknown key, ignored; did you mean {near[0]}?" if near else "unknown key, ignored"
 
 
-_FOR_ADDRESS: Final = "ignored beside a command; it is for an address"
-_BESIDE: Final = "ignored beside an address; keep one of them"
+_KINDS: Final = {
+    "httpUrl": {Transport.HTTP},
+    "url": {Transport.HTTP, Transport.SSE},
+    "command": {Transport.STDIO},
+}
+"""The transports by which each kind of target is reached."""
+
 _UNTRUSTED: Final = (
     ServerStatus.UNTRUSTED,
     "Not started: it comes with an untrusted folder.",
@@ -288,15 +300,13 @@ class ServerReader:
         own = {
             key: self._environ[key] for key in self._environ if key not in entry.source.variables
         }
-        usable = self._without_slips(entry, entry.raw)
-        preview = preview_of(usable, self._variables_of(entry), own, _BLANKABLE)
+        expansion = Expansion(self._variables_of(entry), blank=_BLANKABLE)
+        preview = preview_of(entry.raw, expansion, own)
         blank = replace(blank, preview=preview, named=secret_names(entry.raw))
         withheld = entry.project and server not in self._trusted
-        raw, secrets = usable, frozenset[str]()
+        raw = entry.raw if withheld else preview.whole
+        secrets = frozenset[str]() if withheld else expansion.secrets
         if not withheld:
-            expansion = Expansion(self._variables_of(entry), blank=_BLANKABLE)
-            raw = expansion.members(usable)
-            secrets = frozenset(expansion.secrets)
             self.problems += expansion_problems(
                 expansion, (), lambda where, words: entry.problem(words, *where)
             )
@@ -337,27 +347,6 @@ class ServerReader:
             reason = "Disabled: the entry says so."
             return definition.held(ServerStatus.DISABLED, reason, advice, may_enable=True)
         return definition
-
-    def _without_slips(self, entry: Entry, raw: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Leave out what gemini-cli warns of and goes on without, with a problem each."""
-        kept = dict(raw)
-        for key in ("type", "transportType"):
-            if kept.get(key) is not None and not names_transport(kept[key]):
-                self._note(entry, "no transport has this name, ignored: stdio, sse, http", key)
-                del kept[key]
-        for key in ("env", "headers", "oauth"):
-            if kept.get(key) is not None and not isinstance(kept[key], dict):
-                self._note(entry, "must be an object: { … }; left out", key)
-                del kept[key]
-        for key in sorted(_BLANKABLE):
-            values = kept.get(key)
-            if not isinstance(values, dict) or len(values) > MAX_ITEMS:
-                continue
-            bad = [name for name, value in values.items() if not isinstance(value, _Scalar)]
-            kept[key] = {name: item for name, item in values.items() if isinstance(item, _Scalar)}
-            for name in bad[:MAX_ENTRY_PROBLEMS]:
-                self._note(entry, "must be a text, left out", key, name)
-        return kept
 
     def _note(self, entry: Entry, message: str, *keys: str | int) -> None:
         self.problems.append(entry.problem(message, *keys))
@@ -401,7 +390,7 @@ class ServerReader:
                 settings.target_service_account or "",
             ),
             tls=settings.tls,
-            sse_fallback=is_bare and settings.named_transport in {None, TransportName.STDIO},
+            sse_fallback=is_bare and settings.named_transport in {None, Transport.STDIO},
             timeout=settings.timeout / 1000,
             trust=settings.trust,
             review_results=settings.review_results,
@@ -423,35 +412,29 @@ class ServerReader:
     def _report_unknown(self, entry: Entry, raw: Mapping[str, Any]) -> None:
         """Report unknown keys, such as those of other clients."""
         oauth = raw.get("oauth")
-        sections: list[tuple[tuple[str, ...], Mapping[str, Any], frozenset[str]]] = [
-            ((), raw, KNOWN | {"disabled"}),
-            (("oauth",), oauth if isinstance(oauth, dict) else {}, KNOWN_OAUTH),
-        ]
-        for above, keys, known in sections:
-            for key in [key for key in keys if key not in known][:MAX_ENTRY_PROBLEMS]:
-                self._note(entry, words_on(key, known), *above, key)
+        for key in [key for key in raw if key not in KNOWN | {"disabled"}][:MAX_ENTRY_PROBLEMS]:
+            self._note(entry, words_on(key, KNOWN), key)
+        signs_in = oauth if isinstance(oauth, dict) else {}
+        for key in [key for key in signs_in if key not in KNOWN_OAUTH][:MAX_ENTRY_PROBLEMS]:
+            self._note(entry, words_on(key, KNOWN_OAUTH), "oauth", key)
         if not isinstance(raw.get("disabled", False), bool | str):
             self._note(entry, "must be true or false", "disabled")
 
     def _report_ignored(self, entry: Entry, settings: ServerSettings) -> None:
         """Report keys that are valid but have no effect."""
-        url, http_url, named = settings.url, settings.http_url, settings.named_transport
-        stdio, sse, http = TransportName.STDIO, TransportName.SSE, TransportName.HTTP
-        is_local = _transport(settings) is Transport.STDIO
-        kind = "type" if settings.type else "transportType"
-        both = 'httpUrl is used and url ignored; keep url with "type": "http"'
-        for is_so, key, message in (
-            (url and http_url, "httpUrl", both),
-            (settings.command and not is_local, "command", _BESIDE),
-            (is_local and settings.headers_command, "headersCommand", _FOR_ADDRESS),
-            (is_local and settings.tls, "tls", _FOR_ADDRESS),
-            (settings.tcp, "tcp", "tcp is not supported and ignored"),
-            (is_local and named in {sse, http}, kind, f"{named} is ignored beside a command"),
-            (url and not http_url and named is stdio, kind, "stdio is ignored beside an address"),
-            (http_url and named in {sse, stdio}, kind, f"{named} is ignored beside httpUrl"),
-        ):
-            if is_so:
-                self._note(entry, message, key)
+        used = "httpUrl" if settings.http_url else "url" if settings.url else "command"
+        kind, named = "type" if settings.type else "transportType", settings.named_transport
+        ignored = {
+            "url": settings.url and used == "httpUrl",
+            "command": settings.command and used != "command",
+            "headersCommand": settings.headers_command and used == "command",
+            "tls": settings.tls and used == "command",
+            kind: named is not None and named not in _KINDS[used],
+        }
+        for key in (key for key, is_so in ignored.items() if is_so):
+            self._note(entry, f"ignored beside {used}", key)
+        if settings.tcp:
+            self._note(entry, "tcp is not supported and ignored", "tcp")
 
     def _refuse(self, definition: ServerDefinition, entry: Entry, message: str) -> ServerDefinition:
         problem = entry.problem(message)
@@ -488,7 +471,7 @@ def _misplaced(entry: Entry) -> str:
 def _transport(settings: ServerSettings) -> Transport:
     if not (settings.http_url or settings.url):
         return Transport.STDIO
-    if not settings.http_url and settings.named_transport is TransportName.SSE:
+    if not settings.http_url and settings.named_transport is Transport.SSE:
         return Transport.SSE
     return Transport.HTTP
 
@@ -509,17 +492,13 @@ def _sketch(
     """Return an invalid server with enough fields to recognize it on the screen."""
     address = next((raw[key] for key in ("httpUrl", "url") if isinstance(raw.get(key), str)), "")
     command, args = raw.get("command"), raw.get("args")
-    if not address and isinstance(command, str) and command:
-        words = args if isinstance(args, list) else []
-        return replace(
-            blank,
-            command=command,
-            args=tuple(word for word in words if isinstance(word, str)),
-            secrets=secrets,
-        )
+    is_local = not address and isinstance(command, str)
+    words = args if is_local and isinstance(args, list) else []
     return replace(
         blank,
         transport=Transport.HTTP if address else blank.transport,
+        command=str(command) if is_local else "",
+        args=tuple(word for word in words if isinstance(word, str)),
         url=address,
         secrets=secrets,
     )

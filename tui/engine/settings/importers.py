@@ -1,36 +1,37 @@
-"""Reads other clients' files, and lists the servers in them."""
+"""Servers of other clients: in their files, and in what a user pasted.
+
+Pasted are a command line, ``mcp add`` of any client, JSON, an address. Nothing is run, and no shell
+reads it: what only a shell can do is refused, and ``$NAME`` stays.
+"""
 
 import math
 import re
+import shlex
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
-from pathlib import Path
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
 from tui.engine.definitions.expansion import references_in, secret_names
-from tui.engine.definitions.folder_code import FOLDER_NAME
-from tui.engine.files.atomic import read_regular
-from tui.engine.settings.entries import KNOWN, known_part, salvaged, server_id
-from tui.engine.settings.sources.document import (
-    BadDocumentError,
-    SettingsDocument,
-    dotted,
-    parse_document,
-)
+from tui.engine.files.atomic import read_text
+from tui.engine.files.paths import shown_path
+from tui.engine.settings.entries import known_part, salvaged, server_id
+from tui.engine.settings.sources.document import BadDocumentError, dotted, parse_document
 from tui.engine.settings.sources.source import (
-    FILE_NAME,
     MAX_SERVERS,
     SHARED_FILE_NAME,
-    shown_path,
     validation_problems,
 )
+from tui.engine.settings.typed_entries import EntryError, address_type, is_address, server_entry
 from tui.model.bounded_json import mapped
-from tui.model.frozen import Frozen, dataclass
-from tui.text import sanitize_line
+from tui.model.frozen import Frozen
+from tui.text import sanitize, sanitize_line
 
 _KEPT: Final = frozenset(
     {
@@ -58,6 +59,34 @@ MAX_CLIENT_FILE: Final = 16 * 1024 * 1024
 """Largest file, in bytes: that of Claude Code also holds what it did."""
 
 
+class Client(Frozen):
+    """A client whose servers can be taken over.
+
+    Attributes:
+        title: What it is called.
+        user: The file in which it lists those of the user; see `Machine.places`.
+        project: That of a folder, or an empty string.
+        key: The key under which they stand there.
+    """
+
+    title: str
+    user: str
+    project: str = ""
+    key: str = "mcpServers"
+
+
+CLIENTS: Final[Mapping[str, Client]] = {
+    "claude-desktop": Client("Claude Desktop", "{settings}/Claude/claude_desktop_config.json"),
+    "claude-code": Client("Claude Code", "{claude}/.claude.json", SHARED_FILE_NAME),
+    "vscode": Client("VS Code", "{settings}/Code/User/mcp.json", ".vscode/mcp.json", "servers"),
+    "cursor": Client("Cursor", "{home}/.cursor/mcp.json", ".cursor/mcp.json"),
+    "windsurf": Client("Windsurf", "{home}/.codeium/windsurf/mcp_config.json"),
+    "zed": Client("Zed", "{config}/zed/settings.json", ".zed/settings.json", "context_servers"),
+    "codex": Client("Codex", "{codex}/config.toml", ".codex/config.toml", "mcp_servers"),
+    "gemini-cli": Client("gemini-cli", "{home}/.gemini/settings.json", ".gemini/settings.json"),
+}
+
+
 class Machine(Frozen):
     """Where files are looked for.
 
@@ -73,61 +102,21 @@ class Machine(Frozen):
     environ: Mapping[str, str]
     platform: str = sys.platform
 
-    def configuration(self) -> Path:
-        """Return the folder in which programs keep their settings."""
-        if self.platform == "darwin":
-            return self.home / "Library" / "Application Support"
-        return self._named("XDG_CONFIG_HOME", self.home / ".config")
-
-    def _named(self, variable: str, default: Path) -> Path:
-        return Path(self.environ.get(variable) or default)
-
     def places(self, client: str) -> Iterator[Path]:
         """Return the files in which a client may list servers: the user's, then the folder's."""
-        home, folder, settings = self.home, self.folder, self.configuration()
-        match client:
-            case "claude-desktop":
-                yield settings / "Claude" / "claude_desktop_config.json"
-            case "claude-code":
-                yield self._named("CLAUDE_CONFIG_DIR", home) / ".claude.json"
-                yield folder / SHARED_FILE_NAME
-            case "vscode":
-                yield settings / "Code" / "User" / "mcp.json"
-                yield folder / ".vscode" / "mcp.json"
-            case "cursor":
-                yield home / ".cursor" / "mcp.json"
-                yield folder / ".cursor" / "mcp.json"
-            case "windsurf":
-                yield home / ".codeium" / "windsurf" / "mcp_config.json"
-            case "zed":
-                yield self._named("XDG_CONFIG_HOME", home / ".config") / "zed" / FILE_NAME
-                yield folder / ".zed" / FILE_NAME
-            case "codex":
-                yield self._named("CODEX_HOME", home / ".codex") / "config.toml"
-                yield folder / ".codex" / "config.toml"
-            case "gemini-cli":
-                yield home / FOLDER_NAME / FILE_NAME
-                yield folder / FOLDER_NAME / FILE_NAME
+        config = Path(self.environ.get("XDG_CONFIG_HOME") or self.home / ".config")
+        is_mac = self.platform == "darwin"
+        roots = {
+            "home": self.home,
+            "config": config,
+            "settings": self.home / "Library" / "Application Support" if is_mac else config,
+            "claude": self.environ.get("CLAUDE_CONFIG_DIR") or self.home,
+            "codex": self.environ.get("CODEX_HOME") or self.home / ".codex",
+        }
+        yield Path(CLIENTS[client].user.format_map(roots))
+        if project := CLIENTS[client].project:
+            yield self.folder / project
 
-
-TITLES: Final[Mapping[str, str]] = {
-    "claude-desktop": "Claude Desktop",
-    "claude-code": "Claude Code",
-    "vscode": "VS Code",
-    "cursor": "Cursor",
-    "windsurf": "Windsurf",
-    "zed": "Zed",
-    "codex": "Codex",
-    "gemini-cli": "gemini-cli",
-}
-"""The clients, and what they are called."""
-
-SERVER_KEYS: Final[Mapping[str, str]] = {
-    "vscode": "servers",
-    "zed": "context_servers",
-    "codex": "mcp_servers",
-}
-"""The key under which a client lists its servers; the others use ``mcpServers``."""
 
 LITERAL: Final = frozenset({"claude-desktop", "windsurf", "zed", "codex"})
 """Clients that do not fill in ``$NAME``."""
@@ -142,17 +131,13 @@ class Translation:
     """One entry on its way.
 
     Attributes:
-        client: Whose it is.
-        folder: The folder that ``${workspaceFolder}`` means.
-        home: The user's home.
-        inputs: What the client asks the user for, by id, each with its description.
+        client: Whose it is; empty where nobody knows.
+        machine: What its references mean.
         warnings: What the user should know.
     """
 
     client: str
-    folder: Path
-    home: Path
-    inputs: Mapping[str, str] = field(default_factory=dict)
+    machine: Machine
     warnings: list[str] = field(default_factory=list)
 
     def entry(self, raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,11 +170,8 @@ class Translation:
         if raw.get("envFile"):
             self._warn("envFile is left out: write its variables into env.")
         known = _KEPT | _PERMISSIONS | _SILENT | {"envFile"}
-        left = sorted(map(str, raw.keys() - known))
-        if own := ", ".join(key for key in left if key in KNOWN):
-            self._warn(f"Left out; if you want it, add it to the entry yourself: {own}.")
-        if foreign := ", ".join(key for key in left if key not in KNOWN):
-            self._warn(f"Left out, since gemdeck has no such key: {foreign}.")
+        if left := ", ".join(sorted(map(str, raw.keys() - known))):
+            self._warn(f"Left out: {left}.")
 
     def _filled(self, value: object) -> object:
         """Write the client's references in a text as ours."""
@@ -201,11 +183,12 @@ class Translation:
             return self._asked(name)
         if kind == "env" and name:
             return f"${{{name}}}"
+        folder = self.machine.folder
         fixed = {
-            "workspaceFolder": str(self.folder),
-            "workspaceRoot": str(self.folder),
-            "workspaceFolderBasename": self.folder.name,
-            "userHome": str(self.home),
+            "workspaceFolder": str(folder),
+            "workspaceRoot": str(folder),
+            "workspaceFolderBasename": folder.name,
+            "userHome": str(self.machine.home),
             "pathSeparator": "/",
         }
         if kind in fixed and name is None:
@@ -218,11 +201,7 @@ class Translation:
     def _asked(self, name: str) -> str:
         """Take a variable in place of what the client would ask for."""
         variable = re.sub(r"\W", "_", name).upper()
-        what = self.inputs.get(name, "")
-        self._warn(
-            f"Set the variable {variable}, which the client asks for"
-            + (f" as “{what}”." if what else ".")
-        )
+        self._warn(f"Set the variable {variable}, which the client asks for.")
         return f"${{{variable}}}"
 
     def _warn(self, text: str) -> None:
@@ -266,15 +245,16 @@ def _object(value: object) -> Mapping[str, Any]:
 
 
 class Candidate(Frozen):
-    """A server that another client has.
+    """A server that another client has, or that was pasted.
 
     Attributes:
-        client: Whose it is.
-        file: The file, as shown.
+        client: Whose it is; empty where it was pasted.
+        file: The file, as shown; likewise.
         name: Its name, as ours.
         entry: Its entry for our settings; empty if there can be none.
         warnings: What does not come along, and what it needs.
         problem: Why there can be no entry, or an empty string.
+        scope: Whose settings it is for: ``user`` or ``project``.
     """
 
     client: str
@@ -283,6 +263,7 @@ class Candidate(Frozen):
     entry: Mapping[str, Any] = field(default_factory=dict, repr=False)
     warnings: tuple[str, ...] = ()
     problem: str = ""
+    scope: str = "user"
 
 
 class ClientFile(Frozen):
@@ -305,7 +286,7 @@ class ClientFile(Frozen):
 
 def find_files(machine: Machine, client: str | None = None) -> Iterator[ClientFile]:
     """Read the files that there are of one client, or of all. Blocks."""
-    for name in TITLES if client is None else (client,):
+    for name in CLIENTS if client is None else (client,):
         for path in dict.fromkeys(machine.places(name)):  # the home may be the opened folder
             if (found := read_client_file(machine, name, path)) is not None:
                 yield found
@@ -315,50 +296,28 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
     """Read a file of a client; None if it is absent. Blocks."""
     shown = shown_path(path, machine.home)
     try:
-        text = read_regular(path, MAX_CLIENT_FILE).decode("utf-8-sig")
+        if (text := read_text(path, MAX_CLIENT_FILE)) is None:
+            return None
         is_toml = path.suffix == ".toml"
-        document = parse_document("{}" if is_toml else text)
-        content = tomllib.loads(text) if is_toml else document.content
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+        content = tomllib.loads(text) if is_toml else parse_document(text).content
     except (OSError, ValueError, RecursionError, BadDocumentError) as error:
         line = getattr(error, "line", 0)
         reason = sanitize_line(getattr(error, "strerror", None) or str(error))
         return ClientFile(client, path, shown, (), f"line {line}: {reason}" if line else reason)
     # VS Code once kept its servers in its settings
-    listed = content.get(SERVER_KEYS.get(client, "mcpServers"), content.get("mcpServers"))
+    listed = content.get(CLIENTS[client].key, content.get("mcpServers"))
     # what Claude Code keeps in the user's file for the opened folder alone
     own = _object(_object(content.get("projects")).get(str(machine.folder))).get("mcpServers")
     servers = {**_object(listed), **_object(own)}
-    return ClientFile(client, path, shown, candidates_in(document, servers, machine, client, shown))
+    return ClientFile(client, path, shown, candidates_in(servers, machine, client, shown))
 
 
 def candidates_in(
-    document: SettingsDocument,
-    servers: Mapping[str, Any],
-    machine: Machine,
-    client: str,
-    file: str,
+    servers: Mapping[str, Any], machine: Machine, client: str, file: str
 ) -> tuple[Candidate, ...]:
-    """Write the entries of a client as ours.
-
-    Args:
-        document: Where they stand.
-        servers: The entries by their names.
-        machine: What their references mean.
-        client: Whose they are; empty where nobody knows.
-        file: The file, as shown.
-    """
-    asked = document.content.get("inputs")
-    asked = [one for one in asked if isinstance(one, dict)] if isinstance(asked, list) else []
-    inputs = {str(one.get("id")): str(one.get("description") or "") for one in asked}
-    found = []
-    for name, raw in list(servers.items())[:MAX_SERVERS]:
-        twice = [dotted(at) for at, _ in document.duplicates if name in at]
-        notes = [f"{key} stands twice; the last one counts." for key in twice]
-        translation = Translation(client, machine.folder, machine.home, inputs, notes)
-        found.append(_candidate(translation, file, name, raw))
-    return tuple(found)
+    """Write the entries of a client by their names as ours; `file` is where they stand."""
+    some = list(servers.items())[:MAX_SERVERS]
+    return tuple(_candidate(Translation(client, machine), file, name, raw) for name, raw in some)
 
 
 def _candidate(translation: Translation, file: str, name: str, raw: object) -> Candidate:
@@ -373,14 +332,184 @@ def _candidate(translation: Translation, file: str, name: str, raw: object) -> C
     if not entry:
         problem = "it names neither a command nor an address; an extension may bring it"
         return replace(blank, problem=problem)
-    for key in ("command", "url", "httpUrl"):
-        if not isinstance(entry.get(key, ""), str):  # a number would pass for one
-            return replace(blank, problem=f"{key}: it must be a text")
     try:
         _, slips = salvaged(known_part(entry))
     except ValidationError as error:
         keys, words = validation_problems(error)[0]
-        where = ".".join(map(str, keys))
-        return replace(blank, problem=f"{where}: {words}".removeprefix(": "))
-    notes = [f"{'.'.join(map(str, keys))}: {words}" for keys, words in slips]
+        return replace(blank, problem=f"{dotted(keys)}: {words}".removeprefix(": "))
+    notes = [f"{dotted(keys)}: {words}" for keys, words in slips]
     return replace(blank, entry=entry, warnings=(*translation.warnings, *notes))
+
+
+MAX_PASTED: Final = 64 * 1024
+"""Characters that are read."""
+
+WANTED: Final = "A command, an mcp add line, a JSON block or an address can be read."
+
+_TARGETS: Final = ("command", "url", "httpUrl", "serverUrl")
+_CLIENTS: Final = frozenset({"claude", "gemini", "codex", "gemdeck"})
+_SHORT: Final = {"-e": "env", "-H": "header", "-s": "scope", "-t": "transport"}
+_OPTIONS: Final = frozenset(
+    {"env", "header", "scope", "transport", "url", "timeout", "description", "bearer_token_env_var"}
+    | {"include_tools", "exclude_tools"}
+)
+_SWITCHES: Final = frozenset({"--trust", "--no-check", "--yes", "-y"})
+_RUNNERS: Final = frozenset(
+    {"npx", "bunx", "uvx", "pipx", "uv", "docker", "podman", "python", "python3", "node", "deno"}
+    | {"run", "tool"}
+)
+_AROUND: Final = re.compile(r"(?i)^(mcp[-_])?(server[-_])?|([-_]mcp)?([-_]server)?([-_]mcp)?$")
+"""What the name of a package has around that of its server."""
+
+_PROMPT: Final = re.compile(r"(?m)^[ \t]*[$%>][ \t]+|\\\n|^```.*\n?")
+"""What stands before a command, line ends that do not count, and Markdown's fences."""
+
+_COMMENT: Final = re.compile(r"(?m)(?:^|(?<=[ \t]))#(?:[ \t].*)?$")
+_NEXT: Final = re.compile(r"[;\n]+|&&\n*")
+"""Signs behind which another command begins."""
+
+_SHELL: Final = re.compile(r"\A[|&;<>()\n]+\Z|`|\$\(")
+"""What only a shell can do: alone it counts as its sign even if it was quoted."""
+
+_JSON: Final = re.compile(r'\{|"[^"]*"\s*:')
+_ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+_HOME: Final = re.compile(r"\A([A-Za-z_]\w*=)?~(?=/|\Z)")
+
+
+def understand(text: str, machine: Machine) -> tuple[Candidate, ...]:
+    """Read the servers in a pasted text; at least one.
+
+    Args:
+        text: What was pasted or typed.
+        machine: What the references of other clients mean.
+
+    Raises:
+        EntryError: If it cannot be understood; it says why, and what could be.
+    """
+    text = text.replace("\r\n", "\n").strip()
+    if len(text) > MAX_PASTED:
+        raise EntryError(f"That is too long: {MAX_PASTED:,} characters can be read.")
+    if sanitize(text) != text:
+        raise EntryError("That has characters which cannot be seen. Type it instead.")
+    text = _PROMPT.sub("", text).strip()
+    if not text:
+        raise EntryError(WANTED)
+    if _JSON.match(text):
+        return _from_json(text if text[0] == "{" else f"{{{text}}}", machine)
+    if is_address(text) and len(text.split()) == 1:
+        return (_typed((text,)),)
+    env, words = _command(text)
+    client, *verb = (PurePath(words[0]).name, *words[1:3])
+    if client not in _CLIENTS or verb[:1] != ["mcp"]:
+        return (_typed(words, env=env),)
+    if verb[1:] != ["add"]:
+        raise EntryError(f"Of {client} mcp only add names a server. {WANTED}")
+    return (_from_add(words[3:], env),)
+
+
+def _from_json(text: str, machine: Machine) -> tuple[Candidate, ...]:
+    """Read the servers of a settings file, or of a part of one."""
+    try:
+        content = parse_document(text).content
+    except BadDocumentError as error:
+        raise EntryError(f"line {error.line}: {error}") from error
+    every = [content.get(key) for key in dict.fromkeys(one.key for one in CLIENTS.values())]
+    listed = next((one for one in every if isinstance(one, dict)), content)
+    if any(isinstance(content.get(key), str) for key in _TARGETS):
+        listed = {str(content.get("name") or _name_in(content)): content}
+    found = candidates_in(listed, machine, "", "")
+    if not found:
+        raise EntryError(f"No server stands in that. {WANTED}")
+    if wrong := next((one for one in found if one.problem), None):
+        raise EntryError(f"{wrong.name}: {wrong.problem}.")
+    return found
+
+
+def _command(text: str) -> tuple[list[str], list[str]]:
+    """Split a line as a shell would, the variables in front of the command apart."""
+    lexer = shlex.shlex(_COMMENT.sub("", text), posix=True, punctuation_chars="|&;<>()\n")
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t", True, ""
+    try:
+        found = [_HOME.sub(r"\1${HOME}", word) for word in lexer]
+    except ValueError as error:
+        raise EntryError("A quote is not closed in that.") from error
+    env, words, is_begun = list[str](), list[str](), False
+    for word in found:
+        if _NEXT.fullmatch(word):
+            is_begun = False
+        elif shell := _SHELL.search(word):
+            more = " For <…> write what it stands for." if word in "<>" else ""
+            sign = f"“{shell[0]}” is for a shell, and none is run"
+            raise EntryError(f"{sign}: take the server's command alone.{more}")
+        elif not is_begun and _ASSIGNED.fullmatch(word):
+            env.append(word)
+        elif is_begun or word not in {"export", "env"}:
+            if words and not is_begun:
+                raise EntryError("There are several commands in that: take the one of the server.")
+            is_begun = True
+            words.append(word)
+    if not words:
+        raise EntryError(f"That sets variables and names no command. {WANTED}")
+    return env, words
+
+
+def _from_add(rest: Sequence[str], env: list[str]) -> Candidate:
+    """Read what stands behind ``mcp add``: options, a name, and a command or an address."""
+    lists, last = {"env": env, "header": list[str]()}, dict[str, Any]()
+    own, words, notes, takes_more = list[str](), deque(rest), list[str](), False
+    while words:
+        word = words.popleft()
+        option, sign, value = word.partition("=")
+        key = _SHORT.get(option, option[2:].replace("-", "_"))
+        if word == "--":
+            own += words
+            break
+        if not word.startswith("-"):
+            if takes_more and own and _ASSIGNED.fullmatch(word):  # Claude's -e takes several
+                env.append(word)
+                continue
+            own.append(word)
+            if len(own) > 1 and not is_address(word):
+                own += words if "--" not in words else [one for one in words if one != "--"]
+                break
+        elif key in _OPTIONS and (sign or words):
+            value = value if sign else words.popleft()
+            takes_more |= key == "env"
+            if key == "bearer_token_env_var":
+                key, value = "header", f"Authorization: Bearer ${value}"
+            if key in lists:
+                lists[key].append(value)
+            else:
+                last[key] = int(value) if key == "timeout" and value.isdecimal() else value
+        elif word in _SWITCHES:
+            notes += ["--trust is left out: gemdeck asks about its tools."] * (word == "--trust")
+        else:
+            raise EntryError(f"{option} of mcp add means nothing to gemdeck. Leave it out.")
+    scope = "project" if last.pop("scope", "") == "project" else "user"
+    address = last.pop("url", "")
+    name, *target = [*own[:1], *filter(None, [address]), *own[1:]] or [""]
+    if not name or not target:
+        raise EntryError("mcp add names a server and its command or address: one is missing.")
+    return replace(_typed(target, name, **lists, **last), scope=scope, warnings=tuple(notes))
+
+
+def _typed(target: Sequence[str], name: str = "", **given: Any) -> Candidate:  # noqa: ANN401
+    """Write the server of a command line or an address, with the options of ``mcp add``."""
+    kind = given.pop("transport", address_type(target[0]) if is_address(target[0]) else "stdio")
+    entry = server_entry(target[0], target[1:], transport=TYPES.get(kind, kind), **given)
+    return Candidate("", "", server_id(name) or _name_in(entry), entry)
+
+
+def _name_in(entry: Mapping[str, Any]) -> str:
+    """Derive a name from the package, the file or the host."""
+    if address := next((entry[key] for key in _TARGETS[1:] if entry.get(key)), ""):
+        word = (urlsplit(str(address)).hostname or "").split(".")[-2:][0]
+    else:
+        args = entry.get("args")
+        every = [entry.get("command"), *(args if isinstance(args, list) else ())]
+        plain = [word for word in map(str, every) if not word.startswith("-") and "=" not in word]
+        telling = [word for word in plain if re.search("mcp|server", word, re.IGNORECASE)]
+        others = [word for word in plain if PurePath(word).name not in _RUNNERS]
+        word = [*telling, *others, *plain, ""][0]
+    last = re.sub(r"(?<=.)@.*|\.\w{1,4}$|==.*", "", word).rpartition("/")[2]
+    return server_id("-".join(re.findall(r"\w+", _AROUND.sub("", last) or last))) or "server"

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from tui.engine.definitions.definition import Inheritance, ServerDefinition, SettingsProblem
+from tui.engine.files.paths import shown_path
 from tui.engine.settings.entries import Entry, ServerReader, reaches, server_entries, server_id
 from tui.engine.settings.prohibitions import (
     BLOCK_KEY,
@@ -42,7 +43,6 @@ from tui.engine.settings.sources.source import (
     read_extensions,
     read_source,
     read_variables,
-    shown_path,
     user_variables,
 )
 from tui.model.frozen import Frozen
@@ -359,7 +359,7 @@ def load_settings(
     gemdeck = with_project(gemdeck, verdict.standing_rules)
     mcp = mcp.narrowed(verdict.standing_rules)
     narrowed = (mcp.apply(entry, definition) for entry, definition in servers)
-    definitions = _with_protocols(narrowed, gemdeck, sources)
+    definitions = (_with_choices(one, gemdeck) for one in narrowed)
     report.problems += reader.problems
     listed = _listed(report.problems, [shown_path(one.path, home) for one in layers])
     return LoadedSettings(gemdeck, tuple(definitions), listed, verdict, variables, context)
@@ -401,32 +401,11 @@ def _extension_entries(sources: Iterable[Source]) -> dict[ServerId, Entry]:
     return found
 
 
-def _start_of(server: ServerDefinition, usual: StartMode) -> StartMode:
-    """Return when a server starts; a project can only delay it."""
-    can_only_delay = server.origin is Origin.PROJECT and usual is StartMode.LAZY
-    return usual if can_only_delay else server.start or usual
-
-
-def _with_protocols(
-    servers: Iterable[ServerDefinition], gemdeck: GemdeckSettings, sources: Iterable[Source]
-) -> list[ServerDefinition]:
-    """Apply when servers start and the forced protocol eras; report those for unknown ones."""
-    changed = [
-        replace(
-            server,
-            protocol=gemdeck.protocols.get(server.id, server.protocol),
-            start=_start_of(server, gemdeck.start),
-        )
-        for server in servers
-    ]
-    known = {server.id for server in changed}
-    for source in sources:
-        section = source.content.get("gemdeck")
-        named = section.get("protocols") if isinstance(section, dict) else None
-        for name in list(named)[:MAX_PROBLEMS] if isinstance(named, dict) else ():
-            if name in gemdeck.protocols and name not in known:
-                source.note(("gemdeck", "protocols", name), "no server has this name")
-    return changed
+def _with_choices(server: ServerDefinition, gemdeck: GemdeckSettings) -> ServerDefinition:
+    """Add when a server starts, which a project can only delay, and the era that is forced."""
+    can_only_delay = server.origin is Origin.PROJECT and gemdeck.start is StartMode.LAZY
+    start = gemdeck.start if can_only_delay else server.start or gemdeck.start
+    return replace(server, protocol=gemdeck.protocols.get(server.id, server.protocol), start=start)
 
 
 def _listed(

@@ -8,8 +8,9 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from tui.engine.files.paths import shown_path
 from tui.engine.settings.loader import MODEL_VARIABLE, LoadedSettings
-from tui.engine.settings.sources.source import Report, Source, layer_files, read_source, shown_path
+from tui.engine.settings.sources.source import Report, Source, layer_files, read_source
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin
 from tui.model.settings import (
@@ -160,8 +161,5 @@ def merged(settings: Sequence[Setting]) -> dict[str, Any]:
 def _places(path: tuple[str, ...], sources: Sequence[Source]) -> Iterator[str]:
     """Name where a key stands, the highest layer first."""
     for source in reversed(sources):
-        value: Any = source.content
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        if value is not None:
+        if source.at(path) is not None:
             yield f"{source.file}:{source.document.line_of(path)}"

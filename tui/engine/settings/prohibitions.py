@@ -21,19 +21,20 @@ from pydantic import ValidationError
 
 from tui.engine.definitions.expansion import Expansion
 from tui.engine.definitions.folder_code import FOLDER_NAME
-from tui.engine.files.atomic import read_regular
+from tui.engine.files.atomic import read_text
+from tui.engine.files.paths import shown_path
 from tui.engine.settings.sources.document import BadDocumentError, read_document
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
     LayerFile,
     Report,
     Source,
-    shown_path,
     system_folder,
     validation_problems,
 )
 from tui.model.servers import Origin
-from tui.model.settings import MAX_PATTERNS, GemdeckSettings, ToolPattern
+from tui.model.settings import GemdeckSettings, ToolPattern
+from tui.model.settings_types import MAX_PATTERNS
 from tui.text import sanitize_line
 
 MAX_POLICY: Final = 256 * 1024
@@ -61,14 +62,9 @@ POLICIES: Final = "policies"
 _ALL: Final = "no tool runs until this is corrected"
 _ASKED: Final = "every tool is asked about until this is corrected"
 _PREFIX: Final = "mcp_"
-_CONDITIONS: Final = ("argsPattern", "toolAnnotations")
 _SHELL_ONLY: Final = frozenset({"commandPrefix", "commandRegex"})
-_DECISIONS: Final = {
-    "allow": "lets nothing run here",
-    "ask_user": "asked about altogether here",
-    "deny": "denied altogether here",
-}
-"""What a policy may decide, and what is said of rules that mean something else here."""
+_DECISIONS: Final = ("allow", "ask_user", "deny")
+"""What a policy may decide."""
 
 TRUST_PRIORITY: Final = 200
 """From this priority on a user's rule wins over ``trust: true`` in gemini-cli."""
@@ -89,32 +85,10 @@ _RENAMED: Final[Mapping[str, str]] = {
     "allowedTools": "tools.allowed",
     "coreTools": "tools.core",
     "excludeTools": "tools.exclude",
-    "autoAccept": "tools.autoAccept",
-    "toolDiscoveryCommand": "tools.discoveryCommand",
-    "toolCallCommand": "tools.callCommand",
-    "selectedAuthType": "security.auth.selectedType",
-    "enforcedAuthType": "security.auth.enforcedType",
-    "useExternalAuth": "security.auth.useExternal",
-    "folderTrust": "security.folderTrust.enabled",
-    "excludedProjectEnvVars": "advanced.excludedEnvVars",
-    "maxSessionTurns": "model.maxSessionTurns",
     "contextFileName": "context.fileName",
     "includeDirectories": "context.includeDirectories",
-    "fileFiltering": "context.fileFiltering",
-    "checkpointing": "general.checkpointing",
-    "preferredEditor": "general.preferredEditor",
-    "vimMode": "general.vimMode",
-    "sandbox": "tools.sandbox",
-    "theme": "ui.theme",
-    "customThemes": "ui.customThemes",
-    "hideBanner": "ui.hideBanner",
-    "hideTips": "ui.hideTips",
-    "hideFooter": "ui.hideFooter",
-    "hideWindowTitle": "ui.hideWindowTitle",
-    "showMemoryUsage": "ui.showMemoryUsage",
-    "usageStatisticsEnabled": "privacy.usageStatisticsEnabled",
 }
-"""Keys of gemini-cli's first settings, which it no longer reads either."""
+"""Keys of gemini-cli's first settings for what gemdeck heeds; it no longer reads them either."""
 
 
 class Permission(StrEnum):
@@ -159,7 +133,7 @@ def restricted_by(
         environ: Variables for expansion.
     """
     for path, words in _WITHOUT_EFFECT.items():
-        if _value(source.content, path):
+        if source.at(path):
             source.note(path, words)
     if old := [key for key in source.content if key in _RENAMED]:
         named = ", ".join(f"{key} (now {_RENAMED[key]})" for key in old)
@@ -221,7 +195,7 @@ def _switches(source: Source) -> Iterator[Restriction]:
         ("disableYoloMode", Permission.YOLO),
         ("disableAlwaysAllow", Permission.GRANTS),
     ):
-        if _value(source.content, ("security", key)) not in (None, False, 0, "", "false"):
+        if source.at(("security", key)) not in (None, False, 0, "", "false"):
             yield Restriction(source=f"security.{key} in {source.file}", voids=(permission,))
 
 
@@ -301,7 +275,7 @@ def read_policies(
             files = _policy_files(place)
         for path in files:
             with _denying_if_unread(path, found, report):
-                content = tomllib.loads(read_regular(path, MAX_POLICY).decode("utf-8"))
+                content = tomllib.loads(read_text(path, MAX_POLICY) or "")
                 if content and "rule" not in content:
                     report.note(path, "has no [[rule]], so it forbids nothing")
                 found += _restrictions(content, path, report, is_firm=is_firm)
@@ -347,7 +321,7 @@ def _is_off(entry: object) -> bool:
 def blocked_by(source: Source, own: object) -> tuple[str, ...]:
     """Return the variables that gemdeck, by its own list, and gemini-cli are told to withhold."""
     path = ("security", "environmentVariableRedaction", "blocked")
-    theirs = _names_in(_value(source.content, path), source, path)
+    theirs = _names_in(source.at(path), source, path)
     return (*_names_in(own, source, ("gemdeck", BLOCK_KEY)), *theirs)
 
 
@@ -396,17 +370,16 @@ def _restrictions(
     if not isinstance(rules, list) or len(rules) > MAX_PATTERNS:
         raise ValueError(f"rule must be a list of at most {MAX_PATTERNS} tables")
     file = shown_path(path, report.home)
-    named: dict[str, list[str]] = {decision: [] for decision in _DECISIONS}
+    allowed: list[str] = []
     found: list[Restriction] = []
     for rule in rules:
         decision = rule.get("decision") if isinstance(rule, dict) else None
         if decision not in _DECISIONS:
             raise ValueError(f"decision must be one of {', '.join(_DECISIONS)}")
         is_ours = not (rule.keys() & _SHELL_ONLY or "subagent" in rule)
-        is_ours = is_ours and rule.get("modes") != ["plan"]
-        if decision == "allow" or (is_ours and any(key in rule for key in _CONDITIONS)):
-            named[decision] += _rule_names(rule)
-        if decision == "allow" or not is_ours:
+        if decision == "allow":
+            allowed += _rule_names(rule)
+        if decision == "allow" or not is_ours or rule.get("modes") == ["plan"]:
             continue
         priority = rule.get("priority")
         is_weak = not is_firm and isinstance(priority, int) and priority < TRUST_PRIORITY
@@ -416,10 +389,8 @@ def _restrictions(
             found += [
                 Restriction(server=one, tool=tool, source=file, voids=void) for one, tool in pairs
             ]
-    for decision, names in named.items():
-        if names:
-            listed = sanitize_line(", ".join(dict.fromkeys(names[:MAX_NAMED])))
-            report.note(path, f"{_DECISIONS[decision]}: {listed}", key="rule")
+    if listed := sanitize_line(", ".join(dict.fromkeys(allowed[:MAX_NAMED]))):
+        report.note(path, f"lets nothing run here: {listed}", key="rule")
     return found
 
 
@@ -470,11 +441,3 @@ def _bare(name: str) -> str:
 
 def _is_name(value: object) -> bool:
     return isinstance(value, str) and len(value) <= MAX_NAME
-
-
-def _value(content: Mapping[str, Any], path: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
-    """Return what stands at a path; None where nothing does."""
-    found: Any = content
-    for key in path:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found

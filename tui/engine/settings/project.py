@@ -6,14 +6,13 @@ knows what the user said about this folder with this content, allows it.
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import field, replace
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Protocol
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, PlainSerializer
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.definitions.expansion import references_in
+from tui.engine.definitions.expansion import KeyPath, references_in
 from tui.engine.definitions.fingerprint import Installation
 from tui.engine.settings.entries import Entry, ServerReader, server_entries, server_id
 from tui.engine.settings.prohibitions import DENY_KEY, Permission, Restriction, restricted_by, voids
@@ -30,6 +29,7 @@ from tui.engine.settings.sources.source import (
 from tui.model.consent import conditions_words
 from tui.model.events import ContextFile
 from tui.model.frozen import Frozen
+from tui.model.requests import TrustRequest
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.settings import (
     GemdeckSettings,
@@ -38,80 +38,48 @@ from tui.model.settings import (
     ServerSettings,
     ToolPattern,
 )
-from tui.model.trust import FolderTrust, TrustRequest
+from tui.model.trust import FolderTrust
 from tui.text import counted, sanitize_line
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class ProjectSay(StrEnum):
-    """What a key in a project's file can do."""
-
-    ADDS = "describes the servers and the context it adds"
-    FORBIDS = "adds to what is forbidden"
-    LOWERS = "can only lower the limit"
-    NOTHING = "has no effect"
-
-
-_SAYS: Final[Mapping[ProjectSay, Mapping[str, str]]] = {
-    ProjectSay.ADDS: {
-        "": "mcpServers context context.fileName context.includeDirectories",
-        "mcpServers.*.": "command args env cwd url httpUrl type transportType tcp headers timeout"
-        " description includeTools excludeTools oauth reviewResults start",
-        "mcpServers.*.oauth.": "enabled clientId clientSecret scopes audiences redirectUri"
-        " tokenParamName grantType privateKey signingAlgorithm",
-    },
-    ProjectSay.FORBIDS: {
-        "": "mcp mcp.allowed mcp.excluded gemdeck.alwaysDeny",
-        "gemdeck.alwaysDeny[].": "server tool arguments",
-    },
-    ProjectSay.LOWERS: {"": "gemdeck", "gemdeck.": "maxToolCalls maxResultSize idleTimeout"},
-    ProjectSay.NOTHING: {
-        "": "model model.name mcp.serverCommand",
-        # The server says where to sign in, and that is checked; these would go unchecked.
-        "mcpServers.*.oauth.": "authorizationUrl tokenUrl registrationUrl issuer"
-        " identityToken identityTokenFile identityTokenUrl identityClientId",
-        # The last three would send the user's Google credentials to the project's address.
-        "mcpServers.*.": "trust headersCommand tls authProviderType targetAudience"
-        " targetServiceAccount",
-        "mcpServers.*.tls.": "caFile certFile keyFile",
-        "gemdeck.": "model apiVersion thoughts maxTools maxToolShare serverInstructions start"
-        " sleepAfter waitForServers bell title systemInstruction protocols alwaysAllow"
-        " environmentAllow environmentBlock developedServers keys sessions prices profiles",
-        "gemdeck.profiles.*.": "description servers tools",
-        "gemdeck.profiles.*.tools[].": "server tool",
-        "gemdeck.sessions.": "save keepDays",
-        # A project cannot make what it lets a model spend look cheap.
-        "gemdeck.prices.": "currency models",
-        "gemdeck.prices.models.*.": "input cached output",
-        "gemdeck.alwaysAllow[].": "server tool arguments",
-    },
+COUNTING_KEYS: Final[Mapping[str, frozenset[str]]] = {
+    # Other ways of signing in would send the user's Google credentials to the project's address.
+    "mcpServers.*": frozenset(
+        {
+            *("command", "args", "env", "cwd", "url", "httpUrl", "type", "transportType", "tcp"),
+            *("headers", "timeout", "description", "includeTools", "excludeTools", "oauth"),
+            *("reviewResults", "start"),
+        }
+    ),
+    # The server says where to sign in, and that is checked; addresses here would go unchecked.
+    "mcpServers.*.oauth": frozenset(
+        {
+            *("enabled", "clientId", "clientSecret", "scopes", "audiences", "redirectUri"),
+            *("tokenParamName", "grantType", "privateKey", "signingAlgorithm"),
+        }
+    ),
+    "mcp": frozenset({"allowed", "excluded"}),
+    "gemdeck": frozenset({"alwaysDeny", "maxToolCalls", "maxResultSize", "idleTimeout"}),
 }
-PROJECT_SAY: Final[Mapping[str, ProjectSay]] = {
-    f"{section}{name}": say
-    for say, sections in _SAYS.items()
-    for section, names in sections.items()
-    for name in names.split()
-}
-"""What a project's file may set; `*` stands for a server's name, `[]` for an item.
+"""What a project's file may set, by section; `*` stands for a server's name.
 
-Every key of the schema is listed, so that each new one needs a decision.
+It adds servers, forbids and lowers limits; a key that is not listed has no effect in it.
 """
-
-
-def counting_keys(section: str) -> frozenset[str]:
-    """Return the keys of a section, such as ``gemdeck`` or ``mcpServers.*``, that take effect."""
-    start = f"{section}."
-    effective = (path for path, say in PROJECT_SAY.items() if say is not ProjectSay.NOTHING)
-    rest = (path.removeprefix(start) for path in effective if path.startswith(start))
-    return frozenset(key for key in rest if "." not in key)
-
 
 LIMITS: Final = ("max_tool_calls", "max_result_size", "idle_timeout")
 """Limits that a project can lower."""
 
-_WITHOUT_EFFECT: Final = known_keys(ServerSettings) - counting_keys("mcpServers.*")
-_SIGN_IN_WITHOUT_EFFECT: Final = known_keys(OAuthSettings) - counting_keys("mcpServers.*.oauth")
+_MODELS: Final[Mapping[str, type[BaseModel]]] = {
+    "mcpServers.*": ServerSettings,
+    "mcpServers.*.oauth": OAuthSettings,
+    "mcp": McpSettings,
+    "gemdeck": GemdeckSettings,
+}
+_WITHOUT_EFFECT: Final = {
+    section: known_keys(model) - COUNTING_KEYS[section] for section, model in _MODELS.items()
+}
 
 
 def written_rule(rule: ToolPattern) -> list[str] | dict[str, Any]:
@@ -278,12 +246,11 @@ def read_offer(
     variables = read_dotenv(folder, report) if refers else _NONE
     entries: list[Entry] = []
     for entry in server_entries(sources):
-        counting = replace(entry, raw=_counting(entry))
         if server_id(entry.name) in taken:
             words = "skipped: your own settings define a server with this name"
             entry.source.note(entry.path, words)
         else:
-            entries.append(counting)
+            entries.append(replace(entry, raw=_entry(entry)))
     servers = tuple(map(reader.fork(variables).read, entries))
     names = {name for server in servers for name in references_in(dict(server.written))}
     used = MappingProxyType({name: variables[name] for name in variables if name in names})
@@ -296,8 +263,11 @@ def _rules_of(sources: Iterable[Source]) -> ProjectRules:
     """Read what a folder forbids; the lowest limit counts. References are not expanded here."""
     rules = ProjectRules()
     for source in sources:
-        _report_ignored(source)
-        raw_mcp, raw = _counting_part(source, "mcp"), _counting_part(source, "gemdeck")
+        if source.content.get("model") is not None:
+            source.note(("model",), "has no effect in a project's file")
+        raw_mcp, raw = (
+            _counting(source, source.section(name), name, (name,)) for name in ("mcp", "gemdeck")
+        )
         mcp = source.salvaged(McpSettings, raw_mcp, "mcp")
         note_texts(source, raw_mcp)
         denied = restricted_by(source, raw.pop(DENY_KEY, None), _NONE)
@@ -334,43 +304,24 @@ def note_texts(source: Source, mcp: Mapping[str, Any]) -> None:
             source.note(("mcp", key), "this text counts as one name; several are a list: [ … ]")
 
 
-def _counting_part(source: Source, name: str) -> dict[str, Any]:
-    """Return the keys of a section that count in a project's file."""
-    value = source.content.get(name)
-    kept = counting_keys(name)
-    return {key: value[key] for key in value if key in kept} if isinstance(value, dict) else {}
-
-
-def _counting(entry: Entry) -> object:
-    """Drop the keys of an entry that have no effect in a project's file, with a problem each."""
+def _entry(entry: Entry) -> object:
+    """Return an entry with the keys alone that count in a project's file."""
     if not isinstance(entry.raw, dict):
         return entry.raw
-    ignored: list[tuple[str, ...]] = [
-        (key,)
-        for key, value in entry.raw.items()
-        if key in _WITHOUT_EFFECT and value not in (None, False, "false")
-    ]
-    kept = {key: value for key, value in entry.raw.items() if key not in _WITHOUT_EFFECT}
+    kept = _counting(entry.source, entry.raw, "mcpServers.*", entry.path)
     if isinstance(oauth := kept.get("oauth"), dict):
-        ignored += [("oauth", key) for key in oauth if key in _SIGN_IN_WITHOUT_EFFECT]
-        kept["oauth"] = {key: oauth[key] for key in oauth if key not in _SIGN_IN_WITHOUT_EFFECT}
-    for keys in ignored:
-        entry.source.note((*entry.path, *keys), "has no effect in a project's file")
+        path = (*entry.path, "oauth")
+        kept["oauth"] = _counting(entry.source, oauth, "mcpServers.*.oauth", path)
     return kept
 
 
-def _report_ignored(source: Source) -> None:
-    """Report the keys that have no effect in a project's file."""
-    content = source.content
-    ignored: list[tuple[str, ...]] = [("model",)] if content.get("model") is not None else []
-    for name, model in (("mcp", McpSettings), ("gemdeck", GemdeckSettings)):
-        section = content.get(name)
-        without = known_keys(model) - counting_keys(name)
-        keys = section if isinstance(section, dict) else ()
-        ignored += [(name, key) for key in keys if key in without]
-    if ignored:
-        words = ", ".join(".".join(path) for path in ignored)
-        message = (
-            f"a project's file may only add servers, forbid and lower limits; ignored: {words}"
-        )
-        source.note(ignored[0], message)
+def _counting(
+    source: Source, raw: Mapping[str, Any], section: str, path: KeyPath
+) -> dict[str, Any]:
+    """Drop the keys of a section that have no effect in a project's file, with a problem each."""
+    ignored = raw.keys() & _WITHOUT_EFFECT[section]
+    for key in sorted(ignored):
+        harmless = (None, False, "false") if key == "trust" else (None,)
+        if raw[key] not in harmless:
+            source.note((*path, key), "has no effect in a project's file")
+    return {key: raw[key] for key in raw if key not in ignored}

@@ -49,14 +49,12 @@ class Redirect(Frozen):
         iss: Who the server says it is (RFC 9207), or empty.
         error: Why there is no code, or empty.
         description: The server's words on that.
-        is_whole: Whether all of the address is known, and not only a pasted code.
     """
 
     code: str = field(default="", repr=False)
     iss: str = ""
     error: str = ""
     description: str = ""
-    is_whole: bool = True
 
 
 class CallbackListener:
@@ -126,7 +124,7 @@ class CallbackListener:
         if "://" not in text and "=" not in text:
             if not text or len(text) > MAX_HEAD or not text.isascii():
                 raise AuthError("gave no code that could be used")
-            return Redirect(code=text, is_whole=False)
+            return Redirect(code=text)
         found = _parameters(urlsplit(text).query if "://" in text else text.lstrip("?"))
         if not self._is_ours(found):
             raise AuthError("gave this address for another sign-in: its state is not ours")
@@ -161,29 +159,22 @@ class CallbackListener:
 
     def _judge(self, lines: list[str]) -> tuple[HTTPStatus, str]:
         """Take the answer if a request is it; return what the browser is told."""
-        words = lines[0].split(" ")
-        if len(words) != 3 or words[0] != "GET":
-            return HTTPStatus.METHOD_NOT_ALLOWED, "Only GET."
         hosts = [
             line.partition(":")[2].strip().lower()
             for line in lines[1:]
             if line.lower().startswith("host:")
         ]
-        if hosts != [urlsplit(self.redirect_uri).netloc.lower()]:
-            return HTTPStatus.BAD_REQUEST, "Another host."
-        try:
-            parts = urlsplit(words[1])
-        except ValueError:
-            return HTTPStatus.BAD_REQUEST, "Unreadable."
-        if parts.scheme or parts.netloc or parts.path != self._path:
-            return HTTPStatus.NOT_FOUND, "Nothing here."
-        found = _parameters(parts.query)
-        if not self._is_ours(found) or not ("code" in found or "error" in found):
-            return HTTPStatus.BAD_REQUEST, "This belongs to no sign-in that is under way."
-        if self.answer.done():
-            return HTTPStatus.BAD_REQUEST, "This sign-in has its answer already."
-        self.answer.set_result(_redirect(found))
-        return HTTPStatus.OK, _THANKS
+        method, _, rest = lines[0].partition(" ")
+        with suppress(ValueError):
+            parts = urlsplit(rest.rpartition(" ")[0])
+            found = _parameters(parts.query)
+            is_here = (parts.scheme, parts.netloc, parts.path) == ("", "", self._path)
+            is_for_us = is_here and hosts == [urlsplit(self.redirect_uri).netloc.lower()]
+            is_answer = self._is_ours(found) and ("code" in found or "error" in found)
+            if method == "GET" and is_for_us and is_answer and not self.answer.done():
+                self.answer.set_result(_redirect(found))
+                return HTTPStatus.OK, _THANKS
+        return HTTPStatus.BAD_REQUEST, "This belongs to no sign-in that is under way."
 
     def _is_ours(self, found: Mapping[str, str]) -> bool:
         state = found.get("state", "").encode()

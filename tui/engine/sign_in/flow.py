@@ -375,7 +375,7 @@ def _check_redirect(redirect: Redirect, place: SignInPlace) -> None:
     if redirect.iss and redirect.iss != place.issuer:
         raise AuthError("was answered for by another authorization server than the one asked")
     if place.names_itself and not redirect.iss:
-        advice = "" if redirect.is_whole else "Paste the whole address instead of the code."
+        advice = "If you pasted a code, paste the whole address."
         raise AuthError("got an answer that does not say which server it comes from", advice)
     if redirect.error:
         said = f"{redirect.error}: {redirect.description}".strip(": ")

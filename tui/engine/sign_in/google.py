@@ -190,17 +190,11 @@ def _told(error: Exception) -> AuthError:
     from google.auth import exceptions  # noqa: PLC0415
 
     kind = sanitize_line(type(error).__name__)
-    match error:
-        case exceptions.DefaultCredentialsError():
-            return AuthError("gets no Google credentials: there are none here", _LOG_IN)
-        case exceptions.TransportError():
-            reason = "gets no Google credentials: Google cannot be reached"
-            return AuthError(reason, "Check the network.", is_transient=True)
-        case exceptions.RefreshError(retryable=True):
-            reason = "gets no Google credentials: Google's service failed"
-            return AuthError(reason, "Try again later.", is_transient=True)
-        case exceptions.RefreshError():
-            reason = "gets no Google credentials: Google does not give a token for them"
-            return AuthError(reason, f"{_LOG_IN} Check that they may do this.")
-        case _:
-            return AuthError(f"gets no Google credentials ({kind})", _LOG_IN)
+    if isinstance(error, exceptions.DefaultCredentialsError):
+        return AuthError("gets no Google credentials: there are none here", _LOG_IN)
+    if isinstance(error, exceptions.TransportError) or getattr(error, "retryable", False):
+        reason = f"gets no Google credentials for now ({kind})"
+        return AuthError(reason, "Check the network, or try again later.", is_transient=True)
+    return AuthError(
+        f"gets no Google credentials ({kind})", f"{_LOG_IN} Check that they may do this."
+    )

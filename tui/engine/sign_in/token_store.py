@@ -18,7 +18,7 @@ from tui.engine.files.unwritten import true_name
 from tui.engine.keys.key_store import CredentialError, FilePlace, KeyringPlace, uses_keyring
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord, canonical_address, digest
 from tui.engine.sign_in.token_endpoint import MAX_LIFE, MAX_TOKEN, checked_endpoint, checked_token
-from tui.model.bounded_json import JsonError, read_value
+from tui.model.bounded_json import JsonError, read_value, text_in
 from tui.text import sanitize_line
 
 Result = TypeVar("Result")
@@ -141,7 +141,7 @@ class TokenStore:
 
     def _place(self, entry: str) -> KeyringPlace | FilePlace:
         if self._chosen is None:
-            in_file = self._folder is None or not uses_keyring(entry)
+            in_file = self._folder is None or not uses_keyring()
             file = self._folder and self._folder / FILE_NAME
             self._chosen = FilePlace(file) if in_file else KeyringPlace()
         return self._chosen.beside(entry)
@@ -213,23 +213,18 @@ def _record(server: str, kept: Mapping[str, Any]) -> SignInRecord:
     """Read one entry; the older shape has what is in `token` beside the rest."""
     inner = kept.get("token")
     token = inner if isinstance(inner, dict) else kept
-
-    def text(content: Mapping[str, Any], key: str) -> str:
-        value = content.get(key)
-        return value if isinstance(value, str) else ""
-
-    endpoint, refresh = text(kept, "tokenUrl"), text(token, "refreshToken")
+    endpoint, refresh = text_in(kept, "tokenUrl"), text_in(token, "refreshToken")
     if endpoint:
         checked_endpoint(endpoint, server, "token endpoint")
     return SignInRecord(
         server=server,
         issuer=endpoint or server,
         resource=server,
-        client_id=text(kept, "clientId"),
+        client_id=text_in(kept, "clientId"),
         token_endpoint=endpoint,
         access_token=checked_token(token.get("accessToken")),
         refresh_token=checked_token(refresh) if refresh and endpoint else "",
-        scope=text(token, "scope"),
+        scope=text_in(token, "scope"),
         expires_at=_seconds(token.get("expiresAt")),
         is_registered=True,
     )

@@ -38,10 +38,10 @@ from tui.engine.trust.warnings import (
     file_cautions,
     program_cautions,
     sign_in_cautions,
-    spelled,
     variable_cautions,
 )
 from tui.model.frozen import Frozen
+from tui.model.input.arguments import spelled
 from tui.model.servers import Origin, Transport
 from tui.model.trust import DifferenceLine, Disclosure
 from tui.text import sanitize_line
@@ -122,26 +122,28 @@ def _cautions(
     Their values are masked: a warning may quote an argument that contains one. Paths are not,
     such as ``$HOME`` in a mount: they say what can be reached.
     """
-    whole = preview.whole
-    command, args, address = _target(whole)
-    of_command = [
-        *(command_cautions(command, args) if command else ()),
-        *sign_in_cautions(whole.get("oauth")),
-    ]
     masked = [v for k, v in preview.own.items() if is_secret_name(k) or not v.startswith("/")]
     own = known_secrets([*masked, *map(spelled, masked)])
-    yield from (masked_text(caution, own) for caution in of_command)
+    of_entry = entry_cautions(preview.whole, references)
+    yield from (masked_text(caution, own) for caution in of_entry)
     yield from program_cautions(definition.program, folder)
     others = [file.path for file in definition.files if file.path != definition.program]
+    _, args, _ = _target(preview.whole)
     if len(others) >= MAX_FILES - 1 or len(named_parts(args, definition.env)) > MAX_NAMES:
         yield "Names so much that not all files of it are watched."
     if definition.developed:
         yield "A change of its code asks nothing, because you develop it."
     if folder is not None:
         yield from file_cautions(shown_file(path, folder) for path in others)
-    yield from variable_cautions(_names(whole.get("env")), references)
-    if address:
-        yield from address_cautions(address)
+
+
+def entry_cautions(entry: Mapping[str, object], references: Iterable[str]) -> Iterator[str]:
+    """Return warnings about an entry alone, and about the user's variables that it reads."""
+    command, args, address = _target(entry)
+    yield from command_cautions(command, args) if command else ()
+    yield from sign_in_cautions(entry.get("oauth"))
+    yield from variable_cautions(_names(entry.get("env")), references)
+    yield from address_cautions(address) if address else ()
 
 
 def shown_file(path: str, folder: Path | None) -> str:
@@ -347,12 +349,9 @@ _SPELLED_OUT: Final = frozenset({"command", "args", "env", "cwd", "url", "httpUr
 
 def _kept(what: str, words: Sequence[str], salt: bytes) -> Iterator[str]:
     """Write words as they are kept: masked and bounded, with a mark where something is missing."""
-    flagged = False
-    for word in filter(None, words):
-        is_flag = word.startswith("-")
-        kept = MASK if flagged and not is_flag else masked_words((word,))[0]
-        flagged = is_flag and "=" not in word and is_secret_name(word)
-        short = _short(kept)
+    given = [word for word in words if word]
+    for before, word in zip(("", *given), given, strict=False):
+        short = _short(masked_words((before[:99], word))[-1])
         yield f"{what} {short}" if short == word else f"{what} {short} {_mark(word, salt)}"
 
 

@@ -1,6 +1,5 @@
 """Decide which settings of an opened folder take effect."""
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
@@ -8,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.definitions.fingerprint import SALT_FILE, load_salt
+from tui.engine.files.paths import shown_path
 from tui.engine.files.state_file import private_file
 from tui.engine.settings.project import ProjectOffer, ProjectRules, ProjectVerdict
-from tui.engine.settings.sources.source import shown_path
 from tui.engine.trust.content import FolderContent, describe, difference, disclose
 from tui.engine.trust.trust_store import (
     FolderIdentity,
@@ -24,15 +23,9 @@ from tui.engine.trust.trust_store import (
 )
 from tui.model.consent import RequestId
 from tui.model.frozen import Frozen
+from tui.model.requests import TrustRequest
 from tui.model.servers import ServerId
-from tui.model.trust import (
-    DifferenceLine,
-    Disclosure,
-    FolderTrust,
-    TrustAnswer,
-    TrustRequest,
-    TrustSubject,
-)
+from tui.model.trust import DifferenceLine, Disclosure, FolderTrust, TrustAnswer, TrustSubject
 from tui.text import sanitize_line
 
 OUTSIDE: Final = "outside"
@@ -52,7 +45,7 @@ class Trust(Frozen):
     Attributes:
         attended: Whether there is a user to ask.
         refused: Servers of the user's settings that were refused, with the answer; see
-            `starts.entry_keys`.
+            `starts.written_keys`.
         starts: What the user's servers would run of folders. A yes to one folder is none to the
             others.
         folder: The key of the opened folder.
@@ -60,7 +53,7 @@ class Trust(Frozen):
         withdrawals: How often trust in the opened folder had been taken back in this run.
         salt: The salt of this installation.
         added: Servers of the user's settings that the user wrote there by a command; see
-            `starts.entry_keys`.
+            `starts.written_keys`.
     """
 
     attended: bool = True
@@ -126,19 +119,13 @@ class OpenedFolder:
         self.withdrawals = 0
         self.is_withdrawn = False
         self._salt_file = private_file(state, SALT_FILE, on_problem)
-        self._lock = threading.Lock()
         self.store = TrustStore(state, home, on_problem)
         self.start_folders = StartFolders(state, home, on_problem)
         self.outside = state / OUTSIDE if state is not None else None
 
-    @property
-    def salt(self) -> bytes:
-        """The salt of this installation."""
-        with self._lock:
-            return self._salt
-
     @cached_property
-    def _salt(self) -> bytes:
+    def salt(self) -> bytes:
+        """The salt of this installation; two threads that ask at once get the same."""
         return load_salt(self._salt_file)
 
     def check_names(self, identity: FolderIdentity | None) -> None:

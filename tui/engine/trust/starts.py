@@ -9,13 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tui.engine.definitions.definition import Inheritance, ServerDefinition
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.fingerprint import digest, effective_entry, server_fingerprint
 from tui.engine.definitions.folder_code import code_folders
 from tui.engine.definitions.known_programs import is_loader_variable
 from tui.engine.definitions.programs import is_within
+from tui.engine.files.paths import shown_path
 from tui.engine.settings.project import ProjectOffer
-from tui.engine.settings.sources.source import shown_path
 from tui.engine.trust.content import ServerContent, describe
 from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.trust_store import (
@@ -75,17 +75,12 @@ def is_new(definition: ServerDefinition, accepted: Iterable[KnownServer]) -> boo
     return not any(_gains_nothing(now, before) for before in same)
 
 
-def entry_keys(definition: ServerDefinition, salt: bytes) -> tuple[str, str]:
+def written_keys(written: Mapping[str, object], salt: bytes) -> tuple[str, str]:
     """Return the hashes of what an entry runs, and of that with what it allows.
 
     A refusal is remembered by them, since the entry as written does not change with the
     environment.
     """
-    return written_keys(definition.written, salt)
-
-
-def written_keys(written: Mapping[str, object], salt: bytes) -> tuple[str, str]:
-    """Return the keys of an entry as it is written; see `entry_keys`."""
     entry = effective_entry(written).items()
     runs = {key: value for key, value in entry if key not in _ALLOWING}
     whole = {**runs, **{key: written[key] for key in _ALLOWING if key in written}}
@@ -99,7 +94,7 @@ def refusal_key(definition: ServerDefinition, accepted: Iterable[KnownServer], s
     """
     now = known_server(definition).entry
     ran = any(known.entry == now for known in accepted)
-    return entry_keys(definition, salt)[ran]
+    return written_keys(definition.written, salt)[ran]
 
 
 def _gains_nothing(now: KnownServer, before: KnownServer) -> bool:
@@ -127,7 +122,6 @@ class StartFinder:
         self._identity = identify(opened.folder)
         self._folder = cache(self._look_at)
         self._is_in = cache(_is_in)
-        self._loaded: dict[Inheritance, list[str]] = {}
 
     def find(self, servers: Sequence[ServerDefinition]) -> dict[ServerId, tuple[Start, ...]]:
         """Find the starts of all servers; only the user's own count."""
@@ -186,12 +180,9 @@ class StartFinder:
         outside = self._opened.outside
         if outside is None or self._is_in(str(outside), folder, start):
             return False
-        if one.inheritance not in self._loaded:
-            inherited = one.inheritance.of(os.environ, is_small=False).items()
-            loaded = [v for name, v in inherited if is_loader_variable(name) and name != "PATH"]
-            self._loaded[one.inheritance] = loaded
-        own = (one.command, one.program, *one.args, *one.env.values())
-        words = {*own, *self._loaded[one.inheritance]} - {""}
+        inherited = one.inheritance.of(os.environ, is_small=False).items()
+        loaded = (v for name, v in inherited if is_loader_variable(name) and name != "PATH")
+        words = {one.command, one.program, *one.args, *one.env.values(), *loaded} - {""}
         pieces = {piece for word in words for piece in _pieces(word)}
         if any(map(_is_relative, pieces)):
             return False

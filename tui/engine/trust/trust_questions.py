@@ -19,11 +19,9 @@ from tui.engine.trust.folder_gate import OpenedFolder
 from tui.engine.trust.starts import described
 from tui.engine.trust.trust_store import FolderIdentity, Start, StartFolder
 from tui.model.frozen import Frozen
+from tui.model.requests import TrustRequest
 from tui.model.servers import ServerId
-from tui.model.trust import DifferenceLine, Disclosure, TrustAnswer, TrustRequest, TrustSubject
-
-CLOSE_PATIENCE: Final = 5.0
-"""Seconds that the last answers get to be written."""
+from tui.model.trust import DifferenceLine, Disclosure, TrustAnswer, TrustSubject
 
 
 class TrustCase(Frozen):
@@ -214,7 +212,7 @@ class TrustQuestions:
         self.audit.record_trust(place, content, decision=decision, source=source)
 
     async def aclose(self) -> None:
-        await asyncio.to_thread(self._writer.close, CLOSE_PATIENCE)
+        await asyncio.to_thread(self._writer.close)
 
     def _keep_folder(self, question: TrustCase, answer: TrustAnswer) -> "Future[None] | None":
         refusal = question.request.refusal if answer.trusts else ""

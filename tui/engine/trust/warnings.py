@@ -4,11 +4,7 @@ These are hints for a reader, never a boundary: what runs is decided by the user
 whole command.
 """
 
-import functools
-import itertools
-import json
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -18,12 +14,7 @@ from tui.engine.definitions.known_programs import CONTAINERS, SHELLS, is_loader_
 from tui.engine.definitions.programs import is_within
 from tui.engine.logs.redaction import is_secret_name
 from tui.model.input.addresses import is_loopback
-from tui.text import sanitize
-
-BLANK: Final = "␠"
-"""Stands, with a count behind it, for several blanks in a row or for one at an end."""
-
-_SHOWN: Final = frozenset("LNPS")
+from tui.model.input.arguments import spelled
 
 _RUNNERS: Final = frozenset({"npx", "bunx", "uvx", "pnpx"})
 _RUNNER_WORDS: Final = frozenset(
@@ -59,42 +50,6 @@ _PACKAGE_FLAGS: Final = ("--package", "--from", "--with", "--spec")
 _PINNED: Final = re.compile(
     r".+(?:@v?\d+\.\d+\.\d+[\w.+-]*|==\d[\w.!+]*|@[0-9a-f]{40}|#[0-9a-f]{40})"
 )
-
-
-def spelled(text: str) -> str:
-    r"""Write a text so that it can be told from every other one, on one line.
-
-    Blanks that could push something out of sight are counted in brackets; line ends, control
-    characters, invisible ones, combining marks and backslashes are written as in JSON; an empty
-    text is ``""``. Nothing is left out, whatever its length, and `sanitize` changes nothing.
-    """
-    if not text:
-        return '""'
-    if text == '""':
-        return r"\"\""
-    pieces: list[str] = []
-    at = 0
-    for blank, run in itertools.groupby(text, key=" ".__eq__):
-        characters = list(run)
-        count, end = len(characters), at + len(characters)
-        if not blank:
-            pieces += map(_revealed, characters)
-        elif count > 1 or at == 0 or end == len(text):
-            pieces.append(f"⟨{BLANK}\N{MULTIPLICATION SIGN}{count}⟩")
-        else:
-            pieces.append(" ")
-        at = end
-    return "".join(pieces)
-
-
-@functools.lru_cache(maxsize=4_096)
-def _revealed(character: str) -> str:
-    if "!" <= character <= "~" and character != "\\":
-        return character
-    shown = character not in {"\\", BLANK} and unicodedata.category(character)[0] in _SHOWN
-    if shown and sanitize(character) == character:
-        return character
-    return json.dumps(character)[1:-1].replace("\x7f", "\\u007f")
 
 
 def command_cautions(command: str, args: Sequence[str]) -> Iterator[str]:
@@ -147,10 +102,7 @@ def address_cautions(address: str) -> Iterator[str]:
     if "@" in parts.netloc:
         yield "The address contains a user name, which can hide where it leads."
     if "xn--" in host or not host.isascii():
-        mixed = len(_scripts(host)) > 1
-        yield "The host name uses letters that can imitate others" + (
-            ", of several scripts." if mixed else "."
-        )
+        yield "The host name uses letters that can imitate others."
 
 
 def sign_in_cautions(sign_in: object) -> Iterator[str]:
@@ -263,16 +215,6 @@ def _host_of(address: str) -> str:
         return urlsplit(address).hostname or ""
     except ValueError:
         return ""
-
-
-def _scripts(host: str) -> set[str]:
-    """Name the scripts of the letters of a host, by the first word of each letter's name."""
-    if "xn--" in host:
-        try:
-            host = host.encode("ascii").decode("idna")
-        except UnicodeError:
-            return set()
-    return {unicodedata.name(letter, "?").split()[0] for letter in host if letter.isalpha()}
 
 
 def _listed(names: Iterable[str]) -> str:

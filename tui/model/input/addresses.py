@@ -74,16 +74,12 @@ def check_address(url: str) -> Address:
 def _ascii_host(host: str) -> str:
     if not host:
         raise AddressError("it names no host")
-    if ":" in host:
-        try:
-            return str(ipaddress.IPv6Address(host))
-        except ValueError:
-            raise AddressError("its host cannot be read") from None
     try:
-        ascii_host = host if host.isascii() else host.encode("idna").decode("ascii")
-    except UnicodeError:
-        raise AddressError("its host cannot be read") from None
-    ascii_host = ascii_host.lower()
+        if ":" in host:
+            return str(ipaddress.IPv6Address(host))
+        ascii_host = (host if host.isascii() else host.encode("idna").decode("ascii")).lower()
+    except ValueError:
+        ascii_host = ""
     if len(ascii_host) > MAX_HOST or not _HOST.fullmatch(ascii_host) or ".." in ascii_host:
         raise AddressError("its host cannot be read")
     return ascii_host

@@ -6,12 +6,13 @@ was on the screen.
 
 import functools
 import json
+import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tui.model.bounded_json import JsonError, read_object
-from tui.text import clip, sanitize, sanitize_line
+from tui.model.bounded_json import read_object
+from tui.text import sanitize
 
 MAX_ARGUMENTS: Final = 320 * 1024
 """Longest arguments of a call, in characters of JSON; nobody could review longer ones.
@@ -22,14 +23,13 @@ A tool's result of the default size fits in, even if JSON writes each character 
 MAX_DEPTH: Final = 200
 """Deepest nesting of edited arguments."""
 
-MAX_QUOTED: Final = 40
-"""Characters of a key quoted in an error."""
-
 _SHOWN_CATEGORIES: Final = frozenset("LNPSZ")
 
+BLANK: Final = "␠"
+"""Stands, with a count behind it, for several blanks in a row or for one at an end."""
 
-class ArgumentsError(JsonError):
-    """A text is not a JSON object that can be sent; the message says why."""
+_BLANK_RUN: Final = re.compile(r"\A +| {2,}| +\Z")
+"""Blanks that could push something out of sight, or that an end hides."""
 
 
 def canonical_json(arguments: Mapping[str, Any]) -> str:
@@ -55,20 +55,8 @@ def canonical_json(arguments: Mapping[str, Any]) -> str:
 
 
 def read_arguments(text: str) -> dict[str, Any]:
-    """Parse arguments that a person wrote as JSON.
-
-    Raises:
-        ArgumentsError: If it is not a JSON object, or has a duplicate key, NaN, a number out of
-            range or a lone surrogate.
-    """
-    try:
-        return read_object(text, MAX_DEPTH)
-    except JsonError as error:
-        reason = error.reason
-        if error.key:
-            quoted = clip(sanitize_line(error.key), MAX_QUOTED)
-            reason = f'duplicate key "{quoted}"'
-        raise ArgumentsError(reason, error.line, error.column) from None
+    """Parse arguments that a person wrote as JSON; raises `JsonError` as `read_object` does."""
+    return read_object(text, MAX_DEPTH)
 
 
 def reveal(text: str) -> str:
@@ -87,3 +75,24 @@ def reveal_character(character: str) -> str:
     if shown and sanitize(character) == character:
         return character
     return json.dumps(character)[1:-1].replace("\x7f", "\\u007f")
+
+
+def spelled(text: str) -> str:
+    r"""Write a text so that it can be told from every other one, on one line.
+
+    Blanks that could push something out of sight are counted in brackets; line ends, control
+    characters, invisible ones, combining marks and backslashes are written as in JSON; an empty
+    text is ``""``. Nothing is left out, whatever its length, and `sanitize` changes nothing.
+    """
+    if not text:
+        return '""'
+    if text == '""':
+        return r"\"\""
+    revealed = "".join(map(_revealed, text))
+    return _BLANK_RUN.sub(lambda run: f"⟨{BLANK}\N{MULTIPLICATION SIGN}{len(run[0])}⟩", revealed)
+
+
+def _revealed(character: str) -> str:
+    if character in {"\\", BLANK} or (character.isspace() and character != " "):
+        return json.dumps(character)[1:-1]
+    return reveal_character(character)

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Final
 
 from tui.model.frozen import Frozen
@@ -53,7 +52,7 @@ class OwnCommand(Frozen):
 
 
 def _table(*commands: OwnCommand) -> Mapping[str, OwnCommand]:
-    return MappingProxyType({command.name: command for command in commands})
+    return {command.name: command for command in commands}
 
 
 SKILL: Final = "skill"

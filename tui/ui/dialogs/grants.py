@@ -15,8 +15,8 @@ from tui.ui.dialogs.list_dialog import DetailsScreen, ListDialog
 from tui.ui.widgets.header import trust_tone
 from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
-from tui.ui.widgets.text.describe import describe_grant, moment
-from tui.ui.widgets.text.plain import one_line
+from tui.ui.widgets.text.describe import describe_grant
+from tui.ui.widgets.text.plain import moment, one_line
 
 EMPTY: Final = """\
 No rules yet: every tool asks before it runs.

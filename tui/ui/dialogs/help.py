@@ -128,16 +128,15 @@ class Part(NamedTuple):
 
 def parts_of(topic: str) -> Sequence[Part]:
     """Divide a page at its headings."""
-    one = page(topic)
     parts: list[tuple[str, list[str]]] = []
     is_code = False
-    for line in _COMMENT.sub("", one.text).splitlines():
+    for line in _COMMENT.sub("", page(topic)).splitlines():
         is_code ^= line.startswith("```")
         if line.startswith("#") and not is_code:
             parts.append((line.lstrip("# "), []))
         parts[-1][1].append(line)
     return [
-        Part(f"{topic}#{_anchor(heading)}", one.title, heading, "\n".join(lines))
+        Part(f"{topic}#{_anchor(heading)}", parts[0][0], heading, "\n".join(lines))
         for heading, lines in parts
     ]
 

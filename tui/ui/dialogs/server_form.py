@@ -20,12 +20,11 @@ from textual.screen import ModalScreen
 
 from tui.engine.background import in_daemon_thread
 from tui.engine.commands.server_imports import OwnEdits, shown_entry
-from tui.engine.files.paths import usable_state_dir
+from tui.engine.files.paths import shown_path, usable_state_dir
 from tui.engine.keys.key_store import CredentialError
 from tui.engine.keys.secret_store import SecretStore, without_literals
 from tui.engine.settings.edits import EditError, servers_in
-from tui.engine.settings.pasted import PastedServer, understand
-from tui.engine.settings.sources.source import shown_path
+from tui.engine.settings.importers import Candidate, understand
 from tui.engine.settings.typed_entries import (
     EntryError,
     EntryFields,
@@ -144,7 +143,7 @@ class ServerScreen(ModalScreen[None]):
         self._shown = EntryFields(self._entry)
         self._before: object = None
         self._scope = "user"
-        self._rest: Sequence[PastedServer] = ()
+        self._rest: Sequence[Candidate] = ()
         self._second: SecondPress[str] = SecondPress()
         self.line = PasteField(FormField("line", FieldKind.TEXT, "Paste or type", format="server"))
         self.form = ArgumentForm(_fields(self._shown, name, is_new=not name), make_row)
@@ -225,12 +224,12 @@ class ServerScreen(ModalScreen[None]):
         await self._fill(first)
         self.form.rows[0].control.focus()
 
-    async def _fill(self, one: PastedServer) -> None:
+    async def _fill(self, one: Candidate) -> None:
         """Fill the form in, and say what else there is to know."""
         self._shown, self._scope = EntryFields(one.entry), one.scope
         await self.form.refill(_fields(self._shown, one.name, one.scope, is_new=self._is_new))
         _, literal = without_literals(one.name, one.entry)
-        notes = [*one.notes, *([LITERAL] if literal else [])]
+        notes = [*one.warnings, *([LITERAL] if literal else [])]
         if self._rest:
             notes.append(f"Then come: {', '.join(other.name for other in self._rest)}.")
         self.notes.update(Content.styled(block("\n".join(notes)), "$text-warning"))

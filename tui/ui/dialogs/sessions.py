@@ -18,8 +18,7 @@ from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
-from tui.ui.widgets.text.describe import moment
-from tui.ui.widgets.text.plain import count, one_line
+from tui.ui.widgets.text.plain import count, moment, one_line
 
 EMPTY: Final = """\
 No saved conversations in this folder yet.

@@ -1,6 +1,6 @@
 """The activity pane: the servers' logs and gemdeck's own notices, newest last."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from heapq import merge
 from operator import attrgetter
 from typing import ClassVar, Final
@@ -11,19 +11,19 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.getters import query_one
 
-from tui.model.chat import Severity
+from tui.model.chat import EntryId, Severity, TaskProgress, ToolCall
 from tui.model.events import LogLine, Notice
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
-from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import log_levels
 from tui.ui.panes import SidePart
 from tui.ui.widgets.key_bar import SaysWhy, with_keys
-from tui.ui.widgets.lists.filter_list import FilterLine
+from tui.ui.widgets.lists.filter_list import FilterLine, FilterList, ListEntry
 from tui.ui.widgets.lists.log_view import MAX_LINES, LogEntry, LogView
-from tui.ui.widgets.text.plain import PlainText, one_line
+from tui.ui.widgets.lists.row_list import Row
+from tui.ui.widgets.text.plain import PlainText, duration, one_line
 
 Line = LogLine | Notice
 
@@ -52,13 +52,17 @@ def lines_after(lines: tuple[Line, ...], last: Line | None) -> tuple[Line, ...]:
 
 
 class ActivityPane(SaysWhy, SidePart):
-    """Follow the log of one server, of all, or of gemdeck itself, from a severity up."""
+    """Follow the log of one server, of all, or of gemdeck itself, from a severity up.
+
+    Below it stand the calls of the conversation that run as tasks.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.ACTIVITY)
 
     view = query_one(LogView)
     title_line = query_one(".scope", PlainText)
     line = query_one(FilterLine)
+    tasks = query_one(FilterList)
 
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
         super().__init__(bridge, commands)
@@ -72,14 +76,14 @@ class ActivityPane(SaysWhy, SidePart):
         yield FilterLine("/ search")
         yield LogView()
         yield PlainText(with_keys(EMPTY), classes="empty")
+        yield FilterList[EntryId]("task")
 
     def on_mount(self) -> None:
         self._bridge.watch(
             self, lambda state: (state.logs, state.notices), lambda _: self._catch_up()
         )
-        self._bridge.watch(
-            self, lambda s: (s.log_levels, s.conversation.tasks), lambda _: self._show_scope()
-        )
+        self._bridge.watch(self, lambda state: state.log_levels, lambda _: self._show_scope())
+        self._bridge.watch(self, lambda state: state.conversation.tasks, self._show_tasks)
         self._rebuild()
 
     def focus_main(self) -> None:
@@ -110,6 +114,10 @@ class ActivityPane(SaysWhy, SidePart):
                 return "Nothing is searched for."
             case "copy" if not self.view.entries:
                 return "There is no line to copy."
+            case "tasks" if self.tasks.current is None:
+                return "No call of this conversation runs as a task."
+            case "cancel_task" if not self.tasks.has_focus_within:
+                return "Only for a task in the list below."
             case _:
                 return ""
 
@@ -146,6 +154,20 @@ class ActivityPane(SaysWhy, SidePart):
     def _on_searched(self, event: FilterLine.Submitted) -> None:
         event.stop()
         self.view.focus()
+
+    def action_tasks(self) -> None:
+        """Go to the tasks, or back to the lines."""
+        (self.view if self.tasks.has_focus_within else self.tasks.rows).focus()
+
+    async def action_cancel_task(self) -> None:
+        if (call := self.tasks.current) is not None:
+            await self.run_action(f"screen.use_task('cancel', {call!r})")
+
+    def _show_tasks(self, tasks: Mapping[EntryId, ToolCall]) -> None:
+        if not tasks and self.tasks.has_focus_within:
+            self.view.focus()
+        self.tasks.set_entries([*map(_task_entry, tasks.values())])
+        self.refresh_bindings()
 
     def action_severity(self) -> None:
         """Show only lines of the next severity up, after errors all of them."""
@@ -223,10 +245,8 @@ class ActivityPane(SaysWhy, SidePart):
         is_narrowed = bool(self.line.value) or self._least is not Severity.INFO
         words = with_keys(NOTHING_FOUND if is_narrowed else EMPTY)
         self.query_one(".empty", PlainText).update(words)
-        tasks = len(self._bridge.state.conversation.tasks)
         level = self._bridge.state.log_levels.get(ServerId(self._owner or ""), "")
         notes = (
-            f"{counted(tasks, 'task')} running" if tasks else "",
             f"log level {level}" if level else "",
             "" if self._least is Severity.INFO else _SEVERITY_WORDS[self._least],
             "paused" if self._is_paused else "",
@@ -241,3 +261,10 @@ def _entry(owner: str, line: Line) -> LogEntry:
         text = " ".join(filter(None, (line.text, line.advice)))
         line = LogLine(line.time, OWNER, line.severity, one_line(text))
     return LogEntry(owner, line)
+
+
+def _task_entry(call: ToolCall) -> ListEntry[EntryId]:
+    task = call.progress if isinstance(call.progress, TaskProgress) else TaskProgress(0.0)
+    stands = f"{task.status.words}  {duration(task.progress)}"
+    row = Row("", f"{call.tool} · {call.server}", stands, note=task.message)
+    return ListEntry(call.id, row, call.id)

@@ -14,7 +14,6 @@ from textual.content import Content
 from textual.getters import query_one
 
 from tui.model.catalog import Catalog, Off, PromptView, ResourceTemplateView, ResourceView, ToolView
-from tui.model.consent import GrantView, ToolStanding
 from tui.model.input.uri_templates import UriTemplate, UriTemplateError, parse_template
 from tui.model.models import ContextPart
 from tui.model.servers import ServerId
@@ -384,16 +383,12 @@ class ToolsPane(BrowserPane[OwnedTool]):
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
         super().__init__(bridge, commands)
         self._with_schema = False
-        self._asked: OwnedTool | None = None
 
     def on_mount(self) -> None:
-        self._bridge.watch(self, lambda state: state.standing, self._on_standing)
-        self._bridge.watch(self, lambda state: state.grants, self._on_grants)
         self._bridge.watch(self, lambda state: (state.profiles, state.options), self._on_profile)
-        self._bridge.watch(self, lambda state: state.saved_calls, lambda _: self.show_details())
-
-    def on_descendant_focus(self) -> None:
-        self._explain()
+        self._bridge.watch(
+            self, lambda state: (state.grants, state.saved_calls), lambda _: self.show_details()
+        )
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedTool]]:
         here = self._bridge.state
@@ -410,7 +405,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
         return describe_tool(
             *item,
             schema=self._with_schema,
-            standing=state.standing,
+            standing=self._commands.engine.tool_standing(item[0], item[1].name),
             saved=saved,
             context=self._commands.engine.model.context_part(*item),
         )
@@ -447,7 +442,6 @@ class ToolsPane(BrowserPane[OwnedTool]):
 
     def show_details(self) -> None:
         super().show_details()
-        self._explain()
         self.refresh_bindings()
 
     def choose(self, item: OwnedTool) -> None:
@@ -482,26 +476,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
         self._with_schema = not self._with_schema
         self.show_details()
 
-    def _explain(self) -> None:
-        """Ask what happens on a call of this tool, once, and only while the pane has focus."""
-        item: OwnedTool | None = self.entries.current
-        if item is None or item == self._asked or not self.has_focus_within:
-            return
-        self._asked = item
-        self._commands.engine.explain_tool(item[0], item[1].name)
-
-    def _on_standing(self, standing: ToolStanding | None) -> None:
-        item: OwnedTool | None = self.entries.current
-        if standing is None or item is None:
-            return
-        if (standing.server, standing.tool) == (item[0], item[1].name):
-            super().show_details()
-
     def _on_profile(self, _: object) -> None:
         """Mark what the profile of the tab leaves out."""
         self._built = {}
         self._on_catalogs(self._catalogs)
-
-    def _on_grants(self, _: tuple[GrantView, ...]) -> None:
-        self._asked = None
-        self._explain()

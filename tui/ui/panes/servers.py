@@ -10,6 +10,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import MouseDown
 from textual.getters import query_one
+from textual.message import Message
 from textual.timer import Timer
 
 from tui.model.chat import Severity
@@ -18,16 +19,13 @@ from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.panes import ShowPane, ShowServer
 from tui.ui.widgets.key_bar import Hint, hint_lines, with_keys
 from tui.ui.widgets.status import TIMED, recovery
 from tui.ui.widgets.text.plain import PlainText, block
 
 if TYPE_CHECKING:  # loaded after the first frame
-    from textual.widgets import Tree
-
     from tui.model.events import Notice
-    from tui.ui.panes.servers_tree import ServersTree, TreeRow
+    from tui.ui.panes.servers_tree import ServersTree
 
 READING: Final = "Reading the settings…"
 """Shown until the settings have been read."""
@@ -139,22 +137,11 @@ class ServersPane(Vertical):
             self._clock = None
 
     def _tick(self) -> None:
-        self.rows.tick()
-        self._show_details()
+        self.rows.draw()
         self._follow_time(self._bridge.state.servers)
 
-    def on_servers_tree_moved(self, event: "ServersTree.Moved") -> None:
+    def on_row_list_moved(self, event: Message) -> None:
         event.stop()
         self._show_details()
         if self.rows.has_focus:
             self.refresh_bindings()
-
-    def on_tree_node_selected(self, event: "Tree.NodeSelected[TreeRow]") -> None:
-        event.stop()
-        row = event.node.data
-        if row is None:
-            return
-        if row.view is None:
-            self.post_message(ShowPane(row.kind, row.server))
-        else:
-            self.post_message(ShowServer(row.server))

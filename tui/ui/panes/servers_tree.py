@@ -1,30 +1,24 @@
-"""The server tree with its keys, which manage the server under the cursor, or that of a page.
-
-Rows change in place, so that cursor, folding and scroll position stay.
-"""
+"""The server tree with its keys, which manage the server under the cursor, or that of a page."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import ClassVar, Final
 
 from rich.cells import cell_len
-from rich.style import Style
-from rich.text import Text
 from textual.binding import BindingType
 from textual.message import Message
 from textual.message_pump import MessagePump
-from textual.widgets import Tree
-from textual.widgets.tree import TreeNode
 
 from tui.model.frozen import Frozen
 from tui.model.servers import USABLE, Origin, ServerId, ServerStatus, ServerView, Transport
 from tui.store.commands import EQUALS, Commands, command_line
 from tui.ui import keymap
-from tui.ui.panes import EditServer, PaneName, ShowPane
+from tui.ui.panes import EditServer, PaneName, ShowPane, ShowServer
 from tui.ui.widgets.key_bar import SaysWhy
-from tui.ui.widgets.status import LOOKS, STARTABLE, STOPPABLE, TIMED, Tone, status_or_count
-from tui.ui.widgets.text.plain import count, fit, ink, one_line, plain_label
+from tui.ui.widgets.lists.row_list import Row, RowList
+from tui.ui.widgets.status import LOOKS, STARTABLE, STOPPABLE, Tone, status_or_count
+from tui.ui.widgets.text.plain import count, fit, one_line
 
 MIN_NAME: Final = 4
 """Cells of a server's name that are shown however narrow the tree is."""
@@ -74,26 +68,38 @@ only a deck that runs can do is a command that is typed in its chat."""
 
 
 class TreeRow(Frozen):
-    """One row, and the pane with what it counts; `view` is for the rows of servers."""
+    """A row: a server, or below it what it offers for a pane, in numbers."""
 
     kind: PaneName
-    server: ServerId
+    view: ServerView
     number: str = ""
-    view: ServerView | None = None
+
+    @property
+    def place(self) -> tuple[ServerId, PaneName]:
+        return self.view.id, self.kind
+
+    @property
+    def row(self) -> Row:
+        """How it is drawn now."""
+        if self.kind is PaneName.SERVERS:
+            glyph, tone = LOOKS[self.view.status]
+            word = status_or_count(self.view, monotonic())
+            return Row(f"{glyph} ", one_line(self.view.id), f" {word}", tone=tone)
+        guide = "  └ " if self.kind is PaneName.RESOURCES else "  ├ "
+        return Row(guide, self.kind.value, self.number)
 
 
-def catalog_rows(view: ServerView) -> tuple[TreeRow, ...]:
-    """Return the rows below a server."""
+def catalog_rows(view: ServerView) -> Iterator[TreeRow]:
+    """Yield the rows below a server."""
     catalog = view.catalog
     numbers = (
-        (PaneName.TOOLS, len(catalog.tools)),
-        (PaneName.PROMPTS, len(catalog.prompts)),
-        (PaneName.RESOURCES, len(catalog.resources) + len(catalog.templates)),
+        (PaneName.TOOLS, len(catalog.tools), catalog.off_words),
+        (PaneName.PROMPTS, len(catalog.prompts), ""),
+        (PaneName.RESOURCES, len(catalog.resources) + len(catalog.templates), ""),
     )
-    if view.status is ServerStatus.READY or any(number for _, number in numbers):
-        off = {PaneName.TOOLS: catalog.off_words}
-        return tuple(TreeRow(k, view.id, count(n) + off.get(k, "")) for k, n in numbers)
-    return ()
+    if view.status is ServerStatus.READY or any(number for _, number, _ in numbers):
+        for kind, number, off in numbers:
+            yield TreeRow(kind, view, count(number) + off)
 
 
 class ServerActions(SaysWhy, MessagePump):
@@ -197,167 +203,102 @@ class ServerActions(SaysWhy, MessagePump):
             self.ask(ShowPane(PaneName.ACTIVITY, self.current.id))
 
 
-class ServersTree(ServerActions, Tree[TreeRow], inherit_bindings=False):
+class ServersTree(ServerActions, RowList, inherit_bindings=False):
     """Draw the servers and the rows below them, and manage the server under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SERVERS)
-    ICON_NODE = ICON_NODE_EXPANDED = ""
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"server-tree--{tone}" for tone in Tone}
-
-    class Moved(Message):
-        """The cursor is on another server, or its server changed."""
 
     def __init__(self, commands: Commands) -> None:
-        super().__init__(plain_label("servers"))
+        super().__init__(clicks=1)
         self.commands = commands
-        self.show_root = self.show_guides = False
-        self.guide_depth = 2
-        self.auto_expand = False
-        self._rows_by_server: dict[ServerId, TreeNode[TreeRow]] = {}
+        self._servers: Sequence[ServerView] = ()
+        self._listed: Sequence[TreeRow] = ()
+        self._unfolded: set[ServerId] = set()
         self._troubled: set[ServerId] = set()
 
     @property
     def current(self) -> ServerView | None:
         """The server of the row under the cursor."""
-        row = self.cursor_node.data if self.cursor_node is not None else None
-        if row is None or row.server not in self._rows_by_server:
-            return None
-        data = self._rows_by_server[row.server].data
-        return data.view if data is not None else None
+        return self._listed[self.cursor].view if self._listed else None
 
     def show(self, servers: Sequence[ServerView]) -> None:
-        """Draw these servers, updating existing rows in place."""
-        if tuple(self._rows_by_server) != tuple(view.id for view in servers):
-            self._rebuild(servers)
-        for view in servers:
-            self._update(self._rows_by_server[view.id], view)
-        self._point_at_trouble(servers)
-        self.post_message(self.Moved())
+        """Draw these servers; the cursor stays on its row.
 
-    def tick(self) -> None:
-        """Show what a second has changed in rows that tell the time."""
-        for node in self._rows_by_server.values():
-            view = node.data.view if node.data is not None else None
-            if view is not None and (view.status in TIMED or view.restarted):
-                node.refresh()
-
-    def _rebuild(self, servers: Sequence[ServerView]) -> None:
-        """Rebuild the tree for another list of servers; the cursor stays on its server."""
-        kept = self.current
-        unfolded = {server for server, node in self._rows_by_server.items() if node.is_expanded}
-        self.clear()
-        self._rows_by_server = {
-            view.id: self.root.add(
-                plain_label(view.id),
-                TreeRow(PaneName.SERVERS, view.id, view=view),
-                expand=view.id in unfolded,
-            )
-            for view in servers
-        }
-        self.root.expand()
-        if servers:
-            wanted = (
-                kept.id if kept is not None and kept.id in self._rows_by_server else servers[0].id
-            )
-            self.call_after_refresh(self.move_cursor, self._rows_by_server[wanted])
-
-    def _update(self, node: TreeNode[TreeRow], view: ServerView) -> None:
-        before = node.data.view if node.data is not None else None
-        node.data = TreeRow(PaneName.SERVERS, view.id, view=view)
-        if before is not view:
-            node.refresh()
-        self._update_children(node, view)
-
-    def _point_at_trouble(self, servers: Sequence[ServerView]) -> None:
-        """Move the cursor to a server that starts to fail, unless the user is at the tree."""
+        Unless the user is at the tree, it goes to a server that starts to fail.
+        """
         before, self._troubled = self._troubled, {view.id for view in servers if view.is_troubled}
         new = [view.id for view in servers if view.id in self._troubled - before]
+        self._servers = servers
+        self.draw()
         is_at_trouble = self.current is not None and self.current.is_troubled
         if new and not self.has_focus and not is_at_trouble:
-            self.call_after_refresh(self.move_cursor, self._rows_by_server[new[0]])
+            self.draw(new[0])
 
-    def _update_children(self, node: TreeNode[TreeRow], view: ServerView) -> None:
-        rows = catalog_rows(view)
-        node.allow_expand = bool(rows)
-        children = tuple(node.children)
-        for child, row in zip(children, rows, strict=False):
-            if child.data != row:
-                child.data = row
-                child.refresh()
-        for row in rows[len(children) :]:
-            node.add_leaf(plain_label(row.kind.value), row)
-        for child in children[len(rows) :]:
-            if child is self.cursor_node:
-                self.move_cursor(node)
-            child.remove()
+    def draw(self, server: ServerId | None = None) -> None:
+        """Draw all as it is now, and put the cursor on a server if one is given."""
+        at = self._listed[self.cursor].place if self._listed else None
+        self._listed = [
+            row
+            for view in self._servers
+            for row in (
+                TreeRow(PaneName.SERVERS, view),
+                *(catalog_rows(view) if view.id in self._unfolded else ()),
+            )
+        ]
+        lines = {row.place: line for line, row in enumerate(self._listed)}
+        if server is not None or at not in lines:  # its row is gone
+            at = server or (at[0] if at is not None else ServerId("")), PaneName.SERVERS
+        self.set_rows([row.row for row in self._listed], lines.get(at, 0))
 
-    def get_label_width(self, node: TreeNode[TreeRow]) -> int:  # noqa: ARG002
-        return 1
+    def _parts(self, row: Row, width: int) -> Iterator[tuple[str, str]]:
+        """Lay a row out: a sign, the name and, on the right, the number or the status."""
+        name = fit(row.label, max(MIN_NAME, width - cell_len(row.lead) - cell_len(row.tail)))
+        yield row.lead, f"row-list--{row.tone or 'lead'}"
+        yield name, "row-list--label"
+        word = "tail" if row.tone == Tone.GOOD else row.tone or "label"
+        yield row.tail, f"row-list--{word}"
 
-    def render_label(self, node: TreeNode[TreeRow], base_style: Style, style: Style) -> Text:
-        row = node.data
-        if row is None:
-            return Text("")
-        if row.view is not None:
-            return self._server_label(row.view, base_style, style)
-        return self._child_label(row, base_style, style)
+    def action_move(self, by: int) -> None:
+        self.cursor += by
 
-    def _server_label(self, view: ServerView, base_style: Style, style: Style) -> Text:
-        """Draw the name and, on the right, the number of tools or the status."""
-        glyph, tone = LOOKS[view.status]
-        width = self.scrollable_content_region.width - cell_len(f"{glyph}  ")
-        word = status_or_count(view, monotonic())
-        name = fit(one_line(view.id), max(MIN_NAME, width - len(word)))
-        fold = Style(meta={"toggle": True})
-        mark = Style.null() if style.reverse else self._tone(tone)
-        word_tone = Tone.OFF if tone is Tone.GOOD else tone
-        word_mark = Style.null() if style.reverse else self._tone(word_tone)
-        return Text.assemble(
-            (f"{glyph} ", base_style + mark + style + mark + fold),
-            (name, base_style + style + fold),
-            (f" {word}", base_style + style + word_mark),
-        )
+    def action_page(self, direction: int) -> None:
+        self.page(direction)
 
-    def _child_label(self, row: TreeRow, base_style: Style, style: Style) -> Text:
-        width = max(4, self.scrollable_content_region.width - self.guide_depth)
-        guide = "└ " if row.kind is PaneName.RESOURCES else "├ "
-        return Text.assemble(
-            (guide, base_style + style + self._tone(Tone.OFF)),
-            (fit(row.kind.value, width - 2 - len(row.number)) + row.number, base_style + style),
-        )
+    def action_first(self) -> None:
+        self.cursor = 0
 
-    def _tone(self, tone: Tone) -> Style:
-        return ink(self, f"server-tree--{tone}")
+    def action_last(self) -> None:
+        self.cursor = len(self._listed) - 1
 
     def action_toggle_fold(self) -> None:
-        node = self._server_node()
-        if node is not None and node.is_expanded:
-            self.action_fold()
-        elif node is not None:
-            node.expand()
+        if self.current is not None:
+            self._fold(folds=self.current.id in self._unfolded)
 
     def action_fold(self) -> None:
-        node = self._server_node()
-        if node is not None:
-            self.move_cursor(node)
-            node.collapse()
+        self._fold(folds=True)
 
     def action_unfold(self) -> None:
-        node = self._server_node()
-        if node is not None:
-            node.expand()
+        self._fold(folds=False)
 
-    def _server_node(self) -> TreeNode[TreeRow] | None:
-        view = self.current
-        return None if view is None else self._rows_by_server[view.id]
+    def _fold(self, *, folds: bool) -> None:
+        if (view := self.current) is not None:
+            self._unfolded = self._unfolded - {view.id} if folds else self._unfolded | {view.id}
+            self.draw(view.id if folds else None)
 
-    def on_resize(self) -> None:
-        """Keep the cursor in sight when the room below the tree takes more lines."""
-        self.scroll_to_line(self.cursor_line, animate=False)
-
-    def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[TreeRow]) -> None:
+    def on_row_list_chosen(self, event: RowList.Chosen) -> None:
+        """Fold or unfold the server that was clicked, or show what a number counts."""
         event.stop()
-        self.post_message(self.Moved())
+        if self._listed[self.cursor].kind is PaneName.SERVERS:
+            self.action_toggle_fold()
+        else:
+            self.action_choose()
+
+    def action_choose(self) -> None:
+        """Show the page of the server, or the pane with what the row counts."""
+        if not self._listed:
+            return
+        server, kind = self._listed[self.cursor].place
+        self.ask(ShowServer(server) if kind is PaneName.SERVERS else ShowPane(kind, server))
 
     def action_restart_all(self) -> None:
         self.commands.engine.servers.restart_all()

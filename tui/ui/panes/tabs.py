@@ -6,7 +6,6 @@ from typing import Final
 from rich.cells import cell_len
 from textual.containers import Vertical
 from textual.content import Content
-from textual.events import Leave, MouseMove
 from textual.style import Style
 
 from tui.model.chat import ConversationId
@@ -31,9 +30,6 @@ LENGTHS: Final = (60, *range(40, 5, -1), 0)
 
 CURRENT: Final = 16
 """Cells that the title of the current one keeps, but where not even numbers fit."""
-
-TAB: Final = "tab"
-"""Key of a tab's words in the style's metadata."""
 
 _MARKS: Final = {
     "asks": ("◆", "asks", "$text-warning", "a question waits"),
@@ -85,15 +81,15 @@ class Tab(Frozen):
     def label(self, cells: int, *, wordy: bool) -> Content:
         """Return it with so many cells of its title, and with the word for its mark or not.
 
-        A click shows its conversation; the meta-data of its style has all that is said of it.
+        A click shows its conversation.
         """
         style = "bold underline" if self.is_current else "$text-muted"
         parts = [(self.words(cells), style)]
         if self.state:
             glyph, word, tone, _ = _MARKS[self.state]
             parts += [(" ", ""), (f"{glyph} {word}" if wordy else glyph, tone)]
-        meta = {"@click": f"show_tab({self.number})", TAB: self.whole}
-        return Content.assemble(*parts).stylize(Style.from_meta(meta))
+        click = Style.from_meta({"@click": f"show_tab({self.number})"})
+        return Content.assemble(*parts).stylize(click)
 
 
 def tabs_of(state: AppState) -> tuple[Tab, ...]:
@@ -180,16 +176,6 @@ class TabbedPane(Vertical):
 
     def action_show_tab(self, number: int) -> None:
         self.post_message(ShowConversation(self.tabs[number - 1].key))
-
-    def on_mouse_move(self, event: MouseMove) -> None:
-        """Tell all of a tab that may be cut."""
-        whole = event.style.meta.get(TAB)
-        tooltip = Content(whole) if isinstance(whole, str) else None
-        if self.tooltip != tooltip:
-            self.tooltip = tooltip
-
-    def on_leave(self, _: Leave) -> None:
-        self.tooltip = None
 
 
 def asking_elsewhere(state: AppState) -> str:

@@ -14,9 +14,9 @@ from textual.widgets import Button
 from tui.model.consent import Choice
 from tui.model.frozen import Frozen
 from tui.model.requests import Reply, ReplyAction
-from tui.model.trust import ToolChangeAnswer, TrustAnswer
+from tui.model.trust import TrustAnswer
 
-Value = TrustAnswer | ToolChangeAnswer | Reply | Choice | ReplyAction | None
+Value = TrustAnswer | Reply | Choice | ReplyAction | None
 
 
 class Answer(Frozen):

@@ -14,8 +14,8 @@ from textual.content import Content
 from textual.getters import query_one
 from textual.widget import Widget
 
+from tui.model.bounded_json import JsonError
 from tui.model.consent import Choice, Condition, GrantScope
-from tui.model.input.arguments import ArgumentsError
 from tui.model.requests import ConfirmationRequest, PendingRequest
 from tui.store.commands import Commands
 from tui.text import clip, counted
@@ -522,7 +522,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         try:
             request, keyboard = self.request, self._keyboard
             editor = EditArgumentsScreen(self._commands, request, text, keyboard, held=held)
-        except ArgumentsError as error:
+        except JsonError as error:
             self.say(f"Cannot be edited: {error}")
             return
 

@@ -20,7 +20,7 @@ from textual.widgets import Button
 
 from tui.model import requests
 from tui.model.requests import PendingRequest, Reply
-from tui.model.trust import ToolChangeAnswer, TrustAnswer
+from tui.model.trust import TrustAnswer
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.questions.answers import Answer, AnswerRows, Rows
@@ -181,7 +181,7 @@ class Question(ModalScreen[None], Generic[R]):
 
     def choose(self, answer: Answer) -> None:
         """Take an answer that counts; by itself its value is sent."""
-        assert isinstance(answer.value, TrustAnswer | ToolChangeAnswer | Reply)  # noqa: S101
+        assert isinstance(answer.value, TrustAnswer | Reply)  # noqa: S101
         self.send(answer.value)
 
     def changed(self) -> None:

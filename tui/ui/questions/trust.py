@@ -3,15 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from tui.model.requests import SkillRequest
+from tui.model.requests import Reply, ReplyAction, SkillRequest, ToolChangeRequest, TrustRequest
 from tui.model.trust import (
     UNWATCHED,
     DifferenceLine,
     Disclosure,
-    ToolChangeAnswer,
-    ToolChangeRequest,
     TrustAnswer,
-    TrustRequest,
     TrustSubject,
 )
 from tui.text import counted
@@ -57,11 +54,15 @@ KEEP_AWAY: Final = Answer(
     "n,d,escape",
     "Keep them away",
     "keep them away from the model",
-    ToolChangeAnswer.KEEP_AWAY,
+    Reply(ReplyAction.DECLINE),
     short="Keep away",
 )
 ACCEPT: Final = Answer(
-    "accept", "a", "Accept", "let the model use them as they are now", ToolChangeAnswer.ACCEPT
+    "accept",
+    "a",
+    "Accept",
+    "let the model use them as they are now",
+    Reply(ReplyAction.ACCEPT),
 )
 DO_NOT_LOAD: Final = Answer(
     "not-now", "n,d,escape", "Not now", "do not load it", TrustAnswer.NOT_NOW

@@ -2,19 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from sys import maxsize
-from time import monotonic
 from typing import Final
 
 from rich.cells import cell_len
 from textual.content import Content
-from textual.timer import Timer
 from textual.widget import Widget
 
 from tui.model.chat import Usage
 from tui.model.frozen import Frozen
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust
-from tui.store.selectors import server_counts, starting_since
+from tui.store.selectors import server_counts
 from tui.store.state import AppState
 from tui.ui.bridge import StoreBridge
 from tui.ui.widgets.status import LOOKS, Tone
@@ -70,7 +68,6 @@ class HeaderView(Frozen):
     backend: str
     usage: Usage
     servers: tuple[tuple[ServerStatus, int], ...] | None = ()
-    starting_since: float = 0.0
     branch: str = ""
     unasked: bool = False
     cost: str = ""
@@ -86,7 +83,6 @@ def header_view(state: AppState) -> HeaderView:
         backend=state.model.backend,
         usage=state.conversation.usage,
         servers=server_counts(state) if state.configured else None,
-        starting_since=starting_since(state),
         branch=state.branch,
         cost=state.cost,
         profile=state.options.profile,
@@ -94,7 +90,7 @@ def header_view(state: AppState) -> HeaderView:
     )
 
 
-def header_content(view: HeaderView, width: int, now: float = 0.0) -> Content:
+def header_content(view: HeaderView, width: int) -> Content:
     """Lay the header out in one line: model and folder on the left, numbers on the right.
 
     If it is too narrow, the limit of tokens, the cost and the rarer statuses of servers are
@@ -102,7 +98,7 @@ def header_content(view: HeaderView, width: int, now: float = 0.0) -> Content:
     the model. A folder that needs attention keeps its trust longer than its path.
     """
     whole = _width(next(_lefts(view, maxsize))) + GAP
-    rights = [_right(view, now, most) for most in STATUSES]
+    rights = [_right(view, most) for most in STATUSES]
     right = next((fields for fields in rights if whole + _width(fields) <= width), rights[-1])
     room = width - _width(right) - GAP
     left = next((fields for fields in _lefts(view, room) if _width(fields) <= room), [_NAME_FIELD])
@@ -145,12 +141,12 @@ def _model(view: HeaderView) -> Field:
     return ((model, ""), ("" if told else f" {service}", _MUTED), (profile, ""))
 
 
-def _right(view: HeaderView, now: float, most: int) -> list[Field]:
+def _right(view: HeaderView, most: int) -> list[Field]:
     limit = view.usage.context_limit
     of_limit = f" of {count(limit)}" if limit and most == STATUSES[0] else ""
     cost = f" · {view.cost}" if view.cost and most == STATUSES[0] else ""
     fields: list[Field] = [
-        _servers(view, now, most),
+        _servers(view, most),
         ((f"{count(view.usage.context)}{of_limit} tokens{cost}", _MUTED),),
     ]
     if view.unasked:
@@ -158,7 +154,7 @@ def _right(view: HeaderView, now: float, most: int) -> list[Field]:
     return fields
 
 
-def _servers(view: HeaderView, now: float, most: int) -> Field:
+def _servers(view: HeaderView, most: int) -> Field:
     """Return the numbers of servers by status, at most so many and the number of the others."""
     if view.servers is None:
         return (("reading settings", _MUTED),)
@@ -166,10 +162,7 @@ def _servers(view: HeaderView, now: float, most: int) -> Field:
         return (("no servers", _MUTED),)
     parts: list[tuple[str, str]] = []
     for status, number in view.servers[:most]:
-        is_starting = status is ServerStatus.STARTING and view.starting_since
-        seconds = int(now - view.starting_since) if is_starting else 0
-        words = f"{number} {status.value}" + (f" {seconds} s" if seconds > 0 else "")
-        parts += [(" · ", _MUTED), (words, _TONES[LOOKS[status][1]])]
+        parts += [(" · ", _MUTED), (f"{number} {status.value}", _TONES[LOOKS[status][1]])]
     others = sum(number for _, number in view.servers[most:])
     return (*parts[1:], (f" · +{others}" if others else "", _MUTED))
 
@@ -184,25 +177,19 @@ def _joined(fields: Sequence[Field]) -> Content:
 
 
 class DeckHeader(Widget):
-    """The header line. It ticks only while it counts the seconds of a start."""
+    """The header line."""
 
     def __init__(self, bridge: StoreBridge) -> None:
         super().__init__()
         self._bridge = bridge
         self._view = header_view(bridge.state)
-        self._clock: Timer | None = None
 
     def on_mount(self) -> None:
         self._bridge.watch(self, header_view, self._show)
 
     def _show(self, view: HeaderView) -> None:
         self._view = view
-        if view.starting_since and self._clock is None:
-            self._clock = self.set_interval(1, self.refresh)
-        elif not view.starting_since and self._clock is not None:
-            self._clock.stop()
-            self._clock = None
         self.refresh()
 
     def render(self) -> Content:
-        return header_content(self._view, self.size.width, monotonic())
+        return header_content(self._view, self.size.width)

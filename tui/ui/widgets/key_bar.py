@@ -28,25 +28,6 @@ FRAME: Final = 6
 MOST: Final = 7
 """Hints in the foot at most."""
 
-SPARE: Final = (
-    "tabs.new",
-    "deck.last-result",
-    "list.filter",
-    "activity.search",
-    "activity.back",
-    "servers.restart-all",
-    "transcript.code",
-    "transcript.turn-back",
-    "transcript.turn-on",
-    "deck.prompts",
-    "deck.activity",
-    "deck.resources",
-    "run.command",
-    "viewer.copy",
-    "run.name",
-)
-"""Binding ids that are dropped first if not all fit, in this order; a filter names its key."""
-
 LAST: Final = ("side.chat", "dialog.close", "app.palette", "app.help")
 """Binding ids at the end of the foot; but for the first two, the others are dropped before."""
 
@@ -202,12 +183,12 @@ def fitting(
 ) -> tuple[tuple[Hint, ...], int]:
     """Return the hints that fit in `width` cells, `most` of them at most, and their gap.
 
-    Unless their number is limited the gap shrinks first; then the hints in `SPARE` go, then those
-    at the end, but those in `LAST` and the first two last.
+    Unless their number is limited the gap shrinks first; then those at the end go, but those in
+    `LAST` and the first two last.
     """
     kept, firm = list(entries), {*LAST, *(hint.id for hint in entries[:2])}
     others = (hint.id for hint in reversed(entries) if hint.id not in firm)
-    order = [*SPARE, *others, "app.palette", *LAST]
+    order = [*others, "app.palette", *LAST]
     spare = sorted(kept, key=lambda hint: order.index(hint.id) if hint.id in order else len(order))
     while True:
         for gap in GAPS if most == maxsize else GAPS[:1]:

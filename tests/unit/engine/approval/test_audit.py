@@ -16,7 +16,8 @@ from tui.engine.logs import audit
 from tui.engine.logs.audit import AuditLog
 from tui.engine.logs.redaction import Redactor
 from tui.model.chat import EntryId, ToolCallStatus
-from tui.model.events import ToolCallChanged, ToolCallDecided
+from tui.model.events import TaskKept, ToolCallChanged, ToolCallDecided
+from tui.model.servers import ServerId
 
 CALL = EntryId("c1")
 TOOL = replace(make_tool("read", "files", fingerprint="a1" * 32), definition_hash="c3" * 32)
@@ -80,6 +81,28 @@ def test_a_call_that_did_not_run_has_a_decision_and_no_end(path: Path) -> None:
     log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.1, "of another call with this id"))
     log.close(5)
     assert [r["event"] for r in records(path)] == ["decision"] * 3
+
+
+def test_a_call_that_runs_on_as_a_task_ends_later_even_in_another_run(path: Path) -> None:
+    log = AuditLog(path, on_problem=pytest.fail)
+    kept = TaskKept("k1", CALL, ServerId("git"), "f1", "commit", "task 1", 900.0, 60.0)
+    log.heed(decided("allow", "you: once"))
+    log.heed(kept)
+    log.heed(ToolCallChanged(CALL, ToolCallStatus.RUNS_ON, 0.5, "Runs on."))
+    log.heed(replace(kept, task=""))
+    log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 9.5, "done"))
+    log.close(5)
+    again = AuditLog(path, on_problem=pytest.fail)
+    again.heed(replace(kept, call=EntryId("r1")))
+    again.heed(ToolCallChanged(EntryId("r1"), ToolCallStatus.RUNS_ON, result="Runs on."))
+    again.heed(ToolCallChanged(EntryId("r1"), ToolCallStatus.ERROR, 99.5, "gone"))
+    again.close(5)
+    begun, left, ended, later = records(path)
+    assert [one["outcome"] for one in (left, ended, later)] == ["runs on", "ok", "error"]
+    assert left["arguments"] == ended["arguments"] == begun["arguments"]
+    del later["time"], later["run"]
+    named = {"call": "r1", "server": "git", "fingerprint": "f1", "tool": "commit"}
+    assert later == {"number": 1, "event": "call", "outcome": "error", "seconds": 99.5, **named}
 
 
 def test_what_was_decided_about_a_folder_is_recorded_where_there_is_a_place(path: Path) -> None:

@@ -33,9 +33,8 @@ from tui.engine.engine import Engine, EngineOptions
 from tui.engine.mcp.catalog.offered_tool import JsonObject, Permit, ToolCallError
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import Choice, Effect, GrantScope
-from tui.model.requests import ConfirmationRequest
+from tui.model.requests import ConfirmationRequest, Reply, ReplyAction, ToolChangeRequest
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
-from tui.model.trust import ToolChangeAnswer, ToolChangeRequest
 
 __all__ = ["shop"]
 
@@ -138,8 +137,8 @@ async def test_a_changed_tool_is_not_called_until_the_change_is_accepted_and_all
 ) -> None:
     async with shop.deck() as running:
         for word, answer in (
-            ("refuse change", ToolChangeAnswer.KEEP_AWAY),
-            ("accept change", ToolChangeAnswer.ACCEPT),
+            ("refuse change", Reply(ReplyAction.DECLINE)),
+            ("accept change", Reply(ReplyAction.ACCEPT)),
         ):
             shop.offer(tool("look", f"Does other things, to {word}."), tool("buy"))
             await running.restart("shop")
@@ -199,7 +198,7 @@ async def test_decisions_and_calls_are_recorded_with_sources(shop: Turncoat, wor
     decided = [(r["tool"], r["decision"], r["source"]) for r in found if r["event"] == "decision"]
     assert decided[0] == ("look", "allow", "you: always this tool, saved for this folder")
     assert sorted(decided[1:])[0] == ("buy", "deny", "you: deny")
-    assert sorted(decided[1:])[1][2].startswith("you chose always this tool on")
+    assert sorted(decided[1:])[1][2].startswith("you chose always this tool, for")
     ended = [(r["tool"], r["outcome"]) for r in found if r["event"] == "call"]
     assert ended == [("look", "ok"), ("look", "ok")]
     assert all(len(r["fingerprint"]) == 64 and len(r["definition"]) == 64 for r in found)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import stat
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -105,13 +104,12 @@ async def test_saved_grants_hold_in_later_runs_and_those_of_a_session_do_not(pat
 
 
 async def test_a_verdict_says_its_origin(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.engine.approval.policy.time.localtime", time.gmtime)
     monkeypatch.setitem(policy_module.EFFECTS, Effect.ALLOW, "Runs: unasked")
     async with opened(path) as policy:
         policy.allow([make_tool("go")], GrantScope.FOLDER, "always this tool")
         verdict = policy.judge(make_tool("go"))
         asked = policy.judge(make_tool("other"))
-    assert verdict.words.startswith("Runs: unasked: you chose always this tool on 21 Nov")
+    assert verdict.words.startswith("Runs: unasked: you chose always this tool, for this folder")
     assert verdict.words.endswith(", for this folder.")
     assert "no rule allows it" in asked.words
     assert f"Runs: unasked: {verdict.source}." == verdict.words

@@ -18,10 +18,10 @@ from tui.engine.definitions.definition_diff import UnreadableDefinitionError, di
 from tui.engine.desk import Desk
 from tui.engine.mcp.catalog.offer import RawOffer, Tool, read_offer
 from tui.model.events import Event, NoticeRaised, RequestRaised, RequestSettled
+from tui.model.requests import Reply, ReplyAction, ToolChangeRequest
 from tui.model.servers import Origin, ServerId, Transport
-from tui.model.trust import ToolChangeAnswer, ToolChangeRequest
 
-ACCEPT, KEEP_AWAY = ToolChangeAnswer.ACCEPT, ToolChangeAnswer.KEEP_AWAY
+ACCEPT, KEEP_AWAY = Reply(ReplyAction.ACCEPT), Reply(ReplyAction.DECLINE)
 FINGERPRINT = "ab" * 32
 
 
@@ -50,7 +50,7 @@ class Reviewed:
         found = (event.request for event in self.events if isinstance(event, RequestRaised))
         return [request for request in found if isinstance(request, ToolChangeRequest)]
 
-    async def answer(self, answer: ToolChangeAnswer) -> None:
+    async def answer(self, answer: Reply) -> None:
         """Answer the last question, and wait until that was acted on."""
         request = self.requests[-1].id
         self.desk.answer(request, answer)
@@ -237,24 +237,3 @@ def test_a_definition_nested_too_deeply_is_not_shown() -> None:
     deep = '{"annotations":' * 50_000 + "1" + "}" * 50_000
     with pytest.raises(UnreadableDefinitionError):
         difference("", deep)
-
-
-async def test_changes_that_cannot_be_compared_are_told_once_and_can_be_reviewed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(_known: str, _now: str) -> None:
-        raise ZeroDivisionError("a bug")
-
-    async with reviewing(folder) as reviewed:
-        reviewed.examine(("a", "one"))
-        with monkeypatch.context() as patched:
-            patched.setattr(module, "difference", broken)
-            assert reviewed.examine(("a", "other")) == {"a": CHANGED}
-            await eventually(lambda: reviewed.events)
-        [told] = reviewed.events
-        assert isinstance(told, NoticeRaised)
-        assert "stay withheld (ZeroDivisionError)" in told.notice.text
-        assert reviewed.examine(("a", "other")) == {"a": CHANGED}
-        reviewed.review.review(ServerId("git"))
-        await eventually(lambda: reviewed.requests)
-    assert len(reviewed.requests) == 1

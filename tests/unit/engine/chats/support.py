@@ -16,6 +16,7 @@ from tui.engine.approval.gate import Gate
 from tui.engine.approval.grants import GrantBook
 from tui.engine.approval.inquiry import Edit, Inquiry, TurnRecord, UnusableEditError
 from tui.engine.approval.policy import Policy
+from tui.engine.background import TaskSet
 from tui.engine.bus import EventBus
 from tui.engine.chats.backends.gemini import GeminiBackend, create_gemini_backend
 from tui.engine.chats.conversations import Conversation
@@ -69,9 +70,8 @@ async def open_backend(
     thoughts: bool = True,
 ) -> GeminiBackend:
     access = ModelAccess(BackendKind.GEMINI, SecretStr(key), base_url=url)
-    return await asyncio.to_thread(
-        create_gemini_backend, access, model, "v1beta", idle_timeout, thoughts
-    )
+    settings = GemdeckSettings(model=model, idle_timeout=idle_timeout, thoughts=thoughts)
+    return await asyncio.to_thread(create_gemini_backend, access, settings)
 
 
 def make_tool(
@@ -306,15 +306,15 @@ async def chatting(
         retry=retry or RetryWait(),
     )
     recorder = Recorder(None, Path(), Redactor(), lambda _: None)
-    conversation = Conversation(MAIN, bus.publish, recorder, context.retry)
+    tasks = TaskSet("a turn broke down")
+    conversation = Conversation(MAIN, bus.publish, recorder, context.retry, tasks)
     conversation.context = context
     chat = Chat(conversation, context, host, bus, fake, desk=desk)
-    runner = asyncio.create_task(conversation.run(context))
     try:
         yield chat
     finally:
-        runner.cancel()
-        await asyncio.wait({runner})
+        await tasks.aclose()
+        await context.backend.aclose()
 
 
 @asynccontextmanager

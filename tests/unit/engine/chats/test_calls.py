@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import pytest
@@ -141,17 +141,21 @@ async def test_slow_checks_hold_up_nothing_and_stopped_meanwhile_they_leave_no_r
 ) -> None:
     entered, may_end, was_let_go = threading.Event(), threading.Event(), list[bool]()
 
-    def check(_schema: JsonObject, arguments: JsonObject) -> JsonObject:
+    def check(*given: JsonObject) -> JsonObject:
         entered.set()
         was_let_go.append(may_end.wait(PATIENCE))
-        return arguments
+        return given[-1]
 
-    for name, rows in (("coerce", []), ("check_arguments", [ToolCallStatus.CANCELLED])):
+    steps: Iterable[tuple[object, str, list[ToolCallStatus]]] = (
+        (module, "whole_numbers", []),
+        (validate, "check_arguments", [ToolCallStatus.CANCELLED]),
+    )
+    for place, name, rows in steps:
         entered.clear()
         may_end.clear()
         async with talking(one_step(("go", {})), GO) as chat:
             with monkeypatch.context() as slow:
-                slow.setattr(validate, name, check)
+                slow.setattr(place, name, check)
                 chat.send("x")
                 await asyncio.to_thread(entered.wait, PATIENCE)
                 chat.conversation.cancel()
@@ -194,7 +198,7 @@ def test_the_model_is_told_each_change_in_short() -> None:
     told = told_changes({"a": 1, "b": "x", "c": True}, {"b": "y", "c": 1, "d": [2]})
     assert told == (
         'The user changed the arguments before the call: "a" was removed; "b" is now "y"; '
-        '"c" is now 1; "d" was added: [2].'
+        '"c" is now 1; "d" is now [2].'
     )
     assert len(told_changes({}, {"a": "x" * 100_000})) < 1_200
     many = {f"k{number}": number for number in range(100)}

@@ -72,9 +72,8 @@ async def test_messages_wait_for_the_running_turn_in_order() -> None:
         await chat.say("c")
     assert [entry.text for entry in chat.entries(UserMessage)] == ["a", "b", "c"]
     assert chat.answer == "123"
-    queues = [event.texts for event in chat.all(QueueChanged)]
+    queues = [event.queued for event in chat.all(QueueChanged)]
     assert queues == [("a",), (), ("b",), ("b", "c"), ("c",), ()]
-    assert len(chat.all(NoticeRaised)) == 2
 
 
 async def test_a_message_that_waits_is_taken_back_dropped_or_comes_back_with_the_turn() -> None:
@@ -136,9 +135,11 @@ async def test_another_model_answers_from_the_next_turn_on_without_old_signature
         await chat.say("w")
         chat.send("x")
         await chat.wait_for(TextStreamed, 2)  # a choice waits for the end of the turn
-        chat.conversation.use_backend(await open_backend(other.url, model="gemini-3.5-flash"))
+        second = await open_backend(other.url, model="gemini-3.5-flash")
+        chat.conversation.use_backend(chat.context, second)
         await chat.say("y")
         assert first is not chat.context.backend
+        await first.aclose()
     assert other.requests[0].model == "gemini-3.5-flash"
     assert "thoughtSignature" not in str(other.requests[0].contents)
     assert other.violations == []

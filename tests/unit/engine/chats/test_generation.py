@@ -11,17 +11,15 @@ from tui.engine.chats.backends.backend import ModelBackend, ModelChunk, ModelErr
 from tui.engine.chats.backends.gemini import (
     context_limit,
     generation,
-    signs_calls,
-    takes_media_in_responses,
     thinks,
     traits,
 )
 from tui.engine.chats.history import UNSIGNED
-from tui.engine.chats.step import Finish, backend_generator, judge_finish
+from tui.engine.chats.step import MalformedCallError, ModelStep, backend_generator
 from tui.engine.demo.model import DEMO_MODEL, DemoBackend
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage, TextPart
 from tui.engine.mcp.context import Generation, GenerationError, Prompt
-from tui.model.chat import BackendKind, Usage
+from tui.model.chat import BackendKind, EntryId, Usage
 from tui.model.events import Event, UsageReported
 from tui.model.models import ModelOffer
 
@@ -161,28 +159,25 @@ def test_the_generation_and_what_depends_on_it_are_read_off_the_name() -> None:
     ):
         assert generation(model) == expected
     assert [thinks(m) for m in ("gemini-2.0-flash", "gemini-2.5-pro")] == [False, True]
-    assert [signs_calls(m) for m in ("gemini-2.5-pro", "gemini-3-flash")] == [False, True]
     shown = ("gemini-2.5-pro", "gemini-3-flash", "models/gemini-3.5-flash", "gemini-4")
-    assert [*map(takes_media_in_responses, shown)] == [False, True, True, True]
+    assert [traits(m).signs_calls for m in shown] == [False, True, True, True]
+    assert [traits(m).media_in_responses for m in shown] == [False, True, True, True]
     assert [context_limit(m) for m in ("gemini-2.5-pro", "gemma-3", "x")] == [1_048_576, 131_072, 0]
 
 
-def judge(reason: str, *, message: str = "", content: bool = True) -> Finish:
-    return judge_finish(
-        finish_reason=reason,
-        finish_message=message,
-        block_reason="",
-        any_chunk=True,
-        any_content=content,
-    )
+async def end(*chunks: ModelChunk) -> None:
+    """Run a step that a service ends like this."""
+    made = ModelStep(lambda _: None, lambda: EntryId("e"), lambda: None)
+    await made.run(Scripted(*chunks), ModelRequest((), ()))
 
 
-def test_the_services_words_on_an_unknown_end_are_shown_sanitised() -> None:
+async def test_the_services_words_on_an_unknown_end_are_shown_sanitised() -> None:
     with pytest.raises(ModelError, match=r"stopped \(NEW\): the moon is full\.") as caught:
-        judge("NEW", message="the moon \x1b[31mis full")
+        await end(ModelChunk(({"text": "x"},), "NEW", "the moon \x1b[31mis full"))
     assert "\x1b" not in str(caught.value)
 
 
-def test_an_unexpected_call_without_the_call_is_like_a_malformed_one() -> None:
-    assert judge("UNEXPECTED_TOOL_CALL", content=False) is Finish.MALFORMED_CALL
-    assert judge("UNEXPECTED_TOOL_CALL") is Finish.DONE
+async def test_an_unexpected_call_without_the_call_is_like_a_malformed_one() -> None:
+    with pytest.raises(MalformedCallError):
+        await end(ModelChunk(finish_reason="UNEXPECTED_TOOL_CALL"))
+    await end(ModelChunk(({"text": "x"},), "UNEXPECTED_TOOL_CALL"))

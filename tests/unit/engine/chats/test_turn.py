@@ -165,7 +165,7 @@ async def test_a_message_that_was_not_taken_in_goes_back_to_the_user() -> None:
             ((Finish("RECITATION"),), "existing text"),
             ((Think("hm"), Finish("MAX_TOKENS")), "output limit"),
             ((Finish("WHATEVER"),), "stopped (WHATEVER)"),
-            ((Reset(),), "was lost"),
+            ((Reset(),), "closed the connection"),
             ((Raw('data: {"candidates": 5}\r\n\r\n'),), UNREADABLE),
             ((Raw(f"data: {part % 5}\r\n\r\n"),), UNREADABLE),
             ((Raw(f"data: {part % ('[' * 5_000)}\r\n\r\n"),), UNREADABLE),
@@ -218,24 +218,24 @@ async def test_a_picture_the_service_refuses_does_not_poison_the_conversation() 
         await chat.say("go on")
     assert [notice.text for notice in chat.notices] == [
         "The service refused the request: Unable to process input image. "
-        "It goes out once more without image/png."
+        "It goes out once more without audio/wav and image/png."
     ]
     assert PNG in str(chat.fake.requests[1].contents)
     assert PNG not in str(chat.fake.requests[2].contents)
     assert chat.answer.startswith("fine")
 
 
-async def test_without_the_refused_part_a_request_goes_out_once_more_and_no_more() -> None:
+async def test_without_the_refused_media_a_request_goes_out_once_more_and_no_more() -> None:
     parts = (TextPart("read"), MediaPart("application/pdf", PNG), MediaPart("image/png", PNG))
     refused = (Fail(400, "The document has no pages."),)
     async with talking([refused, refused, (Fail(400, "Bad image."),)]) as chat:
         chat.conversation.send(fetched("read", MessageContent("read", parts)))
         await chat.idle()
         assert [note.severity for note in chat.notices] == [Severity.WARNING, Severity.ERROR]
-        assert "without application/pdf" in chat.notices[0].text
+        assert "without application/pdf and image/png." in chat.notices[0].text
         first, second = (request.contents[0]["parts"] for request in chat.fake.requests)
         assert [*map(kind_of, first)] == ["text", "application/pdf", "image/png"]
-        assert [*map(kind_of, second)] == ["text", "text", "image/png"]
+        assert [*map(kind_of, second)] == ["text", "text", "text"]
         assert second[1]["text"].startswith("[The application/pdf is left out")
         assert chat.last_turn.unsent == "read"
         await chat.say("without media it goes out once")
@@ -286,7 +286,7 @@ async def test_what_servers_say_goes_to_the_model_as_their_words_up_to_a_limit()
     ]
     assert second == first
     assert none is None
-    told = [dict(event.texts) for event in chat.all(InstructionsSent)]
+    told = [event.instructions for event in chat.all(InstructionsSent)]
     assert [[*texts] for texts in told[:3]] == [["git", "db"], [], ["one"]]
     assert str(long).count("x" * 10_000) == 1
     assert str(long).count("[2,000 more characters left out]") == 1

@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 import pytest
@@ -29,8 +29,6 @@ from tui.engine.demo.notes_server import (
 )
 from tui.model.servers import Origin, Transport
 
-Mode = Literal["auto", "legacy"]
-BOTH_ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 HEAVY = ("mcp", "mcp_types", "google", "textual", "jsonschema", "httpx2")
 SEEDED = (
     "3. Water the basil on Friday #home\n"
@@ -50,23 +48,16 @@ def path(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def connect(
-    stderr: Path, mode: Mode = "auto"
-) -> AsyncIterator[tuple[Client, asyncio.Queue[str]]]:
-    """Start the server as its definition says; give a client and what it is notified of."""
+async def connect(stderr: Path) -> AsyncIterator[Client]:
+    """Start the server as its definition says, and give a client."""
     server = demo_server()
-    heard = asyncio.Queue[str]()
-
-    async def hear(message: object) -> None:
-        heard.put_nowait(type(message).__name__)
-
     with anyio.fail_after(PATIENCE), stderr.open("w") as errors:
         parameters = StdioServerParameters(
             command=server.command, args=list(server.args), env=dict(server.env), cwd=stderr.parent
         )
         transport = stdio_client(parameters, errlog=errors)
-        async with Client(transport, mode=mode, message_handler=hear) as client:
-            yield client, heard
+        async with Client(transport) as client:
+            yield client
 
 
 def written(stderr: Path) -> str:
@@ -126,10 +117,9 @@ def are_honest(tools: dict[str, Tool]) -> None:
     assert tools["add_note"].input_schema["required"] == ["text"]
 
 
-@BOTH_ERAS
-async def test_notes_are_written_found_and_deleted(world: World, stderr: Path, mode: Mode) -> None:
-    async with connect(stderr, mode) as (client, _):
-        assert client.protocol_version == {"auto": "2026-07-28", "legacy": "2025-11-25"}[mode]
+async def test_notes_are_written_found_and_deleted(world: World, stderr: Path) -> None:
+    async with connect(stderr) as client:
+        assert client.protocol_version == "2026-07-28"
         assert client.instructions
         are_honest({tool.name: tool for tool in (await client.list_tools()).tools})
         assert await call(client, "list_notes") == SEEDED
@@ -143,7 +133,7 @@ async def test_notes_are_written_found_and_deleted(world: World, stderr: Path, m
         assert await call(client, "delete_note", id=4.0) == "Deleted note 4: buy milk"
         assert await call(client, "list_notes", tag="#Markt") == "5. Äpfel #b-c #markt"
         assert await call(client, "list_notes", tag="mark") == "There are no such notes."
-    async with connect(stderr, mode) as (client, _):
+    async with connect(stderr) as client:
         assert await call(client, "add_note", text="kept") == "Added note 6: kept"
         assert (await call(client, "list_notes")).startswith("6. kept\n5. Äpfel")
     files = [*(world.state / "demo").iterdir()]
@@ -152,9 +142,8 @@ async def test_notes_are_written_found_and_deleted(world: World, stderr: Path, m
     assert written(stderr) == ""
 
 
-@BOTH_ERAS
-async def test_what_cannot_be_done_is_said_plainly(stderr: Path, mode: Mode) -> None:
-    async with connect(stderr, mode) as (client, _):
+async def test_what_cannot_be_done_is_said_plainly(stderr: Path) -> None:
+    async with connect(stderr) as client:
         for name, arguments, words in (
             ("delete_note", {"id": 99}, "There is no note 99. List the notes to see"),
             ("delete_note", {"id": 10**30}, "id has to be: integer, 1 to 1000000000."),
@@ -183,9 +172,8 @@ async def test_what_cannot_be_done_is_said_plainly(stderr: Path, mode: Mode) -> 
     assert written(stderr) == ""
 
 
-@BOTH_ERAS
-async def test_notes_are_resources_and_a_prompt_carries_them(stderr: Path, mode: Mode) -> None:
-    async with connect(stderr, mode) as (client, _):
+async def test_notes_are_resources_and_a_prompt_carries_them(stderr: Path) -> None:
+    async with connect(stderr) as client:
         listed = (await client.list_resources()).resources
         assert [(one.uri, one.title) for one in listed[:2]] == [
             ("notes://all", "All notes"),
@@ -208,14 +196,8 @@ async def test_notes_are_resources_and_a_prompt_carries_them(stderr: Path, mode:
         assert "basil" in attached.content.resource.text
 
 
-async def test_an_older_client_is_told_that_resources_changed(stderr: Path) -> None:
-    async with connect(stderr, "legacy") as (client, heard):
-        await call(client, "add_note", text="x")
-        assert await heard.get() == "ResourceListChangedNotification"
-
-
-async def test_a_newer_client_that_listens_is_told_that_resources_changed(stderr: Path) -> None:
-    async with connect(stderr) as (client, _), client.listen(resources_list_changed=True) as told:
+async def test_a_client_that_listens_is_told_that_resources_changed(stderr: Path) -> None:
+    async with connect(stderr) as client, client.listen(resources_list_changed=True) as told:
         await call(client, "add_note", text="x")
         async for change in told:
             assert type(change).__name__ == "ResourcesListChanged"
@@ -224,21 +206,20 @@ async def test_a_newer_client_that_listens_is_told_that_resources_changed(stderr
 
 async def test_two_instances_write_to_one_notebook_together(stderr: Path) -> None:
     async with (
-        connect(stderr) as (one, _),
-        connect(stderr) as (two, _),
+        connect(stderr) as one,
+        connect(stderr) as two,
         anyio.create_task_group() as group,
     ):
         for number in range(20):
             for client in (one, two):
                 group.start_soon(client.call_tool, "add_note", {"text": f"note {number}"})
-    async with connect(stderr) as (client, _):
+    async with connect(stderr) as client:
         assert (await call(client, "add_note", text="last")) == "Added note 44: last"
         assert (await call(client, "list_notes")).endswith("\n(24 older notes are not shown.)")
 
 
-@BOTH_ERAS
 async def test_counting_reports_each_step_and_stops_at_once_while_the_server_goes_on(
-    stderr: Path, mode: Mode
+    stderr: Path,
 ) -> None:
     steps = asyncio.Queue[tuple[float, float | None, str | None]]()
 
@@ -249,7 +230,7 @@ async def test_counting_reports_each_step_and_stops_at_once_while_the_server_goe
         arguments = {"steps": number, "seconds_per_step": pace}
         return await client.call_tool("count_slowly", arguments, progress_callback=note)
 
-    async with connect(stderr, mode) as (client, _):
+    async with connect(stderr) as client:
         result = await count(3, 0.01)
         reported = [await steps.get() for _ in range(3)]
         assert sorted(reported) == [(n, 3, f"Counted to {n} of 3") for n in (1, 2, 3)]
@@ -272,15 +253,13 @@ def test_what_is_no_request_of_a_known_revision_is_refused(path: Path) -> None:
         {"jsonrpc": "2.0", "method": "notifications/nothing"},
         request("tools/list", "1999-01-01"),
         request("nothing"),
-        {"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": {"protocolVersion": "x"}},
     )
     errors = [answer.get("error", {}) for answer in answers]
-    assert [error.get("code") for error in errors] == [-32700, -32022, -32601, None]
+    assert [error.get("code") for error in errors] == [-32700, -32022, -32601]
     assert errors[1]["data"] == {"supported": ["2026-07-28"], "requested": "1999-01-01"}
-    assert answers[3]["result"]["protocolVersion"] == "2025-11-25"
 
 
-def test_results_of_the_stateless_revision_are_complete_and_not_to_be_kept(path: Path) -> None:
+def test_results_are_complete_and_not_to_be_kept(path: Path) -> None:
     listed, called = exchange(path, request("tools/list"), request("tools/call", name="list_notes"))
     assert listed["result"]["ttlMs"] == 0
     assert listed["result"]["cacheScope"] == "private"
@@ -304,9 +283,7 @@ def test_a_full_notebook_takes_no_more(path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [None, 1, FILE_VERSION + 1])
-def test_a_file_that_cannot_be_read_is_set_aside_and_named(
-    path: Path, capsys: pytest.CaptureFixture[str], version: int | None
-) -> None:
+def test_a_file_that_cannot_be_read_stays_as_it_is(path: Path, version: int | None) -> None:
     path.parent.mkdir()
     if version is None:
         path.write_bytes(b"precious, but not SQLite" * 100)
@@ -315,10 +292,9 @@ def test_a_file_that_cannot_be_read_is_set_aside_and_named(
             other.execute(f"PRAGMA user_version = {version}")
         other.close()
     before = path.read_bytes()
-    assert len(Notebook(path).notes()) == 3
-    (aside,) = path.parent.glob("notes.db.corrupt-*")
-    assert aside.read_bytes() == before
-    assert f"{path} could not be read; it is now {aside.name}" in capsys.readouterr().err
+    with pytest.raises(sqlite3.DatabaseError):
+        Notebook(path)
+    assert path.read_bytes() == before
 
 
 def test_a_place_that_cannot_be_used_is_named(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
+import json
 import time
 from typing import Any
 
 import pytest
 
-from tui.engine.mcp.schema.validate import check_arguments, coerce
+from tui.engine.mcp.schema.validate import check_arguments
+from tui.model.bounded_json import whole_numbers
 
 Schema = dict[str, Any]
 
@@ -103,36 +105,13 @@ def test_a_schema_that_multiplies_itself_ends_soon() -> None:
     schema = of(a={"$ref": "#/$defs/d0"}) | {"$defs": doubling}
     began = time.process_time()
     assert check_arguments(schema, {"a": 1}) == []
-    assert coerce(schema, {"a": 1.0}) == {"a": 1.0}
     assert time.process_time() - began < 2
 
 
-def test_integral_floats_become_integers_where_integers_are_meant() -> None:
-    schema = of(
-        count={"type": "integer"},
-        ratio={"type": "number"},
-        both={"type": ["integer", "number"]},
-        maybe={"anyOf": [{"type": "integer"}, {"type": "null"}]},
-        listed={"type": "array", "items": {"$ref": "#/$defs/N"}},
-        nested=of(n={"type": "integer"}),
-        mapped={"type": "object", "additionalProperties": {"type": "integer"}},
-    ) | {"$defs": {"N": {"type": "integer"}}}
-    arguments = dict.fromkeys(("count", "ratio", "both", "maybe"), 3.0) | {
-        "listed": [1.0, 2.5],
-        "nested": {"n": 4.0},
-        "mapped": {"k": 5.0},
-        "unknown": 6.0,
-    }
-    coerced = coerce(schema, arguments)
-    assert coerced == arguments
-    whole = {name for name, value in coerced.items() if type(value) is int}
-    assert whole == {"count", "maybe"}
-    assert [type(value) for value in coerced["listed"]] == [int, float]
-    assert type(coerced["nested"]["n"]) is type(coerced["mapped"]["k"]) is int
-    assert type(arguments["count"]) is float
-
-
-def test_odd_types_and_floats_too_large_to_be_exact_coerce_nothing() -> None:
-    schema = of(a={"type": [["integer"]]}, b={"type": {}}, n={"type": "integer"})
-    given = {"a": 3.0, "b": 3.0, "n": 1e300}
-    assert all(type(value) is float for value in coerce(schema, given).values())
+def test_whole_floats_become_integers_unless_they_are_too_large_to_be_exact() -> None:
+    given = {"count": 3.0, "half": 2.5, "listed": [1.0, {"n": 4.0}], "huge": 1e300, "yes": True}
+    whole = whole_numbers(given)
+    assert json.dumps(whole) == (
+        '{"count": 3, "half": 2.5, "listed": [1, {"n": 4}], "huge": 1e+300, "yes": true}'
+    )
+    assert type(given["count"]) is float

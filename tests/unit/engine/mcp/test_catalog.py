@@ -135,16 +135,10 @@ def test_output_schemas_and_the_presence_of_icons_are_kept() -> None:
     offer = read(
         {**ECHO, "outputSchema": output, "icons": icons},
         {**ECHO, "name": "plain", "outputSchema": 5, "icons": "x"},
-        prompts=[{"name": "p", "icons": icons}],
-        resources=[{"uri": "memo://1", "icons": icons}, {"uri": "memo://2", "icons": []}],
-        templates=[{"uriTemplate": "memo://{day}", "icons": icons}],
     )
     first, second = (tool.view for tool in offer.tools)
     assert '"n⟨U+202E⟩": {}' in first.output_schema
     assert (first.has_icons, second.has_icons, second.output_schema) == (True, False, "")
-    assert [resource.has_icons for resource in offer.resources] == [True, False]
-    assert offer.prompts[0].has_icons
-    assert offer.templates[0].has_icons
 
 
 def test_numbers_that_no_float_holds_cost_no_tool() -> None:

@@ -4,7 +4,6 @@ import struct
 from typing import Any
 
 import pytest
-from mcp_types import CallToolResult
 
 from tests.support.pictures import picture
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolResult
@@ -14,7 +13,7 @@ from tui.engine.mcp.catalog.results import (
     convert_result,
     image_size,
 )
-from tui.engine.mcp.session.sdk_patches import MAX_BLOCKS, lighten, repair_result, restore
+from tui.engine.mcp.session.sdk_patches import MAX_BLOCKS, read_call_result
 
 DATA = base64.b64encode(b"x" * 1_500).decode()
 
@@ -25,9 +24,7 @@ def convert(*blocks: object, **more: object) -> ToolResult:
 
 
 def convert_raw(raw: dict[str, Any], *faults: str) -> ToolResult:
-    light = lighten(repair_result(raw))
-    result = restore(CallToolResult.model_validate(light, by_name=False), raw)
-    return convert_result(result, faults)
+    return convert_result(read_call_result(raw), faults)
 
 
 def texts(result: ToolResult) -> list[str]:
@@ -51,7 +48,7 @@ def test_media_come_with_a_note_before_them() -> None:
         assert result.display == f"[{kind}: {kind}/x] 2 kB"
 
 
-def test_a_picture_is_for_the_screen_unless_the_server_keeps_it_for_the_model() -> None:
+def test_a_picture_is_for_the_screen() -> None:
     made = picture()
     block = {"type": "image", "data": made.data, "mimeType": "image/png"}
     result = convert(block)
@@ -59,8 +56,6 @@ def test_a_picture_is_for_the_screen_unless_the_server_keeps_it_for_the_model() 
     assert made.data not in repr(result.pictures)
     assert isinstance(part := result.parts[-1], MediaPart)
     assert result.pictures[0].data is part.data
-    hidden = convert({**block, "annotations": {"audience": ["assistant"]}})
-    assert (len(hidden.parts), hidden.pictures) == (2, ())
     assert convert({**block, "data": DATA}).pictures == ()
 
 
@@ -116,21 +111,8 @@ def test_blocks_beyond_the_limit_are_counted() -> None:
 
 
 def test_a_block_is_not_lost_over_its_annotations() -> None:
-    for annotations in ({"priority": 5}, {"audience": ["model"]}, 7, {"a": [1]}):
+    for annotations in ({"priority": 5}, {"audience": ["assistant"]}, 7, {"a": [1]}):
         assert convert({**text("a"), "annotations": annotations}).display == "a"
-
-
-def test_what_is_for_the_model_only_is_named_on_the_screen() -> None:
-    mine, yours = ({"annotations": {"audience": [role]}} for role in ("user", "assistant"))
-    both = {"annotations": {"audience": ["assistant", "user"]}}
-    image = {"type": "image", "data": DATA, "mimeType": "image/png", **yours}
-    said = (text("for the model") | yours, text("for you") | mine, text("all") | both)
-    result = convert(*said, image)
-    assert texts(result)[:3] == ["for the model", "for you", "all"]
-    assert MediaPart("image/png", DATA) in result.parts
-    note = "for the model only, by the server's wish not shown]"
-    shown = [f"[text, 13 characters: {note}", "for you", "all", f"[image: {note}"]
-    assert result.display.splitlines() == shown
 
 
 def test_no_content_says_that_it_could_not_be_read() -> None:

@@ -27,35 +27,21 @@ def needing(*elicitation_ids: str | None) -> MCPError:
     )
 
 
-async def test_what_the_server_completes_while_another_address_is_asked_about_counts() -> None:
-    stage = Stage()
-    elicitation = Elicitation(ServerId("s"), stage.context)
-    call = asyncio.create_task(elicitation.open_required(needing("one", "two"), "pay"))
-    await stage.answer(UrlRequest)
-    await stage.asked(UrlRequest)
-    elicitation.complete("one")
-    await stage.answer(UrlRequest)
-    await stage.asked(FormRequest)
-    assert not call.done()
-    elicitation.complete("two")
-    with anyio.fail_after(PATIENCE):
-        assert await call
-    assert stage.opened == ["https://x.test/0", "https://x.test/1"]
-
-
-async def test_a_completion_of_another_changes_nothing_and_the_user_may_say_so() -> None:
+async def test_it_is_the_user_who_says_when_the_addresses_are_done() -> None:
     stage = Stage()
     elicitation = Elicitation(ServerId("s"), stage.context)
     call = asyncio.create_task(elicitation.open_required(needing("one", None), "pay"))
     await stage.answer(UrlRequest)
     await stage.answer(UrlRequest)
     await stage.asked(FormRequest)
-    for other in ("one", "other"):
-        elicitation.complete(other)
-        assert not call.done(), "the second names no elicitation"
+    for done in ("one", "other"):
+        elicitation.complete(done)
+        assert not call.done()
+    assert stage.notices() == ["s reports that you are done at x.test."]
     await stage.answer(FormRequest)
     with anyio.fail_after(PATIENCE):
         assert await call
+    assert stage.opened == ["https://x.test/0", "https://x.test/1"]
 
 
 async def test_an_error_that_names_no_address_asks_nothing() -> None:

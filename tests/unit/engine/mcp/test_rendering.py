@@ -28,14 +28,11 @@ def test_a_prompt_of_one_speaker_needs_no_labels() -> None:
 
 
 def test_what_is_looked_at_is_all_that_the_model_gets_with_its_roles() -> None:
-    hidden = types.Annotations(audience=["assistant"])
-    secret = types.TextContent(type="text", text="for the model", annotations=hidden)
-    messages = [said("assistant", "a"), types.PromptMessage(role="assistant", content=secret)]
+    messages = [said("assistant", "a"), said("assistant", "b")]
     rendered = convert_prompt(types.GetPromptResult(messages=messages))
-    assert "for the model\n" not in rendered.shown
     assert rendered.messages == (
         RenderedMessage("user", ("[The conversation so far.]",)),
-        RenderedMessage("assistant", ("a", "for the model")),
+        RenderedMessage("assistant", ("a", "b")),
         RenderedMessage("user", ("[Go on.]",)),
     )
 

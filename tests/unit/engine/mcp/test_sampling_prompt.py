@@ -6,7 +6,7 @@ import mcp_types as types
 import pytest
 
 from tests.fakes.gemini_rules import check_request
-from tui.engine.chats.step import wire_contents
+from tui.engine.chats.history import wire_contents
 from tui.engine.mcp.callbacks.sampling import (
     MAX_MESSAGES,
     MAX_PROMPT,
@@ -42,7 +42,7 @@ def prompt_of(*messages: dict[str, Any], **more: object) -> SamplingPrompt:
 def test_roles_alternate_and_the_user_speaks_first_and_last() -> None:
     said = [("assistant", "Hello."), ("user", "a"), ("user", "b"), ("assistant", "So")]
     prompt = prompt_of(*(message(role, text(words)) for role, words in said))
-    contents = wire_contents(prompt.request)
+    contents = wire_contents(prompt.request.messages)
     assert [content["role"] for content in contents] == ["user", "model", "user", "model", "user"]
     assert contents[2]["parts"] == [{"text": "a"}, {"text": "b"}]
     check_request({"contents": contents}, {}, needs_signatures=False)
@@ -54,7 +54,7 @@ def test_the_parts_of_a_message_are_shown_under_one_another() -> None:
     first, second = prompt.messages
     assert first.text == "What is\n[image: image/png] 9 bytes"
     assert second.text == "this?"
-    [content] = wire_contents(prompt.request)
+    [content] = wire_contents(prompt.request.messages)
     note = "[Server provided image with mime-type: image/png]"
     assert [part.get("text", part) for part in content["parts"]] == [
         *("What is", note, {"inlineData": {"mimeType": "image/png", "data": PIXEL}}, "this?")
@@ -66,7 +66,7 @@ def test_what_the_user_cannot_see_the_model_is_not_told() -> None:
     prompt = prompt_of(message("user", text(hidden)), systemPrompt=hidden)
     shown = prompt.messages[0].text
     assert "\U000e0041" not in shown
-    assert wire_contents(prompt.request)[0]["parts"] == [{"text": shown}]
+    assert wire_contents(prompt.request.messages)[0]["parts"] == [{"text": shown}]
     assert prompt.request.system == shown
 
 
@@ -80,7 +80,7 @@ def test_calls_and_their_results_keep_their_names() -> None:
         message("user", found),
         tools=[tool("look up!"), tool("other")],
     )
-    contents = wire_contents(prompt.request)
+    contents = wire_contents(prompt.request.messages)
     assert contents[1]["parts"][1] == {
         "functionCall": {"id": "c1", "name": "look_up_", "args": {"word": "x"}}
     }
@@ -92,7 +92,7 @@ def test_calls_and_their_results_keep_their_names() -> None:
     assert prompt.own_call(FunctionCall("look_up_", {"word": "y"})).name == "look up!"
     assert prompt.own_call(FunctionCall("missing", {"word": "y"})).name == "missing"
     broken = prompt_of(message("assistant", use), message("user", failed))
-    part = wire_contents(broken.request)[2]["parts"][0]["functionResponse"]
+    part = wire_contents(broken.request.messages)[2]["parts"][0]["functionResponse"]
     assert part["response"] == {"error": '{"why": "no"}'}
 
 
@@ -106,7 +106,7 @@ def test_hidden_text_in_calls_is_shown_to_the_model_and_in_schemas_left_out() ->
         tools=[tool("t", properties={"k\u202e": {"enum": ["v\u200b"]}})],
     )
     request = prompt.request
-    contents = wire_contents(request)
+    contents = wire_contents(request.messages)
     assert contents[1]["parts"] == [
         {"functionCall": {"id": "c⟨U+200B⟩1", "name": "t", "args": {"k⟨U+202E⟩": ["⟨U+E0041⟩"]}}}
     ]

@@ -44,9 +44,7 @@ def test_both_ways_of_reading_give_what_was_written(value: Any, ascii_only: bool
     text = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "replace")
     expected = json.loads(text)
     assert read_value(text) == expected
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounded_json, "EASY_STRUCTURE", -1)
-        assert read_value(text) == expected
+    assert read_value(b"[NaN, %b]" % text) == ["NaN", expected]
 
 
 @given(VALUES)
@@ -80,7 +78,7 @@ def test_what_servers_write_amiss_is_mended(text: bytes, value: object) -> None:
         b"{",
         b"[1,]",
         b"[" * 100_000 + b"]" * 100_000,
-        b"[NaN," + b"[" * 200 + b"]" * 200 + b"]",
+        b"[NaN," + b"[" * 201 + b"]" * 201 + b"]",
         b"9" * 5_000,
         b"[NaN, " + b"9" * 100_000 + b"]",
     ],
@@ -115,22 +113,15 @@ async def longest_gap(work: Awaitable[object]) -> tuple[float, float]:
     return longest, last - began
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("loop_watch")  # the collector would take its time for what was before
-async def test_the_loop_gets_its_turns_while_many_values_are_read(measure: Measure) -> None:
-    line = b'{"jsonrpc":"2.0","id":1,"result":{"v":[%b0]}}' % (b'{"id":1,"of":[0]},' * 60_000)
-    gap, took = await longest_gap(jsonrpc_lines.read(line))
-    size = len(line) / MIB
-    measure(f"{size:.1f} MiB of JSON: read in {took * 1000:.0f} ms, loop held {gap * 1000:.0f} ms")
-    # A parser that keeps the interpreter to itself would hold the loop for all of its time.
-    assert gap < took / 2
-
-
 @pytest.mark.usefixtures("loop_watch")
 @pytest.mark.parametrize(
     "value",
-    [b"[" + b"[]," * 2_500_000 + b"0]", b'"' + b"\\\\" * (3 * MIB) + b"line\\n" * MIB + b'"'],
-    ids=["too many lists", "escapes"],
+    [
+        b"[" + b'{"id":1,"of":[0]},' * 65_000 + b"0]",
+        b"[" + b"[]," * 2_500_000 + b"0]",
+        b'"' + b"\\\\" * (3 * MIB) + b"line\\n" * MIB + b'"',
+    ],
+    ids=["many values", "too many lists", "escapes"],
 )
 async def test_what_is_read_or_refused_at_once_is_quick(value: bytes, measure: Measure) -> None:
     line = b'{"jsonrpc":"2.0","id":1,"result":{"v":%b}}' % value

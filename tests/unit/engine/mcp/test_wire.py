@@ -394,10 +394,10 @@ async def test_who_watches_is_told_seldom_and_nobody_else_is() -> None:
         tap.word("ready", "")
     assert len(told_of) == 1
     await eventually(lambda: len(told_of) == 2)
-    assert told_of[-1].revision == wire.revision
+    assert told_of[-1].wire_revision == wire.revision
     newest = wire.frames(most=400)
     assert [one.number for one in newest] == [*range(602, 1002)]
-    await eventually(lambda: told_of[-1].revision == wire.revision)
+    await eventually(lambda: told_of[-1].wire_revision == wire.revision)
     assert len(told_of) == 3, "the rest can be had"
     assert wire.frames(most=400)[400:] == newest
     assert len(wire.frames(most=400)) == 1_001

@@ -26,7 +26,6 @@ from tests.unit.engine.chats.support import Chat, chatting, make_tool
 from tests.unit.engine.sessions.test_recording import Desk
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.chats.sessions.replay import SavedSession
-from tui.engine.chats.sessions.session_commands import open_session
 from tui.model.chat import UserMessage
 
 LOOK: Final = Call([("look", {})])
@@ -133,10 +132,10 @@ class Chain:
 
 def _resume(desk: Desk, chat: Chat, recorder: Recorder) -> None:
     """Go on with the session as the engine does."""
-    opened = open_session(desk.library, desk.library.find("", desk.folder))
-    assert opened.lock is not None, opened.remark
-    chat.context.history.contents[:] = opened.saved.contents
-    recorder.adopt(opened.saved, opened.lock)
+    saved, lock = desk.library.open(desk.library.find("", desk.folder), desk.redactor)
+    assert lock is not None, saved.remarks
+    chat.context.history.contents[:] = saved.contents
+    recorder.adopt(saved, lock)
 
 
 def count(folder: Path, rounds: int) -> Json:

@@ -3,7 +3,6 @@
 import json
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from tests.unit.engine.sessions.written import WORK, complain, content, library,
 from tui.engine.chats.sessions.library import (
     SessionError,
     SessionLibrary,
-    new_id,
     to_json,
     to_markdown,
 )
@@ -29,7 +27,7 @@ def test_sessions_are_listed_per_folder_with_the_last_changed_first(
     old = write(library, here, turn(1, "old", "1"), first="old", model="m", tokens=12, turns=1)
     new = write(library, here, turn(1, "new", "1"), first="new")
     write(library, there, turn(1, "else", "1"), first="else")
-    os.utime(library.path(here, old.id), (1, 1))
+    os.utime(library.path_of(old), (1, 1))
     assert [view.first for view in library.sessions(here)] == ["new", "old"]
     assert {view.first for view in library.sessions()} == {"new", "old", "else"}
     listed = library.sessions(here)[1]
@@ -93,7 +91,7 @@ def test_the_last_whole_summary_counts_wherever_it_is(library: SessionLibrary, s
 
 def test_another_title_is_kept_and_the_time_stays(library: SessionLibrary) -> None:
     view = write(library, WORK, turn(1, "hi", "1"), tokens=7)
-    os.utime(library.path(WORK, view.id), (5, 5))
+    os.utime(library.path_of(view), (5, 5))
     library.rename(library.find(view.id), "my\x1b[2J trip", Redactor(), complain)
     [renamed] = library.sessions(WORK)
     assert renamed.title.startswith("my")
@@ -104,8 +102,8 @@ def test_another_title_is_kept_and_the_time_stays(library: SessionLibrary) -> No
 
 def test_old_sessions_go_and_open_ones_stay(library: SessionLibrary) -> None:
     old, held, new = (write(library, WORK / n, turn(1, n, "1"), first=n) for n in "abc")
-    for name, view in (("a", old), ("b", held)):
-        os.utime(library.path(WORK / name, view.id), (1, 1))
+    for view in (old, held):
+        os.utime(library.path_of(view), (1, 1))
     lock = library.lock(held)
     assert lock is not None
     assert library.delete_old(30, time.time()) == 1
@@ -115,7 +113,7 @@ def test_old_sessions_go_and_open_ones_stay(library: SessionLibrary) -> None:
 
 def test_foreign_files_are_no_sessions(library: SessionLibrary) -> None:
     view = write(library, WORK, [])
-    place = library.path(WORK, view.id).parent
+    place = library.path_of(view).parent
     (place / "notes.jsonl").write_text("{}")
     (place / "20260101-000000-abcdef.jsonl").write_bytes(b"\xff\n[[[[")
     assert {v.first for v in library.sessions(WORK)} == {"hello", ""}
@@ -141,7 +139,6 @@ def test_what_is_no_file_of_ours_is_not_copied(library: SessionLibrary) -> None:
     view = write(library, WORK, turn(1, "one?", "1"))
     library.path_of(view).unlink()
     os.mkfifo(library.path_of(view))
-    made = replace(view, id=new_id(0.0))
     with pytest.raises(OSError, match="not a regular file"):
-        library.copy(view, made, Redactor())
-    assert not library.path_of(made).exists()
+        library.copy(view, "a copy", Redactor())
+    assert [*library.place(WORK).iterdir()] == [library.path_of(view)]

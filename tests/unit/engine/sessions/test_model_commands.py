@@ -1,7 +1,5 @@
 """Another model, other options, and a smaller context, through a whole engine."""
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.fakes.gemini import FakeGemini
@@ -13,11 +11,10 @@ from tests.unit.engine.sessions.test_resuming import library, notices, remarks, 
 from tui.engine import late
 from tui.engine.chats.backends.backend import ModelBackend, ModelError
 from tui.engine.chats.backends.gemini import thinking_problem
-from tui.engine.chats.conversations import Conversation
 from tui.engine.commands.model_commands import SUMMARISED, context_parts
 from tui.engine.keys.credentials import ModelAccess
 from tui.model.chat import ChatNotice, UserMessage
-from tui.model.models import ModelOffer, ModelOptions
+from tui.model.models import ModelOptions
 from tui.model.servers import ServerId
 from tui.model.settings import GemdeckSettings
 from tui.store.selectors import entries
@@ -58,36 +55,7 @@ async def test_models_are_listed_chosen_and_kept_with_it(monkeypatch: pytest.Mon
         assert fake.violations == []
 
 
-async def test_a_session_that_opens_does_not_overrule_what_the_user_did_meanwhile(
-    monkeypatch: pytest.MonkeyPatch, play: Play
-) -> None:
-    async with play([]) as it:
-        conversations, opened = it.engine.conversations, list[str]()
-
-        def use_model(name: str, one: Conversation) -> None:
-            opened.append(name)
-            it.engine.service.use_model(name, one)
-
-        monkeypatch.setattr(it.engine.model, "_open", use_model)
-        for act, wanted in (
-            (lambda: it.engine.model.use_model("gemini-2.5-pro"), ["gemini-2.5-pro"]),
-            (conversations.close, []),
-        ):
-            conversations.open()
-            one = conversations.current
-            opened.clear()
-
-            async def models(act: Callable[[], object] = act) -> list[ModelOffer]:
-                act()
-                return []
-
-            assert one.backend is not None
-            monkeypatch.setattr(one.backend, "models", models)
-            await it.engine.model.restore(one, {"model": "gemini-2.5-flash"})
-            assert opened == wanted
-
-
-async def test_a_session_whose_model_is_gone_or_refused_goes_on_with_the_present_one(
+async def test_a_session_whose_model_is_refused_goes_on_with_the_present_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse(access: ModelAccess, settings: GemdeckSettings) -> ModelBackend:
@@ -101,13 +69,6 @@ async def test_a_session_whose_model_is_gone_or_refused_goes_on_with_the_present
             await eventually(lambda: it.store.state.model.name == "gemini-2.5-pro")
             it.engine.model.set_options(ModelOptions("512", 0.5))
             await it.ask("one")
-        async with deck(fake, monkeypatch) as it:
-            it.engine.sessions.resume()
-            await eventually(lambda: "gemini-2.5-pro is not among the service's" in notices(it))
-            assert it.store.state.model.name == "gemini-3.8-flash"
-            assert it.store.state.options == ModelOptions(), "they were those of the other model"
-        # Nothing was said to the other model, and the session is whole all the same.
-        fake.models.append("gemini-2.5-pro")
         opened = late.open_backend
         monkeypatch.setattr(late, "open_backend", refuse)
         async with deck(fake, monkeypatch) as it:

@@ -153,7 +153,7 @@ def test_responses_go_with_the_calls_of_their_ids(library: SessionLibrary) -> No
 
 def test_what_makes_no_sense_is_left_out_and_counted(library: SessionLibrary) -> None:
     view = write(library, WORK, turn(1, "one?", "1"))
-    path = library.path(WORK, view.id)
+    path = library.path_of(view)
     junk = [b"[" * 300_000, b"\xff\xfe", b"{}", b"7", b'{"t":"user","id":{},"text":"x"}']
     junk += [b'{"t":"cut","at":-1}', b'{"t":"call","id":"x"}', b'{"t":"text","id":"y","text":7}']
     path.write_bytes(path.read_bytes() + b"\n".join([*junk, b'{"t":"new kind of line"}', b""]))
@@ -178,11 +178,15 @@ def test_a_file_of_nothing_but_junk_has_an_end(
     saved = library.read(view)
     assert words(saved) == ["one?", "1"]
     assert saved.remarks == ["The rest of it was not read.", "101 lines of it were left out."]
+    before = library.path_of(view).read_bytes()
+    _, lock = library.open(view, Redactor())
+    assert lock is None, "what follows would not be read either"
+    assert library.path_of(view).read_bytes() == before
 
 
 def test_a_session_of_another_version_is_not_read(library: SessionLibrary) -> None:
     view = write(library, WORK, turn(1, "one?", "1"))
-    path = library.path(WORK, view.id)
+    path = library.path_of(view)
     path.write_bytes(path.read_bytes().replace(b'"version":1', b'"version":7', 1))
     before = path.read_bytes()
     with pytest.raises(SessionError, match="it was written by another version of gemdeck"):
@@ -321,7 +325,7 @@ def test_no_secret_is_written_even_in_pieces(library: SessionLibrary, size: int)
         content("model", {"functionCall": {"name": "f", "args": arguments}}, signed),
     ]
     view = write(library, WORK, records, first=secret, redactor=redactor)
-    assert secret not in library.path(WORK, view.id).read_text().replace('","', "")
+    assert secret not in library.path_of(view).read_text().replace('","', "")
     saved = library.read(view)
     assert words(saved) == [said.replace(secret, "***")]
     [called, other] = saved.contents[1]["parts"]
@@ -333,7 +337,7 @@ def test_a_session_is_private_and_a_link_or_pipe_instead_of_it_is_not_opened(
     library: SessionLibrary, tmp_path: Path
 ) -> None:
     view = write(library, tmp_path, turn(1, "one?", "1"))
-    path = library.path(tmp_path, view.id)
+    path = library.path_of(view)
     assert path.stat().st_mode & 0o777 == 0o600
     assert {one.stat().st_mode & 0o777 for one in path.parents[:2]} == {0o700}
     path.rename(tmp_path / "elsewhere")
@@ -352,7 +356,7 @@ def test_a_session_is_private_and_a_link_or_pipe_instead_of_it_is_not_opened(
 def test_a_file_beyond_the_limit_says_so_once(
     library: SessionLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = library.path(WORK, write(library, WORK, []).id)
+    path = library.path_of(write(library, WORK, []))
     monkeypatch.setattr("tui.engine.chats.sessions.session_file.MAX_SESSION", 100)
     said: list[str] = []
     file = SessionFile(path, Redactor(), said.append)

@@ -166,7 +166,7 @@ async def test_a_waiting_message_leaves_the_queue_after_its_turn_has_begun(desk:
             await chat.say("two?")
         records = [json.loads(line) for line in desk.data.splitlines()]
         told = [r.get("text", r.get("texts")) for r in records if r["t"] in {"user", "queue"}]
-        assert told == ["one?", ["two?"], "two?", []]  # else a kill between loses it
+        assert told == [["one?"], "one?", [], ["two?"], "two?", []]  # else a kill between loses it
 
 
 async def test_a_cleared_conversation_stays_and_the_next_is_another_or_none(desk: Desk) -> None:

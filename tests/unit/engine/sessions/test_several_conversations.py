@@ -221,9 +221,9 @@ async def renames_and_deletes(it: Deck, second: ConversationId) -> None:
     assert other is not None
     assert other.recorder.session is not None
     it.engine.sessions.rename(other.recorder.session, "other")
-    await eventually(lambda: ConversationNamed("other", second) in it.events)
+    await eventually(lambda: ConversationNamed("other", conversation=second) in it.events)
     it.engine.sessions.delete(other.recorder.session)
-    await eventually(lambda: "open in another tab" in notices(it))
+    await eventually(lambda: "open in a tab" in notices(it))
 
 
 @pytest.mark.writes_secrets("credentials.json")

@@ -66,8 +66,9 @@ def write(
 ) -> SessionView:
     """Write a session and return what a list shows of it."""
     session = facts.pop("id", None) or new_id(time.time())
-    view = SessionView(SessionId(session), str(folder), first=first, **facts)
-    file = SessionFile(library.path(folder, view.id), redactor or Redactor(), complain)
+    place = library.place(folder).name
+    view = SessionView(SessionId(session), str(folder), first=first, place=place, **facts)
+    file = SessionFile(library.path_of(view), redactor or Redactor(), complain)
     file.write([header(view), *records, *([summary(view)] if is_whole else [])])
     file.close()
     return library.find(view.id)

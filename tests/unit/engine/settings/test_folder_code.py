@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.engine.settings.conftest import Machine
-from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.definition import FolderFile, ServerDefinition
 from tui.engine.definitions.fingerprint import server_fingerprint
-from tui.engine.definitions.folder_code import changed_code, code_folders, file_head, runs_code_of
+from tui.engine.definitions.folder_code import changed_code, code_folders, is_database, runs_code_of
 from tui.model.servers import Origin, ServerId, Transport
 
 
@@ -54,19 +54,29 @@ RUNS = [
     *("tool --require x", "tool --import=x /abs/x.js"),
     *("java -Djava.library.path=. -jar /abs/x.jar", "java -Djava.library.path=lib -jar /abs/x.jar"),
     *("java -Dlib={folder} -jar /abs/x.jar", "java -XX:Flags=opts -jar /abs/x.jar"),
-    "python -X pycache_prefix=cache {own}",
+    *("python -X pycache_prefix=cache {own}", "bash --norc /abs/x.sh", "perl -w /abs/x.pl"),
 ]
 
 RUNS_NOTHING = [
     *("python {own}", "python3.12 -u -I {own}", "python -X utf8 {own} server.db"),
-    *("node --max-old-space-size=4096 --no-warnings /abs/x.js", "bash --norc /abs/x.sh"),
+    *("node --max-old-space-size=4096 --no-warnings /abs/x.js", "bash /abs/x.sh"),
     *("java -Xmx1g -jar /abs/x.jar", "server", "/usr/bin/server --repository ."),
     "server --root=/srv --name my-server https://host/x",
-    *("perl5.36-x86_64-linux-gnu -w /abs/x.pl", "python3-dbg -u {own}"),
+    *("perl5.36-x86_64-linux-gnu /abs/x.pl", "python3-dbg -u {own}"),
     "java -Djava.library.path=/usr/lib -Dmode=stdio -XX:+UseZGC -jar /abs/x.jar",
     *("docker run -i --rm node:20 node -e 1", "docker run -i --rm mcp/fetch", "nice -n 10 server"),
     *("env A=1 /usr/bin/server", "env python {own}"),
 ]
+
+
+def runs(
+    folder: Path, command: str, *args: str, program: str = "", env: dict[str, str] | None = None
+) -> bool:
+    """Tell whether a server that starts in a folder would run code of it."""
+    one = ServerDefinition(
+        ServerId("it"), Origin.USER, Transport.STDIO, command, args, program=program
+    )
+    return runs_code_of(folder, folder, one, env or {})
 
 
 def judged(line: str, folder: Path, env: dict[str, str] | None = None) -> bool:
@@ -75,7 +85,7 @@ def judged(line: str, folder: Path, env: dict[str, str] | None = None) -> bool:
     if "'" in line:  # the quoted part is one word
         head, _, quoted = line.partition(" '")
         words = [*head.split(" "), quoted.rstrip("'")]
-    return runs_code_of(folder, folder, words[0], words[1:], env=env)
+    return runs(folder, *words, env=env)
 
 
 def test_A14_it_would_run_code_of_the_folder_or_not(folder: Path) -> None:
@@ -96,7 +106,7 @@ LOADS = (
 
 LOADS_NOTHING = (
     *("PYTHONPATH=/usr/lib", "NODE_OPTIONS=--max-old-space-size=4096", "TOKEN=./x"),
-    *("NODE_OPTIONS=--no-warnings --max-old-space-size=99", "DATA=./data.db", "PERL5OPT=-w"),
+    *("NODE_OPTIONS=--no-warnings --max-old-space-size=99", "DATA=./data.db"),
     *("DATA=/srv:{folder}/data.db", "BASH_ENV=/etc/env.sh", "PATH=/usr/bin:/opt/my tools/bin"),
     *("JAVA_TOOL_OPTIONS=-Xmx1g", "LD_PRELOAD=/usr/lib/x.so", "PYTHONUNBUFFERED=1"),
     "HTTPS_PROXY=http://127.0.0.1:3128",
@@ -114,11 +124,11 @@ def test_A14_a_variable_may_load_code_of_the_folder(folder: Path) -> None:
 def test_A14_a_program_is_known_by_where_it_leads_to(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "mytool"
     other.symlink_to(sys.executable)
-    assert runs_code_of(folder, folder, "mytool", ["-m", "pkg"], str(other))
+    assert runs(folder, "mytool", "-m", "pkg", program=str(other))
     inside = tmp_path / "inside"
     inside.symlink_to(folder / "server.py")
-    assert runs_code_of(folder, folder, str(inside), [], str(inside))
-    assert runs_code_of(folder, folder, sys.executable, [str(inside)], sys.executable)
+    assert runs(folder, str(inside), program=str(inside))
+    assert runs(folder, sys.executable, str(inside), program=sys.executable)
 
 
 def reached(folder: Path, line: str) -> bool:
@@ -198,7 +208,7 @@ def test_a_server_that_the_user_develops_is_its_entry(machine: Machine) -> None:
         script.write_text(content)
         seen.append(machine.servers()["it"])
     assert seen[0].fingerprint == seen[1].fingerprint
-    assert [(file.content, file.state) for file in seen[1].files] == [("", None)]
+    assert [file.content for file in seen[1].files] == [""]
     machine.write("user", {})
     machine.write("project", settings)
     assert machine.servers()["it"].files[0].content, "a project cannot say so"
@@ -253,10 +263,9 @@ def test_data_that_a_variable_of_the_user_names_asks_nothing_and_code_does(
 def test_A17_a_pipe_in_the_place_of_a_database_is_not_waited_for(tmp_path: Path) -> None:
     database, pipe = tmp_path / "notes.db", tmp_path / "pipe.db"
     database.write_bytes(b"SQLite format 3\0...")
-    assert file_head(str(database), 6) == b"SQLite"
+    assert is_database(FolderFile(str(database), ""))
     os.mkfifo(pipe)
-    assert file_head(str(pipe), 6) == b""
-    assert file_head(str(tmp_path), 6) == b""
+    assert not is_database(FolderFile(str(pipe), ""))
 
 
 def test_a_file_that_comes_later_and_is_named_is_a_change(machine: Machine) -> None:

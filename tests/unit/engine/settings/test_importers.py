@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tui.engine.settings.importers import TITLES, Candidate, Machine, find_files, read_client_file
+from tui.engine.settings.importers import CLIENTS, Candidate, Machine, find_files, read_client_file
 from tui.engine.settings.sources.source import MAX_SERVERS
 
 CODEX = """
@@ -129,7 +129,7 @@ def test_vs_code_and_what_it_asks_for(machine: Machine) -> None:
         "args": ["--root", f"{machine.folder}/src"],
         "env": {"KEY": "${API_KEY}", "LANG": "${LANG}"},
     }
-    asked = "Set the variable API_KEY, which the client asks for as “Key of Acme”."
+    asked = "Set the variable API_KEY, which the client asks for."
     assert asked in servers["acme"].warnings
     assert any("envFile" in words for words in servers["acme"].warnings)
     assert servers["web"].entry["headers"] == {"X": "${API_KEY}"}
@@ -140,18 +140,6 @@ def test_no_more_servers_are_taken_over_than_a_file_may_have(machine: Machine) -
     many = {f"s{number}": {"command": "x"} for number in range(MAX_SERVERS + 1)}
     write(machine.home / ".cursor" / "mcp.json", {"mcpServers": many})
     assert [*found(machine, "cursor")] == [*many][:-1]
-
-
-def test_a_key_that_stands_twice_is_named_with_the_servers_that_it_concerns(
-    machine: Machine,
-) -> None:
-    a, b = '"a": {"command": "x", "args": [], "command": "y"}', '"b": {"command": "x"}'
-    write(machine.home / ".cursor" / "mcp.json", f'{{"mcpServers": {{{b}, {a}, {b}, "c": {{}}}}}}')
-    servers = found(machine, "cursor")
-    assert servers["a"].entry["command"] == "y"
-    assert servers["a"].warnings == ("mcpServers.a.command stands twice; the last one counts.",)
-    assert servers["b"].warnings == ("mcpServers.b stands twice; the last one counts.",)
-    assert servers["c"].warnings == ()
 
 
 def test_zed_in_its_forms(machine: Machine) -> None:
@@ -184,8 +172,8 @@ def test_what_does_not_come_along_is_said(machine: Machine) -> None:
         ("cursor", {"command": "x", "autoApprove": ["rm"]}, "autoApprove is left out"),
         ("gemini-cli", {"command": "x", "trust": True}, "trust is left out"),
         ("windsurf", {"command": "x", "args": ["$HOME"]}, "windsurf leaves $HOME as it is"),
-        ("cursor", {"command": "x", "fancy": 1}, "no such key: fancy"),
-        ("cursor", {"command": "x", "tls": {}}, "add it to the entry yourself: tls."),
+        ("cursor", {"command": "x", "fancy": 1}, "Left out: fancy."),
+        ("cursor", {"command": "x", "tls": {}}, "Left out: tls."),
         ("cursor", {"command": "${file:/etc/x}"}, "does not know ${file:/etc/x}"),
     ]:
         path = machine.home / "servers.json"
@@ -200,9 +188,8 @@ def test_what_does_not_come_along_is_said(machine: Machine) -> None:
 def test_what_cannot_be_read_is_said(machine: Machine) -> None:
     for text, said in [
         *(("{", "line 1"), ("[]", "object"), ('{"mcpServers": {"a": 1}}', "must be an object")),
-        ('{"mcpServers": {"a": {"command": 5}}}', "command: it must be a text"),
-        ('{"mcpServers": {"a": {"command": ["npx"]}}}', "command: it must be a text"),
-        ('{"mcpServers": {"a": {"url": true}}}', "url: it must be a text"),
+        ('{"mcpServers": {"a": {"command": ["npx"]}}}', "command: must be a valid string"),
+        ('{"mcpServers": {"a": {"url": true}}}', "url: must be a valid string"),
     ]:
         path = machine.home / "servers.json"
         write(path, text)
@@ -215,4 +202,4 @@ def test_files_are_where_each_system_has_them(tmp_path: Path) -> None:
     place = "Library/Application Support/Claude/claude_desktop_config.json"
     machine = Machine(tmp_path, tmp_path, {}, "darwin")
     assert list(machine.places("claude-desktop")) == [tmp_path / place]
-    assert all(list(Machine(tmp_path, tmp_path, {}, "linux").places(one)) for one in TITLES)
+    assert all(list(Machine(tmp_path, tmp_path, {}, "linux").places(one)) for one in CLIENTS)

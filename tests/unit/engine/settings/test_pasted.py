@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.settings.importers import Machine
-from tui.engine.settings.pasted import MAX_PASTED, understand
+from tui.engine.settings.importers import MAX_PASTED, Machine, understand
 from tui.engine.settings.typed_entries import EntryError, EntryFields
 
 MACHINE: Final = Machine(Path("/home/me"), Path("/home/me/shop"), {})
@@ -81,7 +80,7 @@ def test_what_is_pasted_is_understood(text: str, name: str, entry: dict[str, Any
 def test_what_does_not_come_along_and_further_servers_are_said() -> None:
     [one] = understand("gemini mcp add -s project --trust --timeout 5000 x y", MACHINE)
     assert (one.scope, one.entry) == ("project", {"command": "y", "timeout": 5000})
-    assert one.notes == ("--trust is left out: gemdeck asks about its tools.",)
+    assert one.warnings == ("--trust is left out: gemdeck asks about its tools.",)
     two = understand('{"servers": {"a": {"url": "https://a.dev"}, "b": {"command": "b"}}}', MACHINE)
     assert [one.name for one in two] == ["a", "b"]
 

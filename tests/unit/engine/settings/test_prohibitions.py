@@ -110,8 +110,7 @@ def test_a_rule_with_a_condition_denies_whatever_the_arguments_are(machine: Mach
     policy(machine, f'{DENIES_GIT}argsPattern = "main"\n')
     loaded = machine.load()
     assert denied(loaded, "git", "push")
-    [problem] = messages(loaded)
-    assert problem == "~/.gemini/policies/mine.toml: rule: denied altogether here: git: *"
+    assert not loaded.problems
 
 
 def test_policies_that_cannot_be_read_forbid_everything(machine: Machine) -> None:

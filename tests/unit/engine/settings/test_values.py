@@ -187,8 +187,8 @@ def test_a_value_known_as_secret_is_masked_wherever_it_stands() -> None:
 
 def test_blanks_that_push_a_word_out_of_sight_are_counted_or_written_out() -> None:
     shown = command_line("sh", "-c", "safe" + " " * 300 + "; rm -rf /", "a\nb", "c\td", "e\u3000f")
-    assert shown == "sh -c 'safe[300 blanks]; rm -rf /' 'a\\nb' 'c\\td' 'e\\u3000f'"
-    assert command_line("sh", "a \n\t b") == "sh 'a[4 blanks]b'"
+    assert shown == "sh -c 'safe⟨␠×300⟩; rm -rf /' 'a\\nb' 'c\\td' 'e\\u3000f'"
+    assert command_line("sh", "a \n\t b") == "sh 'a \\n\\t b'"
 
 
 def test_words_with_spaces_or_nothing_in_them_are_quoted() -> None:

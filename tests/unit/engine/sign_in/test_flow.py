@@ -146,7 +146,7 @@ async def test_a_code_alone_is_enough_only_where_servers_do_not_name_themselves(
         if names_itself:
             with pytest.raises(AuthError, match="does not say which server") as caught:
                 await sign_in(server, paste)
-            assert caught.value.advice == "Paste the whole address instead of the code."
+            assert caught.value.advice == "If you pasted a code, paste the whole address."
             assert not server.authority.forms
         else:
             assert (await sign_in(server, paste)).access_token

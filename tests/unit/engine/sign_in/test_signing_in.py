@@ -294,7 +294,7 @@ async def test_a_store_that_cannot_be_read_stops_only_servers_that_need_it(
 async def test_a_sign_in_says_that_the_keyring_is_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def locked(_: str) -> bool:
+    def locked() -> bool:
         raise CredentialError("The keyring did not answer.", advice="Unlock the keyring.")
 
     monkeypatch.setattr("tui.engine.sign_in.token_store.uses_keyring", locked)

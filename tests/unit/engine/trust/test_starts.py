@@ -8,14 +8,14 @@ import pytest
 
 from tui.engine.definitions.definition import FolderFile, ServerDefinition
 from tui.engine.definitions.fingerprint import server_fingerprint
-from tui.engine.definitions.folder_code import file_state
 from tui.engine.trust.content import FolderContent, ServerContent, difference
 from tui.engine.trust.folder_gate import NO_ID, OpenedFolder
 from tui.engine.trust.starts import StartFinder, described
 from tui.engine.trust.trust_questions import TrustCase, request_of
 from tui.engine.trust.trust_store import Start, identify
+from tui.model.requests import TrustRequest
 from tui.model.servers import Origin, ServerId, Transport
-from tui.model.trust import TrustAnswer, TrustRequest, TrustSubject
+from tui.model.trust import TrustAnswer, TrustSubject
 
 A, SALT = TrustAnswer, b"salt"
 
@@ -57,10 +57,7 @@ def found(opened: OpenedFolder, one: ServerDefinition, *named: Path, back: bool 
 
 
 def file(folder: Path, content: str) -> FolderFile:
-    path = str(folder / "server.py")
-    state = file_state(path)
-    assert state is not None
-    return FolderFile(path, state, content)
+    return FolderFile(str(folder / "server.py"), content)
 
 
 def test_A14_only_what_would_not_look_back_can_start_outside(

@@ -52,21 +52,9 @@ class Asked:
 
     Attributes:
         options: How the user wants it to answer.
-        last: The last request, or None.
     """
 
     options: ModelOptions = OWN_OPTIONS
-    last: ModelRequest | None = None
-
-    def request(
-        self,
-        contents: Sequence[WireContent],
-        declarations: Sequence[Mapping[str, Any]],
-        system_instruction: str,
-    ) -> ModelRequest:
-        """Make the next request."""
-        self.last = ModelRequest(contents, declarations, system_instruction, options=self.options)
-        return self.last
 
 
 class ModelChunk(Frozen):
@@ -118,10 +106,6 @@ class ModelError(AdvisedError):
         self.refused_content = refused_content
 
 
-def _no_thinking(_: str) -> str:
-    return "This model has no thinking to set."
-
-
 class ModelTraits(Frozen):
     """What is known of a model before it is asked.
 
@@ -135,7 +119,7 @@ class ModelTraits(Frozen):
     context_limit: int = 0
     signs_calls: bool = False
     media_in_responses: bool = False
-    thinking_problem: Callable[[str], str] = _no_thinking
+    thinking_problem: Callable[[str], str] = lambda _: "This model has no thinking to set."
 
 
 class ModelBackend(Protocol):

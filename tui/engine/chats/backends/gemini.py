@@ -9,7 +9,7 @@ import os
 import re
 import ssl
 import warnings
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -22,8 +22,6 @@ from google.genai import types
 
 from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest, ModelTraits
 from tui.engine.chats.backends.service_errors import (
-    ADDRESS,
-    KEY_ADVICE,
     BodyTooLongError,
     RequestContext,
     not_gemini,
@@ -31,12 +29,11 @@ from tui.engine.chats.backends.service_errors import (
     translate_check,
 )
 from tui.engine.keys.credentials import ModelAccess
+from tui.engine.mcp.transports.http.http_errors import CONNECT_TIMEOUT
 from tui.model.chat import BackendKind, Usage
 from tui.model.models import ModelOffer
+from tui.model.settings import GemdeckSettings
 from tui.text import sanitize_line
-
-CONNECT_TIMEOUT: Final = 15.0
-"""Connect timeout in seconds."""
 
 WRITE_TIMEOUT: Final = 60.0
 """Seconds the service may stop reading a request."""
@@ -171,26 +168,9 @@ def generation(model: str) -> tuple[int, int]:
     return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 
 
-def signs_calls(model: str) -> bool:
-    """Return whether the first call of each step must carry a thought signature (Gemini 3+)."""
-    return generation(model) >= (3, 0)
-
-
-def takes_media_in_responses(model: str) -> bool:
-    """Return whether function responses may contain media (Gemini 3+)."""
-    return generation(model) >= (3, 0)
-
-
 def thinks(model: str) -> bool:
     """Return whether the model provides thought summaries (Gemini 2.5+)."""
     return generation(model) >= (2, 5)
-
-
-def least_thinking_budget(model: str) -> int | None:
-    """Return the smallest thinking budget of a Gemini 2.5 model; None for others."""
-    if generation(model) != (2, 5):
-        return None
-    return 128 if "pro" in model else 0
 
 
 def thinking_problem(model: str, chosen: str) -> str:
@@ -218,11 +198,13 @@ def context_limit(model: str) -> int:
 
 def traits(model: str) -> ModelTraits:
     """Return what a Gemini model's name says about it."""
+    is_third = generation(model) >= (3, 0)
+    problem = partial(thinking_problem, model)
     return ModelTraits(
         context_limit(model),
-        signs_calls(model),
-        takes_media_in_responses(model),
-        partial(thinking_problem, model),
+        signs_calls=is_third,
+        media_in_responses=is_third,
+        thinking_problem=problem,
     )
 
 
@@ -272,7 +254,8 @@ class GeminiBackend:
                 yield self._chunk(response)
             await pump
         except Exception as error:  # noqa: BLE001 - the SDK raises many types
-            raise translate(error, self._describe(request)) from None
+            tools = [str(declared.get("name", "")) for declared in request.declarations]
+            raise translate(error, replace(self._context, tools=tools)) from None
         finally:
             pump.cancel()
             await asyncio.wait({pump})
@@ -291,15 +274,17 @@ class GeminiBackend:
         return found
 
     @asynccontextmanager
-    async def _answering(self) -> AsyncIterator[None]:
-        """Limit the time that a question to the service takes, and translate its errors."""
+    async def _answering(
+        self, read: Callable[[Exception, RequestContext], ModelError] = translate
+    ) -> AsyncIterator[None]:
+        """Limit the time that a question to the service takes, and let its errors be read."""
         try:
             async with asyncio.timeout(CHECK_TIMEOUT):
                 yield
         except TimeoutError:
             raise ModelError(f"The service did not answer within {CHECK_TIMEOUT:.0f} s.") from None
         except Exception as error:  # noqa: BLE001 - the SDK raises many types
-            raise translate(error, self._context) from None
+            raise read(error, self._context) from None
 
     async def count(self, request: ModelRequest) -> int:
         """Let the service count; see `ModelBackend.count`."""
@@ -321,28 +306,12 @@ class GeminiBackend:
 
     async def check(self) -> None:
         """See whether the service accepts the key, or Vertex the project; both are free."""
-        try:
-            async with asyncio.timeout(CHECK_TIMEOUT):
-                await self._ask_for_little()
-        except TimeoutError:
-            text = f"The service did not answer within {CHECK_TIMEOUT:.0f} s."
-            raise ModelError(text, advice="Check the network and try again.") from None
-
-    async def _ask_for_little(self) -> None:
-        """Let Vertex count a token, whose list of models takes any project; else list a model."""
-        models = self._client.aio.models
-        if self.kind is BackendKind.VERTEX:
-            try:
+        models, is_vertex = self._client.aio.models, self.kind is BackendKind.VERTEX
+        async with self._answering(translate if is_vertex else translate_check):
+            if is_vertex:  # its list of models takes any project
                 await models.count_tokens(model=self.model, contents="-")
-            except Exception as error:  # noqa: BLE001 - the SDK raises many types
-                raise translate(error, self._context) from None
-            return
-        try:
-            page = await models.list(config={"page_size": 1})
-        except Exception as error:  # noqa: BLE001 - the SDK raises many types
-            raise translate_check(error, self._context) from None
-        if not page.page:
-            raise not_gemini(self._context, "it named none")
+            elif not (await models.list(config={"page_size": 1})).page:
+                raise not_gemini(self._context, "it named none")
 
     async def aclose(self) -> None:
         """Close the connections. A second call does nothing."""
@@ -393,8 +362,9 @@ class GeminiBackend:
             return self._chosen_thinking(request.options.thinking)
         if generation(self.model) >= (3, 0):
             return types.ThinkingConfig(thinking_level=types.ThinkingLevel.LOW)
-        budget = least_thinking_budget(self.model)
-        return types.ThinkingConfig(thinking_budget=budget) if budget is not None else None
+        if generation(self.model) == (2, 5):
+            return types.ThinkingConfig(thinking_budget=128 if "pro" in self.model else 0)
+        return None
 
     def _chosen_thinking(self, chosen: str | None) -> types.ThinkingConfig | None:
         """Request thought summaries, and the thinking that the user chose."""
@@ -406,10 +376,6 @@ class GeminiBackend:
         else:
             config.thinking_budget = int(chosen)
         return config
-
-    def _describe(self, request: ModelRequest) -> RequestContext:
-        names = tuple(str(declaration.get("name", "")) for declaration in request.declarations)
-        return replace(self._context, tools=names)
 
     def _chunk(self, response: types.GenerateContentResponse) -> ModelChunk:
         candidate = response.candidates[0] if response.candidates else None
@@ -452,29 +418,22 @@ def _offer(model: types.Model) -> ModelOffer:
     )
 
 
-def create_gemini_backend(
-    access: ModelAccess, model: str, api_version: str, idle_timeout: float, thoughts: bool
-) -> GeminiBackend:
+def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> GeminiBackend:
     """Create a backend. Needs no event loop and may run in any thread.
 
     Args:
         access: The service and the credentials for it.
-        model: The model's name.
-        api_version: Version of the Gemini API; ``v1beta`` is mapped to Vertex's name for it.
-        idle_timeout: Seconds without data after which a stream is aborted.
-        thoughts: Whether to request thought summaries.
+        settings: Name the model and say how to ask it; the version ``v1beta`` of the Gemini API is
+            mapped to Vertex's name for it.
 
     Raises:
-        ModelError: If there is no key, or the client cannot be created.
+        ModelError: If the client cannot be created.
     """
     _silence_sdk()
     secret = access.api_key.get_secret_value() if access.api_key else ""
-    context = RequestContext(access.kind, model, access.base_url, idle_timeout, secret)
+    idle_timeout, api_version = settings.idle_timeout, settings.api_version
+    context = RequestContext(access.kind, settings.model, access.base_url, idle_timeout, secret)
     is_vertex = access.kind is BackendKind.VERTEX
-    if not secret and not is_vertex:
-        raise ModelError("There is no API key.", advice=KEY_ADVICE)
-    if access.base_url and not _is_address(access.base_url):
-        raise ModelError("The service's address is not valid.", advice=f"Correct {ADDRESS}.")
     if is_vertex and api_version == "v1beta":
         api_version = "v1beta1"
     http, tls = _open_http(idle_timeout)
@@ -495,17 +454,9 @@ def create_gemini_backend(
         )
     except Exception as error:  # noqa: BLE001 - the SDK raises many types for bad credentials
         raise translate(error, context) from None
-    backend = GeminiBackend(client, http, context, thoughts=thoughts)
+    backend = GeminiBackend(client, http, context, thoughts=settings.thoughts)
     backend.warm_up()
     return backend
-
-
-def _is_address(address: str) -> bool:
-    try:
-        url = httpx2.URL(address)
-    except (ValueError, httpx2.InvalidURL):
-        return False
-    return url.scheme in {"http", "https"} and bool(url.host)
 
 
 def _open_http(idle_timeout: float) -> tuple[httpx2.AsyncClient, ssl.SSLContext]:

@@ -1,9 +1,7 @@
 """Translate exceptions of google-genai and its HTTP client into `ModelError` with advice."""
 
 import logging
-import os
 import re
-import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -14,7 +12,11 @@ from google.genai import errors as genai_errors
 
 from tui.engine.chats.backends.backend import ModelError
 from tui.engine.logs.redaction import MIN_SECRET
-from tui.engine.mcp.transports.http.http_errors import CERTIFICATE_ADVICE, telling_cause
+from tui.engine.mcp.transports.http.http_errors import (
+    CERTIFICATE_ADVICE,
+    network_error,
+    telling_cause,
+)
 from tui.model.chat import BackendKind
 from tui.model.frozen import Frozen
 from tui.text import sanitize_line
@@ -35,14 +37,15 @@ KEY_ADVICE: Final = (
     "Enter a key from https://aistudio.google.com/apikey with F9, or set GEMINI_API_KEY to it."
 )
 
+GOOGLE: Final = "https://generativelanguage.googleapis.com"
+
 ADDRESS: Final = "the service's address (F9 or GOOGLE_GEMINI_BASE_URL)"
 """How advice names it."""
 
 _log: Final = logging.getLogger(__name__)
 
-_WEB_PAGE: Final = re.compile(r"<!doctype html|<html", re.IGNORECASE)
+_WEB_PAGE: Final = re.compile(r"<(?:!doctype|html|\?xml)", re.IGNORECASE)
 _NO_SUCH_PATH: Final = {404, 405, 501}
-_RETRY_IN: Final = re.compile(r"retry in ([0-9.]{1,12})(m?s)\b")
 _DECLARATION_INDEX: Final = re.compile(r"function_?declarations\[(\d{1,5})\]", re.IGNORECASE)
 _DECLARATION_NAME: Final = re.compile(
     r"(?:FunctionDeclaration|Function declaration|schema of function|"
@@ -102,13 +105,9 @@ def translate(error: Exception, context: RequestContext) -> ModelError:
 
 
 def translate_check(error: Exception, context: RequestContext) -> ModelError:
-    """Return the error for a service that did not list its models as the Gemini API does."""
-    code = error.code if isinstance(error, genai_errors.APIError) else None
-    is_known = isinstance(
-        error, ModelError | httpx2.HTTPError | google.auth.exceptions.GoogleAuthError
-    )
-    if (code is None and not is_known) or code in _NO_SUCH_PATH:
-        return not_gemini(context, f"it answered with HTTP {code}" if code else "it sent no JSON")
+    """Return the error for a service that did not list its models."""
+    if isinstance(error, genai_errors.APIError) and error.code in _NO_SUCH_PATH:
+        return not_gemini(context, f"it answered with HTTP {error.code}")
     return translate(error, context)
 
 
@@ -124,16 +123,21 @@ def not_gemini(context: RequestContext, why: str) -> ModelError:
 def _unreadable(text: str) -> ModelError:
     """Say that an answer is none; a web page comes from somebody else than the service."""
     if _WEB_PAGE.search(text):
-        return ModelError(
-            "A web page came instead of an answer.",
-            advice=f"Sign in to the network, or look at the proxy and at {ADDRESS}.",
-            retryable=True,
-        )
+        return _web_page(retryable=True)
     _log.warning("an answer could not be read: %s", text)
     return ModelError(
         "The service's answer could not be read: it is not what a Gemini API sends.",
-        advice="Send the message again; see the log for details.",
+        advice=f"Try again, or correct {ADDRESS}. The log has details.",
         retryable=True,
+    )
+
+
+def _web_page(*, retryable: bool, retry_after: float | None = None) -> ModelError:
+    return ModelError(
+        "A web page came instead of an answer.",
+        advice=f"Sign in to the network, or look at the proxy and at {ADDRESS}.",
+        retryable=retryable,
+        retry_after=retry_after,
     )
 
 
@@ -147,7 +151,6 @@ class _ServiceError(Frozen):
         reasons: Reasons of ``ErrorInfo`` details.
         quotas: Ids of violated quotas.
         retry_after: Seconds to wait, or None.
-        is_page: Whether it was a web page instead of an API error.
     """
 
     code: int
@@ -156,15 +159,12 @@ class _ServiceError(Frozen):
     reasons: frozenset[str]
     quotas: tuple[str, ...]
     retry_after: float | None
-    is_page: bool
 
     @classmethod
     def read(cls, error: genai_errors.APIError, context: RequestContext) -> "_ServiceError":
         raw = str(error.message or error.status or "")
         details = _details(error.details)
         delays = [_seconds(detail.get("retryDelay")) for detail in details]
-        if in_text := _RETRY_IN.search(raw):
-            delays.append(_seconds(in_text[1] + in_text[2]))
         headers = getattr(error.response, "headers", None)
         if headers is not None and hasattr(headers, "get"):
             delays.append(_seconds(headers.get("retry-after")))
@@ -179,7 +179,6 @@ class _ServiceError(Frozen):
                 for violation in _objects(detail.get("violations"))
             ),
             retry_after=next((delay for delay in delays if delay is not None), None),
-            is_page=raw.lstrip()[:200].lower().startswith(("<!doctype", "<html", "<?xml")),
         )
 
 
@@ -213,13 +212,8 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
                 "because the key would be sent there.",
                 advice=f"Correct {ADDRESS}.",
             )
-        case code if error.is_page:
-            return ModelError(
-                f"A web page came back instead of the model's answer (HTTP {code}).",
-                advice="A proxy or gateway may be in between. Try again in a moment.",
-                retryable=code >= 500,
-                retry_after=error.retry_after,
-            )
+        case code if _WEB_PAGE.match(error.raw.lstrip()):
+            return _web_page(retryable=code >= 500, retry_after=error.retry_after)
         case 400:
             return _from_bad_request(error, context)
         case 401 | 403:
@@ -234,13 +228,7 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
             return _too_long(error)
         case 429:
             return _from_quota(error)
-        case 408 | 504:
-            return ModelError(
-                "The service timed out.",
-                advice="Send the message again, or ask for a shorter answer.",
-                retryable=True,
-            )
-        case code if code >= 500:
+        case code if code == 408 or code >= 500:
             return ModelError(
                 f"The service is overloaded or failing (HTTP {code})",
                 details=error.message,
@@ -275,12 +263,6 @@ def _from_bad_request(error: _ServiceError, context: RequestContext) -> ModelErr
         )
     if "token count" in text or "maximum number of tokens" in text or "payload size" in text:
         return _too_long(error)
-    if "location is not supported" in text:
-        return ModelError(
-            "The service is not available in your location",
-            details=error.message,
-            advice="Use Vertex, or a key of a project with billing.",
-        )
     return ModelError(
         "The service refused the request",
         details=error.message,
@@ -351,65 +333,17 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
         case httpx2.DecodingError():
             words = f"{where} sends a compressed answer ({error}) although it was asked not to."
             return ModelError(words, advice=f"Correct its gateway, or {ADDRESS}.")
-        case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
-            return _unreachable(f"{where} did not answer in time.")
-        case httpx2.ConnectError():
-            return _from_connect(error, where, context)
-        case httpx2.ProxyError():
-            return ModelError(
-                f"The proxy refused the connection to {where}",
-                details=context.clean(error),
-                advice="Check HTTP_PROXY, HTTPS_PROXY and NO_PROXY, with the sign-in they hold.",
-                retryable=True,
-            )
-        case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
-            return ModelError(
-                f"{where} cannot be asked: its address or the key is not valid.",
-                advice=f"Correct {ADDRESS}, or the key.",
-            )
-        case httpx2.TimeoutException():
+        case httpx2.ReadTimeout():
             return ModelError(
                 f"The model sent nothing for {context.idle_timeout:.0f} s.",
                 advice="Send the message again.",
                 retryable=True,
             )
-        case httpx2.ReadError() | httpx2.WriteError() | httpx2.RemoteProtocolError():
-            return ModelError(
-                "The connection to the model was lost during the answer.",
-                advice="Send the message again.",
-                retryable=True,
-            )
-        case _:
-            return _unreachable(
-                f"The connection to {where} failed ({type(error).__name__}): {context.clean(error)}"
-            )
-
-
-def _from_connect(error: Exception, where: str, context: RequestContext) -> ModelError:
-    match telling_cause(error):
-        case ssl.SSLCertVerificationError() as cause:
-            return ModelError(
-                f"{where} has a certificate that cannot be trusted: {cause.verify_message}.",
-                advice=f"A proxy may stand in between. {CERTIFICATE_ADVICE}",
-            )
-        case ssl.SSLError():
-            return ModelError(
-                f"{where} does not speak TLS as it should.",
-                advice=f"Check whether {ADDRESS} or the proxy should begin with http:// rather "
-                "than https://.",
-            )
-        case socket.gaierror():
-            return _unreachable(f"{where} cannot be reached: there is no such host.")
-        case ConnectionRefusedError():
-            return _unreachable(f"{where} cannot be reached: nothing listens there.")
-        case OSError(errno=int() as number):
-            return _unreachable(f"{where} cannot be reached: {os.strerror(number)}.")
-    return _unreachable(f"{where} cannot be reached: {context.clean(error)}")
-
-
-def _unreachable(message: str) -> ModelError:
+    failure = network_error(error, httpx2.URL(context.address or GOOGLE)).error
+    is_untrusted = isinstance(telling_cause(error), ssl.SSLCertVerificationError)
+    check = f"Check the network, the proxy and {ADDRESS}, then try again."
     return ModelError(
-        message,
-        advice=f"Check the network, the proxy and {ADDRESS}, then try again.",
-        retryable=True,
+        f"{where} {failure.reason}.",
+        advice=CERTIFICATE_ADVICE if is_untrusted else check,
+        retryable=not failure.permanent,
     )

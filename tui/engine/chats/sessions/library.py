@@ -71,6 +71,7 @@ _ENDED: Final = tuple(b'\n{"t":"%b"' % kind for kind in (b"end", b"resumed", b"b
 """After one of these no turn is open."""
 
 _OPEN: Final = "It is open in another gemdeck. Close it there first."
+_COPY: Final = "This session is open in another gemdeck, so you go on in a copy."
 
 KIND: Final = "gemdeck session"
 """What an export says that it is."""
@@ -102,23 +103,9 @@ class SessionLibrary:
         """Return where the sessions of a folder lie; it need not exist."""
         return self._root / folder_key(folder)
 
-    def path(self, folder: Path, session: SessionId) -> Path:
-        """Return a session's file; it need not exist."""
-        return self.place(folder) / f"{session}{_SUFFIX}"
-
     def path_of(self, view: SessionView) -> Path:
         """Return the file of a listed session."""
         return self._root / view.place / f"{view.id}{_SUFFIX}"
-
-    def new_view(self, folder: Path, message: str, parent: SessionView | None) -> SessionView:
-        """Return what a list shows of a session that begins now, perhaps as a copy of another."""
-        now, first = time.time(), sanitize_line(message, MAX_FIRST)
-        place = self.place(folder).name
-        view = SessionView(new_id(now), str(folder), first=first, started=now, place=place)
-        if parent is not None:
-            view = replace(view, title=parent.title, first=parent.first or first)
-            view = replace(view, turns=parent.turns, parent=parent.id or None)
-        return view
 
     def sessions(self, folder: Path | None = None) -> tuple[SessionView, ...]:
         """List the sessions of a folder, or of all folders, the last changed first."""
@@ -168,6 +155,36 @@ class SessionLibrary:
         except OSError as error:
             raise _unusable("read", error) from None
 
+    def open(
+        self, view: SessionView, redactor: Redactor | None
+    ) -> tuple[SavedSession, SessionLock | None]:
+        """Read a session to go on in its file, or in a copy if another gemdeck has that open.
+
+        Returns:
+            What was read, and the right to write it; None if it was not read to its end, or
+            without a redactor, as nothing is to be written then.
+
+        Raises:
+            SessionError: If it cannot be read.
+            OSError: If it cannot be copied.
+        """
+        if redactor is None:
+            return self.read(view), None
+        remarks, lock = list[str](), self.lock(view)
+        if lock is None:
+            remarks, view = [_COPY], self.copy(view, view.title, redactor)
+            lock = self._own_lock(view)
+        try:
+            saved = self.read(view)
+        except BaseException:
+            lock.release()
+            raise
+        saved.remarks[:0] = remarks
+        if saved.is_whole:
+            return saved, lock
+        lock.release()
+        return saved, None
+
     def lock(self, view: SessionView) -> SessionLock | None:
         """Take the right to write a session; None if another gemdeck has it.
 
@@ -195,12 +212,13 @@ class SessionLibrary:
             os.utime(file.path, (view.changed, view.changed))
         return renamed
 
-    def copy(self, view: SessionView, made: SessionView, redactor: Redactor) -> None:
-        """Copy a session as it is now to one with another id and title in the same folder.
+    def copy(self, view: SessionView, title: str, redactor: Redactor) -> SessionView:
+        """Copy a session as it is now to one with another id in the same folder.
 
         Raises:
             OSError: If it cannot be read or written; nothing of it is left.
         """
+        made = replace(view, id=new_id(time.time()), title=title, parent=view.id)
         target = self.path_of(made)
         try:
             with open_own(self.path_of(view)) as source, target.open("xb") as file:
@@ -212,6 +230,7 @@ class SessionLibrary:
         copied = SessionFile(target, redactor, lambda _: None)
         copied.write([summary(made)])
         copied.close()
+        return made
 
     def delete(self, view: SessionView) -> None:
         """Delete a session.
@@ -388,15 +407,15 @@ def _paragraph(shown: Entry) -> str:
             return f"## Model\n\n{text}"
         case ToolCall():
             name = f"{shown.server} · {shown.tool}" if shown.server else shown.tool
-            said = f"\n\n{_fenced(shown.result)}" if shown.result else ""
-            return f"### {name} ({shown.status.value})\n\n{_fenced(shown.arguments, 'json')}{said}"
+            said = f"\n\n{fenced(shown.result)}" if shown.result else ""
+            return f"### {name} ({shown.status.value})\n\n{fenced(shown.arguments, 'json')}{said}"
         case ChatNotice(text=text, advice=advice):
             return f"> {' '.join(f'{text} {advice}'.split())}"
         case Thought() | TurnEnd():
             return ""
 
 
-def _fenced(text: str, language: str = "") -> str:
+def fenced(text: str, language: str = "") -> str:
     """Return a code block that no line of the text can end."""
     runs = (len(run) for run in re.findall("`+", text))
     fence = "`" * max(_MIN_FENCE, 1 + max(runs, default=0))

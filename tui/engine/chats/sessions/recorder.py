@@ -10,7 +10,7 @@ import json
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict, replace
 from functools import partial
@@ -22,7 +22,7 @@ from tui.engine.chats.history import History, without_surrogates
 from tui.engine.chats.sessions import session_file
 from tui.engine.chats.sessions.library import DRAFT, SessionLibrary, new_id
 from tui.engine.chats.sessions.replay import MAX_TITLE, SavedSession
-from tui.engine.chats.sessions.session_file import Record, SessionFile, SessionLock
+from tui.engine.chats.sessions.session_file import MAX_FIRST, Record, SessionFile, SessionLock
 from tui.engine.files.atomic import read_own, write_private
 from tui.engine.files.unwritten import make_folder
 from tui.engine.logs.redaction import Redactor
@@ -133,16 +133,12 @@ class Recorder:
         self._on_problem = on_problem
         self._worker = OrderedWorker(self._say_failed)
         self._file: SessionFile | None = None
-        self._parent: SessionView | None = None
-        self._copied: list[Record] = []
         self._waiting: list[Record] = []
         self._writing: Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._history = History()
         self._seen: list[list[Any]] = []
         self._calls: dict[EntryId, ToolCall] = {}
-        self._queued = 0
-        self._left: Record | None = None
         self._tokens_before = self._calls_before = 0
         self._model = ""
         place = library.place(folder) if library is not None else None
@@ -169,27 +165,22 @@ class Recorder:
         """Record this history from now on."""
         self._history, self._seen = history, []
 
-    def adopt(self, saved: SavedSession, lock: SessionLock) -> None:
-        """Go on in the file of a session; its contents are already the history's."""
+    def adopt(self, saved: SavedSession, lock: SessionLock | None) -> None:
+        """Go on with a session, whose contents are already the history's.
+
+        Args:
+            saved: What was read of it.
+            lock: The right to write its file; without it the next message begins another.
+        """
         self.leave()
-        if self._library is None or not self.is_on:
-            lock.release()
-        else:
+        self._show(saved)
+        if self._library is not None and lock is not None:
             path = self._library.path_of(saved.view)
             self._file = SessionFile(path, self._redactor, self._on_problem, lock)
             self.view = saved.view
             self._put({"t": "resumed"}, {"t": "cut", "at": saved.kept})
-        self._show(saved)
-        self._seen = [content["parts"] for content in self._history.contents[: saved.kept]]
-        self._sync()  # what was cut would be lost if nothing more is said
-
-    def begin_copy(self, saved: SavedSession, copied: Iterable[Record]) -> None:
-        """Go on in a new file, with these records first, once there is a message."""
-        self.leave()
-        self._copied = [*copied]
-        self._parent = saved.view
-        self._show(saved)
-        self._seen = [content["parts"] for content in self._history.contents]
+            self._seen = [content["parts"] for content in self._history.contents[: saved.kept]]
+            self._sync()  # what was cut would be lost if nothing more is said
 
     def _show(self, saved: SavedSession) -> None:
         run_on = {task.call for task in saved.tasks.values()}
@@ -206,10 +197,9 @@ class Recorder:
         if self._file is not None:
             self._flush(now=True)
             self._worker.submit(self._file.close)
-        self._file = self.view = self._parent = None
-        self._copied, self._waiting, self._seen, self.draft = [], [], [], ""
+        self._file = self.view = None
+        self._waiting, self._seen, self.draft = [], [], ""
         self.messages, self.starts, self._calls = {}, {}, {}
-        self._queued, self._left = 0, None
 
     def rewind(self, message: EntryId) -> None:
         """Forget a message of the user's and all that came after it; the history is cut already."""
@@ -244,19 +234,13 @@ class Recorder:
         self._put({"t": "compressed"})
         self._sync()
 
-    async def keep_copy(self, title: str) -> SessionId | None:
-        """Keep the session as it is now under another id; None if it is not saved."""
+    async def keep_copy(self, title: str) -> None:
+        """Keep the session as it is now, if it is saved, under another id."""
         self._flush(now=True)
-        view, file, library = self.view, self._file, self._library
-        made = replace(view, id=new_id(time.time()), title=title) if view is not None else None
-
-        def keep() -> SessionId | None:
-            if made is None or view is None or file is None or library is None:
-                return None
-            library.copy(view, replace(made, parent=view.id), self._redactor)
-            return made.id
-
-        return await asyncio.wrap_future(self._worker.submit(keep))
+        view, library = self.view, self._library
+        if view is not None and library is not None:
+            copy = partial(library.copy, view, title, self._redactor)
+            await asyncio.wrap_future(self._worker.submit(copy))
 
     def keep_draft(self, text: str) -> None:
         """Save what stands in the composer, without a session in a file of its own."""
@@ -323,7 +307,7 @@ class Recorder:
             case e.ChatNoticeAdded(notice) if not notice.passes:
                 self._put(session_file.entry(notice))
             case e.QueueChanged(texts):
-                self._put_queue(texts)
+                self._put({"t": "queue", "texts": [*texts]})
             case e.TurnPhaseChanged():
                 self._sync()
             case e.UsageReported(usage):
@@ -334,21 +318,7 @@ class Recorder:
             case e.ConversationCleared():
                 self.leave()
 
-    def _put_queue(self, texts: Sequence[str]) -> None:
-        """Record what waits, but that a message left only after what became of it."""
-        record = {"t": "queue", "texts": [*texts]}
-        if self.view is None:
-            self._left = record if texts else None
-        elif len(texts) < self._queued:
-            self._left = record
-            self._flush_soon()
-        else:
-            self._left = None
-            self._put(record)
-        self._queued = len(texts)
-
     def _begin_turn(self, message: UserMessage) -> None:
-        left, self._left = self._left, None
         is_first = self._file is None and self.is_on
         if is_first and self._library is not None:
             self._begin_file(self._library, message)
@@ -357,7 +327,7 @@ class Recorder:
         self._tokens_before = self._tokens()
         self.messages[message.id] = message
         self.starts[message.id] = len(self._history.contents)
-        self._put(session_file.entry(message), *([left] if left is not None else []))
+        self._put(session_file.entry(message))
         if is_first and self.draft:
             self._move_draft(message.text)
 
@@ -370,11 +340,12 @@ class Recorder:
         self._keep_apart("")
 
     def _begin_file(self, library: SessionLibrary, message: UserMessage) -> None:
-        made = library.new_view(self._folder, message.text, self._parent)
-        self.view = view = replace(made, model=self._model)
+        now, first = time.time(), sanitize_line(message.text, MAX_FIRST)
+        place = library.place(self._folder).name
+        view = SessionView(new_id(now), str(self._folder), first=first, started=now, place=place)
+        self.view = view = replace(view, model=self._model)
         self._file = SessionFile(library.path_of(view), self._redactor, self._on_problem)
-        self._waiting = [session_file.header(view), *self._copied, *self._waiting]
-        self._copied = []
+        self._waiting = [session_file.header(view), *self._waiting]
         if self._settings:
             self._put(self._settings)
 
@@ -398,12 +369,11 @@ class Recorder:
         match event:
             case e.ToolCallRequested(call):
                 self._calls[call.id] = call
-            case e.ToolCallChanged(call_id, status, seconds, result, arguments):
+            case e.ToolCallChanged(call_id, _, seconds, result, arguments):
                 if (before := self._calls.get(call_id)) is None:
                     return
-                call = replace(before, status=status, seconds=seconds, result=result)
-                call = call if arguments is None else replace(call, arguments=arguments)
-                self._calls[call_id] = replace(call, result="")
+                call = event.applied(before)
+                self._calls[call_id] = replace(call, result="", pictures=())
                 if seconds is None and not result and arguments is None:
                     return  # it asks or runs: not worth a line
         self._put(session_file.entry(call))
@@ -453,9 +423,6 @@ class Recorder:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._left is not None:
-            self._waiting.append(self._left)
-            self._left = None
         if self._file is None or not self._waiting:
             return
         if not now and self._writing is not None and not self._writing.done():

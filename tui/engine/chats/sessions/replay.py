@@ -92,9 +92,9 @@ def valid_contents(contents: Iterable[object]) -> tuple[list[Wire], list[int]]:
         if role == "user":
             _add_user(valid, parts)
         elif parts and valid:
-            _answer_calls(valid)
+            _add_user(valid, ())
             _add(valid, role, parts)
-    _answer_calls(valid)
+    _add_user(valid, ())
     return valid, [*places, len(valid)]
 
 
@@ -123,7 +123,7 @@ def is_whole(content: object) -> bool:
 
 
 def _add_user(valid: list[Wire], parts: Sequence[Wire]) -> None:
-    """Add what the user and the tools said; responses without a call are left out."""
+    """Add what the user and the tools said; of calls and responses each has the other then."""
     responses = [part["functionResponse"] for part in parts if "functionResponse" in part]
     others = [part for part in parts if "functionResponse" not in part]
     answers = [_response(call, responses) for call in _open_calls(valid)]
@@ -136,14 +136,7 @@ def _response(call: Wire, responses: list[Wire]) -> Wire:
     for index, response in enumerate(responses):
         if (response["name"], response.get("id")) == (call["name"], call.get("id")):
             return {"functionResponse": responses.pop(index)}
-    made = {key: call[key] for key in ("name", "id") if key in call}
-    return {"functionResponse": {**made, "response": {"error": INTERRUPTED}}}
-
-
-def _answer_calls(valid: list[Wire]) -> None:
-    """Answer the calls of the last content, if it has any."""
-    if calls := _open_calls(valid):
-        _add(valid, "user", [_response(call, []) for call in calls])
+    return {"functionResponse": {**_named(call), "response": {"error": INTERRUPTED}}}
 
 
 def _open_calls(valid: Sequence[Wire]) -> list[Wire]:
@@ -191,69 +184,46 @@ def _part(part: Wire) -> Wire | None:
             return None
         case {"text": str(text)} if text or signed:
             return {"text": text if signed else for_model(without_surrogates(text))[0], **signed}
-        case {"inlineData": dict(media)}:
-            made = _media(media)
-            return made and {**made, **signed}
+        case {"inlineData": {"mimeType": str(kind), "data": str(data)}}:
+            if _MIME.fullmatch(kind) and _BASE64.fullmatch(data):
+                return {"inlineData": {"mimeType": kind, "data": data}, **signed}
         case {"functionCall": dict(call)}:
-            found = _cleaned_call(call)
-            return found and {"functionCall": found, **signed}
-        case {"functionResponse": dict(response)}:
-            answer = _answer(response)
-            return answer and {"functionResponse": answer}
+            named, arguments = _named(call), call.get("args") or {}
+            if named and _can_be_sent(arguments):
+                return {"functionCall": {**named, "args": arguments}, **signed}
+        case {"functionResponse": {"response": dict(said)} as response}:
+            named, answer = _named(response), _answer(said)
+            inside = response.get("parts")
+            parts = _usable(inside if isinstance(inside, list) else (), "user")
+            media = [made for made in parts if made.keys() == {"inlineData"}]
+            if named and answer:
+                more = {"parts": media} if media else {}
+                return {"functionResponse": {**named, **answer, **more}}
     return None
 
 
-def _media(media: Wire) -> Wire | None:
-    mime_type, data = media.get("mimeType"), media.get("data")
-    if not isinstance(mime_type, str) or not isinstance(data, str):
-        return None
-    if not _MIME.fullmatch(mime_type) or not _BASE64.fullmatch(data):
-        return None
-    return {"inlineData": {"mimeType": mime_type, "data": data}}
+def _named(wire: Wire) -> Wire:
+    """Return the name and the id of a call or a response; nothing if its name is none."""
+    name, key = wire.get("name"), wire.get("id")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        return {}
+    return {"name": name, "id": key} if isinstance(key, str) and key else {"name": name}
 
 
-def _cleaned_call(call: Wire) -> Wire | None:
-    arguments = call.get("args") or {}
-    if not isinstance(arguments, dict) or not _is_name(call.get("name")):
-        return None
+def _can_be_sent(arguments: object) -> bool:
     try:
         json.dumps(arguments, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
-        return None
-    return {**_named(call), "args": arguments}
+        return False
+    return isinstance(arguments, dict)
 
 
-def _answer(response: Wire) -> Wire | None:
-    if not _is_name(response.get("name")):
-        return None
-    match response.get("response"):
-        case {"output": str(text)}:
-            said = {"output": without_surrogates(text)}
-        case {"error": str(text)}:
-            said = {"error": without_surrogates(text)}
-        case _:
-            return None
-    answer: Wire = {**_named(response), "response": said}
-    inside = response.get("parts")
-    media = [
-        made
-        for part in (inside if isinstance(inside, list) else ())
-        if isinstance(part, dict) and isinstance(part.get("inlineData"), dict)
-        if (made := _media(part["inlineData"]))
-    ]
-    return {**answer, "parts": media} if media else answer
-
-
-def _is_name(name: object) -> bool:
-    return isinstance(name, str) and _NAME.fullmatch(name) is not None
-
-
-def _named(wire: Wire) -> Wire:
-    """Return the name and the id of a call or a response."""
-    made: Wire = {"name": wire["name"]}
-    if isinstance(wire.get("id"), str) and wire["id"]:
-        made["id"] = wire["id"]
-    return made
+def _answer(said: Wire) -> Wire:
+    """Return what a response says; nothing if that is no text."""
+    for key in ("output", "error"):
+        if isinstance(text := said.get(key), str):
+            return {"response": {key: without_surrogates(text)}}
+    return {}
 
 
 @dataclass
@@ -272,6 +242,7 @@ class SavedSession:
         kept: How many of the contents, from the first, are as the file has them.
         tasks: The calls that ran on as tasks when it was written last, by their keys.
         remarks: What could not be read, in sentences.
+        is_whole: Whether it was read to its end.
     """
 
     view: SessionView
@@ -284,6 +255,7 @@ class SavedSession:
     kept: int = 0
     tasks: dict[str, TaskKept] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
+    is_whole: bool = True
 
 
 def read_session(path: Path, view: SessionView) -> SavedSession:
@@ -302,6 +274,7 @@ def read_session(path: Path, view: SessionView) -> SavedSession:
             unpruned += len(line)
             if replay.bad > MAX_BAD:
                 replay.saved.remarks.append("The rest of it was not read.")
+                replay.saved.is_whole = False
                 break
             if unpruned > FORGET_EVERY:
                 unpruned = 0
@@ -309,6 +282,7 @@ def read_session(path: Path, view: SessionView) -> SavedSession:
         if file.tell() >= MAX_SESSION:
             size = MAX_SESSION // 1024 // 1024
             replay.saved.remarks.append(f"Only its first {size} MiB were read.")
+            replay.saved.is_whole = False
     return replay.finish()
 
 

@@ -4,9 +4,9 @@ Each command returns at once; what comes of it arrives as events.
 """
 
 import asyncio
-import copy
+import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import Any, Final
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.chats.conversations import Conversation, Conversations
-from tui.engine.chats.sessions import session_file
 from tui.engine.chats.sessions.library import (
     SessionError,
     SessionLibrary,
@@ -25,14 +24,13 @@ from tui.engine.chats.sessions.library import (
 )
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.chats.sessions.replay import MAX_TITLE, SavedSession, Wire, has_responses
-from tui.engine.chats.sessions.session_file import Record, SessionLock
+from tui.engine.chats.sessions.session_file import SessionLock
 from tui.engine.chats.turn import Message, MessageContent, TurnContext
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import PromptMessage
 from tui.engine.options import LATEST
 from tui.model.chat import ChatNotice, ConversationId, EntryId, Severity, UserMessage
 from tui.model.events import MessageReturned, Notice, NoticeRaised
-from tui.model.frozen import Frozen
 from tui.model.sessions import (
     ConversationNamed,
     ConversationRestored,
@@ -40,83 +38,18 @@ from tui.model.sessions import (
     SessionId,
     SessionPreviewed,
     SessionsListed,
-    SessionView,
 )
 from tui.model.settings import SessionSettings
-from tui.text import sanitize_line
+from tui.text import AdvisedError, sanitize_line
 
 MAX_PREVIEW: Final = 40
 """Last entries of a session that a preview shows."""
-
-READ_ONLY: Final = "This session is open in another gemdeck, so it is read-only here."
-COPIED: Final = "A message goes on in a copy; the file stays as it is."
 
 CLOSED: Final = "The conversation was closed meanwhile."
 BUSY: Final = "Stop the running turn first (Esc)."
 UNSAVED: Final = "This conversation is not saved, so there is nothing to export."
 DROPPED: Final = "This conversation is not saved, so what followed the earlier message is gone."
 NO_PLACE: Final = "There is no folder for sessions. Set GEMDECK_HOME to a writable one."
-
-
-class OpenedSession(Frozen):
-    """A session that was read to go on.
-
-    Attributes:
-        saved: What was read.
-        lock: The right to write its file; without it a copy is written.
-        copied: With what the copy begins.
-        remark: Why it is a copy, for the user, or an empty string.
-    """
-
-    saved: SavedSession
-    lock: SessionLock | None = None
-    copied: list[Record] = field(default_factory=list)
-    remark: str = ""
-
-    def release(self) -> None:
-        """Let others have it."""
-        if self.lock is not None:
-            self.lock.release()
-
-
-def open_session(library: SessionLibrary, view: SessionView) -> OpenedSession:
-    """Open a session for writing if that can be, else to go on in a copy. Blocks.
-
-    Raises:
-        SessionError: If it cannot be read.
-    """
-    lock = library.lock(view)
-    try:
-        saved = library.read(view)
-    except BaseException:
-        if lock is not None:
-            lock.release()
-        raise
-    if lock is not None and not saved.remarks:
-        return OpenedSession(saved, lock)
-    if lock is not None:
-        lock.release()
-    why = [READ_ONLY] if lock is None else saved.remarks
-    return OpenedSession(saved, None, [*copied_records(saved)], " ".join([*why, COPIED]))
-
-
-def copied_records(saved: SavedSession) -> Iterator[Record]:
-    """Give the records of a new file with what was read of another, but for its first line."""
-    written = 0
-    for shown in saved.entries:
-        place = saved.starts.get(shown.id)
-        if place is not None:
-            yield from _contents(saved.contents[written:place])
-            written = place
-        yield session_file.entry(shown)
-        yield {"t": "done", "id": shown.id}
-    yield from _contents(saved.contents[written:])
-    yield {"t": "end"}
-
-
-def _contents(contents: Iterable[Record]) -> Iterator[Record]:
-    for content in contents:
-        yield {"t": "content", "content": copy.deepcopy(content)}
 
 
 @dataclass(eq=False, repr=False)
@@ -165,18 +98,18 @@ class SessionCommands:
 
     def list_sessions(self) -> None:
         """List the sessions of the opened folder; they arrive as `SessionsListed`."""
-        self._start(self._list())
+        self.start(self._list())
 
     def preview(self, session: SessionId) -> None:
         """Read the end of a session; it arrives as `SessionPreviewed`."""
-        self._start(self._preview(session))
+        self.start(self._preview(session))
 
     def resume(self, words: str = LATEST) -> asyncio.Task[None]:
         """Go on with a session, named by the beginning of its id, or with the latest.
 
         If it is open in another conversation, that one becomes the current one.
         """
-        return self._start(self._resume(words, self.conversations.current))
+        return self.start(self._resume(words, self.conversations.current))
 
     def resume_beside(self, session: SessionId) -> None:
         """Go on with a session in a conversation of its own, or where it is open."""
@@ -186,13 +119,13 @@ class SessionCommands:
         before = self.conversations.current
         self.conversations.open()
         if (opened := self.conversations.current) is not before:  # there are not too many
-            self._start(self._resume_in(opened, session, before))
+            self.start(self._resume(session, opened))
 
     def rename(self, session: SessionId, title: str) -> None:
-        self._start(self._rename(session, title))
+        self.start(self._rename(session, title))
 
     def delete(self, session: SessionId) -> None:
-        self._start(self._delete(session))
+        self.start(self._delete(session))
 
     def export(self, words: str, path: str) -> None:
         """Write a session to a new file: JSON if its name ends so, else Markdown.
@@ -201,11 +134,11 @@ class SessionCommands:
             words: The session; empty for the one that is open.
             path: The file, within the opened folder unless it is absolute; empty for a new name.
         """
-        self._start(self._export(words, path, self.recorder))
+        self.start(self._export(words, path, self.recorder))
 
     def take_over_drafts(self) -> None:
         """Give back the drafts that earlier runs left without a session."""
-        self._start(self._take_over_drafts(self.conversations.current))
+        self.start(self._take_over_drafts(self.conversations.current))
 
     def edit_message(self, message: EntryId, text: str, key: ConversationId | None = None) -> None:
         """Send another text in place of an earlier message; what followed it is kept as a copy.
@@ -213,7 +146,7 @@ class SessionCommands:
         The same text is sent with what it named, as it was sent before.
         """
         if (one := self.conversations.get(key)) is not None:
-            self._start(self._edit(message, text, one))
+            self.start(self._edit(message, text, one))
 
     async def _take_over_drafts(self, one: Conversation) -> None:
         if text := await one.recorder.take_over_drafts():
@@ -228,49 +161,36 @@ class SessionCommands:
             self.conversations.select(other.key)
             return
         self._idle_without(view.id, one)
-        opened = await asyncio.to_thread(open_session, library, view)
+        saved, lock = await asyncio.to_thread(
+            library.open, view, self.redactor if one.recorder.is_on else None
+        )
         try:
             context = self._idle_without(view.id, one)
         except SessionError:
-            opened.release()
+            if lock is not None:
+                lock.release()
             raise
-        await self._restore(one, context, opened)
-
-    async def _resume_in(
-        self, opened: Conversation, session: SessionId, before: Conversation
-    ) -> None:
-        """Go on with a session in a new conversation, which closes again if it stays empty."""
-        try:
-            await self._resume(session, opened)
-        except (SessionError, OSError):
-            if opened.is_unused:
-                if self.conversations.current is opened:
-                    self.conversations.select(before.key)
-                self.conversations.close(opened.key)
-            raise
+        await self._restore(one, context, saved, lock)
 
     async def _restore(
-        self, one: Conversation, context: TurnContext, opened: OpenedSession
+        self, one: Conversation, context: TurnContext, saved: SavedSession, lock: SessionLock | None
     ) -> None:
         """Put a session in place of a conversation."""
-        saved, history, recorder = opened.saved, context.history, one.recorder
+        history, recorder = context.history, one.recorder
         history.contents[:] = saved.contents
         context.kept.clear()
         context.opened.restore(saved.settings.get("skills"))
         context.setup.tools.tasks.let_go(one.key)
-        if saved.view.model != (one.backend or context.backend).model:
+        if saved.view.model != context.backend.model:
             history.strip_signatures()
             saved.kept = 0
-        if opened.lock is not None:
-            recorder.adopt(saved, opened.lock)
-        else:
-            recorder.begin_copy(saved, opened.copied)
+        recorder.adopt(saved, lock)
         entries = saved.entries
-        if opened.remark:
-            notice = ChatNotice(EntryId("restored"), Severity.WARNING, opened.remark)
+        if remark := " ".join(saved.remarks):
+            notice = ChatNotice(EntryId("restored"), Severity.WARNING, remark)
             entries = [*entries, notice]
         shown, title = tuple(entries), saved.view.title
-        self.publish(ConversationRestored(shown, saved.usage, recorder.session, one.key, title))
+        one.publish(ConversationRestored(shown, saved.usage, recorder.session, title))
         if saved.unsent:
             one.publish(MessageReturned(saved.unsent))
         context.setup.tools.tasks.restore(saved.tasks.values(), one.key)
@@ -297,7 +217,7 @@ class SessionCommands:
         await self.conversations.settle()
         if (one := self.conversations.with_session(session)) is not None:
             one.recorder.rename(title)
-            self.publish(ConversationNamed(sanitize_line(title, MAX_TITLE), one.key))
+            one.publish(ConversationNamed(sanitize_line(title, MAX_TITLE)))
         else:
             view = await asyncio.to_thread(library.find, session, self.folder)
             rename = partial(library.rename, view, title, self.redactor, self.on_problem)
@@ -307,10 +227,8 @@ class SessionCommands:
     async def _delete(self, session: SessionId) -> None:
         library = self._place()
         await self.conversations.settle()
-        if (one := self.conversations.with_session(session)) is not None:
-            if one is not self.conversations.current:
-                raise SessionError("This session is open in another tab. Close that first.")
-            raise SessionError("This session is open. Begin a new one first (/clear).")
+        if self.conversations.with_session(session) is not None:
+            raise SessionError("This session is open in a tab. Close that, or type /clear in it.")
         view = await asyncio.to_thread(library.find, session, self.folder)
         await asyncio.to_thread(library.delete, view)
         await self._list()
@@ -324,7 +242,8 @@ class SessionCommands:
 
         def write() -> Path:
             saved = library.read(library.find(words, self.folder))
-            file = self._typed_path(path) if path else free_name(self.folder, saved.view)
+            typed = self.folder / os.path.expanduser(path)  # noqa: PTH111 - never fails
+            file = typed if path else free_name(self.folder, saved.view)
             text = export_text(saved, file)
             return write_export(file, self.redactor.redact_known(text)).resolve()
 
@@ -338,7 +257,7 @@ class SessionCommands:
             one.publish(MessageReturned(text))
             raise
         one.recorder.rewind(message)
-        self.publish(ConversationRewound(message, one.key))
+        one.publish(ConversationRewound(message))
         if one.recorder.view is None:
             self._say(Severity.WARNING, DROPPED)
         if again is not None:
@@ -354,7 +273,7 @@ class SessionCommands:
         Returns:
             The message as it was sent, if the text is the same and the history had it.
         """
-        contents, recorder = self._idle(one).history.contents, one.recorder
+        contents, recorder = self.idle(one).history.contents, one.recorder
         start, messages = recorder.starts.get(message), [*recorder.messages]
         if start is None:
             raise SessionError("A summary stands for this message, so it cannot be sent again.")
@@ -365,25 +284,22 @@ class SessionCommands:
         if recorder.view is not None and (after or not is_retry or one.retried != retried):
             name = recorder.view.name
             await recorder.keep_copy(f"{name} (before {'retry' if is_retry else 'edit'})")
-            self._idle(one)
+            self.idle(one)
         one.retried = retried if is_retry else None
         del contents[start:]
         return _resent(before, turn) if is_retry else None
-
-    def _typed_path(self, typed: str) -> Path:
-        """Return the file that the user typed; ``~`` is the home."""
-        try:
-            return self.folder / Path(typed).expanduser()
-        except RuntimeError:
-            raise SessionError(f"There is no home for {sanitize_line(typed, 100)}.") from None
 
     def _place(self) -> SessionLibrary:
         if self.library is None:
             raise SessionError(NO_PLACE)
         return self.library
 
-    def _idle(self, one: Conversation) -> TurnContext:
-        """Return what the turns of a conversation share if none runs."""
+    def idle(self, one: Conversation) -> TurnContext:
+        """Return what the turns of a conversation share if none runs.
+
+        Raises:
+            SessionError: If one does, or there is no model.
+        """
         if one not in self.conversations:
             raise SessionError(CLOSED)
         if one.context is None:
@@ -396,22 +312,23 @@ class SessionCommands:
         """Do the same where a session is to be opened, which is open nowhere yet."""
         if self.conversations.with_session(session) is not None:
             raise SessionError("This session is open already.")
-        return self._idle(one)
+        return self.idle(one)
 
-    def _start(self, command: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def start(self, command: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Carry out a command in the background, and say why it cannot be done."""
         return self.tasks.start(self._carry_out(command))
 
     async def _carry_out(self, command: Coroutine[Any, Any, None]) -> None:
         try:
             await command
-        except SessionError as error:
-            self._say(Severity.ERROR, str(error))
+        except AdvisedError as error:
+            self._say(Severity.ERROR, sanitize_line(f"{error} {error.advice}".strip()))
         except OSError as error:
             reason = sanitize_line(error.strerror or type(error).__name__)
             self._say(Severity.ERROR, f"That could not be written: {reason}.")
 
     def _say(self, severity: Severity, text: str) -> None:
-        self.publish(NoticeRaised(Notice(severity, text)))
+        self.publish(NoticeRaised(Notice(severity, text, is_answer=True)))
 
 
 def _resent(message: UserMessage, turn: list[Wire]) -> Message | None:
@@ -422,8 +339,4 @@ def _resent(message: UserMessage, turn: list[Wire]) -> Message | None:
         return None
     *before, last = (PromptMessage(one["role"], tuple(one["parts"])) for one in turn)
     content = MessageContent(message.text, last.parts, message.servers, tuple(before))
-
-    async def fetch(_: object) -> MessageContent:
-        return content
-
-    return Message(message.typed, fetch)
+    return Message(message.typed, content)

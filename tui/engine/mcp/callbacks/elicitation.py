@@ -1,14 +1,13 @@
 """Elicitation: a server asks the user to fill in a form or open an address."""
 
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import anyio
 import mcp_types as types
 from mcp import MCPError
 from mcp.shared.exceptions import UrlElicitationRequiredError
@@ -23,9 +22,11 @@ from tui.engine.mcp.schema.form_schema import (
     asks_for_secret,
     read_form,
 )
+from tui.model.bounded_json import whole_numbers
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.input.addresses import Address, AddressError, check_address
+from tui.model.input.field_values import number_in, problem_of
 from tui.model.requests import (
     FieldKind,
     FormField,
@@ -45,29 +46,31 @@ Answer = dict[str, Any]
 """The content of an accepted form, by the server's own names."""
 
 _FORMATS: Final[Mapping[str, tuple[str, Callable[[str], object], str]]] = {
-    "email": (r"[^@\s]{1,64}@[^@\s.]+(?:\.[^@\s.]+)*", str, "is not an email address"),
+    "email": (r"[^@\s]{1,64}@[^@\s.]+(?:\.[^@\s.]+)*", str, "name@example.com"),
     "uri": (
         r"[A-Za-z][A-Za-z0-9+.-]*:\S+",
         urlsplit,
-        "is not an address such as https://example.com",
+        "https://example.com",
     ),
-    "date": (r"\d{4}-\d{2}-\d{2}", date.fromisoformat, "is not a date such as 2026-07-28"),
+    "date": (r"\d{4}-\d{2}-\d{2}", date.fromisoformat, "2026-07-28"),
     "date-time": (  # RFC 3339, with an offset
         r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})",
         datetime.fromisoformat,
-        "is not a date and time such as 2026-07-28T09:30:00Z",
+        "2026-07-28T09:30:00Z",
     ),
 }
-"""Per format: a pattern, a parser that raises `ValueError`, and what to say if either fails."""
+"""Per format: a pattern, a parser that raises `ValueError`, and an example."""
 
-_YES: Final = frozenset({"true", "yes", "y", "1", "on"})
-_NO: Final = frozenset({"false", "no", "n", "0", "off"})
+_WORDS: Final = {"true": True, "yes": True, "y": True, "false": False, "no": False, "n": False}
+
+MAX_PATTERN: Final = 240
+"""Characters of a regular expression that are shown."""
 
 MAX_MESSAGE: Final = 4_000
 """Characters of a server's message that are shown."""
 
 MAX_OPENED: Final = 32
-"""Opened addresses that wait for completion; the oldest are dropped."""
+"""Opened addresses whose completion is told; the oldest are dropped."""
 
 MAX_REQUIRED: Final = 4
 """Addresses that one call may require the user to open."""
@@ -95,94 +98,63 @@ def read_answer(form: Form, content: Mapping[str, FormValue]) -> Answer:
     """
     answer: Answer = {}
     for control in form.controls:
-        entered = content.get(control.field.key, control.field.default)
-        if entered is None or entered == "" or (entered == () and not control.field.required):
-            if control.field.required:
-                raise AnswerError(control.field, "is needed")
-            if control.sends_null:
-                answer[control.name] = None
-            continue
-        answer[control.name] = _convert(control, entered)
+        field = control.field
+        try:
+            value = _fitting(control, content.get(field.key, field.default))
+        except ValueError as error:
+            raise AnswerError(field, str(error)) from None
+        if value is not None:
+            answer[control.name] = control.sent(value)
+        elif control.sends_null:
+            answer[control.name] = None
     return answer
 
 
-def _convert(control: Control, entered: FormValue) -> Any:  # noqa: ANN401 - an option is any JSON
+def _fitting(control: Control, entered: FormValue) -> FormValue:
+    """Return what was entered with the type of its field; None if that is nothing.
+
+    Raises:
+        ValueError: If it does not fit; the message is for the user.
+    """
     field = control.field
-    match field.kind, entered:
-        case FieldKind.TEXT, str():
-            _check_text(control, entered)
-            return entered
-        case FieldKind.TEXT, _:
-            raise AnswerError(field, "is not a text")
-        case FieldKind.BOOLEAN, bool():
-            return entered
-        case FieldKind.BOOLEAN, _:
-            word = entered.strip().lower() if isinstance(entered, str) else ""
-            if word not in _YES | _NO:
-                raise AnswerError(field, "is neither yes nor no")
-            return word in _YES
-        case ((FieldKind.INTEGER | FieldKind.NUMBER), _):
-            return _number(field, entered)
-        case FieldKind.CHOICE, str() if entered in control.values:
-            return control.values[entered]
-        case FieldKind.CHOICES, str() | tuple():
-            chosen = (entered,) if isinstance(entered, str) else entered
-            if all(value in control.values for value in chosen):
-                values = [control.values[value] for value in dict.fromkeys(chosen)]
-                too_few, too_many = "needs {:g} or more choices", "takes no more than {:g} choices"
-                _check_bounds(field, len(values), too_few, too_many)
-                return values
-    raise AnswerError(field, "is none of its options")
+    value: FormValue = None
+    if entered not in {None, "", ()}:
+        match field.kind:
+            case FieldKind.TEXT:
+                value = _text(control, entered)
+            case FieldKind.BOOLEAN:
+                value = _WORDS.get(str(entered).strip().lower())
+                if value is None:
+                    raise ValueError("Enter yes or no.")
+            case FieldKind.INTEGER | FieldKind.NUMBER:
+                value = number_in(str(whole_numbers(entered)), field.kind)
+            case FieldKind.CHOICE | FieldKind.CHOICES:
+                chosen = entered if isinstance(entered, tuple) else (str(entered),)
+                if not all(one in control.values for one in chosen):
+                    raise ValueError("Choose among the options.")
+                value = chosen if field.kind is FieldKind.CHOICES else chosen[0]
+    if problem := problem_of(field, value):
+        raise ValueError(problem)
+    return value
 
 
-def _check_text(control: Control, entered: str) -> None:
+def _text(control: Control, entered: FormValue) -> str:
     field = control.field
+    if not isinstance(entered, str):
+        raise ValueError("Enter a text.")
     if len(entered) > MAX_ANSWER_TEXT:
-        raise AnswerError(field, f"is longer than {MAX_ANSWER_TEXT} characters")
-    _check_bounds(
-        field, len(entered), "has fewer than {:g} characters", "has more than {:g} characters"
-    )
+        raise ValueError(f"At most {MAX_ANSWER_TEXT:,} characters.")
     if field.format:
-        pattern, parse, problem = _FORMATS[field.format]
-        try:
+        pattern, parse, example = _FORMATS[field.format]
+        with suppress(ValueError):
             parse(entered)
-        except ValueError:
-            raise AnswerError(field, problem) from None
-        if re.fullmatch(pattern, entered) is None:
-            raise AnswerError(field, problem)
+            if re.fullmatch(pattern, entered):
+                example = ""
+        if example:
+            raise ValueError(f"Enter one such as {example}.")
     if control.pattern and safe_regex.find(control.pattern, entered) is False:
-        raise AnswerError(field, f"does not match {field.pattern}")
-
-
-def _check_bounds(field: FormField, size: float, too_low: str, too_high: str) -> None:
-    if field.minimum is not None and size < field.minimum:
-        raise AnswerError(field, too_low.format(field.minimum))
-    if field.maximum is not None and size > field.maximum:
-        raise AnswerError(field, too_high.format(field.maximum))
-
-
-def _number(field: FormField, entered: FormValue) -> int | float:
-    is_integer = field.kind is FieldKind.INTEGER
-    number = _parse(entered)
-    if number is None or (is_integer and number % 1):
-        raise AnswerError(field, "is not a whole number" if is_integer else "is not a number")
-    number = int(number) if is_integer else number
-    _check_bounds(field, number, "is less than {:g}", "is more than {:g}")
-    return number
-
-
-def _parse(entered: FormValue) -> int | float | None:
-    """Read a number; None if it is not one, or one that JSON does not have."""
-    if isinstance(entered, bool) or not isinstance(entered, str | int | float):
-        return None
-    try:
-        number = entered if not isinstance(entered, str) else int(entered.strip())
-    except ValueError:
-        try:
-            number = float(str(entered).strip())
-        except ValueError:
-            return None
-    return number if isinstance(number, int) or math.isfinite(number) else None
+        raise ValueError(f"It does not match {sanitize_line(control.pattern, MAX_PATTERN)}.")
+    return entered
 
 
 class Elicitation:
@@ -196,7 +168,7 @@ class Elicitation:
     def __init__(self, server: ServerId, context: ClientContext) -> None:
         self._server = server
         self._context = context
-        self._opened: dict[str, tuple[Address, anyio.Event]] = {}
+        self._opened: dict[str, str] = {}
 
     async def elicit(
         self, params: types.ElicitRequestParams
@@ -207,7 +179,7 @@ class Elicitation:
                 address = check_address(params.url)
             except AddressError as error:
                 return _invalid(f"The address is refused: {error}.")
-            action = await self._visit(address, params, anyio.Event())
+            action = await self._visit(address, params)
             return types.ElicitResult(action=action.value)
         try:
             form = read_form(params.requested_schema)
@@ -223,25 +195,26 @@ class Elicitation:
             tool: The tool's name as shown.
 
         Returns:
-            Whether to repeat the call: the user agreed to each address, and then the user or the
-            server confirmed that everything is done.
+            Whether to repeat the call: the user opened each address, and is done there.
         """
-        waits: list[anyio.Event] = []
-        for params in _required(error):
-            waits.append(anyio.Event())
-            action = await self._visit(check_address(params.url), params, waits[-1])
-            if action is not ReplyAction.ACCEPT:
+        required = _required(error)
+        for params in required:
+            if await self._visit(check_address(params.url), params) is not ReplyAction.ACCEPT:
                 return False
-        return bool(waits) and await self._wait_until_done(waits, tool)
+        if not required:
+            return False
+        request = FormRequest(
+            id=self._context.desk.new_id(),
+            server=self._server,
+            message=f"Finish in the browser first. Accepting then calls {tool} again.",
+            fields=(),
+        )
+        return (await self._context.desk.ask(request)).allows
 
     def complete(self, elicitation_id: str) -> None:
         """Handle the server's notice that the task at an opened address is done."""
-        opened = self._opened.pop(elicitation_id, None)
-        if opened is None:
-            return
-        address, done = opened
-        done.set()
-        self._notify(Severity.INFO, f"{self._server} reports that you are done at {address.host}.")
+        if host := self._opened.pop(elicitation_id, ""):
+            self._notify(Severity.INFO, f"{self._server} reports that you are done at {host}.")
 
     async def _fill_in(self, form: Form, message: str) -> types.ElicitResult:
         answer: Answer = {}
@@ -271,13 +244,8 @@ class Elicitation:
             return types.ElicitResult(action=reply.action.value)
         return types.ElicitResult(action="accept", content=answer)
 
-    async def _visit(
-        self, address: Address, params: types.ElicitRequestURLParams, done: anyio.Event
-    ) -> ReplyAction:
-        """Ask the user, open the address if allowed, and return the user's action.
-
-        `done` is set when the server reports later that the task at the address is done.
-        """
+    async def _visit(self, address: Address, params: types.ElicitRequestURLParams) -> ReplyAction:
+        """Ask the user, open the address if allowed, and return the user's action."""
         request = UrlRequest(
             id=self._context.desk.new_id(),
             server=self._server,
@@ -293,7 +261,7 @@ class Elicitation:
         if params.elicitation_id:
             while len(self._opened) >= MAX_OPENED:
                 self._opened.pop(next(iter(self._opened)))
-            self._opened[params.elicitation_id] = (address, done)
+            self._opened[params.elicitation_id] = address.host
         if not await self._context.open_url(address.url):
             self._notify(
                 Severity.WARNING,
@@ -301,32 +269,6 @@ class Elicitation:
                 f"Open it yourself: {address.url}",
             )
         return ReplyAction.ACCEPT
-
-    async def _wait_until_done(self, waits: Sequence[anyio.Event], tool: str) -> bool:
-        """Wait until the server or the user confirms that everything is done."""
-        if all(wait.is_set() for wait in waits):
-            return True
-        request = FormRequest(
-            id=self._context.desk.new_id(),
-            server=self._server,
-            message=f"Finish in the browser first. Accepting then calls {tool} again.",
-            fields=(),
-        )
-        is_done = False
-        async with anyio.create_task_group() as group:
-
-            async def wait_for_server() -> None:
-                nonlocal is_done
-                for wait in waits:
-                    await wait.wait()
-                is_done = True
-                group.cancel_scope.cancel()
-
-            group.start_soon(wait_for_server)
-            reply = await self._context.desk.ask(request)
-            is_done = is_done or reply.allows
-            group.cancel_scope.cancel()
-        return is_done
 
     def _notify(self, severity: Severity, text: str, advice: str = "") -> None:
         notice = Notice(severity, sanitize_line(text), sanitize_line(advice, MAX_MESSAGE))

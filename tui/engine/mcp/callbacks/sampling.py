@@ -23,10 +23,9 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.catalog.results import ROLES, Part, alternating, convert_block
 from tui.engine.mcp.context import ClientContext, Generation, GenerationError, Prompt
-from tui.engine.mcp.schema.coerce import coerce
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, to_gemini
 from tui.engine.mcp.server_log import ServerLog
-from tui.model.bounded_json import mapped
+from tui.model.bounded_json import mapped, whole_numbers
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.frozen import Frozen
@@ -93,11 +92,11 @@ class SamplingPrompt(Frozen):
         )
 
     def own_call(self, call: FunctionCall) -> FunctionCall:
-        """Return a call of the model with the server's own tool name and types."""
+        """Return a call of the model with the server's own tool name."""
         tool = self._own_tools.get(call.name)
         if tool is None:
             return call
-        return FunctionCall(tool.name, coerce(tool.input_schema, call.arguments), call.id)
+        return FunctionCall(tool.name, whole_numbers(call.arguments), call.id)
 
 
 def read_prompt(params: types.CreateMessageRequestParams) -> SamplingPrompt:

@@ -14,6 +14,7 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, sanitize_name
 from tui.engine.mcp.catalog.skill_entry import Skill, read_skills
 from tui.engine.mcp.schema.to_gemini import GeminiSchema, UnusableSchemaError, convert_schema
+from tui.model.bounded_json import text_in
 from tui.model.catalog import (
     Parameter,
     PromptArgument,
@@ -178,7 +179,7 @@ def read_offer(raw: RawOffer) -> ServerOffer:
     )
 
 
-def definition_text(raw: Mapping[str, Any]) -> str:
+def definitiontext_in(raw: Mapping[str, Any]) -> str:
     """Return the part of a raw definition that consent to a tool covers.
 
     It is JSON with sorted keys and without spaces, in ASCII: pins that were kept depend on it.
@@ -189,7 +190,7 @@ def definition_text(raw: Mapping[str, Any]) -> str:
 
 def definition_hash(raw: Mapping[str, Any]) -> str:
     """Return the SHA-256 (hex) of `definition_text`, to which consent is bound."""
-    return _hash(definition_text(raw))
+    return _hash(definitiontext_in(raw))
 
 
 def not_included(names: Iterable[str], definition: ServerDefinition) -> set[str]:
@@ -210,7 +211,7 @@ def _read_tools(raw: RawOffer) -> tuple[Tool, ...]:
     tools: list[Tool] = []
     seen: set[str] = set()
     for position, item in enumerate(raw.tools[:MAX_LISTED], start=1):
-        if not isinstance(item, dict) or not _text(item, "name"):
+        if not isinstance(item, dict) or not text_in(item, "name"):
             problem = "it has no readable name"
             tools.append(_placeholder(f"(tool {position})", item, problem))
             continue
@@ -247,13 +248,13 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         except UnusableSchemaError as error:
             problem = str(error)
     notes = _object(item.get("annotations"))
-    title = _text(item, "title") or _text(notes, "title")
-    description = _text(item, "description")
+    title = text_in(item, "title") or text_in(notes, "title")
+    description = text_in(item, "description")
     if (cut := len(description) - MAX_DESCRIPTION) > 0:
         left_out = (f"{counted(cut, 'character')} of its description", *left_out)
     shown = sanitize(description, MAX_DESCRIPTION)
     for_model = shown if description else sanitize(title, MAX_DESCRIPTION)
-    definition = definition_text(item)
+    definition = definitiontext_in(item)
     output_schema = _object(item.get("outputSchema"))
     text = json.dumps(output_schema) if output_schema else ""
     view = ToolView(
@@ -267,7 +268,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         problem=problem,
         left_out=left_out,
         output_schema=_pretty(output_schema) if output_schema else "",
-        has_icons=_has_icons(item),
+        has_icons=isinstance(item.get("icons"), list) and bool(item["icons"]),
         size=len(to_json((for_model, parameters))),
         claims_to_read=notes.get("readOnlyHint") is True
         and notes.get("destructiveHint") is not True,
@@ -303,26 +304,21 @@ def _prompt(item: dict[str, Any], position: int) -> PromptView:
     problem = "" if is_shown_whole(name, MAX_NAME) else _HIDDEN_NAME
     listed = item.get("arguments")
     arguments: dict[str, PromptArgument] = {}
-    left_out = []
     for argument in _named(listed if isinstance(listed, list) else [], "name"):
+        if not is_shown_whole(argument["name"], MAX_NAME):
+            words = f"its argument “{sanitize_line(argument['name'], 80)}” has a name"
+            problem = problem or f"{words} that cannot be shown as it is"
+            continue
         required = argument.get("required") is True
-        words = f"argument “{sanitize_line(argument['name'], 80)}”"
-        if is_shown_whole(argument["name"], MAX_NAME):
-            description = sanitize_line(_text(argument, "description"))
-            read = PromptArgument(argument["name"], required, description)
-            arguments.setdefault(read.name, read)
-        elif required:
-            problem = problem or f"its required {words} has a name that cannot be shown as it is"
-        else:
-            left_out.append(f"{words}: {_HIDDEN_NAME}")
+        description = sanitize_line(text_in(argument, "description"))
+        read = PromptArgument(argument["name"], required, description)
+        arguments.setdefault(read.name, read)
     return PromptView(
         name=f"(prompt {position})" if problem == _HIDDEN_NAME else name,
-        title=sanitize_line(_text(item, "title"), MAX_NAME) or (shown if shown != name else ""),
-        description=sanitize(_text(item, "description"), MAX_DESCRIPTION),
+        title=sanitize_line(text_in(item, "title"), MAX_NAME) or (shown if shown != name else ""),
+        description=sanitize(text_in(item, "description"), MAX_DESCRIPTION),
         arguments=tuple(arguments.values())[:MAX_ARGUMENTS],
         problem=problem,
-        left_out=tuple(left_out[:MAX_ARGUMENTS]),
-        has_icons=_has_icons(item),
     )
 
 
@@ -347,35 +343,24 @@ def _template(item: dict[str, Any]) -> ResourceTemplateView:
 def _resource_words(item: dict[str, Any]) -> dict[str, Any]:
     """Read the fields that resources and their templates share."""
     return {
-        "name": sanitize_line(_text(item, "name"), MAX_NAME),
-        "title": sanitize_line(_text(item, "title"), MAX_NAME),
-        "description": sanitize(_text(item, "description"), MAX_DESCRIPTION),
-        "mime_type": sanitize_line(_text(item, "mimeType"), MAX_NAME),
-        "has_icons": _has_icons(item),
+        "name": sanitize_line(text_in(item, "name"), MAX_NAME),
+        "title": sanitize_line(text_in(item, "title"), MAX_NAME),
+        "description": sanitize(text_in(item, "description"), MAX_DESCRIPTION),
+        "mime_type": sanitize_line(text_in(item, "mimeType"), MAX_NAME),
     }
 
 
 def _named(items: Sequence[object], key: str) -> list[dict[str, Any]]:
     """Return the items that are objects with a string under `key`."""
-    return [item for item in items if isinstance(item, dict) and _text(item, key)][:MAX_LISTED]
+    return [item for item in items if isinstance(item, dict) and text_in(item, key)][:MAX_LISTED]
 
 
 def _hash(definition: str) -> str:
     return hashlib.sha256(definition.encode()).hexdigest()
 
 
-def _text(item: Mapping[str, Any], key: str) -> str:
-    value = item.get(key)
-    return value if isinstance(value, str) else ""
-
-
 def _object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _has_icons(item: Mapping[str, Any]) -> bool:
-    icons = item.get("icons")
-    return isinstance(icons, list) and bool(icons)
 
 
 def _pretty(value: object) -> str:

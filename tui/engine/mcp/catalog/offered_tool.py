@@ -310,9 +310,8 @@ class PromptMessage(Frozen):
 class RenderedPrompt(Frozen):
     """A prompt as a server rendered it, for the screen and for the model.
 
-    The model gets the turns of `before`, and then `parts` as the user's message; `messages` shows
-    all of that, while `shown` leaves out what is for the model only. `raw` is the result as the
-    server wrote it.
+    The model gets the turns of `before`, and then `parts` as the user's message; `shown` says it
+    in the chat, and `messages` before it is sent. `raw` is the result as the server wrote it.
     """
 
     shown: str

@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tui.engine.definitions.definition import ServerDefinition
@@ -17,7 +17,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.catalog.skill_entry import Skill
 from tui.model.catalog import Catalog, Off, PromptView, ToolId, ToolView
-from tui.model.frozen import Frozen, dataclass
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING, Profile
 from tui.model.settings_rules import DEFAULT_MAX_TOOLS, DEFAULT_TOOL_SHARE
@@ -224,7 +224,6 @@ class Registry:
         self._usable: dict[ServerId, dict[str, Tool]] = {}
         self._ids: Mapping[Key, ToolId] = {}
         self._made: dict[Key, tuple[Tool, OfferedTool]] = {}
-        self._renamed_prompts: dict[ServerId, dict[str, str]] = {}
 
     def configure(self, definitions: Sequence[ServerDefinition]) -> None:
         """Set the servers, in settings order, and forget the others."""
@@ -234,18 +233,11 @@ class Registry:
         self._made = {}
         self._name_all()
 
-    def update(self, server: ServerId, offer: ServerOffer) -> Mapping[str, str]:
-        """Set the current offer of a server.
-
-        Returns:
-            The newly renamed prompts of this server: their names here, with its own names.
-        """
-        before = self._renamed_prompts.get(server, {})
+    def update(self, server: ServerId, offer: ServerOffer) -> None:
+        """Set the current offer of a server."""
         self._offers[server] = offer
         self._judge(server)
         self._name_all()
-        now = self._renamed_prompts.get(server, {})
-        return {name: own for name, own in now.items() if name not in before}
 
     def judge_again(self) -> None:
         """Decide again which tools are withheld, as after a change of the rules."""
@@ -384,7 +376,8 @@ class Registry:
 
     def own_prompt_name(self, server: ServerId, name: str) -> str:
         """Return the server's own name of a prompt; return any other text unchanged."""
-        return self._renamed_prompts.get(server, {}).get(name, name)
+        own = (one.own_name for one in self.catalog(server).prompts if one.name == name)
+        return next(own, "") or name
 
     def _judge(self, server: ServerId) -> None:
         """Find out which tools of a server the model does not get."""
@@ -423,15 +416,12 @@ class Registry:
     ) -> dict[ServerId, tuple[PromptView, ...]]:
         named = assign_prompt_names([(s, [p.name for p in offer.prompts]) for s, offer in ordered])
         views: dict[ServerId, tuple[PromptView, ...]] = {}
-        self._renamed_prompts = {}
         for (server, offer), names in zip(ordered, named, strict=True):
-            pairs = list(zip(offer.prompts, names, strict=True))
             renamed = (
                 prompt if name == prompt.name else replace(prompt, name=name, own_name=prompt.name)
-                for prompt, name in pairs
+                for prompt, name in zip(offer.prompts, names, strict=True)
             )
             views[server] = tuple(sorted(renamed, key=lambda prompt: prompt.name.casefold()))
-            self._renamed_prompts[server] = {n: p.name for p, n in pairs if n != p.name}
         return views
 
     def _name_tools(

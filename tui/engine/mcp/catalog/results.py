@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+import math
 import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,8 +21,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolResult,
 )
 from tui.engine.mcp.errors import ServerCallError
-from tui.engine.mcp.schema.coerce import as_json_compares
-from tui.model.bounded_json import JsonError, read_value, writable
+from tui.model.bounded_json import JsonError, canonical_text, read_value, writable
 from tui.model.catalog import ResourceContent
 from tui.model.chat import Picture
 from tui.model.runs import RenderedMessage
@@ -113,20 +113,6 @@ def convert_block(block: types.ContentBlock, provider: str = "Tool") -> Iterator
             yield text_piece(
                 f"Resource Link: {block.title or block.name} at {block.uri}{kind}{words}"
             )
-
-
-def convert_shared_block(block: types.ContentBlock, provider: str = "Tool") -> Iterator[Piece]:
-    """Convert one block; one that is meant for the model only is named on the screen, not shown."""
-    pieces = convert_block(block, provider)
-    annotations = block.annotations
-    if annotations is None or annotations.audience != ["assistant"]:
-        yield from pieces
-        return
-    kind = sanitize_line(block.type, 20).replace("_", " ")
-    what = f"{kind}, {counted(len(block.text), 'character')}" if block.type == "text" else kind
-    note = f"[{what}: for the model only, by the server's wish not shown]"
-    for index, piece in enumerate(pieces):
-        yield piece._replace(shown="" if index else note, picture=None)
 
 
 def resource_label(resource: types.TextResourceContents | types.BlobResourceContents) -> Piece:
@@ -264,7 +250,7 @@ def convert_result(result: types.CallToolResult, faults: Sequence[str] = ()) -> 
         result: The result as the SDK reads it. Convert long ones in a thread.
         faults: How it breaks the tool's output schema; both forms say so.
     """
-    pieces = [piece for block in result.content for piece in convert_shared_block(block)]
+    pieces = [piece for block in result.content for piece in convert_block(block)]
     beside: list[Piece] = []
     structured = result.structured_content
     if pieces and structured is not None:
@@ -302,12 +288,12 @@ def _unsaid(content: Sequence[types.ContentBlock], structured: object) -> object
     wholes = {*texts, "".join(texts), "\n".join(texts)}
     blocks = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in content]
     lists = (texts, [_parsed(text) for text in texts], blocks)
-    said = {*map(_canonical, [*wholes, *map(_parsed, wholes), *lists, *blocks])}
-    if _canonical(structured) in said:
+    said = {*map(canonical_text, [*wholes, *map(_parsed, wholes), *lists, *blocks])}
+    if canonical_text(structured) in said:
         return None
     if not isinstance(structured, dict):
         return structured
-    as_json = {name: _canonical(value) for name, value in structured.items()}
+    as_json = {name: canonical_text(value) for name, value in structured.items()}
     if len(as_json) < 2 and said.issuperset(as_json.values()):
         return None
     is_above = {name: text in said and len(text) > len(SAID) for name, text in as_json.items()}
@@ -321,28 +307,11 @@ def _parsed(text: str) -> object:
         return text
 
 
-def _canonical(value: object) -> str:
-    return json.dumps(writable(as_json_compares(value)), sort_keys=True)
-
-
-def text_size(result: types.CallToolResult) -> int:
-    """Estimate the number of characters to convert in a result."""
+def text_size(result: types.CallToolResult) -> float:
+    """Estimate the number of characters to convert in a result; media count as endless."""
     structured = 0 if result.structured_content is None else len(str(result.structured_content))
-    return structured + sum(_block_size(block) for block in result.content)
-
-
-def _block_size(block: types.ContentBlock) -> int:
-    match block:
-        case types.TextContent():
-            return len(block.text)
-        case types.ImageContent() | types.AudioContent():
-            return len(block.data)
-        case types.EmbeddedResource(resource=types.TextResourceContents() as resource):
-            return len(resource.text)
-        case types.EmbeddedResource(resource=types.BlobResourceContents() as resource):
-            return len(resource.blob)
-        case _:
-            return 0
+    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
+    return structured + sum(map(len, texts)) if len(texts) == len(result.content) else math.inf
 
 
 def convert_prompt(result: types.GetPromptResult) -> RenderedPrompt:
@@ -355,7 +324,7 @@ def convert_prompt(result: types.GetPromptResult) -> RenderedPrompt:
     """
     messages = result.messages[:MAX_MESSAGES]
     is_dialogue = any(message.role != "user" for message in messages)
-    said = [(m.role, list(convert_shared_block(m.content, "Prompt"))) for m in messages]
+    said = [(m.role, list(convert_block(m.content, "Prompt"))) for m in messages]
     pieces = [piece for _, own in said for piece in own]
     parts = [piece.part for piece in pieces]
     if not any(isinstance(part, MediaPart) or part.text.strip() for part in parts):

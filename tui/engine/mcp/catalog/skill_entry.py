@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from tui.engine.files.saved import joined_contents
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
-from tui.engine.mcp.schema.coerce import as_json_compares
+from tui.model.bounded_json import canonical_text
 from tui.model.catalog import SkillView
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import reveal
@@ -120,10 +120,10 @@ class Skill(Frozen):
         found = _FRONT_MATTER.match(data[: MAX_FRONT_MATTER + 16])
         try:
             text = data.decode()
-            written = _canonical(_parsed(found[1].decode())) if found else ""
+            written = canonical_text(_parsed(found[1].decode())) if found else ""
         except (ValueError, TypeError, RecursionError) as error:  # odd keys, or nested too deeply
             raise SkillError(f"Its {FILE_NAME} cannot be read.") from error
-        if written != _canonical(self.front_matter):
+        if written != canonical_text(self.front_matter):
             raise SkillError(f"The front matter of its {FILE_NAME} is not what its entry says.")
         return text
 
@@ -210,11 +210,6 @@ def _files(folder: str, listed: Sequence[Any]) -> Mapping[str, tuple[int, str]]:
             return {}
         files[path] = size, digest
     return files
-
-
-def _canonical(value: object) -> str:
-    """Write a value as all that say the same; YAML has dates, which JSON spells."""
-    return json.dumps(as_json_compares(value), sort_keys=True, default=str)
 
 
 def _parsed(front_matter: str) -> object:

@@ -1,1 +1,1 @@
-"""JSON schemas of tools: converted for Gemini, and used to check and coerce arguments."""
+"""JSON schemas of tools: converted for Gemini, made into forms, and used to check arguments."""

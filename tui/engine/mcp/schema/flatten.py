@@ -15,8 +15,6 @@ from tui.model.frozen import Frozen
 MAX_REFERENCE_CHARS: Final = 1_000
 """Longest reference that is followed."""
 
-_DEFINITIONS: Final = ("$defs", "definitions")
-
 MAX_NODES: Final = 2_000
 """Schema nodes that are visited, counting every inlined copy."""
 
@@ -29,7 +27,16 @@ MAX_ENUM: Final = 300
 MAX_PATTERN_CHARS: Final = 256
 """Longest regular expression that is passed on."""
 
-TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+TYPE_NAMES: Final[Mapping[type, str]] = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
+TYPES: Final = frozenset(TYPE_NAMES.values())
 
 _ALONE: Final[Mapping[str, frozenset[str]]] = {name: frozenset({name}) for name in TYPES}
 
@@ -58,7 +65,7 @@ class UnresolvedReferenceError(Exception):
 def resolve_reference(document: Mapping[str, object], reference: str) -> object:
     """Return the target of a reference in `document`.
 
-    Supports JSON pointers, and ``$anchor`` and ``$id`` of the document's own definitions.
+    Supports JSON pointers.
 
     Raises:
         RemoteReferenceError: If it names another document.
@@ -68,9 +75,9 @@ def resolve_reference(document: Mapping[str, object], reference: str) -> object:
         raise UnresolvedReferenceError(reference[:100])
     base, _, fragment = reference.partition("#")
     if base and base != str(document.get("$id", "")).partition("#")[0]:
-        return _definition(document, "$id", reference, RemoteReferenceError)
+        raise RemoteReferenceError(reference)
     if fragment and not fragment.startswith("/"):
-        return _definition(document, "$anchor", fragment, UnresolvedReferenceError)
+        raise UnresolvedReferenceError(reference)  # an anchor, which no known server uses
     place: object = document
     for segment in fragment.split("/")[1:]:
         place = _step(place, unquote(segment).replace("~1", "/").replace("~0", "~"), reference)
@@ -85,18 +92,6 @@ def _step(place: object, segment: str, reference: str) -> object:
         if index < len(place):
             return place[index]
     raise UnresolvedReferenceError(reference)
-
-
-def _definition(
-    document: Mapping[str, object], key: str, value: str, missing: type[Exception]
-) -> object:
-    for name in _DEFINITIONS:
-        definitions = document.get(name)
-        if isinstance(definitions, Mapping):
-            for definition in definitions.values():
-                if isinstance(definition, Mapping) and definition.get(key) == value:
-                    return definition
-    raise missing(value)
 
 
 class TooManyNodesError(Exception):
@@ -136,7 +131,6 @@ class Flat:
         pattern: Of a string.
         unique: Whether the items of an array must differ.
         description: Its description.
-        title: Its title.
         default: Its default in a tuple; empty without one.
         notes: Constraints that the target has no keyword for.
         never: Whether no value is allowed.
@@ -154,7 +148,6 @@ class Flat:
     pattern: str = ""
     unique: bool = False
     description: str = ""
-    title: str = ""
     default: tuple[Any, ...] = ()
     notes: list[str] = field(default_factory=list)
     never: bool = False
@@ -222,7 +215,6 @@ def _merge_keywords(flat: Flat, schema: dict[str, Any], followed: frozenset[str]
     _merge_types(flat, schema)
     _merge_object(flat, schema, followed)
     flat.description = _words(schema.get("description")) or flat.description
-    flat.title = _words(schema.get("title")) or flat.title
     if schema.keys() <= _PLAIN:
         return
     _merge_enum(flat, schema)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tui.engine.mcp.schema.flatten import as_list, is_number
+from tui.model.bounded_json import text_in
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import reveal
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
@@ -178,9 +179,9 @@ def read_control(key: str, name: str, definition: _Json, *, required: bool) -> C
     inner, nullable = _without_null(definition)
     kind = _kind(inner)
     values, options = _options(kind, inner)
-    title = sanitize_line(_text(definition, "title"), MAX_TITLE) or key
-    description = sanitize(_text(definition, "description"), MAX_DESCRIPTION)
-    pattern = _text(inner, "pattern") if kind is FieldKind.TEXT else ""
+    title = sanitize_line(text_in(definition, "title"), MAX_TITLE) or key
+    description = sanitize(text_in(definition, "description"), MAX_DESCRIPTION)
+    pattern = text_in(inner, "pattern") if kind is FieldKind.TEXT else ""
     low, high = _bounds(kind, inner)
     shown = FormField(
         key=key,
@@ -190,12 +191,11 @@ def read_control(key: str, name: str, definition: _Json, *, required: bool) -> C
         required=required and not nullable,
         default=_default(kind, definition.get("default", inner.get("default", NOTHING)), values),
         options=options,
-        format=form if (form := _text(inner, "format")) in _FORMATS else "",
+        format=form if (form := text_in(inner, "format")) in _FORMATS else "",
         minimum=low,
         maximum=high,
-        pattern=sanitize_line(pattern, MAX_TITLE * 2),
         asks_secret=inner.get("format") == "password"
-        or asks_for_secret(name, _text(definition, "title"), _text(definition, "description")),
+        or asks_for_secret(name, text_in(definition, "title"), text_in(definition, "description")),
     )
     return Control(shown, name, values, pattern, sends_null=required and nullable)
 
@@ -253,7 +253,7 @@ def options_of(definition: _Json) -> list[tuple[Any, str]]:
     """Return the values of which one is to be chosen, each with its title; none if all are open."""
     titled = as_list(definition.get("oneOf", definition.get("anyOf")))
     if titled and all(isinstance(one, Mapping) and "const" in one for one in titled):
-        return [(one["const"], _text(one, "title")) for one in titled]
+        return [(one["const"], text_in(one, "title")) for one in titled]
     values = [definition["const"]] if "const" in definition else as_list(definition.get("enum"))
     names = as_list(definition.get("enumNames"))
     titles = map(str, names) if len(names) == len(values) else [""] * len(values)
@@ -304,8 +304,3 @@ def unique(shown: str, taken: set[str]) -> str:
 def as_text(value: object) -> str:
     """Write a value as one line of JSON in which nothing is hidden."""
     return reveal(json.dumps(value, ensure_ascii=False, sort_keys=True))
-
-
-def _text(definition: _Json, key: str) -> str:
-    value = definition.get(key)
-    return value if isinstance(value, str) else ""

@@ -8,14 +8,13 @@ The result is a hint to the model; calls are checked against the server's own sc
 """
 
 import json
-import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic_core import to_json
 
 from tui.engine.mcp.schema.flatten import (
+    TYPE_NAMES,
     Conjunction,
     Flat,
     Flattener,
@@ -24,6 +23,7 @@ from tui.engine.mcp.schema.flatten import (
     TooManyNodesError,
     Union,
 )
+from tui.model.bounded_json import json_or_text
 from tui.text import is_shown_whole, sanitize, sanitize_line
 
 GeminiSchema = dict[str, Any]
@@ -42,17 +42,9 @@ _BOUNDS: Final[Mapping[str, tuple[str, ...]]] = {
     "integer": ("minimum", "maximum"),
     "array": ("minItems", "maxItems"),
 }
+_EXCLUSIVE: Final = (("exclusiveMinimum", "greater than"), ("exclusiveMaximum", "less than"))
 DATE_TIME: Final = "format: date-time"
 """The note of the one format that Gemini takes as a keyword."""
-
-_TYPE_NAMES: Final[Mapping[type, str]] = {
-    type(None): "null",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    str: "string",
-    list: "array",
-}
 
 DEPTHS: Final = (24, 8, 4, 2)
 """Nesting to try, until the schema fits; Gemini rejects deeper schemas as a whole."""
@@ -65,9 +57,6 @@ MAX_DESCRIPTION_CHARS: Final = 2_048
 
 MAX_KEY: Final = 256
 """Longest name of a parameter, in characters."""
-
-MAX_ECHO: Final = 2
-"""How many times as long as a name its echo is, which is no description."""
 
 MAX_LEFT_OUT: Final = 20
 """Most parts of one schema that are reported as left out."""
@@ -83,13 +72,14 @@ MAX_LEAF: Final = 500
 
 _LEAVES: Final[dict[bytes, GeminiSchema]] = {}
 _WORDS: Final = ("description", "title")
+"""What differs most; titles, which many servers generate from names, tell the model nothing."""
+
 _LEAF: Final = frozenset(
     {*_WORDS, "type", "default", "enum", "minimum", "maximum", "minLength", "maxLength"}
 )
 _PLAIN_ROOT: Final = frozenset(
     {*_WORDS, "$schema", "type", "properties", "required", "additionalProperties"}
 )
-_NOT_ALPHANUMERIC: Final = re.compile(r"[\W_]")
 
 
 class UnusableSchemaError(Exception):
@@ -129,6 +119,16 @@ def convert_schema(schema: Mapping[str, Any]) -> tuple[GeminiSchema, tuple[str, 
                 names = (*names[:MAX_LEFT_OUT], f"and {more:,} more")
             return converted, names
     raise UnusableSchemaError("its schema is too large")
+
+
+def typed_value(schema: Mapping[str, Any], name: str, word: str) -> object:
+    """Read an argument that was typed: as text where the tool takes text, else as JSON."""
+    try:
+        wanted = to_gemini(schema)["properties"].get(name, {})
+    except UnusableSchemaError:
+        return word
+    kinds = {one.get("type") for one in (wanted, *wanted.get("anyOf", ()))} - {None}
+    return word if not kinds or "string" in kinds else json_or_text(word)
 
 
 def _reason(error: Exception) -> str:
@@ -172,7 +172,7 @@ class _Converter:
             if converted is None:
                 self._flattener.nodes, self.left_out = 0, []
                 return None
-            found[name] = _without_echo(name, converted)
+            found[name] = converted
         schema: GeminiSchema = {"type": "object", "properties": found}
         said = document.get("required")
         required = said if isinstance(said, list) else ()
@@ -250,7 +250,7 @@ class _Converter:
             child, is_required = flat.properties[name], name in flat.required
             converted = self._property(name, child, depth, is_required=is_required)
             if converted is not None:
-                found[name] = _without_echo(name, converted)
+                found[name] = converted
         properties = {name: found[name] for name in flat.properties if name in found}
         schema: GeminiSchema = {"type": "object"}
         if properties or depth == 0:
@@ -326,11 +326,12 @@ class _Converter:
                     flat.required.append(name)
 
     def _describe(self, flat: Flat, schema: GeminiSchema) -> GeminiSchema:
-        """Add the description or title, the notes, and the default."""
-        kinds = {schema.get("type")}
+        """Add the description, the notes, and the default."""
         notes = [note for note in flat.notes if note != DATE_TIME]
-        notes += exclusive_notes(flat, kinds)
-        words = flat.description or flat.title or str(schema.get("description", ""))
+        if schema.get("type") in {"integer", "number"}:  # Gemini has no keyword for these
+            said = ((flat.bounds.get(key), words) for key, words in _EXCLUSIVE)
+            notes += [f"{words} {bound:g}" for bound, words in said if bound is not None]
+        words = flat.description or str(schema.get("description", ""))
         if notes:
             words = f"{words} ({'; '.join(dict.fromkeys(notes))})".strip()
         if words:
@@ -345,23 +346,11 @@ def _is_leaf(schema: object) -> bool:
 
 
 def _described(found: GeminiSchema, schema: Mapping[str, Any]) -> GeminiSchema:
-    """Add the description or title of a schema."""
-    for words in map(schema.get, _WORDS):
-        if words and isinstance(words, str):
-            return found | {"description": sanitize(words, MAX_DESCRIPTION_CHARS)}
-    return found
-
-
-def _without_echo(name: str, schema: GeminiSchema) -> GeminiSchema:
-    """Drop a description that only repeats the name, such as a generated title."""
-    words = schema.get("description", "")
-    if words and len(words) <= MAX_ECHO * len(name) and _bare(words) == _bare(name):
-        return {key: value for key, value in schema.items() if key != "description"}
-    return schema
-
-
-def _bare(text: str) -> str:
-    return _NOT_ALPHANUMERIC.sub("", text.lower())
+    """Add the description of a schema."""
+    words = schema.get("description")
+    if not isinstance(words, str) or not words:
+        return found
+    return found | {"description": sanitize(words, MAX_DESCRIPTION_CHARS)}
 
 
 def _left_out_value(value: object) -> str:
@@ -427,9 +416,9 @@ def implied_types(flat: Flat) -> frozenset[str]:
 def enum_variants(flat: Flat) -> Iterator[GeminiSchema]:
     """Yield one schema for each type among the enum values."""
     by_type: dict[str, list[Any]] = {}
-    has_fractions = any(_type_of(value) == "number" for value in flat.enum or ())
+    has_fractions = any(TYPE_NAMES[type(value)] == "number" for value in flat.enum or ())
     for value in flat.enum or ():
-        kind = _type_of(value)
+        kind = TYPE_NAMES[type(value)]
         if kind == "integer" and (has_fractions or flat.types == frozenset({"number"})):
             kind = "number"
         if flat.types is None or kind in flat.types:
@@ -458,12 +447,10 @@ def scalar(kind: str, flat: Flat) -> GeminiSchema:
 
 
 def bounds_of(kind: str, flat: Flat) -> GeminiSchema:
-    """Return the bounds for a type; exclusive bounds of integers become inclusive."""
+    """Return the bounds for a type."""
     bounds: GeminiSchema = {}
     for key in _BOUNDS.get(kind, ()):
         value = flat.bounds.get(key)
-        if kind == "integer":
-            value = _inclusive(key, value, flat)
         if value is None or abs(value) > MAX_INTEGER:
             continue
         if kind in {"string", "array"}:
@@ -474,32 +461,9 @@ def bounds_of(kind: str, flat: Flat) -> GeminiSchema:
     return bounds
 
 
-def _inclusive(key: str, value: float | None, flat: Flat) -> float | None:
-    exclusive = flat.bounds.get(f"exclusive{key.title()}")
-    if key == "minimum":
-        candidates = [] if value is None else [math.ceil(value)]
-        candidates += [] if exclusive is None else [math.floor(exclusive) + 1]
-        return max(candidates, default=None)
-    candidates = [] if value is None else [math.floor(value)]
-    candidates += [] if exclusive is None else [math.ceil(exclusive) - 1]
-    return min(candidates, default=None)
-
-
-def exclusive_notes(flat: Flat, kinds: set[Any]) -> list[str]:
-    """Return exclusive bounds of numbers, which Gemini has no keyword for, in words."""
-    if "number" not in kinds:
-        return []
-    words = {"exclusiveMinimum": "greater than", "exclusiveMaximum": "less than"}
-    return [f"{word} {flat.bounds[key]:g}" for key, word in words.items() if key in flat.bounds]
-
-
-def _type_of(value: object) -> str:
-    return _TYPE_NAMES.get(type(value), "object")
-
-
 def is_default(value: object, schema: GeminiSchema) -> bool:
     """Return whether a default is a short scalar of the schema's type."""
-    kind = _type_of(value)
+    kind = TYPE_NAMES[type(value)]
     if kind in {"null", "array", "object"}:
         return False
     if isinstance(value, int | float) and not abs(value) <= MAX_INTEGER:  # NaN, too

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from tui.engine.mcp.schema.flatten import (
+    TYPE_NAMES,
     RemoteReferenceError,
     UnresolvedReferenceError,
     as_list,
@@ -39,15 +40,6 @@ MAX_LEVELS: Final = 4
 MAX_STEPS: Final = 5_000
 """Schemas, and entries of their lists and objects, that are looked at; real tools need 100."""
 
-_TYPES: Final[Mapping[type, str]] = {
-    str: "string",
-    int: "integer",
-    float: "number",
-    bool: "boolean",
-    list: "array",
-    dict: "object",
-    type(None): "null",
-}
 _SAYS_KIND: Final = frozenset({"type", "properties", "enum", "const", "items"})
 _Json = Mapping[str, Any]
 _Value = Any
@@ -287,7 +279,7 @@ class _Reader:
         properties = _properties(own)
         if isinstance(value, Mapping) and properties:
             return all(self.fits(properties[key], value[key]) for key in properties if key in value)
-        kind = _TYPES[type(value)]
+        kind = TYPE_NAMES[type(value)]
         return own.get("type", kind) in (kind, "number" if kind == "integer" else kind)
 
     def plain(self, schema: object) -> dict[str, Any]:

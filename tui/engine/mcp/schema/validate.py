@@ -9,7 +9,6 @@ to check, off the event loop.
 """
 
 import functools
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
@@ -21,7 +20,7 @@ from jsonschema.validators import Draft202012Validator, extend, validator_for
 from referencing import Registry
 
 from tui.engine.mcp.schema import safe_regex
-from tui.engine.mcp.schema.coerce import as_json_compares, coerce
+from tui.model.bounded_json import canonical_text
 from tui.text import sanitize_line
 
 MAX_KEYWORDS: Final = 20_000
@@ -35,8 +34,6 @@ MAX_MESSAGE_CHARS: Final = 300
 
 KEYWORD_TIME: Final = 10e-6
 """Seconds of regular expression search that count as one keyword."""
-
-__all__ = ["check_arguments", "coerce"]
 
 _Errors = Iterator[jsonschema.ValidationError]
 _Keyword = Callable[[Any, Any, Any, Any], Any]
@@ -127,7 +124,7 @@ def _check_unique(validator: Validator, value: object, instance: object, schema:
         return
     seen: set[str] = set()
     for item in instance:
-        text = json.dumps(as_json_compares(item), sort_keys=True)
+        text = canonical_text(item)
         if text in seen:
             yield jsonschema.ValidationError(f"the item {text} occurs more than once")
             return

@@ -1,7 +1,7 @@
 """How long a call may take, and its progress reports.
 
-The SDK's timeout does not fit: it ignores progress, and a form that stays open for long would end
-the call that asked for it. Here the clock stops while the server waits for the user.
+The SDK's timeout does not fit: a form that stays open for long would end the call that asked for
+it. Here the clock stops while the server waits for the user.
 """
 
 import asyncio
@@ -14,9 +14,6 @@ from typing import Final
 from tui.model.chat import Progress
 from tui.text import sanitize_line
 
-IDLE_TIMEOUT: Final = 120.0
-"""Seconds without progress after which a call that reports progress ends."""
-
 REPORT_INTERVAL: Final = 0.1
 """Shortest time between two progress reports of one call, in seconds."""
 
@@ -25,49 +22,7 @@ MAX_MESSAGE_CHARS: Final = 200
 
 
 class CallTimeoutError(Exception):
-    """A call took too long; the text says which limit, as part of a sentence."""
-
-
-class CallClock:
-    """The clock of one call; see `CallTimeout.watch`."""
-
-    def __init__(self, timeout: asyncio.Timeout, limit: float) -> None:
-        self._timeout = timeout
-        self._limit = limit
-        self._left = limit
-        self._since = asyncio.get_running_loop().time()
-        self._silent_at = math.inf
-        self._is_paused = False
-
-    def progress(self) -> None:
-        """Restart the idle timeout: the server has reported progress."""
-        self._silent_at = asyncio.get_running_loop().time() + IDLE_TIMEOUT
-        self._schedule()
-
-    def pause(self) -> None:
-        """Stop the clock."""
-        if not self._is_paused:
-            self._left -= asyncio.get_running_loop().time() - self._since
-            self._is_paused = True
-            self._schedule()
-
-    def resume(self) -> None:
-        """Start the clock again; the pause does not count as silence."""
-        self._is_paused = False
-        self._since = asyncio.get_running_loop().time()
-        self._silent_at = max(self._silent_at, self._since + IDLE_TIMEOUT)
-        self._schedule()
-
-    def explain(self) -> str:
-        """Say which limit was exceeded."""
-        if self._silent_at < self._since + self._left:
-            return f"no further progress within {IDLE_TIMEOUT:g} s"
-        return f"no result within {self._limit:g} s"
-
-    def _schedule(self) -> None:
-        if not self._timeout.expired():
-            end = min(self._since + self._left, self._silent_at)
-            self._timeout.reschedule(None if self._is_paused else end)
+    """A call took too long; the text says the limit, as part of a sentence."""
 
 
 class CallTimeout:
@@ -79,32 +34,31 @@ class CallTimeout:
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
-        self._calls: set[CallClock] = set()
+        self._calls: dict[asyncio.Timeout, float] = {}  # when each has to end, by our clock
         self._pauses = 0
         self._paused_at = self._waited = 0.0
         self._used_at = monotonic()
 
     @asynccontextmanager
-    async def watch(self) -> AsyncIterator[CallClock]:
+    async def watch(self) -> AsyncIterator[None]:
         """Limit the time of the block.
 
         Raises:
             CallTimeoutError: If the block took too long and was cancelled.
         """
         timeout = asyncio.timeout(self._limit)
-        call = CallClock(timeout, self._limit)
         try:
             async with timeout:
+                self._calls[timeout] = self.clock() + self._limit
                 if self._pauses:
-                    call.pause()
-                self._calls.add(call)
-                yield call
+                    timeout.reschedule(None)
+                yield
         except TimeoutError:
             if timeout.expired():
-                raise CallTimeoutError(call.explain()) from None
+                raise CallTimeoutError(f"no result within {self._limit:g} s") from None
             raise
         finally:
-            self._calls.discard(call)
+            self._calls.pop(timeout, None)
             self._used_at = monotonic()
 
     @contextmanager
@@ -113,8 +67,7 @@ class CallTimeout:
         if not self._pauses:
             self._paused_at = asyncio.get_running_loop().time()
         self._pauses += 1
-        for call in self._calls:
-            call.pause()
+        self._schedule()
         try:
             yield
         finally:
@@ -122,8 +75,13 @@ class CallTimeout:
             self._used_at = monotonic()
             if not self._pauses:
                 self._waited += asyncio.get_running_loop().time() - self._paused_at
-                for call in self._calls:
-                    call.resume()
+                self._schedule()
+
+    def _schedule(self) -> None:
+        """Stop the clocks of all calls while there is a pause, else let them run."""
+        for timeout, end in self._calls.items():
+            if not timeout.expired():
+                timeout.reschedule(None if self._pauses else end + self._waited)
 
     def idle(self) -> float:
         """Return the seconds since a request ended, ours or the server's; 0 while one runs."""

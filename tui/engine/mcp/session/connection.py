@@ -38,7 +38,7 @@ from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, P
 from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.session.features import Features, takes_log_level
 from tui.engine.mcp.session.listing import StaleLists, list_offer, listen
-from tui.engine.mcp.session.sdk_patches import keeping_results, restore
+from tui.engine.mcp.session.sdk_patches import keeping_results
 from tui.engine.mcp.session.task_requests import ASKED_TTL, EXTENSION, TaskRequests
 from tui.engine.mcp.session.task_state import TaskState, read_task
 from tui.engine.mcp.transports.http.headers_command import HeadersCommand
@@ -389,7 +389,7 @@ class Connection:
             ", ".join(info.capabilities) or "nothing",
         )
         self._era.check(client.protocol_version)
-        sdk_patches.adapt(client)
+        sdk_patches.adapt(client, self._task_asked_for)
         self._lists = await list_offer(client, self._log, self._lists)
         self.listed = self.clock() - begun - self.connected
         self.offer = await asyncio.to_thread(read_offer, self._lists)
@@ -397,7 +397,6 @@ class Connection:
             Features(client, definition.id, lambda: self.offer, context, self._call_timeout)
         )
         self.tasks = TaskRequests(client, self._clean, self._handler.withdraw)
-        stack.callback(self.tasks.close)
         self._client = client
         offer = self.offer
         tools, prompts = counted(len(offer.tools), "tool"), counted(len(offer.prompts), "prompt")
@@ -407,7 +406,7 @@ class Connection:
     def idle(self) -> float:
         """Return for how many seconds nobody has used the server; 0 while it is followed."""
         is_followed = self._context.subscriptions.get(self._definition.id)
-        return 0.0 if is_followed or self.tasks.is_followed else self._call_timeout.idle()
+        return 0.0 if is_followed or self.tasks.followed else self._call_timeout.idle()
 
     async def follow(self, on_offer: Callable[[ServerOffer], None]) -> None:
         """List again whatever the server announces as changed, while it is connected."""
@@ -452,15 +451,9 @@ class Connection:
             raise ToolCallError("The server is not connected.")
         try:
             with self._era.calling():
-                async with self._call_timeout.watch() as watch:
-
-                    def take(progress: Progress) -> None:
-                        watch.progress()
-                        on_progress(progress)
-
-                    more = self._asks_for_task(client, name)
-                    with ProgressReporter(take) as report, keeping_results(more) as kept:
-                        read = await self._send_call(client, name, arguments, report)
+                async with self._call_timeout.watch():
+                    with ProgressReporter(on_progress) as report, keeping_results() as kept:
+                        await self._send_call(client, name, arguments, report)
         except CallTimeoutError as error:
             raise ToolCallError(
                 f"The tool gave {error}. It was told to stop; whether it had any effect is unknown."
@@ -474,38 +467,32 @@ class Connection:
         except RuntimeError as error:
             raise ToolCallError(self._clean(str(error))) from error
         raw = kept[-1]
-        if sdk_patches.is_task(raw):
-            return read_task(raw)
-        return await self._checked(name, restore(read, raw), raw)
+        return read_task(raw) if sdk_patches.is_task(raw) else await self.read_result(name, raw)
 
     async def read_result(self, name: str, raw: JsonObject) -> ToolResult:
-        """Convert the result of a tool's task; raises `ToolCallError` if it is none."""
+        """Convert a tool's result; raises `ToolCallError` if it is none."""
         try:
-            return await self._checked(name, sdk_patches.read_call_result(dict(raw)), raw)
+            result = sdk_patches.read_call_result(raw)
         except ValidationError as error:
             raise ToolCallError(_NO_RESULT) from error
-
-    def remark(self, words: str) -> None:
-        """Write into the server's log what is no problem."""
-        self._log.remark(words, Severity.INFO)
-
-    def _asks_for_task(self, client: Client, name: str) -> JsonObject:
-        """Return the parameters of a call that has to be a task; of any other, none."""
-        tasks = client.server_capabilities.tasks
-        is_taken = tasks is not None and tasks.requests is not None and tasks.requests.tools
-        needs = any(tool.name == name and tool.needs_task for tool in self.offer.tools)
-        is_asked = is_taken and needs and not self.info.is_stateless
-        return {"task": {"ttl": ASKED_TTL}} if is_asked else {}
-
-    async def _checked(
-        self, name: str, result: types.CallToolResult, raw: JsonObject
-    ) -> ToolResult:
         tool = next((t for t in self.offer.tools if t.name == name and t.output_schema), None)
         schema, weight = (tool.output_schema, tool.output_weight) if tool else (None, 0)
         size = text_size(result)
         if size > MAX_TEXT_ON_LOOP or size * weight > MAX_CHECK_ON_LOOP:
             return await asyncio.to_thread(self._convert, result, schema, raw)
         return self._convert(result, schema, raw)
+
+    def remark(self, words: str) -> None:
+        """Write into the server's log what is no problem."""
+        self._log.remark(words, Severity.INFO)
+
+    def _task_asked_for(self, name: str) -> JsonObject:
+        """Return the parameters of a call that has to be a task; of any other, none."""
+        tasks = self._client.server_capabilities.tasks if self._client is not None else None
+        is_taken = tasks is not None and tasks.requests is not None and tasks.requests.tools
+        needs = any(tool.name == name and tool.needs_task for tool in self.offer.tools)
+        is_asked = is_taken and needs and not self.info.is_stateless
+        return {"task": {"ttl": ASKED_TTL}} if is_asked else {}
 
     def _convert(
         self, result: types.CallToolResult, schema: JsonObject | None, raw: JsonObject
@@ -522,16 +509,16 @@ class Connection:
 
     async def _send_call(
         self, client: Client, name: str, arguments: JsonObject, report: ProgressReporter
-    ) -> types.CallToolResult:
+    ) -> None:
         """Send a call, and repeat it if the user first had to open an address."""
         try:
-            return await client.call_tool(name, dict(arguments), progress_callback=report)
+            await client.call_tool(name, dict(arguments), progress_callback=report)
         except MCPError as error:
             if error.code != types.URL_ELICITATION_REQUIRED:
                 raise
             if not await self._handler.open_required(error, sanitize_line(name, 128)):
                 raise
-        return await client.call_tool(name, dict(arguments), progress_callback=report)
+            await client.call_tool(name, dict(arguments), progress_callback=report)
 
     async def _call_error(self, error: MCPError) -> ToolCallError:
         if error.code == types.INVALID_REQUEST and NO_BACK_CHANNEL in error.error.message:
@@ -606,8 +593,6 @@ class Connection:
                 self.features.resource_updated(message.params.uri)
             case types.ElicitCompleteNotification():
                 self._handler.elicitation.complete(message.params.elicitation_id)
-            case types.TaskStatusNotification() if self._client is not None:
-                self.tasks.tell(message.params.task_id)
 
     async def _on_log(self, params: types.LoggingMessageNotificationParams) -> None:
         data = params.data if isinstance(params.data, str) else json_text(params.data)

@@ -7,7 +7,6 @@ costs ten seconds. It is only a hint.
 import hashlib
 import json
 import logging
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,13 +22,7 @@ MAX_ENTRIES: Final = 500
 LIFETIME: Final = 30 * 86_400.0
 """Seconds after which a server is probed again, as it may have been updated."""
 
-LOCK_WAIT: Final = 2.0
-"""Seconds to wait for another gemdeck that is writing the same file."""
-
 FILE_NAME: Final = "eras.json"
-
-_LATEST: Final = 1e11
-"""Seconds since the epoch beyond which a time makes no sense."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -52,47 +45,41 @@ class EraCache:
         clock: Callable[[], float] = time.time,
         on_problem: Callable[[str], None] = _log.warning,
     ) -> None:
-        self._file = StateFile(path, on_problem=on_problem, lock_wait=LOCK_WAIT)
+        self._file = StateFile(path, on_problem=on_problem)
         self._clock = clock
-        self._entries: dict[str, tuple[ProtocolEra, float]] | None = None
         self._distrusted: set[str] = set()
-        self._lock = threading.Lock()
 
     def recall(self, definition: ServerDefinition) -> ProtocolEra:
         """Return the era a server used last; `ProtocolEra.AUTO` if unknown."""
         key = target_hash(definition)
-        with self._lock:
-            era, since = self._known().get(key, (ProtocolEra.AUTO, 0.0))
-            is_sure = key not in self._distrusted and 0 <= self._clock() - since < LIFETIME
+        era, since = self._known().get(key, (ProtocolEra.AUTO, 0.0))
+        is_sure = key not in self._distrusted and 0 <= self._clock() - since < LIFETIME
         return era if is_sure else ProtocolEra.AUTO
 
     def remember(self, definition: ServerDefinition, era: ProtocolEra) -> None:
         key = target_hash(definition)
-        with self._lock:
-            self._distrusted.discard(key)
-            before, when = self._known().get(key, (ProtocolEra.AUTO, 0.0))
-            if before is era and self._clock() - when <= LIFETIME / 2:
-                return
-            entry = {"era": era.value, "time": self._clock()}
+        self._distrusted.discard(key)
+        before, when = self._known().get(key, (ProtocolEra.AUTO, 0.0))
+        if before is era and self._clock() - when <= LIFETIME / 2:
+            return
+        entry = {"era": era.value, "time": self._clock()}
 
-            def change(content: Content) -> Content:
-                """Change one entry, keeping what others have written."""
-                known = {
-                    name: {"era": kept.value, "time": since}
-                    for name, (kept, since) in _parse(content).items()
-                }
-                newest = sorted((known | {key: entry}).items(), key=lambda item: item[1]["time"])
-                return {**content, "eras": dict(newest[-MAX_ENTRIES:])}
+        def change(content: Content) -> Content:
+            """Change one entry, keeping what others have written."""
+            known = {
+                name: {"era": kept.value, "time": since}
+                for name, (kept, since) in _parse(content).items()
+            }
+            newest = sorted((known | {key: entry}).items(), key=lambda item: item[1]["time"])
+            return {**content, "eras": dict(newest[-MAX_ENTRIES:])}
 
-            self._entries = _parse(self._file.update(change))
+        self._file.update(change)
 
     def distrust(self, definition: ServerDefinition) -> None:
         self._distrusted.add(target_hash(definition))
 
     def _known(self) -> dict[str, tuple[ProtocolEra, float]]:
-        if self._entries is None:
-            self._entries = _parse(self._file.load() or {})
-        return self._entries
+        return _parse(self._file.load() or {})
 
 
 def target_hash(definition: ServerDefinition) -> str:
@@ -113,8 +100,6 @@ def _parse(content: Content) -> dict[str, tuple[ProtocolEra, float]]:
     entries: dict[str, tuple[ProtocolEra, float]] = {}
     for key, entry in (eras if isinstance(eras, dict) else {}).items():
         match entry:
-            case {"era": "handshake" | "stateless" as era, "time": int() | float() as since} if (
-                0 <= since < _LATEST
-            ):
+            case {"era": "handshake" | "stateless" as era, "time": int() | float() as since}:
                 entries[key] = (ProtocolEra(era), float(since))
     return entries

@@ -42,11 +42,8 @@ MAX_CURSOR_CHARS: Final = 8_192
 DEBOUNCE: Final = 0.3
 """Seconds from the first announcement to the refresh, which covers all in between."""
 
-BURST: Final = 2
-"""Refreshes that may follow each other without a pause."""
-
-SUSTAINED_INTERVAL: Final = 5.0
-"""Seconds between further refreshes in a row."""
+INTERVAL: Final = 2.5
+"""Shortest time between two refreshes, in seconds."""
 
 _GONE: Final = frozenset({types.METHOD_NOT_FOUND, types.CONNECTION_CLOSED})
 """Errors after which listening is pointless."""
@@ -98,8 +95,7 @@ class StaleLists:
         self._sleep = sleep
         self._kinds: set[ListKind] = set()
         self._noted = asyncio.Event()
-        self._allowance = float(BURST)
-        self._counted_at = clock()
+        self._next_at = 0.0
 
     def add(self, kinds: Iterable[ListKind]) -> None:
         """Note that some lists have changed."""
@@ -114,19 +110,11 @@ class StaleLists:
     async def next(self) -> Iterable[ListKind]:
         """Wait until some lists are due, and return them."""
         await self._noted.wait()
-        self._count()
-        await self._sleep(max(DEBOUNCE, (1 - self._allowance) * SUSTAINED_INTERVAL))
-        self._count()
-        self._allowance -= 1
+        await self._sleep(max(DEBOUNCE, self._next_at - self._clock()))
+        self._next_at = self._clock() + INTERVAL
         kinds, self._kinds = self._kinds, set()
         self._noted.clear()
         return sorted(kinds)
-
-    def _count(self) -> None:
-        """Add the allowance for the time that has passed."""
-        now = self._clock()
-        grown = self._allowance + (now - self._counted_at) / SUSTAINED_INTERVAL
-        self._allowance, self._counted_at = min(float(BURST), grown), now
 
 
 async def listen(client: Client, changes: StaleLists, backoff: Backoff) -> None:

@@ -13,7 +13,7 @@ import asyncio
 import json
 import logging
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Final, get_args
@@ -41,7 +41,6 @@ MAX_DATA_VALUES: Final = 1_000
 MAX_ERROR_DATA: Final = 8_000
 """Characters of an error's ``data`` that are shown."""
 
-_ROLES: Final = ("user", "assistant")
 _BLOCK_FIELDS: Final = frozenset(
     {"type", "text", "data", "mimeType", "uri", "name", "title", "description"}
 )
@@ -52,7 +51,6 @@ MAX_KIND: Final = 64
 MAX_BLOCKS: Final = 1_000
 """Content blocks of one result that are read."""
 
-_VALIDATED: Final = ("content", "isError", "resultType")
 _CALL: Final = "tools/call"
 _COMPLETE: Final = "complete"
 _RAW: Final = frozenset(
@@ -71,35 +69,18 @@ _BLOCKS: Final[Mapping[str, type[BaseModel]]] = {
 """The kinds of content blocks; an adapter for their union would take 60 ms to make."""
 
 
-_NOTHING: Final[Mapping[str, Any]] = {}
-
 _KEPT: ContextVar[list[JsonObject] | None] = ContextVar("kept", default=None)
-_MORE: ContextVar[Mapping[str, Any]] = ContextVar("more", default=_NOTHING)
 
 
 @contextmanager
-def keeping_results(more: Mapping[str, Any] = _NOTHING) -> Iterator[list[JsonObject]]:
-    """Collect the results of the requests in a block, each as the server wrote it.
-
-    `more` are parameters that calls of tools get which the SDK does not know.
-    """
+def keeping_results() -> Iterator[list[JsonObject]]:
+    """Collect the results of the requests in a block, each as the server wrote it."""
     kept: list[JsonObject] = []
-    token, added = _KEPT.set(kept), _MORE.set(more)
+    token = _KEPT.set(kept)
     try:
         yield kept
     finally:
         _KEPT.reset(token)
-        _MORE.reset(added)
-
-
-def lighten(raw: JsonObject) -> JsonObject:
-    """Return a tool's result with only the parts that the SDK has to validate."""
-    return {name: value for name, value in raw.items() if name in _VALIDATED}
-
-
-def restore(result: CallToolResult, raw: JsonObject) -> CallToolResult:
-    """Put the structured content that bypassed the SDK back into a result."""
-    return result.model_copy(update={"structured_content": raw.get("structuredContent")})
 
 
 def check_weight(raw: JsonObject) -> JsonObject:
@@ -119,13 +100,16 @@ def is_task(raw: JsonObject) -> bool:
     return raw.get("resultType") == "task" or ("task" in raw and "content" not in raw)
 
 
-def read_call_result(raw: JsonObject) -> CallToolResult:
-    """Read a tool's result that did not come as the answer to a call.
+def read_call_result(raw: Mapping[str, Any]) -> CallToolResult:
+    """Read a tool's result as the server wrote it.
+
+    Its structured content may be anything, and is not validated.
 
     Raises:
         ValidationError: If it is none.
     """
-    return restore(CallToolResult.model_validate(lighten(repair_result(raw)), by_name=False), raw)
+    result = CallToolResult.model_validate(repair_result(raw), by_name=False)
+    return result.model_copy(update={"structured_content": raw.get("structuredContent")})
 
 
 def is_light(value: object, limit: int) -> bool:
@@ -143,12 +127,8 @@ def is_light(value: object, limit: int) -> bool:
 
 
 def _plain_block(block: JsonObject) -> JsonObject:
-    """Return a content block without the unused icons and ``_meta``."""
+    """Return a content block without its unused annotations, icons and ``_meta``."""
     plain = {name: value for name, value in block.items() if name in _BLOCK_FIELDS}
-    annotations = block.get("annotations")
-    audience = annotations.get("audience") if isinstance(annotations, dict) else None
-    if isinstance(audience, list):
-        plain["annotations"] = {"audience": [role for role in _ROLES if role in audience]}
     resource = block.get("resource")
     if isinstance(resource, dict):
         names = ("uri", "mimeType", "text", "blob")
@@ -177,8 +157,10 @@ def silence() -> None:
     warnings.simplefilter("ignore", MCPDeprecationWarning)
 
 
-def adapt(client: Client) -> None:
+def adapt(client: Client, more: Callable[[str], Mapping[str, Any]]) -> None:
     """Make a connected client tolerate imperfect results and skip output schemas.
+
+    `more` returns the parameters of a call of a tool which the SDK does not know.
 
     A result without a type is complete by the protocol, but the SDK refuses it. Structured content
     is not validated: the SDK would raise and lose the result, and a regular expression of the
@@ -191,17 +173,15 @@ def adapt(client: Client) -> None:
     async def send_and_repair(
         method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> JsonObject:
-        if method == _CALL:
-            params = {**(params or {}), **_MORE.get()}
+        if method == _CALL and params is not None:
+            params = {**params, **more(params["name"])}
         raw = await send(method, params, opts)
         if (kept := _KEPT.get()) is not None:
             kept.append(raw)
-        if method == _CALL and is_task(raw):
-            raw = {"content": []}  # whoever keeps the results goes on with the task
+        if method == _CALL and (is_task(raw) or raw.get("resultType", _COMPLETE) == _COMPLETE):
+            raw = {"content": []}  # whoever keeps the results reads it
         if is_stateless(client):
             raw = {"resultType": _COMPLETE, **raw}
-        if method == _CALL and raw.get("resultType", _COMPLETE) == _COMPLETE:
-            return lighten(repair_result(raw))
         return raw if method in _RAW else check_weight(repair_prompt(raw))
 
     async def accept(name: str, result: types.CallToolResult) -> None:
@@ -278,23 +258,20 @@ def _annotated(raw_tools: list[JsonObject], known: Collection[str]) -> list[type
     return tools
 
 
-def repair_result(raw: JsonObject) -> JsonObject:
-    """Replace the parts of a tool's result for which the SDK would lose all of it by a note."""
-    mended = dict(raw)
+def repair_result(raw: Mapping[str, Any]) -> JsonObject:
+    """Return what is validated of a tool's result, with notes in place of what would lose it."""
     content = raw.get("content")
     blocks = content if isinstance(content, list) else []
-    mended["content"] = [_readable_block(block) for block in blocks[:MAX_BLOCKS]]
+    mended = [_readable_block(block) for block in blocks[:MAX_BLOCKS]]
     if (more := len(blocks) - MAX_BLOCKS) > 0:
-        mended["content"].append(_note(f"{more} more content blocks are left out"))
-    if "isError" in raw:
-        mended["isError"] = bool(raw["isError"])
+        mended.append(_note(f"{more} more content blocks are left out"))
     if not isinstance(content, list | None) and raw.get("structuredContent") is None:
-        mended |= {"content": [_note("the tool's response cannot be read")], "isError": True}
-    return mended
+        return {"content": [_note("the tool's response cannot be read")], "isError": True}
+    return {"content": mended, "isError": bool(raw.get("isError"))}
 
 
 def repair_prompt(raw: JsonObject) -> JsonObject:
-    """Do the same for the messages of a rendered prompt; other replies stay as they are."""
+    """Put notes in place of what cannot be read of a rendered prompt; other replies stay."""
     messages = raw.get("messages")
     if not isinstance(messages, list) or not all(isinstance(said, dict) for said in messages):
         return raw

@@ -1,8 +1,7 @@
 """What is said about tasks over one connection, in the words of its era."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from typing import Final
 
 import mcp_types as types
@@ -13,7 +12,6 @@ from pydantic import TypeAdapter
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.task_state import (
-    LEAST_POLL,
     TaskState,
     TaskUnreachableError,
     read_task,
@@ -33,7 +31,6 @@ MAX_INPUTS: Final = 32
 ANSWER_PATIENCE: Final = 30.0
 """Seconds for an answer about a task."""
 
-_ENDED: Final = "The connection has ended."
 _GONE: Final = frozenset({types.CONNECTION_CLOSED, types.INTERNAL_ERROR, *OWN_CODES})
 """Errors after which another request may be answered."""
 
@@ -45,75 +42,83 @@ class TaskRequests:
         client: The connected client.
         clean: Sanitizes what the server says in errors, and masks its secrets.
         withdraw: Withdraws the questions that the server asks for a task.
+
+    Attributes:
+        followed: How many tasks are followed, which the server must be awake for.
     """
 
     def __init__(
         self, client: Client, clean: Callable[[str], str], withdraw: Callable[[str], None]
     ) -> None:
-        self._client = client
-        self._withdraw = withdraw
+        self._client, self._session = client, client.session
         self._clean = clean
+        self._withdraw = withdraw
         self._is_stateless = sdk_patches.is_stateless(client)
-        self._told: dict[str, asyncio.Event] = {}
-        self._is_closed = False
+        self.followed = 0
 
-    def close(self) -> None:
-        """Take what fails from now on for the end of the connection."""
-        self._is_closed = True
+    async def follow(
+        self, state: TaskState, answered: set[str], take: Callable[[TaskState], None]
+    ) -> JsonObject:
+        """Ask about a task until it has ended, and return its result.
 
-    def tell(self, task_id: str) -> None:
-        """Ask about a task soon: the server has announced a change."""
-        if (told := self._told.get(task_id)) is not None:
-            told.set()
+        What it needs is got meanwhile, so that a question goes away with the task.
 
-    @property
-    def is_followed(self) -> bool:
-        """Whether a task is followed, which the server must be awake for."""
-        return bool(self._told)
-
-    @contextmanager
-    def following(self, task_id: str) -> Iterator[asyncio.Event]:
-        """Give an event that is set whenever the server announces a change of a task."""
-        told = self._told[task_id] = asyncio.Event()
-        try:
-            yield told
-        finally:
-            self._told.pop(task_id, None)
-
-    async def pause(self, state: TaskState, told: asyncio.Event) -> None:
-        """Wait until the server should be asked again, or has told something."""
-        await asyncio.sleep(LEAST_POLL)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(state.poll - LEAST_POLL):
-                await told.wait()
-        told.clear()
-
-    async def get(self, task_id: str) -> TaskState:
-        """Ask how a task stands.
+        Args:
+            state: How it stands.
+            answered: The keys of what the server asked for and got.
+            take: Takes how it stands then; what it raises ends this.
 
         Raises:
-            TaskUnreachableError: If this may be asked again.
-            ToolCallError: If the server does not know it, or its answer cannot be used.
+            TaskUnreachableError: If the server does not answer, and may be asked again.
+            ToolCallError: If no result comes.
         """
+        self.followed += 1
+        getting: asyncio.Task[JsonObject | None] | None = None
+        try:
+            while True:
+                if getting is not None and getting.done():
+                    raw, getting = getting.result(), None
+                    if raw is not None:
+                        return raw
+                if state.status.is_over:
+                    return await self._outcome(state)
+                needs_more = not self._is_stateless or not state.inputs.keys() <= answered
+                if getting is None and state.status is TaskStatus.INPUT_REQUIRED and needs_more:
+                    getting = asyncio.create_task(self._attend(state, answered))
+                if getting is None:
+                    await asyncio.sleep(state.poll)
+                else:
+                    await asyncio.wait({getting}, timeout=state.poll)
+                state = await self._get(state.id)
+                take(state)
+        finally:
+            self.followed -= 1
+            if getting is not None:
+                getting.cancel()
+                await asyncio.gather(getting, return_exceptions=True)
+
+    async def _get(self, task_id: str) -> TaskState:
         state = read_task(await self._ask("tasks/get", task_id))
         if state.id != task_id:
             raise ToolCallError("The server answered about another task.")
         return state
 
-    async def outcome(self, state: TaskState) -> JsonObject:
-        """Return the result of a task that has ended; raises as `get`."""
+    async def _outcome(self, state: TaskState) -> JsonObject:
+        """Return the result of a task that has ended."""
         if state.status is TaskStatus.CANCELLED:
             raise ToolCallError(f"The server cancelled the task. {state.message}".rstrip())
         if not self._is_stateless:
             return await self._ask("tasks/result", state.id)
+        if not state.outcome:  # it had ended when the server answered the call, without a result
+            state = await self._get(state.id)
         if state.status is TaskStatus.COMPLETED:
             return state.outcome
         message = state.outcome.get("message")
         words = self._clean(message) if isinstance(message, str) else state.message
         raise ToolCallError(f"The task failed: {words}")
 
-    async def attend(self, state: TaskState, answered: set[str]) -> JsonObject | None:
-        """Let the user give what a task asks for; raises as `get`.
+    async def _attend(self, state: TaskState, answered: set[str]) -> JsonObject | None:
+        """Let the user give what a task asks for.
 
         Older servers send their requests while they are asked for the result, which they give in
         the end. Otherwise there is none.
@@ -132,23 +137,22 @@ class TaskRequests:
         return None
 
     async def _answer(self, key: str, raw: JsonObject) -> JsonObject:
-        session = self._client.session
         try:
             request = TypeAdapter[types.InputRequest](types.InputRequest).validate_python(
                 sdk_patches.check_weight(dict(raw)), by_name=False
             )
         except (TypeError, ValueError, MCPError):
             raise ToolCallError("The task asks for something that nobody can give.") from None
-        context = ClientRequestContext(session=session, request_id=key)
-        answer = await session.dispatch_input_request(context, request)
+        context = ClientRequestContext(session=self._session, request_id=key)
+        answer = await self._session.dispatch_input_request(context, request)
         if not isinstance(answer, types.ErrorData):
             return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
-        if self._is_closed:
-            raise TaskUnreachableError(_ENDED)
+        if answer.code == types.INTERNAL_ERROR:  # as when the connection ends
+            raise TaskUnreachableError(answer.message)
         raise ToolCallError(f"What the task asks for cannot be given: {answer.message}")
 
     async def cancel(self, task_id: str) -> None:
-        """Tell the server to stop a task; raises as `get`."""
+        """Tell the server to stop a task; raises as `follow`."""
         await self._ask("tasks/cancel", task_id)
 
     async def _ask(
@@ -159,12 +163,10 @@ class TaskRequests:
         patience: float | None = ANSWER_PATIENCE,
     ) -> JsonObject:
         params = {"taskId": task_id, **(more or {})}
-        if self._is_closed:
-            raise TaskUnreachableError(_ENDED)
         try:
             async with asyncio.timeout(patience):
                 return await sdk_patches.request(self._client, method, params, task_id)
-        except TimeoutError:
+        except (TimeoutError, RuntimeError):  # the SDK's, once the connection has ended
             raise TaskUnreachableError("The server does not answer.") from None
         except MCPError as error:
             words = self._clean(sdk_patches.error_words(error))

@@ -72,21 +72,22 @@ def read_task(raw: JsonObject) -> TaskState:
         status = TaskStatus(str(task.get("status")))
     except ValueError:
         raise ToolCallError("The server answered with a task of an unknown status.") from None
-    poll = _seconds(task, "pollIntervalMs", "pollInterval", USUAL_POLL)
     inputs, outcome = task.get("inputRequests"), task.get("result", task.get("error"))
     return TaskState(
         task_id,
         status,
         sanitize_line(message, MAX_STATUS) if isinstance(message, str) else "",
-        min(max(poll, LEAST_POLL), MOST_POLL),
-        min(max(_seconds(task, "ttlMs", "ttl", MAX_TTL), 0.0), MAX_TTL),
+        _seconds(task, "pollInterval", USUAL_POLL, LEAST_POLL, MOST_POLL),
+        _seconds(task, "ttl", MAX_TTL, 0.0, MAX_TTL),
         inputs if isinstance(inputs, dict) else {},
         outcome if isinstance(outcome, dict) else {},
     )
 
 
-def _seconds(task: JsonObject, name: str, older: str, usual: float) -> float:
+def _seconds(task: JsonObject, name: str, usual: float, least: float, most: float) -> float:
     """Read a number of milliseconds; whatever is none counts as what is usual."""
-    value = task.get(name, task.get(older))
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value / 1000 if is_number and math.isfinite(value) else usual
+    value: object = task.get(f"{name}Ms", task.get(name))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return usual
+    bounded = min(max(value, least * 1000), most * 1000)  # no float is as large as some integers
+    return usual if math.isnan(bounded) else bounded / 1000

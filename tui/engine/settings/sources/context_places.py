@@ -10,7 +10,8 @@ from typing import Final
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.files.git_branch import repository_of
-from tui.engine.settings.sources.source import Report, Source, known_keys, leads_out, shown_path
+from tui.engine.files.paths import shown_path
+from tui.engine.settings.sources.source import Report, Source, known_keys, leads_out
 from tui.model.events import ContextFile
 from tui.model.frozen import Frozen
 from tui.model.settings import ContextSettings

@@ -12,7 +12,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -24,8 +24,8 @@ from pydantic import BaseModel, ValidationError
 from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.expansion import Expansion, KeyPath
 from tui.engine.definitions.folder_code import FOLDER_NAME, extensions_folder
-from tui.engine.files.atomic import read_regular
-from tui.engine.files.paths import open_to_others
+from tui.engine.files.atomic import read_text
+from tui.engine.files.paths import open_to_others, shown_path
 from tui.engine.settings.sources.document import (
     BadDocumentError,
     SettingsDocument,
@@ -122,15 +122,6 @@ def system_folder(platform: str = sys.platform) -> Path:
     return Path(_SYSTEM_FOLDERS.get(platform, _SYSTEM_FOLDER))
 
 
-def shown_path(path: Path, home: Path) -> str:
-    r"""Write a path as shown, with ``~`` for the home folder and line ends as ``\n``."""
-    for place in (home, Path(os.path.realpath(home))):
-        if path.is_relative_to(place):
-            path = Path("~") / path.relative_to(place)
-            break
-    return sanitize_line("\\n".join(str(path).splitlines()))
-
-
 def _system_file(origin: Origin, environ: Mapping[str, str], platform: str) -> Path:
     moved = environ.get(_PATH_VARIABLES[origin])
     if moved:
@@ -206,6 +197,13 @@ class Source(Frozen):
     def note(self, path: KeyPath, message: str, *, fatal: bool = False) -> None:
         """Report a problem with a key of this file."""
         self.report.problems.append(self.problem(path, message, fatal=fatal))
+
+    def at(self, path: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
+        """Return what stands at a path; None where nothing does."""
+        found: Any = self.content
+        for key in path:
+            found = found.get(key) if isinstance(found, dict) else None
+        return found
 
     def section(self, name: str) -> Mapping[str, Any]:
         """Return a top-level object; empty if it is absent or not an object."""
@@ -296,6 +294,7 @@ _PLAIN: Final = {
     "a valid integer": "a whole number",
     "a valid tuple": "a list",
     "a valid list": "a list",
+    "a valid dictionary or instance of OAuthSettings": "an object",
     "a valid dictionary or instance of ToolPattern": "an object",
     "a valid dictionary or instance of AllowedPattern": "an object",
     "a valid dictionary": "an object",
@@ -336,15 +335,12 @@ def read_dotenv(folder: Path, report: Report) -> Mapping[str, str]:
 def read_variables(path: Path, report: Report) -> Mapping[str, str] | None:
     """Read one file of variables; None where there is none. One that is unfit sets nothing."""
     try:
-        return parse_dotenv(read_regular(path, MAX_FILE).decode("utf-8-sig"))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except UnicodeDecodeError:
-        reason = "not UTF-8 text"
-    except (OSError, ValueError) as error:
-        reason = sanitize_line(getattr(error, "strerror", None) or str(error))
-    report.note(path, f"{reason}; it was not used")
-    return _NONE
+        text = read_text(path, MAX_FILE)
+    except OSError as error:
+        reason = sanitize_line(error.strerror or str(error))
+        report.note(path, f"{reason}; it was not used")
+        return _NONE
+    return parse_dotenv(text) if text is not None else None
 
 
 def leads_out(path: Path, folder: Path, report: Report) -> bool:

@@ -18,13 +18,13 @@ from typing import Final
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content, Span
 
+from tui.model.bounded_json import JsonError
 from tui.model.frozen import Frozen
-from tui.model.input.arguments import ArgumentsError, read_arguments, reveal, reveal_character
+from tui.model.input.arguments import read_arguments, reveal, reveal_character
 from tui.model.requests import FileChange
 from tui.text import clip, counted, sanitize
 from tui.ui.widgets.text.difference import SIGN_STYLES, marked
-from tui.ui.widgets.text.folded_text import Fold
-from tui.ui.widgets.text.labelled_text import ColumnText
+from tui.ui.widgets.text.folded_text import Fold, FoldedText, fold_beside
 from tui.ui.widgets.text.plain import one_line
 
 MAX_COLOURED: Final = 20_000
@@ -310,7 +310,7 @@ def both_ends(name: str, width: int) -> str:
     return f"{set_cell_size(name, head)}…{tail}"
 
 
-class ArgumentsText(ColumnText):
+class ArgumentsText(FoldedText):
     """Show arguments in full, folded, as lines beside names and numbers or as one text."""
 
     _source: Sequence[ArgumentLine] = ()
@@ -327,7 +327,7 @@ class ArgumentsText(ColumnText):
         """
         lines = arguments.count("\n") + arguments.count("\\n")
         if not as_json and len(arguments) <= MAX_REVIEWED and lines <= MAX_LINES:
-            with suppress(ArgumentsError):
+            with suppress(JsonError):
                 self.show_lines(argument_lines(read_arguments(arguments), change))
                 return
         self.show(drawn(arguments, "json"))
@@ -363,4 +363,4 @@ class ArgumentsText(ColumnText):
             label = f"{line.label}{pad}" if line.is_name else f"{pad}{line.label}"
             labels.append(Content.styled(label + " " * GAP, line.label_style))
         texts = [line.text for line in sources]
-        return self.fold_beside(labels, texts, [line.sign for line in sources], width)
+        return fold_beside(labels, texts, [line.sign for line in sources], width)

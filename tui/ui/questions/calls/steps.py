@@ -201,7 +201,7 @@ class EditArgumentsScreen(EditingScreen, QuestionStep):
         held: Whether it comes by itself, so that keys count only after a pause.
 
     Raises:
-        ArgumentsError: If the JSON to begin with cannot be read.
+        JsonError: If the JSON to begin with cannot be read.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [

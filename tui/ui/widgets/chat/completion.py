@@ -36,9 +36,6 @@ MAX_COMMANDS: Final = 50
 MAX_LABEL: Final = 100
 """Characters shown of a completion."""
 
-MAX_COLUMN: Final = 32
-"""Widest column of labels, in cells; what is wider sticks out."""
-
 COMPLETE_AFTER: Final = 0.15
 """Seconds without a key before a server is asked for values."""
 
@@ -187,23 +184,20 @@ def value_query(before_cursor: str, servers: Sequence[ServerView]) -> Query | No
         return None
     context = {key: value for key, value in found.values.items() if key != name}
     typed = quoted or plain or ""
+    about = found.server, found.prompt.name, name, typed, context
     return Query(
         match.start(),
         typed,
-        _asking(found.server, found.prompt.name, name, typed, context),
+        partial(_ask, about),
         lambda value: Completion(f"{typed_argument(name, value)} ", one_line(value)),
     )
 
 
-def _asking(
-    server: ServerId, target: str, argument: str, value: str, context: Mapping[str, str]
-) -> Callable[[Commands, str], None]:
+def _ask(
+    about: tuple[ServerId, str, str, str, Mapping[str, str]], commands: Commands, token: str
+) -> None:
     """Ask a server for values of an argument of a prompt, or of a variable of a template."""
-
-    def ask(commands: Commands, token: str) -> None:
-        commands.engine.features.complete(token, server, target, argument, value, context)
-
-    return ask
+    commands.engine.features.complete(token, *about)
 
 
 def _template_query(before_cursor: str, servers: Sequence[ServerView]) -> Query | None:
@@ -216,10 +210,9 @@ def _template_query(before_cursor: str, servers: Sequence[ServerView]) -> Query 
         for template in server.catalog.templates:
             found = _open_variable(template, typed.removeprefix(f"{server.id}:"))
             if mention is not None and found is not None:
-                about = found.name, found.value, found.values
-                ask = _asking(server.id, template.uri_template, *about)
+                about = server.id, template.uri_template, found.name, found.value, found.values
                 write = partial(_with_value, server.id, found)
-                return Query(mention.start(), found.value, ask, write)
+                return Query(mention.start(), found.value, partial(_ask, about), write)
     return None
 
 
@@ -392,7 +385,7 @@ class CompletionPopup(RowList, can_focus=False):
         commands: Commands,
         working: WorkingLine,
     ) -> None:
-        super().__init__(clicks=1, widest=MAX_COLUMN)
+        super().__init__(clicks=1)
         self._composer = composer
         self._history = history
         self._bridge = bridge

@@ -152,14 +152,8 @@ class Folds:
 _DRAWN: Final = dict.fromkeys(range(FIRST, FIRST + COUNT), SHOWN)
 
 
-_OWN_KEYS: Final = {
-    "composer.send",
-    "composer.new-line",
-    "composer.complete",
-    "composer.up",
-    "composer.down",
-    "composer.end",
-    "composer.search",
+_OWN_KEYS: Final = {key.id for key in keymap.KEYS if key.place is keymap.Place.MESSAGE} - {
+    "composer.editor"
 }
 """Binding ids whose keys the composer handles itself, in their order among the letters."""
 

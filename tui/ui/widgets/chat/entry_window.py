@@ -21,8 +21,6 @@ from textual.widgets import Static
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.store.state import TranscriptState
 from tui.ui.widgets.chat.entries import (
-    MAX_SHOWN,
-    MAX_SHOWN_LINES,
     EntryView,
     ModelEntry,
     NoticeEntry,
@@ -33,20 +31,14 @@ from tui.ui.widgets.chat.entries import (
 from tui.ui.widgets.chat.tool_call import ToolCallEntry
 from tui.ui.widgets.text.blocks import TEXT_STYLES
 
-MAX_ENTRIES: Final = 80
+MAX_ENTRIES: Final = 40
 """Entries mounted while the transcript follows the end."""
 
-MAX_ROWS: Final = 1_200
-"""Estimated rows mounted while it follows the end; a single entry may have more."""
+STEP: Final = 20
+"""Entries that are loaded in one step, and on each side of one that is gone to."""
 
-STEP: Final = 30
-"""Entries that are loaded in one step."""
-
-MAX_MOUNTED: Final = 140
+MAX_MOUNTED: Final = 80
 """Entries mounted while the user has scrolled up."""
-
-Rows = Callable[[int], int]
-"""Estimates the rows of the entry at an index."""
 
 _VIEWS: Final[Mapping[type[Entry], Callable[[Any], EntryView]]] = {
     UserMessage: UserEntry,
@@ -69,60 +61,32 @@ class Window:
     def size(self) -> int:
         return self.last - self.first
 
-    def move_to_end(self, total: int, rows: Rows) -> None:
-        """Show as much of the end as the limits allow."""
-        self.last = total
-        self.first = self._reach_back(total, MAX_ENTRIES, rows)
+    def move_to_end(self, total: int) -> None:
+        """Show as much of the end as the limit allows."""
+        self.first, self.last = max(0, total - MAX_ENTRIES), total
 
-    def move_to(self, index: int, total: int, rows: Rows) -> None:
+    def move_to(self, index: int, total: int) -> None:
         """Show an entry with what stands before and after it."""
-        self.first = self._reach_back(index, STEP, rows)
-        self.last, budget = index + 1, MAX_ROWS
-        while self.last < total and self.size < MAX_ENTRIES and budget > 0:
-            budget -= rows(self.last)
-            self.last += 1
+        self.first, self.last = max(0, index - STEP), min(total, index + STEP)
 
-    def move_earlier(self, rows: Rows) -> None:
+    def move_earlier(self) -> None:
         """Add earlier entries, and drop the latest if there are too many."""
-        self.first = self._reach_back(self.first, STEP, rows)
+        self.first = max(0, self.first - STEP)
         self.last = min(self.last, self.first + MAX_MOUNTED)
 
-    def move_later(self, total: int, rows: Rows) -> None:
+    def move_later(self, total: int) -> None:
         """Add later entries, and drop the earliest if there are too many."""
-        budget = MAX_ROWS
-        end = min(total, self.last + STEP)
-        while self.last < end and budget > 0:
-            budget -= rows(self.last)
-            self.last += 1
+        self.last = min(total, self.last + STEP)
         self.first = max(self.first, self.last - MAX_MOUNTED)
 
     def grow(self, total: int) -> None:
         """Add new entries at the end while there is room."""
-        room = max(0, MAX_MOUNTED - self.size)
-        self.last = min(total, self.last + room)
+        self.last = min(total, self.first + MAX_MOUNTED)
 
-    def excess(self, rows: Rows) -> int:
-        return max(0, self._reach_back(self.last, MAX_ENTRIES, rows) - self.first)
-
-    def _reach_back(self, end: int, most: int, rows: Rows) -> int:
-        first, budget = end, MAX_ROWS
-        while first > 0 and end - first < most:
-            budget -= rows(first - 1)
-            if budget < 0 and first < end:
-                break
-            first -= 1
-        return first
-
-
-def estimate_rows(entry: Entry, width: int) -> int:
-    """Estimate the rows of an entry at a width in cells, without laying it out."""
-    match entry:
-        case UserMessage(text=text) | ModelText(text=text) | ChatNotice(text=text):
-            part = text[:MAX_SHOWN]
-            lines = min(part.count("\n") + 1, MAX_SHOWN_LINES)
-            return 1 + lines + len(part) // max(20, width)
-        case _:
-            return 2
+    @property
+    def excess(self) -> int:
+        """The oldest entries that are too many while the transcript follows the end."""
+        return max(0, self.size - MAX_ENTRIES)
 
 
 class MoreRow(Static):
@@ -211,7 +175,7 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
         """Go to the end and follow it."""
         if rebuild or self._window.last < self._total or not self._views:
             self._remove(self._views)
-            self._window.move_to_end(self._total, self._rows)
+            self._window.move_to_end(self._total)
             self._mount_missing_at_end()
         self.anchor()
         self._label_edges()
@@ -222,7 +186,7 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
             return False
         before, kept = self._window.first, self._views[0]
         above = self._rows_above(kept)
-        self._window.move_earlier(self._rows)
+        self._window.move_earlier()
         added = [self._view(index) for index in range(self._window.first, before)]
         self._remove(self._views[self._window.last - before :])
         self._views[:0] = added
@@ -237,7 +201,7 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
             return False
         first, kept = self._window.first, self._views[-1]
         above = self._rows_above(kept)
-        self._window.move_later(self._total, self._rows)
+        self._window.move_later(self._total)
         self._remove(self._views[: self._window.first - first])
         self._mount_missing_at_end()
         self._label_edges()
@@ -248,7 +212,7 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
         """Scroll to an entry, to its first mark if it has one, mounting what is around it first."""
         if not self._window.first <= index < self._window.last:
             self._remove(self._views)
-            self._window.move_to(index, self._total, self._rows)
+            self._window.move_to(index, self._total)
             self._mount_missing_at_end()
             self._label_edges()
         view = self._views[index - self._window.first]
@@ -291,9 +255,6 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
         settled = self._state.settled
         return settled[index] if index < len(settled) else self._state.live[index - len(settled)]
 
-    def _rows(self, index: int) -> int:
-        return estimate_rows(self._entry(index), self.size.width)
-
     def _continues(self) -> bool:
         """Whether the mounted entries are still those of the state."""
         if self._window.last > self._total:
@@ -327,9 +288,8 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
             self.mount_all(added, before=self.later)
 
     def _prune_top(self) -> None:
-        """Remove the oldest entries that are beyond the limits."""
-        excess = self._window.excess(self._rows)
-        if excess:
+        """Remove the oldest entries that are beyond the limit."""
+        if excess := self._window.excess:
             self._remove(self._views[:excess])
             self._window.first += excess
 

@@ -17,6 +17,7 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
+from tui.store.state import TranscriptState
 from tui.text import clip, counted
 from tui.ui import keymap
 from tui.ui.widgets.chat.entries import EntryView
@@ -176,6 +177,12 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
         super().__init__()
         self._codes: list[str] = []
         self._found: EntryView | None = None
+
+    def show(self, state: TranscriptState) -> None:
+        before = self._task_keys
+        super().show(state)
+        if self._task_keys != before:
+            self.refresh_bindings()
 
     def take_newest(self) -> None:
         """Go to the end, and put the cursor on the newest entry."""
@@ -346,8 +353,6 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
     def action_label(self, action: str) -> str | None:
         """Name what Enter does with the entry, or where its link leads."""
         view = self.cursor
-        if action == "task" and not self._task_keys:
-            return ""
         if view is None or action not in {"activate", "follow"}:
             return None
         if action == "activate" and view.expandable:

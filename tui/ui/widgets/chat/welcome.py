@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from datetime import date
 from itertools import starmap
 from math import ceil
-from time import monotonic, time
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
@@ -15,9 +14,9 @@ from textual.timer import Timer
 
 from tui.model.chat import ModelView, TurnState
 from tui.model.servers import USABLE, Origin, ServerView
-from tui.text import clip, counted
+from tui.text import clip
 from tui.ui.widgets.key_bar import HintLine, key_hints
-from tui.ui.widgets.text.plain import PlainText, one_line
+from tui.ui.widgets.text.plain import PlainText, moment, one_line
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.model.sessions import LastSessionFound
@@ -79,7 +78,8 @@ class Welcome(PlainText):
             offers += [_key_line("F9", "enter a Gemini API key", ""), _key_line("", STANDS_IN)]
         if last is not None:
             words = f"go on with: {clip(last.view.name, MAX_NAME)}"
-            when = ago(last.view.changed) + " · was cut off in mid-turn" * last.is_cut
+            when = moment(last.view.changed, "%Y-%m-%d %H:%M", "")
+            when += " · was cut off in mid-turn" * last.is_cut
             offers += [_key_line(go_on, words, ""), _key_line("", when)]
         tries = [Content.styled(f"  {example}", "$text-primary") for example in self.examples]
         if servers == ():
@@ -119,17 +119,6 @@ def _examples(servers: Sequence[ServerView]) -> Sequence[str]:
 
 def _is_harmless(tool: str) -> bool:
     return bool(_LISTS.fullmatch(tool)) and not _SENSITIVE.search(tool)
-
-
-def ago(seconds: float) -> str:
-    """Say how long ago a time was, in seconds since the epoch."""
-    minutes = int(time() - seconds) // 60
-    days = date.today().toordinal() - date.fromtimestamp(max(seconds, 0)).toordinal()
-    if minutes < 60:
-        return f"{counted(minutes, 'minute')} ago" if minutes > 0 else "just now"
-    if days < 1:
-        return f"{counted(minutes // 60, 'hour')} ago"
-    return "yesterday" if days == 1 else f"{counted(days, 'day')} ago"
 
 
 def _faint(text: str) -> Content:

@@ -11,7 +11,8 @@ from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import ContentSwitcher, Input, Select, SelectionList
 
-from tui.model.input.arguments import ArgumentsError, canonical_json, read_arguments, reveal
+from tui.model.bounded_json import JsonError
+from tui.model.input.arguments import canonical_json, read_arguments, reveal
 from tui.model.requests import FieldKind, FormField, FormValue
 from tui.model.runs import ToolForm
 from tui.model.servers import ServerId
@@ -120,7 +121,7 @@ class ArgumentEditor(ContentSwitcher):
         beside: Whether JSON stands beside the form, in step with it, where there is room.
 
     Raises:
-        ArgumentsError: If they cannot be read.
+        JsonError: If they cannot be read.
     """
 
     def __init__(
@@ -335,7 +336,7 @@ def _read(text: str) -> dict[str, Any]:
         raise ValueError(TOO_LONG)
     try:
         return read_arguments(text)
-    except ArgumentsError as error:
+    except JsonError as error:
         raise ValueError(f"Not JSON yet: {error}") from None
 
 

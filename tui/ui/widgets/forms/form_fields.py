@@ -1,9 +1,7 @@
 """The fields of a form that a server requests; each shows what is wrong with its value."""
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import ClassVar, Final, Literal
 
 from rich.cells import cell_len
@@ -27,8 +25,9 @@ from textual.widgets.selection_list import Selection
 
 from tui.model.bounded_json import JsonError, read_json
 from tui.model.input.arguments import MAX_DEPTH
+from tui.model.input.field_values import number_in, problem_of
 from tui.model.requests import PRIVATE_WARNING, FieldKind, FormField, FormValue
-from tui.text import clip, counted
+from tui.text import clip
 from tui.ui.widgets.frame import WORDY
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText, block, one_line
@@ -324,7 +323,7 @@ class TypedField(FieldRow):
         if text == self._initial_text():
             return self.field.default
         if self.field.kind in _TYPES:
-            return _number_in(text, self.field.kind)
+            return number_in(text, self.field.kind)
         if self.field.kind is FieldKind.JSON and text.strip():
             _check_json(text)
         return text or None
@@ -416,55 +415,11 @@ def make_row(field: FormField) -> FieldRow:
     return _ROWS.get(field.kind, TypedField)(field)
 
 
-def problem_of(field: FormField, value: FormValue) -> str:
-    """Check a value against everything but the server's pattern.
-
-    Returns:
-        The problem in one line for the user, or an empty string.
-    """
-    if value is None:
-        return "This is required." if field.required else ""
-    match value:
-        case bool():
-            return ""
-        case int() | float():
-            size, unit = value, ""
-        case tuple():
-            size, unit = len(value), "option"
-        case str():
-            size, unit = len(value), "character"
-    if field.kind is FieldKind.CHOICE:
-        return ""
-    if field.minimum is not None and size < field.minimum:
-        return f"At least {_bound(field.minimum, unit)}."
-    if field.maximum is not None and size > field.maximum:
-        return f"At most {_bound(field.maximum, unit)}."
-    return ""
-
-
-def _number_in(text: str, kind: FieldKind) -> float | None:
-    if not text.strip():
-        return None
-    with suppress(ValueError):
-        return int(text)
-    with suppress(ValueError):
-        if kind is FieldKind.NUMBER and math.isfinite(number := float(text)):
-            return number
-    raise ValueError("Enter a whole number." if kind is FieldKind.INTEGER else "Enter a number.")
-
-
 def _check_json(text: str) -> None:
     try:
         read_json(text, MAX_DEPTH)
     except JsonError as error:
         raise ValueError(f"Not JSON: {error.reason}.") from None
-
-
-def _bound(number: float, unit: str) -> str:
-    """Format a bound with its unit, without a fraction if it is a whole number."""
-    if not float(number).is_integer():
-        return f"{number:g}"
-    return counted(int(number), unit) if unit else f"{int(number):,}"
 
 
 def _numbered(labels: Iterable[str]) -> list[tuple[Text, int]]:

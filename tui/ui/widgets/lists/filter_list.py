@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -18,7 +18,7 @@ from tui.model.input.fuzzy import in_order
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.widgets.key_bar import SaysWhy, with_keys
-from tui.ui.widgets.lists.row_list import Lazy, Row, RowList
+from tui.ui.widgets.lists.row_list import WIDEST, Lazy, Row, RowList
 from tui.ui.widgets.text.plain import PlainText, count, one_line
 
 T = TypeVar("T")
@@ -141,8 +141,8 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
     class Moved(Message):
         """Another entry is under the cursor, or none."""
 
-    class Chosen(Message):
-        """The entry under the cursor was chosen."""
+    Chosen: TypeAlias = RowList.Chosen
+    """An entry was chosen, here also by Enter in the filter; never a heading, which folds."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         *,
         entries: Sequence[ListEntry[T]] = (),
         clicks: int = 2,
-        widest: int = 0,
+        widest: int = WIDEST,
     ) -> None:
         super().__init__()
         self._clicks, self._widest = clicks, widest
@@ -280,11 +280,9 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
             self.post_message(self.Chosen())
 
     @on(RowList.Chosen)
-    def _on_row_chosen(self, event: RowList.Chosen) -> None:
-        event.stop()
-        if self.group is None:
-            self.post_message(self.Chosen())
-        else:
+    def _fold_chosen(self, event: RowList.Chosen) -> None:
+        if self.group is not None:
+            event.stop()
             self.action_toggle_fold()
 
     @on(RowList.Moved)

@@ -7,8 +7,7 @@ from tui.model.wire.exchanges import Exchange
 from tui.model.wire.frames import Direction, WireFrame
 from tui.text import counted
 from tui.ui.widgets.lists.row_list import Row
-from tui.ui.widgets.text.describe import moment
-from tui.ui.widgets.text.plain import count, duration, fit, one_line
+from tui.ui.widgets.text.plain import count, duration, fit, moment, one_line
 
 WIDTHS: Final = (0, 66, 100)
 """Cells from which a row has next to nothing, all but the size, and all columns."""
@@ -47,12 +46,12 @@ def row_of(exchange: Exchange, now: float, width: int, mark: str = "") -> Row:
     if not width:
         words = " ".join(filter(None, [method.replace(_NOTICE, ""), *about]))
         tail = state if is_bad or exchange.waits or not took else took
-        return Row(lead, one_line(words), tail, is_bad=is_bad)
+        return Row(lead, one_line(words), tail, tone="bad" * is_bad)
     note = " · ".join(filter(None, [head.server, *about, *_facts(head, "session", "attempt")]))
     bytes_ = f"{f'{count(size)}B' if size else '':>8}" * (width == WIDTHS[-1])
     tail = f"{took:>8}{bytes_}  {fit(state, 11)}"
     lead = f"{moment(head.time, '%H:%M:%S', '')} {lead}"
-    return Row(lead, method.ljust(METHODS), tail, note=one_line(note), is_bad=is_bad)
+    return Row(lead, method.ljust(METHODS), tail, note=one_line(note), tone="bad" * is_bad)
 
 
 def _state(exchange: Exchange) -> str:

@@ -16,8 +16,7 @@ from tui.model.events import LogLine
 from tui.model.frozen import Frozen
 from tui.text import clip
 from tui.ui import keymap
-from tui.ui.widgets.text.folded_text import Fold
-from tui.ui.widgets.text.labelled_text import ColumnText
+from tui.ui.widgets.text.folded_text import Fold, FoldedText, fold_beside
 from tui.ui.widgets.text.plain import fit, one_line
 
 MAX_LINES: Final = 1_000
@@ -55,7 +54,7 @@ class LogEntry(Frozen):
     line: LogLine
 
 
-class LogView(ColumnText, inherit_bindings=False):
+class LogView(FoldedText, inherit_bindings=False):
     """Log lines: time, sign, the source where it changes, and text, which is wrapped."""
 
     AIR = 0
@@ -114,9 +113,7 @@ class LogView(ColumnText, inherit_bindings=False):
             self._width = width
             self._lay_out(self.entries)
         lines = [line for _, laid in self._entries for line in laid]
-        return self.fold_beside(
-            [label for label, _ in lines], [text for _, text in lines], (), width
-        )
+        return fold_beside([label for label, _ in lines], [text for _, text in lines], (), width)
 
     def _lay_out(self, entries: Iterable[LogEntry]) -> None:
         self._source = ""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, ClassVar, Final, TypeVar
 
+from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.geometry import Region, Size
@@ -14,7 +15,8 @@ from textual.strip import Strip
 
 from tui.model.frozen import Frozen
 from tui.model.input.fuzzy import positions
-from tui.ui.widgets.text.plain import cells, fit, one_line, painted
+from tui.ui.widgets.status import Tone
+from tui.ui.widgets.text.plain import cells, fit, one_line
 
 T = TypeVar("T")
 
@@ -24,8 +26,8 @@ MAX_LEAD: Final = 14
 MIN_LABEL: Final = 4
 """Cells of a label that are shown beside a long word on the right."""
 
-MAX_LABEL: Final = 20
-"""Cells that the column of labels may have beside notes, if they are not within its 45 %."""
+WIDEST: Final = 32
+"""Cells of the column of labels at most; what is wider sticks out, so that all differ."""
 
 INDENT: Final = 2
 """Cells before rows that stand below headings."""
@@ -37,8 +39,8 @@ MIN_NOTE: Final = 12
 class Row(Frozen):
     """One row: leading column, label, a note if there is room, and a right-aligned word.
 
-    A heading has the whole width; the rows below it are indented where leads are not drawn. The
-    word of a bad one says so, and is drawn as an error.
+    A heading has the whole width; the rows below it are indented where leads are not drawn. A tone,
+    ``good``, ``busy``, ``off`` or ``bad``, is that of the word.
     """
 
     lead: str
@@ -47,7 +49,7 @@ class Row(Frozen):
     faint: bool = False
     note: str = ""
     is_heading: bool = False
-    is_bad: bool = False
+    tone: str = ""
 
 
 class Lazy(Sequence[T]):
@@ -68,13 +70,12 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     Args:
         clicks: The clicks that choose a row.
-        widest: Cells of the column of labels at most, where labels that are wider stick out, so
-            that they differ; 0 cuts them to a share of the width.
+        widest: Cells of the column of labels at most, where others are usual.
     """
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"row-list--{part}" for part in ("lead", "label", "tail", "bad", "match", "cursor", "hover")
+        f"row-list--{part}" for part in ("lead", "label", "tail", "match", "cursor", "hover", *Tone)
     }
 
     cursor: var[int] = var(0, init=False)
@@ -87,7 +88,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     class Chosen(Message):
         """The row under the cursor was clicked, as often as it takes."""
 
-    def __init__(self, clicks: int = 2, widest: int = 0) -> None:
+    def __init__(self, clicks: int = 2, widest: int = WIDEST) -> None:
         super().__init__()
         self._clicks = clicks
         self._widest = widest
@@ -110,17 +111,18 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
         The columns are as wide as the rows need them, or the last of lazy ones, which are alike.
         """
+        is_moved = (cursor, len(rows)) != (self.cursor, len(self._rows))
         self._rows = rows
         measured = [rows[-1]] if rows and isinstance(rows, Lazy) else rows
         longest = max((len(row.lead) for row in measured), default=0)
         self._lead_width = min(longest, MAX_LEAD) if has_leads else 0
         self._indent = 0 if has_leads or not any(row.is_heading for row in measured) else INDENT
         widths = [cells(row.label) for row in measured if row.note]
-        fitting = (width for width in widths if width <= (self._widest or width))
-        self._label_width = max(fitting, default=0)
+        self._label_width = max((one for one in widths if one <= self._widest), default=0)
         self.virtual_size = Size(self.size.width, len(rows))
         self.set_reactive(RowList.cursor, self.validate_cursor(cursor))
-        self._scroll_to_cursor()
+        if is_moved:
+            self._scroll_to_cursor()
         self.refresh()
         self.post_message(self.Moved())
 
@@ -150,7 +152,14 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
             return Strip.blank(width, base)
         row, style = self._rows[index], base + self._row_style(index)
         bold = style + Style(bold=True) if row.is_heading else style
-        return painted(self, self._parts(row, self.room), bold).extend_cell_length(width, style)
+        parts = self._parts(row, self.room)
+        drawn = [Segment(text, bold + self._ink(name)) for text, name in parts if text]
+        return Strip(drawn).extend_cell_length(width, style)
+
+    def _ink(self, component: str) -> Style:
+        """Return the style of a component class without its background, for that of a cursor."""
+        style = self.get_component_rich_style(component)
+        return Style(color=style.color, bold=style.bold, underline=style.underline)
 
     def _parts(self, row: Row, width: int) -> Iterator[tuple[str, str]]:
         """Lay a row out in a width: pairs of text and component class."""
@@ -161,10 +170,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         tail = f" {one_line(row.tail)}" if row.tail else ""
         tail = tail[: max(0, width - lead - MIN_LABEL)]
         room = width - lead - len(tail)
-        column = min(self._label_width, max(MAX_LABEL, width * 9 // 20))
-        if self._widest:
-            column = max(self._label_width, cells(row.label))
-        note = room - column - 2
+        note = room - max(self._label_width, cells(row.label)) - 2
         note = note if row.note and note >= MIN_NOTE else 0
         label = fit(one_line(row.label), room - note - 2 if note else room)
         label_class = "row-list--lead" if row.faint else "row-list--label"
@@ -174,7 +180,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         yield fit(fit(one_line(text), lead - 2), lead), "row-list--lead"
         yield from _marked(label, label_class, [word for word in words if word not in noted])
         yield from _marked(said, "row-list--lead", noted)
-        yield tail, "row-list--bad" if row.is_bad else "row-list--tail"
+        yield tail, f"row-list--{row.tone or 'tail'}"
 
     def _row_style(self, index: int) -> Style:
         if index == self.cursor:

@@ -5,7 +5,6 @@ What servers wrote is never read as markup.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile
-from time import localtime, strftime
 from typing import Final
 
 from textual.content import Content
@@ -22,7 +21,7 @@ from tui.model.models import ContextPart
 from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView, Transport
 from tui.text import counted
 from tui.ui.widgets.status import LOOKS, recovery, status_word
-from tui.ui.widgets.text.plain import block, fit, one_line
+from tui.ui.widgets.text.plain import block, fit, moment, one_line
 
 MAX_PARAMETERS: Final = 100
 """Parameters of one tool that are listed."""
@@ -57,7 +56,7 @@ def describe_tool(
         server: Its server.
         tool: The tool.
         schema: Whether to append its schemas.
-        standing: What happens when the model calls it; ignored if it belongs to another tool.
+        standing: What happens when the model calls it.
         saved: The names of the calls of it that the user saved.
         context: What it takes of the context, or None.
     """
@@ -69,7 +68,7 @@ def describe_tool(
         parts += [Content(), muted(f"○ off: {tool.off}; the model does not get it")]
     elif tool.problem:
         parts += _problem("not offered", tool.problem)
-    elif standing is not None and (standing.server, standing.tool) == (server, tool.name):
+    elif standing is not None:
         parts += [Content(), Content.assemble(("when called  ", _MUTED), one_line(standing.words))]
     if tool.description:
         parts += [Content(), Content(block(tool.description))]
@@ -110,7 +109,6 @@ def describe_prompt(server: ServerId, prompt: PromptView, *, arguments: bool = T
         needs = {True: "required", False: "optional"}
         listed = [(one.name, needs[one.required], "", one.description) for one in prompt.arguments]
         parts += _named("arguments", listed)
-    parts += [muted(f"left out: {one_line(words)}") for words in prompt.left_out]
     return _lines(parts)
 
 
@@ -269,22 +267,6 @@ def describe_grant(grant: GrantView) -> Content:
     if not grant.revocable:
         parts.append(muted(f"To change it, edit {one_line(grant.origin)}."))
     return _lines(parts)
-
-
-def moment(seconds: float | None, form: str, none: str) -> str:
-    """Format a time in the user's time zone.
-
-    Args:
-        seconds: Since the epoch.
-        form: As in `time.strftime`.
-        none: What to return if there is no time, or the calendar cannot express it.
-    """
-    if seconds is None:
-        return none
-    try:
-        return strftime(form, localtime(seconds))
-    except (OverflowError, ValueError, OSError):
-        return none
 
 
 def era(info: ServerInfo) -> str:

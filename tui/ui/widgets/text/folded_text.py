@@ -50,16 +50,14 @@ class _Lines(Sequence[str]):
 class Fold(Frozen):
     """A text at a width: its lines, and the first row of each, with the number of rows last.
 
-    Lines of a difference have signs.
+    Lines of a difference have signs. Lines beside labels leave the cells of those free below them.
     """
 
     width: int
     lines: Sequence[str | Content] = ()
     first_rows: Sequence[int] = (0,)
     signs: Sequence[str] = ()
-
-    def width_of(self, line: int) -> int:  # noqa: ARG002 - for those whose lines differ
-        return self.width
+    labels: Sequence[Content] = ()
 
 
 class Position(Frozen):
@@ -188,13 +186,15 @@ class FoldedText(ScrollView, can_focus=True):
         line = fold.lines[index]
         part = row - fold.first_rows[index]
         plain = line if isinstance(line, str) else line.plain
-        width = fold.width_of(index)
+        label = fold.labels[index] if fold.labels else Content()
+        width = max(1, fold.width - label.cell_length)
         if len(plain) <= MAX_EXACT:
             start, end = _offsets(plain, width)[part : part + 2]
         else:
             step = _step(plain, width)
             start, end = part * step, (part + 1) * step
-        return Content(line[start:end]) if isinstance(line, str) else line[start:end]
+        piece = Content(line[start:end]) if isinstance(line, str) else line[start:end]
+        return (label if part == 0 else Content(" " * label.cell_length)) + piece
 
 
 def position_in(view: Widget) -> Position:
@@ -207,6 +207,18 @@ def position_in(view: Widget) -> Position:
     visible = place.visible_region
     drawn = visible.bottom - place.region.y if visible else 0
     return Position(view.scroll_offset.y + 1, rows, min(drawn, view.size.height))
+
+
+def fold_beside(
+    labels: Sequence[Content], texts: Sequence[Content], signs: Sequence[str], width: int
+) -> Fold:
+    """Lay out texts beside their labels in `width` cells together.
+
+    Texts never enter the column of labels, so none can pass for one.
+    """
+    rooms = (max(1, width - label.cell_length) for label in labels)
+    rows = (0, *accumulate(map(rows_of, texts, rooms)))
+    return Fold(width, texts, rows, signs, labels)
 
 
 def first_rows(lines: Sequence[str | Content], width: int) -> Sequence[int]:

@@ -4,8 +4,8 @@ Bare addresses are found by our own search: linkify-it is quadratic in text such
 (CVE-2026-48801).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Final
 
 from markdown_it import MarkdownIt
@@ -13,6 +13,7 @@ from markdown_it.token import Token
 from textual.content import Content, Span
 from textual.highlight import HighlightTheme, highlight
 
+from tui.model.frozen import Frozen
 from tui.ui.widgets.text.blocks import (
     Block,
     CodeBlock,
@@ -33,34 +34,14 @@ MAX_HIGHLIGHTED: Final = 8_000
 
 _INLINE_STYLES: Final = {"strong": ".md-strong", "em": ".md-em", "s": ".md-strike"}
 
+_HEADINGS: Final = {"h1": ".md-h1", "h2": ".md-h2"}
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """A parsed text.
 
-    Attributes:
-        blocks: Its top-level blocks.
-        first_lines: The lines, from 0, on which they start.
-        last_item_line: The first line of the last item, if the last block is a list of several
-            items; else None.
-    """
+class Parsed(Frozen):
+    """A parsed text: its top-level blocks, and the lines, from 0, on which they start."""
 
     blocks: list[Block]
     first_lines: Sequence[int] = (0,)
-    last_item_line: int | None = None
-
-
-@dataclass(slots=True)
-class _Frame:
-    """An open element and its content so far."""
-
-    token: Token | None = None
-    content: Content = field(default_factory=lambda: Content(""))
-    blocks: list[Block] = field(default_factory=list)
-    items: list[list[Block]] = field(default_factory=list)
-    cells: list[Content] = field(default_factory=list)
-    rights: list[bool] = field(default_factory=list)
-    rows: list[list[Content]] = field(default_factory=list)
 
 
 def parse_markdown(text: str, *, names_targets: bool = True) -> Parsed:
@@ -73,7 +54,8 @@ def parse_markdown(text: str, *, names_targets: bool = True) -> Parsed:
     if text.count("[") > MAX_BRACKETS:
         return Parsed([TextBlock(Content(text))])
     tokens = _PARSER.parse(text)
-    return Parsed(_Builder(names_targets=names_targets).build(tokens), *_lines(tokens))
+    first_lines = [token.map[0] for token in tokens if token.level == 0 and token.map]
+    return Parsed(_Builder(tokens, names_targets=names_targets).blocks(), first_lines)
 
 
 def _make_parser() -> MarkdownIt:
@@ -84,86 +66,57 @@ def _make_parser() -> MarkdownIt:
 _PARSER: Final = _make_parser()
 
 
-def _lines(tokens: Sequence[Token]) -> tuple[Sequence[int], int | None]:
-    """Return the first lines of the top-level blocks, and of the last item of a list at the end."""
-    first_lines, items = list[int](), list[int]()
-    for token in tokens:
-        if token.map is None:
-            continue
-        if token.level == 0:
-            first_lines.append(token.map[0])
-            items = []
-        elif token.level == 1 and token.type == "list_item_open":
-            items.append(token.map[0])
-    return first_lines, items[-1] if len(items) > 1 else None
-
-
 class _Builder:
-    """Build nested blocks from the flat list of tokens."""
+    """Builds nested blocks from the flat list of tokens, each of which it takes once."""
 
-    def __init__(self, *, names_targets: bool) -> None:
+    def __init__(self, tokens: Sequence[Token], *, names_targets: bool) -> None:
+        self._tokens = iter(tokens)
         self._names_targets = names_targets
-        self._stack = [_Frame()]
-        self._list_depth = 0
 
-    def build(self, tokens: Sequence[Token]) -> list[Block]:
-        for token in tokens:
-            frame = self._stack[-1]
-            match token.type:
-                case "inline":
-                    frame.content = inline_content(token, names_targets=self._names_targets)
-                case "fence" | "code_block":
-                    frame.blocks.append(code_block(token.content, token.info, labelled=True))
-                case "hr":
-                    frame.blocks.append(RuleBlock())
-                case _ if token.nesting == 1:
-                    self._stack.append(_Frame(token))
-                    self._list_depth += token.tag in {"ul", "ol"}
-                case _ if token.nesting == -1:
-                    self._close(token.tag, self._stack.pop())
-                case _:
-                    frame.blocks.append(TextBlock(Content(token.content)))
-        return self._stack[0].blocks
+    def blocks(self, lists: int = 0) -> list[Block]:
+        """Build what is in the open element, which stands in so many lists."""
+        return [self._block(token, lists) for token in self._inside()]
 
-    def _close(self, tag: str, frame: _Frame) -> None:
-        """Add a closed element to its parent."""
-        parent = self._stack[-1]
-        match tag:
-            case "ul" | "ol":
-                self._list_depth -= 1
-                number = _first_number(frame.token) if tag == "ol" else None
-                parent.blocks.append(ListBlock(frame.items, number, self._list_depth))
-            case "li":
-                parent.items.append(frame.blocks)
-            case "blockquote":
+    def _inside(self) -> Iterator[Token]:
+        """Take tokens up to the end of the open element; what they open is to be taken between."""
+        return takewhile(lambda token: token.nesting >= 0, self._tokens)
+
+    def _block(self, token: Token, lists: int) -> Block:
+        match token.type:
+            case "bullet_list_open" | "ordered_list_open":
+                items = [self.blocks(lists + 1) for _ in self._inside()]
+                number = int(token.attrs.get("start", 1)) if token.tag == "ol" else None
+                return ListBlock(items, number, lists)
+            case "blockquote_open":
                 bar = styled("▎ ", ".md-quote")
-                parent.blocks.append(IndentBlock(bar, bar, frame.blocks))
-            case "h1" | "h2" | "h3" | "h4" | "h5" | "h6":
-                style = f".md-{tag}" if tag in {"h1", "h2"} else ".md-h3"
-                parent.blocks.append(TextBlock(frame.content.stylize_before(style)))
-            case "th" | "td":
-                parent.cells.append(frame.content)
-                parent.rights.append(_is_right(frame.token))
-            case "tr":
-                parent.rows.append(frame.cells)
-                parent.rights = frame.rights
-            case "thead" | "tbody":
-                parent.rows.extend(frame.rows)
-                parent.rights = frame.rights
-            case "table":
-                head, *rows = frame.rows or [[]]
-                parent.blocks.append(TableBlock(head, rows, frame.rights))
+                return IndentBlock(bar, bar, self.blocks(lists))
+            case "heading_open":
+                style = _HEADINGS.get(token.tag, ".md-h3")
+                return TextBlock(self._text().stylize_before(style))
+            case "table_open":
+                return self._table()
+            case "fence" | "code_block":
+                return code_block(token.content, token.info, labelled=True)
+            case "hr":
+                return RuleBlock()
+            case "paragraph_open":
+                return TextBlock(self._text())
             case _:
-                parent.blocks.append(TextBlock(frame.content))
+                return TextBlock(Content(token.content))
 
+    def _table(self) -> TableBlock:
+        rows = [
+            [(cell.attrGet("style") == "text-align:right", self._text()) for cell in self._inside()]
+            for _ in self._inside()
+            for _ in self._inside()
+        ]
+        head, *others = [[text for _, text in row] for row in rows]
+        return TableBlock(head, others, [is_right for is_right, _ in rows[0]])
 
-def _first_number(token: Token | None) -> int:
-    start = token.attrGet("start") if token is not None else None
-    return start if isinstance(start, int) else 1
-
-
-def _is_right(token: Token | None) -> bool:
-    return token is not None and token.attrGet("style") == "text-align:right"
+    def _text(self) -> Content:
+        """Take the text of the open element."""
+        parts = (inline_content(one, names_targets=self._names_targets) for one in self._inside())
+        return Content().join(parts)
 
 
 class _Theme(HighlightTheme):

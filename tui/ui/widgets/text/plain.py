@@ -3,15 +3,14 @@
 Widgets that show text of servers, models, settings or errors use these.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from time import localtime, strftime
 from typing import Final
 
 from rich.cells import cell_len, set_cell_size, split_graphemes
 from rich.segment import Segment
-from rich.style import Style
 from rich.text import Text
 from textual.content import Content
-from textual.strip import Strip
 from textual.style import Style as TextStyle
 from textual.widget import Widget
 from textual.widgets import Static
@@ -174,20 +173,6 @@ def segments(
     return found
 
 
-def ink(widget: Widget, component: str) -> Style:
-    """Return the style of a component class without its background.
-
-    So the text can be drawn on the background of a cursor.
-    """
-    style = widget.get_component_rich_style(component)
-    return Style(color=style.color, bold=style.bold, underline=style.underline)
-
-
-def painted(widget: Widget, parts: Iterable[tuple[str, str]], style: Style) -> Strip:
-    """Draw one line of a list: pairs of text and component class, on the ground of a style."""
-    return Strip([Segment(text, style + ink(widget, name)) for text, name in parts if text])
-
-
 def count(number: int) -> str:
     """Format a count: ``950``, ``12.4k``, ``1M``."""
     for limit, unit in ((1_000_000, "M"), (1_000, "k")):
@@ -207,3 +192,19 @@ def duration(seconds: float) -> str:
     if minutes >= 60:
         return f"{minutes // 60} h {minutes % 60:02} m"
     return f"{minutes} m {rest:02} s"
+
+
+def moment(seconds: float | None, form: str, none: str) -> str:
+    """Format a time in the user's time zone.
+
+    Args:
+        seconds: Since the epoch.
+        form: As in `time.strftime`.
+        none: What to return if there is no time, or the calendar cannot express it.
+    """
+    if seconds is None:
+        return none
+    try:
+        return strftime(form, localtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return none

@@ -4,10 +4,7 @@ import asyncio
 import gzip
 import itertools
 import json
-import time
-import zlib
 
-import psutil
 import pytest
 
 from tests.servers.web import Exchange, Handler, RawServer, SseServer, answer
@@ -39,40 +36,6 @@ async def lives(manager: ServerManager, server: RawServer) -> None:
     """Check that the connection still works."""
     server.on.pop("tools/call", None)
     assert (await call(manager, "echo", {"text": "hi"})).parts == (TextPart("hi"),)
-
-
-async def test_a_small_packed_answer_is_unpacked() -> None:
-    async def pack(exchange: Exchange) -> None:
-        body = result(exchange.request.message["id"], encoding)
-        packed = gzip.compress(body) if encoding == "gzip" else zlib.compress(body)
-        await exchange.respond(200, packed, content_type=JSON, content_encoding=encoding)
-
-    async with answering(pack) as (_, manager, _):
-        for encoding in ("gzip", "deflate"):
-            assert (await call(manager, "echo")).parts == (TextPart(encoding),)
-
-
-async def test_a_packed_bomb_fails_its_call_and_fills_no_memory(
-    measure: Measure, loop_watch: LoopWatch
-) -> None:
-    squeeze = zlib.compressobj(9, wbits=31)
-    head = squeeze.flush(zlib.Z_FULL_FLUSH)
-    zeros = squeeze.compress(bytes(MIB)) + squeeze.flush(zlib.Z_FULL_FLUSH)
-    packed = head + zeros * 1_000
-    bomb = answer(200, packed, content_type=JSON, content_encoding="gzip")
-    async with answering(bomb) as (server, manager, _):
-        loop_watch.clear()
-        memory = psutil.Process().memory_info().rss
-        began = time.perf_counter()
-        await refuses("more than 16 MiB", manager, "echo")
-        seconds = time.perf_counter() - began
-        grown = (psutil.Process().memory_info().rss - memory) / MIB
-        measure(
-            f"a gzip bomb of 1,000 MiB: refused after {seconds * 1000:.0f} ms, {grown:.0f} MiB more"
-        )
-        assert grown < 100
-        loop_watch.assert_smooth()
-        await lives(manager, server)
 
 
 async def test_an_event_that_is_too_complex_fails_its_call_and_holds_nobody_up(
@@ -140,21 +103,15 @@ def announcing(length: str) -> Handler:
 
 
 async def test_what_is_packed_or_sized_amiss_fails_its_call_only() -> None:
-    packed = gzip.compress(b"{}")
-    half = gzip.compress(b"data: " + result(0, "x" * 500) + b"\n\n")[:40]
     amiss: list[tuple[Handler, str]] = [
         (pouring(b"", b" " * MIB), "more than 16 MiB"),
-        (pouring(packed, b"x" * 2**16, content_encoding="gzip"), "corrupted"),
-        (pouring(packed[:10], NOTHING * 2**13, content_encoding="gzip"), "more than 16 MiB"),
         (announcing(str(17 * MIB)), "more than 16 MiB"),
         (announcing("9" * 30), "more than 16 MiB|closed the connection before"),
     ]
-    for encoding in ("br", "gzip, gzip", "x\x1b[31m"):
-        unknown = answer(200, b"xxx", content_type=JSON, content_encoding=encoding)
-        amiss.append((unknown, "unsupported encoding|broke"))
-    for kind, body in itertools.product((JSON, STREAM), (half, b"no gzip")):
-        damaged = answer(200, body, content_type=kind, content_encoding="gzip")
-        amiss.append((damaged, "closed the connection|corrupted"))
+    packed = gzip.compress(result(0, "x"))
+    for encoding, kind in itertools.product(("gzip", "br", "x\x1b[31m"), (JSON, STREAM)):
+        refused = answer(200, packed, content_type=kind, content_encoding=encoding)
+        amiss.append((refused, "is packed|broke"))
     async with answering() as (server, manager, watcher):
         for handler, words in amiss:
             server.on["tools/call"] = handler

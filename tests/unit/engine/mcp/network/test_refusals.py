@@ -43,16 +43,16 @@ def refusing(handler: Handler) -> RawServer:
 @pytest.mark.parametrize(
     ("status", "expected", "words", "advice"),
     [
-        (400, S.RETRYING, "refused the request: HTTP 400 Bad Request", "Check `url`"),
+        (400, S.RETRYING, "refused the request: HTTP 400", "Check `url`"),
         (404, S.RETRYING, "offers nothing at this address (HTTP 404)", "/mcp"),
         (405, S.FAILED, "accepts no messages at this address (HTTP 405)", '"sse"'),
-        (429, S.RETRYING, "asks to slow down (HTTP 429) of 30 s", "later"),
-        (500, S.RETRYING, "failed: HTTP 500 Internal Server Error", "try again later"),
+        (429, S.RETRYING, "asks to slow down (HTTP 429)", "later"),
+        (500, S.RETRYING, "failed: HTTP 500", "try again later"),
         (599, S.RETRYING, "failed: HTTP 599", "try again later"),
     ],
 )
 async def test_a_status_is_told_in_words(status: int, expected: S, words: str, advice: str) -> None:
-    async with refusing(answer(status, retry_after="30")) as server:
+    async with refusing(answer(status)) as server:
         ended, failure = await refused(server.url)
     assert (ended, failure.reason) == (expected, words)
     assert advice in failure.advice
@@ -91,7 +91,7 @@ async def test_a_call_that_is_refused_leaves_the_connection_as_it_is() -> None:
             (403, r"refused access \(HTTP 403\); the request had no effect"),
             (404, "offers nothing at this address"),
             (413, "too large"),
-            (500, "failed: HTTP 500 .* whether the request had any effect is unknown"),
+            (500, "failed: HTTP 500; whether the request had any effect is unknown"),
         ]:
             server.on["tools/call"] = answer(status)
             await refuses(words, manager, "echo")

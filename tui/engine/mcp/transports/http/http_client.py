@@ -6,7 +6,6 @@ import socket
 import ssl
 import time
 import urllib.request
-import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from http import HTTPStatus
@@ -24,7 +23,6 @@ from tui.engine.mcp.transports.http.http_errors import (
     auth_error,
     content_error,
     converting_errors,
-    cut_error,
     media_type,
     redirect_error,
 )
@@ -41,7 +39,7 @@ from tui.model.wire.frames import FrameFault
 from tui.text import sanitize_line
 
 MAX_BODY: Final = 16 * 1024 * 1024
-"""Largest response in bytes, compressed and decompressed."""
+"""Largest response in bytes."""
 
 MAX_CERTIFICATES: Final = 4 * 1024 * 1024
 """Largest file with certificates or a key, in bytes."""
@@ -64,9 +62,6 @@ WRITE_TIMEOUT: Final = 30.0
 KEPT_CONNECTIONS: Final = 8
 """Most idle connections to one server."""
 
-UNPACKED_PIECE: Final = 64 * 1024
-"""Most bytes that are decompressed at once."""
-
 _TALKATIVE: Final = ("httpx2", "httpcore2")
 _REFUSALS: Final = frozenset({401, 403})
 _TIMES: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
@@ -75,9 +70,6 @@ _KEEPALIVE: Final = [
     *((socket.IPPROTO_TCP, getattr(socket, n), v) for n, v in _TIMES if hasattr(socket, n)),
 ]
 """Options for TCP keep-alive that detect a dead peer within a minute."""
-
-_PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
-_UNPACK_GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 
 Headers = Mapping[str, str]
 Tls = TlsSettings | None
@@ -271,53 +263,24 @@ async def read_body(response: httpx2.Response, limit: int = MAX_BODY) -> bytes:
     size = 0
     async for piece in read_pieces(response):
         size += len(piece)
-        if max(size, response.num_bytes_downloaded) > limit:
+        if size > limit:
             raise _too_large(limit)
         pieces.append(piece)
     return b"".join(pieces)
 
 
 async def read_pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Read a body piece by piece, decompressing it in small steps if necessary.
-
-    We ask for uncompressed bodies, but a proxy may compress them anyway. A piece may be empty.
+    """Read a body piece by piece.
 
     Raises:
-        ExchangeError: If its encoding is unknown, it is damaged, or it breaks off.
+        ExchangeError: If it is packed, which we ask not to do, or breaks off.
     """
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
-    if encoding in {"", "identity"}:
-        with converting_errors(response.url, response.status_code):
-            async for piece in response.aiter_raw():
-                yield piece
-        return
-    if encoding not in _PACKED:
-        raise ExchangeError(
-            ServerError(f"sent an answer with an unsupported encoding ({encoding})")
-        )
-    unpacker = zlib.decompressobj(_UNPACK_GZIP_OR_ZLIB)
+    if encoding not in {"", "identity"}:
+        raise ExchangeError(ServerError(f"sent an answer that is packed ({encoding})"))
     with converting_errors(response.url, response.status_code):
-        async for packed in response.aiter_raw():
-            rest, piece = packed, b""
-            while rest or len(piece) == UNPACKED_PIECE:
-                piece = _unpack(unpacker, rest)
-                rest = unpacker.unconsumed_tail
-                yield piece
-    if not unpacker.eof:
-        raise cut_error(response.status_code)
-
-
-def _unpack(unpacker: "zlib._Decompress", packed: bytes) -> bytes:
-    """Decompress one piece; anything after the end counts as damage."""
-    if unpacker.eof and packed:
-        raise _damaged()
-    try:
-        piece = unpacker.decompress(packed, UNPACKED_PIECE)
-    except zlib.error as error:
-        raise _damaged() from error
-    if unpacker.unused_data:
-        raise _damaged()
-    return piece
+        async for piece in response.aiter_raw():
+            yield piece
 
 
 async def discard(response: httpx2.Response) -> None:
@@ -352,18 +315,16 @@ def find_proxy(url: httpx2.URL) -> str | None:
 def _check_url(url: str) -> httpx2.URL:
     try:
         address = httpx2.URL(url)
-    except httpx2.InvalidURL as error:
-        raise ServerError(
-            "has an address that is not valid", "Correct `url`.", permanent=True
-        ) from error
-    is_complete = address.scheme in {"http", "https"} and address.host
-    if not is_complete or not 0 < (address.port or 80) < 2**16:
-        raise ServerError(
-            "has an address that is not http:// or https:// with a host and a valid port",
-            "Correct `url` in the settings.",
-            permanent=True,
-        )
-    return address
+        is_complete = address.scheme in {"http", "https"} and address.host
+        if is_complete and 0 < (address.port or 80) < 2**16:
+            return address
+    except httpx2.InvalidURL:
+        pass
+    raise ServerError(
+        "has an address that is not http:// or https:// with a host and a valid port",
+        "Correct `url` in the settings.",
+        permanent=True,
+    )
 
 
 def check_header(name: str, value: str) -> None:
@@ -393,10 +354,6 @@ def _too_large(limit: int) -> ExchangeError:
     return ExchangeError(
         ServerError(f"sent an answer of more than {size}"), told=FrameFault.TOO_LARGE
     )
-
-
-def _damaged() -> ExchangeError:
-    return ExchangeError(ServerError("sent a corrupted answer"))
 
 
 async def read_events(
@@ -432,7 +389,7 @@ async def read_events(
 
 
 class _Pieces(httpx2.AsyncByteStream):
-    """The decompressed body of another response."""
+    """The body of another response, its lines counted."""
 
     def __init__(self, response: httpx2.Response, count_lines: CountLines) -> None:
         self._response = response
@@ -440,6 +397,5 @@ class _Pieces(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in read_pieces(self._response):
-            if piece:
-                yield piece
+            yield piece
             await self._count_lines(piece.count(b"\n") + piece.count(b"\r"))

@@ -12,15 +12,12 @@ from typing import Final
 import httpx2
 from mcp_types import JSONRPCError
 
-from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
+from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError, leaves
 from tui.engine.sign_in.sign_in_record import AuthError
 from tui.model.wire.frames import FrameFault
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds for a server or proxy to accept a connection."""
-
-MAX_RETRY_AFTER: Final = 86_400
-"""Longest ``Retry-After`` that is shown, in seconds."""
 
 _HEADERS: Final = (
     'or put a token into `headers` in the settings, such as "Authorization": "Bearer …".'
@@ -128,10 +125,6 @@ def network_error(error: Exception, url: httpx2.URL, status: int = 0) -> Exchang
             reason = "cannot be asked: its address or a header is not valid"
             advice = "Check `url` and `headers` in the settings."
             return ExchangeError(ServerError(reason, advice, permanent=True), Outcome.NOT_EXECUTED)
-        case httpx2.PoolTimeout():
-            return ExchangeError(
-                ServerError("has too many requests under way"), Outcome.NOT_EXECUTED
-            )
         case httpx2.TimeoutException():
             return ExchangeError(ServerError("accepted the request too slowly", _LATER))
         case _:
@@ -148,7 +141,7 @@ def status_error(response: httpx2.Response, reply: JSONRPCError | None = None) -
     """Return the error of a response with a failure status."""
     status = response.status_code
     outcome = Outcome.UNKNOWN if status >= 500 else Outcome.NOT_EXECUTED
-    return ExchangeError(_refused(response), outcome, status=status, reply=reply)
+    return ExchangeError(_refused(status), outcome, status=status, reply=reply)
 
 
 def auth_error(problem: AuthError, status: int) -> ExchangeError:
@@ -229,49 +222,24 @@ def _no_connection(error: Exception, url: httpx2.URL) -> ExchangeError:
     return _unreachable(f"cannot be reached at {place}", _CHECK_NETWORK)
 
 
-def telling_cause(error: BaseException) -> OSError | None:
+def telling_cause(error: BaseException | None) -> OSError | None:
     """Return the cause of a failed connection that tells most, if one does."""
-    causes = [cause for cause in _causes(error) if isinstance(cause, OSError)]
+    causes: list[OSError] = []
+    while error is not None:
+        causes += (one for one in leaves(error) if isinstance(one, OSError))
+        error = error.__cause__ or error.__context__
     named = [cause for cause in causes if isinstance(cause, _NAMED)]
     numbered = [cause for cause in causes if cause.errno is not None and cause.errno > 0]
     return next(iter(named + numbered), None)
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and all its causes."""
-    pending: list[BaseException | None] = [error]
-    seen: set[int] = set()
-    while pending:
-        current = pending.pop(0)
-        if current is None or id(current) in seen:
-            continue
-        seen.add(id(current))
-        yield current
-        pending += [current.__cause__, current.__context__]
-        if isinstance(current, BaseExceptionGroup):
-            pending += current.exceptions
-
-
-def _refused(response: httpx2.Response) -> ServerError:
-    status = response.status_code
+def _refused(status: int) -> ServerError:
     if status == HTTPStatus.UNAUTHORIZED:
         return SignInError("requires sign-in (HTTP 401)", _SIGN_IN)
     if status in _REFUSALS:
         reason, advice = _REFUSALS[status]
-        pause = _pause(response) if status == HTTPStatus.TOO_MANY_REQUESTS else ""
         is_permanent = status == HTTPStatus.METHOD_NOT_ALLOWED
-        return ServerError(f"{reason} (HTTP {status}){pause}", advice, permanent=is_permanent)
-    try:
-        named = f"HTTP {status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        named = f"HTTP {status}"
+        return ServerError(f"{reason} (HTTP {status})", advice, permanent=is_permanent)
     if status >= 500:
-        return ServerError(f"failed: {named}", _LATER)
-    return ServerError(f"refused the request: {named}", "Check `url`.")
-
-
-def _pause(response: httpx2.Response) -> str:
-    wanted: str = response.headers.get("retry-after", "")
-    if not wanted.isascii() or not wanted.isdigit() or len(wanted) > 9:
-        return ""
-    return f" of {min(int(wanted), MAX_RETRY_AFTER)} s"
+        return ServerError(f"failed: HTTP {status}", _LATER)
+    return ServerError(f"refused the request: HTTP {status}", "Check `url`.")

@@ -114,22 +114,17 @@ def resolve_program(
     Raises:
         ServerError: If it does not exist or is not executable.
     """
-    path: Path | None = None
     if Path(command).name == command:
         found = find_program(command, environment, folder, avoid)
-        advice = "Install it, or give its full path as `command` in the settings."
     else:
-        path = folder / command
-        found = shutil.which(str(path))
-        advice = "Correct `command` in the settings."
-    if found is not None:
-        return found
-    reason = f"command not found: {command}"
-    if path is not None and path.is_dir():
-        reason, advice = f"its command is a folder: {command}", "Name the program in it."
-    elif path is not None and path.exists():
-        reason, advice = f"its command is not executable: {command}", "Make it executable."
-    raise ServerError(reason, advice, permanent=True)
+        found = shutil.which(str(folder / command))
+    if found is None:
+        raise ServerError(
+            f"command not found: {command}",
+            "Install it, or give the path of an executable file as `command` in the settings.",
+            permanent=True,
+        )
+    return found
 
 
 def own_program(

@@ -21,11 +21,11 @@ from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.model.frozen import Frozen
 
-WINDOW: Final = 0.05
-"""Length of the rate limit's window, in seconds."""
+STDERR_BURST: Final = 512 * 1024
+"""Bytes of standard error that are read at once."""
 
-WINDOW_BYTES: Final = 512 * 1024
-"""Bytes of standard error per window; any excess counts against the next ones."""
+STDERR_RATE: Final = 20 * STDERR_BURST
+"""Bytes of standard error that are read a second."""
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """Longest line of standard output, in bytes."""
@@ -138,34 +138,24 @@ class StderrQuota:
     def __init__(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
         self._pause = pause
         self._resume = resume
-        self._left = WINDOW_BYTES
+        self._left = float(STDERR_BURST)
+        self._counted_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def spend(self, size: int) -> None:
-        """Count bytes that were read."""
-        self._left -= size
-        if self._left <= 0:
+        """Count bytes that were read, and stop until they may have been."""
+        loop = asyncio.get_running_loop()
+        grown = self._left + (loop.time() - self._counted_at) * STDERR_RATE
+        self._left, self._counted_at = min(STDERR_BURST, grown) - size, loop.time()
+        if self._left < 0:
+            self.stop()
             self._pause()
-        if self._timer is None:
-            self._renew_later()
+            self._timer = loop.call_later(-self._left / STDERR_RATE, self._resume)
 
     def stop(self) -> None:
         """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
-
-    def _renew_later(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(WINDOW, self._renew)
-
-    def _renew(self) -> None:
-        was_spent = self._left <= 0
-        self._left = min(WINDOW_BYTES, self._left + WINDOW_BYTES)
-        if was_spent and self._left > 0:
-            self._resume()
-        if self._left < WINDOW_BYTES:
-            self._renew_later()
-        else:
-            self._timer = None
 
 
 class Launch(Frozen):

@@ -161,7 +161,7 @@ class Reaper:
         deadline = time.monotonic() + KILL_WAIT
         self._signal_group(signal.SIGKILL)
         while self._reap() and time.monotonic() < deadline:
-            for pid in children():
+            for pid in children(os.getpid()):
                 attempt(os.kill, pid, signal.SIGKILL)
             select.select([self._signals], [], [], KILL_POLL)
             attempt(os.read, self._signals, 256)
@@ -194,18 +194,8 @@ def attempt(call: Callable[..., object], *arguments: object) -> object:
         return None
 
 
-def children() -> list[int]:
-    """Return our child processes."""
-    me = os.getpid()
-    try:
-        with open(f"/proc/self/task/{me}/children", "rb") as file:  # noqa: PTH123 - a slow import
-            return [int(pid) for pid in file.read().split()]
-    except OSError:  # the kernel was built without it
-        return search_children(me)
-
-
-def search_children(parent: int) -> list[int]:
-    """Return the children of a process by searching all processes."""
+def children(parent: int) -> list[int]:
+    """Return the children of a process."""
     try:
         everybody = os.listdir("/proc")  # noqa: PTH208 - a slow import
     except OSError:  # it is not mounted; the server's group is killed without it
