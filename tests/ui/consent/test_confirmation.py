@@ -46,8 +46,9 @@ async def test_no_name_is_cut_whose_call_can_be_allowed() -> None:
     """Names stand in the frame where they fit and look like nothing else, else below it."""
     long = "s" * 64, "rm" + "t" * 124 + "last"
     fitting, odd = ("git", "branches_delete_all"), ("git", "push ── read-only")
-    for size in (WIDE, NARROW, (40, 12), (30, 10), (20, 5)):
-        async with confirming(size=size) as hands:
+    async with confirming(size=WIDE) as hands:
+        for size in (WIDE, NARROW, (40, 12), (20, 5)):
+            await hands.resize(size)
             for server, tool in (long, odd, fitting):
                 named = replace(asked(), server=ServerId(server), tool=tool)
                 await hands.ask_next(named)
