@@ -5,8 +5,7 @@ each style sheet is parsed once in a run: parsed rules are never changed; Textua
 shares them within one app. Without a terminal Textual composes each frame and then drops it, a
 tenth of the cost, so no frame is put together where nothing would show it. The widgets are drawn
 all the same: one that cannot be drawn fails its test. What shows through a dialog was drawn before,
-and is drawn again, dimmed, only where somebody looks. With each change of a class Textual sets all
-styles anew, as any might be animated; nothing is in a test, so only those that differ are set.
+and is drawn again, dimmed, only where somebody looks.
 """
 
 import gc
@@ -22,11 +21,9 @@ from textual._context import active_app, visible_screen_stack
 from textual.css import stylesheet
 from textual.css.model import RuleSet
 from textual.css.parse import parse
-from textual.css.styles import RulesMap
 from textual.css.tokenize import tokenize_values
 from textual.css.tokenizer import Token
 from textual.css.types import CSSLocation
-from textual.dom import DOMNode
 from textual.geometry import Region
 from textual.screen import Screen
 from textual.strip import Strip
@@ -98,17 +95,6 @@ def render_lines(self: Screen[Any], crop: Region) -> list[Strip]:
     return _lines(self, crop)
 
 
-def replace_rules(node: DOMNode, rules: RulesMap, animate: bool = False) -> None:
-    """Set the styles that differ from those a node has."""
-    base: Any = node.styles.base
-    before: Any = base._rules
-    changed = {name for name in before.keys() | rules if before.get(name) != rules.get(name)}
-    for name in changed:
-        setattr(base, name, rules.get(name))
-    if changed or not animate:
-        node.notify_style_update()
-
-
 def plain_cache(_size: int) -> dict[Any, Any]:
     """Give a strip a cache without a limit, which costs nothing to make: strips are short-lived."""
     return {}
@@ -126,7 +112,6 @@ def prompt_textual() -> Iterator[None]:
         monkeypatch.setattr(textual.pilot.Pilot, "_wait_for_screen", idle.wait_for_turns)
         monkeypatch.setattr(stylesheet, "tokenize_values", tokenize_once)
         monkeypatch.setattr(stylesheet, "parse", parse_once)
-        monkeypatch.setattr(stylesheet.Stylesheet, "replace_rules", staticmethod(replace_rules))
         monkeypatch.setattr(textual.strip, "FIFOCache", plain_cache)
         monkeypatch.setattr(Compositor, "render_update", render_update)
         monkeypatch.setattr(Screen, "render_lines", render_lines)

@@ -482,7 +482,7 @@ async def test_what_fits_the_place_stands_first_and_other_panes_last() -> None:
     async with running(decks.full_store(), (160, 36)) as deck:
         for key, first in (
             ("f6", "Chat: new conversation"),
-            ("f3", "Filter the list"),
+            ("f3", "Run the tool yourself: fill in its form"),
             ("f7", "Search the lines"),
             ("f2", "Restart the server"),
         ):
