@@ -7,6 +7,7 @@ import queue
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import count
 from typing import Final
 
@@ -158,8 +159,17 @@ class Conversation:
         self._publish_queue()
         if self.is_idle:
             self._idle.clear()
-            self.running = self.tasks.start(self._run(self.context))
-            self.running.add_done_callback(lambda _: self._idle.set())
+            self._start(self.context)
+
+    def _start(self, context: TurnContext) -> None:
+        self.running = self.tasks.start(self._run(context))
+        self.running.add_done_callback(partial(self._ended, context))
+
+    def _ended(self, context: TurnContext, running: asyncio.Task[None]) -> None:
+        if self._queue and not running.cancelled():
+            self._start(context)  # a message came after the task had looked for the last time
+        else:
+            self._idle.set()
 
     def cancel(self) -> None:
         """Stop the running turn at once: its request, its calls on the servers, its questions.
