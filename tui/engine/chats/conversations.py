@@ -397,7 +397,6 @@ class Conversations:
     def answer_with(self, one: Conversation, backend: ModelBackend, view: ModelView) -> None:
         """Let a model answer in a conversation, from its next turn on."""
         one.view = view
-        one.publish(e.ModelSelected(view))
         self._opened.add(backend)
         if one.context is not None:
             one.use_backend(one.context, backend)
@@ -415,6 +414,7 @@ class Conversations:
                 one.retry,
                 one.key,
             )
+        one.publish(e.ModelSelected(view))
         self._tell_context()
 
     async def settle(self) -> None:
