@@ -7,7 +7,6 @@ import queue
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from itertools import count
 from typing import Final
 
@@ -135,12 +134,15 @@ class Conversation:
 
     async def _run(self, context: TurnContext) -> None:
         """Run a turn for each message that waits. Canceling ends the running turn."""
-        while self._queue:
-            message = self._queue.popleft()
-            try:
-                await self._run_turn(context, message)
-            except Exception as error:  # noqa: BLE001 - the next message may go well
-                self._end_broken(message, error)
+        try:
+            while self._queue:
+                message = self._queue.popleft()
+                try:
+                    await self._run_turn(context, message)
+                except Exception as error:  # noqa: BLE001 - the next message may go well
+                    self._end_broken(message, error)
+        finally:  # not when the task is done: a message may come in between
+            self._idle.set()
 
     def send(self, message: Message) -> None:
         """Send a message; it comes back without a model.
@@ -159,17 +161,7 @@ class Conversation:
         self._publish_queue()
         if self.is_idle:
             self._idle.clear()
-            self._start(self.context)
-
-    def _start(self, context: TurnContext) -> None:
-        self.running = self.tasks.start(self._run(context))
-        self.running.add_done_callback(partial(self._ended, context))
-
-    def _ended(self, context: TurnContext, running: asyncio.Task[None]) -> None:
-        if self._queue and not running.cancelled():
-            self._start(context)  # a message came after the task had looked for the last time
-        else:
-            self._idle.set()
+            self.running = self.tasks.start(self._run(self.context))
 
     def cancel(self) -> None:
         """Stop the running turn at once: its request, its calls on the servers, its questions.
@@ -226,8 +218,8 @@ class Conversation:
         if self.choosing is not None:
             self.choosing.cancel()
         if self.running is not None:
-            self.running.cancel()
-            await self.wait_idle()
+            self.running.cancel()  # perhaps before it has begun
+            await asyncio.wait({self.running})
 
     async def _run_turn(self, context: TurnContext, message: Message) -> None:
         before = set(context.opened)
