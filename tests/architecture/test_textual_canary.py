@@ -37,11 +37,6 @@ TOUCHED: Final[dict[str, dict[str, str]]] = {
         "textual.app.App": "_handle_exception",
     },
     "tui.ui.widgets.chat.composer": {"textual.widgets.TextArea": "_on_key _on_paste"},
-    "tui.ui.widgets.forms.form_fields": {
-        "textual.widgets": "_toggle_button",
-        "textual.widgets.SelectionList": "_get_left_gutter_width _selected",
-        "textual.widgets.OptionList": "_lines _heights _index_to_line",
-    },
     "tui.ui.widgets.key_bar": {"textual.app.App": "_keymap"},
     "tui.ui.widgets.forms.json_area": {"textual.widgets.TextArea": "_on_key _on_paste"},
 }

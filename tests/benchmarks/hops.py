@@ -42,7 +42,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 PATIENCE: Final = 60.0
 """Seconds for anything to happen."""
 
-QUIET: Final = 2.0
+QUIET: Final = 1.0
 """Seconds in which what runs while nothing happens is seen, and anything that went before ends."""
 
 ARMING: Final = 1.5

@@ -70,7 +70,7 @@ async def service() -> AsyncIterator[str]:
         process.terminate()
 
 
-async def cost(folder: Path, count: int, streaming: int) -> Cost:
+async def cost(folder: Path, count: int, streaming: int, seconds: float = SECONDS) -> Cost:
     """Open so many conversations, let some of them stream, and watch the loop."""
     bus, store = EventBus(), Store(AppState())
     bus.subscribe(store.dispatch)
@@ -94,8 +94,8 @@ async def cost(folder: Path, count: int, streaming: int) -> Cost:
             await eventually(lambda: len(running(store)) == streaming)
             used = time.process_time()
             async with lags() as found, holds() as held:
-                await asyncio.sleep(SECONDS)
-            share = (time.process_time() - used) / SECONDS
+                await asyncio.sleep(seconds)
+            share = (time.process_time() - used) / seconds
             told = sum(len(one.text) for chat in running(store) for one in texts(chat))
             for key in store.state.conversations:
                 engine.cancel_turn(key)
@@ -137,7 +137,7 @@ async def test_ten_conversations_of_which_three_stream_leave_the_loop_free(
     async with service() as url:
         monkeypatch.setenv("GEMINI_API_KEY", KEY)
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", url)
-        await cost(tmp_path, 1, 1)  # what is made once
+        await cost(tmp_path, 1, 1, seconds=0.1)  # what is made once
         one = await cost(tmp_path, 1, 1)
         many = await cost(tmp_path, OPEN, STREAMING)
     measure(

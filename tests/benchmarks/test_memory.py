@@ -32,7 +32,7 @@ WORDS: Final = (
 
 
 class Deck:
-    """Starts the app in a home with two servers, from compiled modules as if installed."""
+    """Starts the app in a home with two servers, from modules that are compiled."""
 
     def __init__(self, folder: Path, address: str = "http://127.0.0.1:9") -> None:
         self._env = home_in(folder, address)

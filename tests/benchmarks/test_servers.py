@@ -42,6 +42,9 @@ MOST_TO_SLOWEST: Final = 1.25
 ATTEMPTS: Final = 5
 """Times that a ratio is measured; what else the machine does shows in single ones."""
 
+LONG_ATTEMPTS: Final = 3
+"""The same where each takes seconds and the limit is far from what is measured."""
+
 CALLS: Final = 100
 """Calls of each kind whose median is taken."""
 
@@ -163,7 +166,7 @@ def test_many_servers_that_sleep_cost_next_to_nothing(tmp_path: Path, measure: M
     frame_and_memory(lazy, f"{MANY} ready")
     runs = [
         (frame_and_memory(bare, "no servers"), frame_and_memory(lazy, f"{MANY} asleep"))
-        for _ in range(ATTEMPTS)
+        for _ in range(LONG_ATTEMPTS)
     ]
     frames = statistics.median(with_them[0] / without[0] for without, with_them in runs)
     each = statistics.median(with_them[1] - without[1] for without, with_them in runs) / MANY
@@ -247,7 +250,7 @@ async def test_thousands_of_tools_are_listed_soon(measure: Measure) -> None:
         gc.collect()
         gc.freeze()  # as the app does: what was imported is no garbage
         ratios = []
-        for _ in range(ATTEMPTS):
+        for _ in range(LONG_ATTEMPTS):
             began = time.perf_counter()
             assert len((await client.list_tools(cache_mode="refresh")).tools) == TOOLS + 1
             between = time.perf_counter()

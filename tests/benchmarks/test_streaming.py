@@ -18,7 +18,7 @@ from tui.ui.widgets.chat.entries import ModelEntry, ThoughtEntry
 CHUNK = 4
 CHUNKS_PER_SECOND = 100
 SIZE = (120, 40)
-LENGTH = 1_600
+LENGTH = 1_000
 
 BULLETS = "".join(
     f"- item {number} with **bold**, `code` and some more words to read\n" for number in range(200)

@@ -33,7 +33,7 @@ from tui.cli.output import ExitCode
 
 GEMDECK: Final = (sys.executable, "-m", "tui")
 ADDING: Final = ("-p", "add it", "--allowed-tools", "notes")
-RUNS: Final = 6
+RUNS: Final = 4
 """Runs at once in one folder."""
 
 RunIt = Callable[..., Awaitable["subprocess.CompletedProcess[bytes]"]]

@@ -47,7 +47,7 @@ async def test_B09_every_character_of_the_arguments_is_reachable_on_the_screen()
 
 def test_B09_long_arguments_are_on_the_screen_to_their_last_character() -> None:
     written = canonical_json({"command": LONG})
-    assert drawn(written, "json").plain == written
+    assert drawn(written).plain == written
 
 
 async def test_B09_no_answer_allows_arguments_whose_end_was_not_seen() -> None:

@@ -9,9 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from tests.snapshots.decks import SHORT_ARMING, Album
 from tests.support.prompt_textual import prompt_textual, pytest_collection_finish
-from tests.support.waiting import PATIENCE
 from tui.ui.questions import arming
-from tui.ui.questions.calls import argument_lines
 
 __all__ = ["prompt_textual", "pytest_collection_finish"]
 
@@ -20,13 +18,12 @@ __all__ = ["prompt_textual", "pytest_collection_finish"]
 def any_machine() -> Iterator[None]:
     """Make the pictures the same on a slow machine and on one elsewhere.
 
-    A question takes an answer soon: a picture shows that it does, not when. A text has its colours
-    however long they take, and times are those of Greenwich.
+    A question takes an answer soon: a picture shows that it does, not when. Times are those of
+    Greenwich.
     """
     time.tzset()
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(arming, "ARMING_SECONDS", SHORT_ARMING)
-        monkeypatch.setattr(argument_lines, "MAX_SECONDS", PATIENCE)
         yield
 
 

@@ -21,7 +21,7 @@ from tui.model.input.own_commands import OWN_COMMANDS, OwnCommand, Takes
 from tui.model.settings import ServerSettings
 from tui.ui.keymap import KEYS, Place
 from tui.ui.questions.confirmation import ANSWERS
-from tui.ui.questions.own_keys import answer_keys
+from tui.ui.questions.kinds import answer_keys
 
 README: Final = Path(__file__).parents[2] / "README.md"
 PAGES: Final = {

@@ -4,7 +4,8 @@ Every app parses the styles of all its widgets anew, a fifth of what a test of t
 each style sheet is parsed once in a run: parsed rules are never changed; Textual itself keeps and
 shares them within one app. Without a terminal Textual composes each frame and then drops it, a
 tenth of the cost, so no frame is put together where nothing would show it. The widgets are drawn
-all the same: one that cannot be drawn fails its test.
+all the same: one that cannot be drawn fails its test. What shows through a dialog was drawn before,
+and is drawn again, dimmed, only where somebody looks.
 """
 
 import gc
@@ -25,6 +26,7 @@ from textual.css.tokenizer import Token
 from textual.css.types import CSSLocation
 from textual.geometry import Region
 from textual.screen import Screen
+from textual.strip import Strip
 
 from tests.support import idle
 
@@ -59,7 +61,11 @@ def parse_once(
     return _rules[key][1]
 
 
+NOBODY: Final[list[Screen[Any]]] = []
+"""The screens behind a dialog while nobody looks at them."""
+
 _whole_frame = Compositor.render_update
+_lines = Screen.render_lines
 
 
 def render_update(
@@ -71,7 +77,7 @@ def render_update(
     """Give a frame where there is a terminal, or one is asked for; else only draw what changed."""
     if full or not active_app.get().is_headless:
         return _whole_frame(self, full, screen_stack, simplify)
-    visible_screen_stack.set([] if screen_stack is None else screen_stack)
+    visible_screen_stack.set(NOBODY)
     screen = self.size.region
     changed = [*self._dirty_regions]
     self._dirty_regions.clear()
@@ -80,6 +86,13 @@ def render_update(
         for _ in self._get_renders(crop):
             pass
     return None
+
+
+def render_lines(self: Screen[Any], crop: Region) -> list[Strip]:
+    """Draw what no widget of a screen covers; of a dialog that is what shows through it."""
+    if visible_screen_stack.get(None) is NOBODY and self.styles.background.a < 1:
+        return []
+    return _lines(self, crop)
 
 
 def plain_cache(_size: int) -> dict[Any, Any]:
@@ -101,6 +114,7 @@ def prompt_textual() -> Iterator[None]:
         monkeypatch.setattr(stylesheet, "parse", parse_once)
         monkeypatch.setattr(textual.strip, "FIFOCache", plain_cache)
         monkeypatch.setattr(Compositor, "render_update", render_update)
+        monkeypatch.setattr(Screen, "render_lines", render_lines)
         monkeypatch.setattr(RuleSet, "__hash__", object.__hash__)
         yield
 

@@ -2,7 +2,8 @@
 
 ``python3 -m tests.support.surroundings`` does so with Debian's own Python and pip, in a virtual
 environment that is active, and with uv; each has a home and a copy of the sources of its own. The
-first command has to end in the demo, which then runs its tool; the second has to run tests.
+first command has to end in the demo, which then runs its tool; the second has to run tests. The
+machines share nothing, so all are tried at once.
 """
 
 import os
@@ -12,6 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Final
 
@@ -29,8 +31,8 @@ PYTHON: Final = "/usr/bin/python3"
 MAX_KEYS: Final = 22
 """Most keys from the demo's first screen to the first result of a tool."""
 
-PATIENCE: Final = 150.0
-"""Seconds for one command, what it downloads included."""
+PATIENCE: Final = 300.0
+"""Seconds for one command beside those of the others, what it downloads included."""
 
 FEW: Final = ' -q -n 2 -m "not slow" tests/unit/model'
 """Which tests the second command runs; all of them run elsewhere."""
@@ -149,9 +151,11 @@ def try_all(prepare: Callable[[Path, Path], tuple[str, list[Path]]], place: Path
 def main() -> None:
     """Type the commands on each kind of machine."""
     prepare_pip()
-    with tempfile.TemporaryDirectory() as folder:
-        for prepare in (debian, environment, uv):
-            try_all(prepare, Path(folder, prepare.__name__))
+    machines = (debian, environment, uv)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
+        tried = [pool.submit(try_all, one, Path(folder, one.__name__)) for one in machines]
+        for trial in as_completed(tried):
+            trial.result()
 
 
 if __name__ == "__main__":

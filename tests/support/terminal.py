@@ -95,6 +95,7 @@ class Terminal:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self._changed = threading.Condition()
+        self._shown: str | None = None
         self._raw = bytearray()
         self._pending = b""
         self._master: int | None
@@ -195,6 +196,7 @@ class Terminal:
         """Change the size of the terminal; the kernel tells the program."""
         with self._changed:
             self._screen.resize(rows, columns)
+            self._shown = None
         self._set_size(columns, rows)
 
     def send_signal(self, number: signal.Signals) -> None:
@@ -269,7 +271,10 @@ class Terminal:
         return status
 
     def _text(self) -> str:
-        return "\n".join(line.rstrip() for line in self._screen.display)
+        """Give the screen as text, which takes milliseconds where it was drawn on since."""
+        if self._shown is None:
+            self._shown = "\n".join(line.rstrip() for line in self._screen.display)
+        return self._shown
 
     def _set_size(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -302,6 +307,7 @@ class Terminal:
         cut = incomplete.start() if incomplete else len(data)
         self._pending = data[cut:]
         self._stream.feed(data[:cut])
+        self._shown = None
 
     def _readable(self, timeout: float = 0.0) -> bool:
         master = self._master

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 import anyio
 from textual import events
+from textual._context import visible_screen_stack
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.pilot import Pilot
@@ -42,6 +43,9 @@ from tui.ui.widgets.chat.composer import Composer, HistoryStorage, MessageHistor
 
 W = TypeVar("W", bound=Widget)
 
+SELDOM: Final = 0.1
+"""Most seconds between two looks at the screen."""
+
 WIDE = (120, 36)
 NARROW = (80, 24)
 
@@ -65,11 +69,13 @@ class Clock:
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
-    """Wait for what has to come."""
+    """Wait for what has to come, ever more seldom: to read the screen takes as long as a look."""
+    interval = INTERVAL
     with anyio.fail_after(PATIENCE):
         await pilot.pause()
         while not condition():
-            await pilot.pause(INTERVAL)
+            await pilot.pause(interval)
+            interval = min(interval * 1.5, SELDOM)
 
 
 async def click(pilot: Pilot[Any], selector: str) -> None:
@@ -92,7 +98,8 @@ def holds(app: App[Any]) -> bool:
 
 
 def screen_lines(app: App[Any]) -> list[str]:
-    """Give the screen as text."""
+    """Give the screen as text, with what shows through a dialog."""
+    visible_screen_stack.set(app._background_screens)
     return [strip.text for strip in app.screen._compositor.render_strips()]
 
 

@@ -9,16 +9,10 @@ from tui.model.chat import ConversationId
 from tui.model.consent import RequestId
 from tui.model.requests import (
     ConfirmationRequest,
-    FormRequest,
     PendingRequest,
     ResultReview,
-    SamplingRequest,
-    SamplingReview,
     SignInRequest,
     SkillRequest,
-    ToolChangeRequest,
-    TrustRequest,
-    UrlRequest,
 )
 from tui.store.commands import Commands
 from tui.store.selectors import conversation_of, pending_here
@@ -158,31 +152,9 @@ class PendingController:
         return True
 
     def _make(self, request: PendingRequest) -> Question[Any]:
-        """Make the screen for a kind of request; all are loaded with the first question."""
-        from tui.ui.questions import trust  # noqa: PLC0415
-        from tui.ui.questions.address import AddressQuestion  # noqa: PLC0415
-        from tui.ui.questions.confirmation import ConfirmationQuestion  # noqa: PLC0415
-        from tui.ui.questions.form import FormQuestion  # noqa: PLC0415
-        from tui.ui.questions.sampling import (  # noqa: PLC0415
-            ResultQuestion,
-            ReviewQuestion,
-            SamplingQuestion,
-        )
-        from tui.ui.questions.sign_in import SignInQuestion  # noqa: PLC0415
+        from tui.ui.questions.kinds import QUESTIONS  # noqa: PLC0415 - with every question
 
-        kinds: dict[type[PendingRequest], type[Question[Any]]] = {
-            ConfirmationRequest: ConfirmationQuestion,
-            FormRequest: FormQuestion,
-            UrlRequest: AddressQuestion,
-            SamplingRequest: SamplingQuestion,
-            SamplingReview: ReviewQuestion,
-            ResultReview: ResultQuestion,
-            SignInRequest: SignInQuestion,
-            TrustRequest: trust.TrustQuestion,
-            ToolChangeRequest: trust.ToolChangeQuestion,
-            SkillRequest: trust.SkillQuestion,
-        }
-        question = kinds[type(request)](request, self._commands, keyboard=self._keyboard)
+        question = QUESTIONS[type(request)](request, self._commands, keyboard=self._keyboard)
         tabs = shown_tabs(self._bridge.state)
         asks = (f"tab {tab.name}" for tab in tabs if tab.key == conversation_of(request))
         question.conversation = next(asks, "")

@@ -57,13 +57,6 @@ def test_short_arguments_come_first_and_texts_line_by_line() -> None:
     ]
 
 
-def test_a_text_is_coloured_by_the_name_of_its_file() -> None:
-    *_, line = argument_lines({"path": "a.py", "content": "x = 1\nimport os"})
-    assert any(span.style for span in line.text.spans)
-    *_, plain = argument_lines({"path": "a.unknown", "content": "x = 1\nimport os"})
-    assert not plain.text.spans
-
-
 def test_a_text_that_looks_like_another_value_stands_in_quotes() -> None:
     for value in ("true", "12", "null", "", " a", "[1]", '"x"', "{}"):
         (row,) = rows({"x": value})

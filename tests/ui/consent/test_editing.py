@@ -171,20 +171,20 @@ async def test_a_long_text_that_was_not_changed_is_no_edit() -> None:
         assert "your edit" not in hands.text
         await hands.edit()
         await hands.press("x", "escape")
-        assert "Press Esc again to drop" in hands.text
+        assert "again to drop what you changed" in hands.text
 
 
 async def test_a_form_that_is_wrong_says_so_and_is_not_left() -> None:
     async with confirming() as hands:
         await hands.edit()
-        await hands.press("enter", "9", "9", "ctrl+s")
+        await hands.press("enter", "backspace", "-", "ctrl+s")
         assert isinstance(hands.app.screen, EditArgumentsScreen)
-        assert "At most 50." in hands.text
+        assert "Enter a whole number." in hands.text
         await hands.press("ctrl+t")
         assert hands.editor.current == FORM
         assert INCOMPLETE in hands.text
-        await hands.press("backspace", "backspace")
-        assert "At most 50." not in hands.text, "it is mended"
+        await hands.press("backspace", "7")
+        assert "Enter a whole number." not in hands.text, "it is mended"
         assert INCOMPLETE not in hands.text
 
 
@@ -212,9 +212,9 @@ async def test_esc_drops_changes_only_when_it_is_pressed_twice() -> None:
     async with confirming() as hands:
         area = await hands.edit_as_json(DEV)
         await hands.press("escape")
-        assert "Press Esc again to drop" in hands.text
-        await hands.press("home", "escape")
-        assert area.text == DEV
+        assert "again to drop what you changed" in hands.text
+        await hands.press("x", "escape")
+        assert area.text != DEV, "what was typed since is asked about anew"
         await hands.press("escape")
         await hands.until(lambda: isinstance(hands.app.screen, ConfirmationQuestion))
         await hands.arm()
@@ -235,7 +235,7 @@ async def test_keys_held_in_the_editor_or_as_it_closes_answer_nothing() -> None:
         assert hands.decisions == []
 
 
-async def test_an_edit_the_engine_refuses_is_offered_again_with_the_reason_above_it() -> None:
+async def test_an_edit_the_engine_refuses_is_still_there_to_be_edited() -> None:
     refused = replace(asked(problem="branch: 'dev' is protected"), refusals=1)
     async with confirming() as hands:
         await hands.edit_as_json(DEV)
@@ -243,9 +243,11 @@ async def test_an_edit_the_engine_refuses_is_offered_again_with_the_reason_above
         await hands.press("o")
         await refuse(hands, refused)
         await hands.pilot.press("o", "o", "enter")
+        await hands.arm()
+        await hands.press("e")
+        await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
+        await hands.pilot.pause()
         assert "branch: 'dev' is protected" in hands.text
-        hands.clock.advance(1)
-        await hands.until(lambda: hands.app.focused is not None)
         assert json.loads(hands.editor.json.text) == {"branch": "dev"}
         hands.editor.form.query(Input).first().value = "topic"
         await hands.finish()
@@ -257,10 +259,10 @@ async def test_an_edit_the_engine_refuses_is_offered_again_with_the_reason_above
 
 
 async def refuse(hands: Confirming, refused: ConfirmationRequest) -> None:
-    """Let the engine ask again, and wait for the editor."""
+    """Let the engine ask again, and wait for its reason."""
     hands.app.store.dispatch(e.RequestRaised(refused))
-    await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
-    await hands.pilot.pause()
+    await hands.until(lambda: hands.modal.request == refused)
+    await hands.until_shown(f"! Not sent yet: {refused.problem}")
 
 
 async def test_the_editor_goes_with_its_question_and_says_so(
@@ -299,7 +301,7 @@ async def test_the_editor_stays_as_another_question_comes_which_gets_nothing_of_
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-async def test_a_resize_keeps_what_was_written_and_every_button(as_json: bool) -> None:
+async def test_a_resize_keeps_what_was_written_and_its_keys(as_json: bool) -> None:
     async with confirming(size=(120, 36)) as hands:
         if as_json:
             await hands.edit_as_json(DEV)
@@ -308,10 +310,7 @@ async def test_a_resize_keeps_what_was_written_and_every_button(as_json: bool) -
             hands.editor.form.query(Input).first().value = "dev"
         for size in ((40, 10), (80, 24)):
             await hands.resize(size)
-            for name in ("done", "switch", "leave"):
-                button = hands.step.query_one(f"#{name}")
-                assert hands.app.screen.region.contains_region(button.region), (name, size)
-                assert button.size.width >= len(str(button.render())), (name, size)
+            assert "to the question" in hands.text, size
             assert hands.editor.size.height >= 3, size
         await hands.finish()
         await hands.press("end", "o")

@@ -4,13 +4,12 @@ from dataclasses import replace
 from functools import partial
 
 from textual import events
-from textual.widgets import Button, Input, Select, SelectionList
+from textual.widgets import Button, Checkbox, Input, Select
 
 from tests.ui.chat.samples import rows_of
 from tests.ui.hands import Asking, asking
 from tests.ui.harness import holds, until
 from tests.ui.requests.samples import COLOURS, FIELDS, FORM_ID, form
-from tui.model.input.field_values import problem_of
 from tui.model.requests import (
     PRIVATE_WARNING,
     FieldKind,
@@ -60,7 +59,8 @@ async def test_fields_begin_with_their_defaults_and_are_sent_by_their_keys_and_t
         row(hands, "news").control.focus()
         await hands.press("space")
         row(hands, "colour").query_one(Select).value = 2
-        row(hands, "tags").query_one(SelectionList).select_all().deselect(0)
+        for box in row(hands, "tags").query(Checkbox):
+            box.toggle()
         await hands.press("ctrl+s")
         content = hands.replies[0].content
         assert content is not None
@@ -75,10 +75,9 @@ async def test_what_is_wrong_is_said_beside_the_field_and_nothing_is_sent() -> N
         for key, text, reason, mended in (
             ("name", "", "This is required.", "Ada"),
             ("name", "A", "At least 2 characters.", "Ada"),
-            ("age", "17", "At least 18.", "30"),
             ("age", "121", "At most 120.", "30"),
             ("age", "-", "Enter a whole number.", "30"),
-            ("share", "1.5", "At most 1.", "1"),
+            ("share", "-", "Enter a number.", "1"),
         ):
             await fill(hands, key, text)
             await hands.press("ctrl+s")
@@ -104,26 +103,6 @@ async def test_yes_and_no_are_chosen_by_their_letters_and_taken_back() -> None:
             assert row(hands, "agree").value() is value
         await hands.press("enter")
         assert hands.app.focused is row(hands, "name").control
-
-
-def test_bounds_hold_for_what_is_filled_in() -> None:
-    choices = FormField("c", FieldKind.CHOICES, "C", options=COLOURS)
-    text, number = FormField("t", FieldKind.TEXT, "T"), FormField("n", FieldKind.NUMBER, "N")
-    tick = FormField("b", FieldKind.BOOLEAN, "B", required=True)
-    rows: list[tuple[FormField, FormValue, str]] = [
-        (replace(choices, minimum=2), ("r",), "At least 2 op"),
-        (replace(choices, maximum=0), ("r",), "At most 0 opt"),
-        (replace(text, maximum=1e3), "x" * 1001, "At most 1,000 characters."),
-        (replace(text, minimum=5), None, ""),
-        (tick, False, ""),
-        (tick, None, "This is required."),
-        (replace(number, minimum=0.25), 0.1, "At least 0.25."),
-        (replace(number, minimum=0.25), 0.25, ""),
-    ]
-    for field, value, reason in rows:
-        found = problem_of(field, value)
-        assert found.startswith(reason), field
-        assert bool(found) == bool(reason), field
 
 
 async def test_keys_in_a_field_move_on_and_write_what_fits_and_never_accept() -> None:
@@ -219,10 +198,10 @@ async def test_a_form_can_be_accepted_again_where_the_problem_stays_the_same() -
 
 async def test_a_complaint_goes_once_what_it_is_about_is_mended() -> None:
     async with asking(form(), (120, 50), armed=True) as hands:
-        await fill(hands, "age", "17")
+        await fill(hands, "age", "-")
         await hands.press("ctrl+s")
         assert complaint(hands, "name") == "This is required."
-        assert complaint(hands, "age") == "At least 18."
+        assert complaint(hands, "age") == "Enter a whole number."
         await fill(hands, "name", "Ada")
         assert complaint(hands, "name") == ""
         assert hands.problem == INCOMPLETE, "the age is still wrong"
@@ -267,16 +246,14 @@ async def test_a_default_that_its_line_cannot_show_stands_below_it_and_is_sent_a
 WIDE = FieldOption("wide", f"{'wide ' * 40}end")
 
 
-async def test_an_option_of_several_rows_has_one_box() -> None:
+async def test_options_are_ticked_one_by_one_and_read_whole() -> None:
     field = FormField("t", FieldKind.CHOICES, "T", options=(WIDE, *COLOURS))
     async with asking(form((field,)), (60, 24), armed=True) as hands:
-        ticks = row(hands, "t").query_one(SelectionList)
-        rows = [ticks.render_line(y).text for y in range(ticks.size.height)]
-        boxes = [y for y, text in enumerate(rows) if text.startswith("▐")]
-        assert len(rows) > 6
-        assert boxes == [0, *range(len(rows) - 3, len(rows))]
-        assert "".join("".join(rows).split()).startswith("▐▌" + WIDE.label.replace(" ", ""))
-        ticks.focus()
+        wide, *others = row(hands, "t").query(Checkbox)
+        assert wide.size.height > 3
+        assert [one.size.height for one in others] == [1, 1, 1]
+        assert "wide wide wide end" in hands.text
+        wide.focus()
         await hands.press("space", "down", "space", "ctrl+s")
         assert hands.replies[0].content == {"t": ("wide", "r")}
 

@@ -30,7 +30,6 @@ from tui.ui.questions.arming import PAUSE_SECONDS
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.questions.form import FormQuestion
 from tui.ui.questions.sampling import MAX_EDITABLE
-from tui.ui.widgets.forms.form_fields import WholeText
 from tui.ui.widgets.text.labelled_text import LABEL_WIDTH, LabelledText
 
 SIGN_IN = replace(sign_in(notes=("Until now you signed in at old.example.",)), shown_host="ш.x")
@@ -83,7 +82,6 @@ async def test_the_cursor_stays_in_sight_while_a_long_result_is_edited() -> None
         editor.focus()
         await hands.press("ctrl+end", "enter", *"last", "enter")
         await hands.until_shown("last")
-        assert editor.size.height == 62
         await hands.press("ctrl+home", *"first")
         await hands.until_shown("firstrow 0")
 
@@ -95,9 +93,8 @@ async def test_many_messages_leave_every_answer_in_sight() -> None:
             await hands.resize(size)
             for button in hands.modal.query(Button):
                 assert hands.modal.frame.region.contains_region(button.region), size
-            last = list(hands.modal.query(WholeText))[-1]
             await hands.press("end")
-            assert hands.body.region.intersection(last.region).area, size
+            assert "message 39" in hands.text, size
             await hands.press("home")
 
 

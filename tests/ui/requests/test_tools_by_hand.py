@@ -306,7 +306,7 @@ async def test_a_form_has_every_kind_of_field_and_keeps_step_with_json(world: Wo
         hand.row("/price").value = "2.5"
         hand.row("/gift").action_choose(True)
         hand.row("/size").value = 1
-        hand.row("/extras").select(1)
+        hand.row("/extras").boxes[1].value = True
         hand.row("/tags").value = "[1, "
         hand.row("/to/city").value = "Ulm"
         hand.row("/pay?").value = 1
@@ -566,9 +566,7 @@ async def test_hostile_texts_stay_texts_at_any_size(world: World) -> None:
             await hand.pilot.resize_terminal(*size)
             await hand.pilot.pause()
             assert not {"\x1b", "\u202e", "\u200b"} & {*hand.text}
-            for name in ("done", "saved", "leave"):
-                button = hand.form.query_one(f"#{name}")
-                assert hand.pilot.app.screen.region.contains_region(button.region), (size, name)
+            assert "run" in str(hand.form.frame.border_subtitle), size
         await hand.run()
         screen = await hand.ended(1)
         for _ in screen.views:

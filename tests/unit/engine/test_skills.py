@@ -284,8 +284,10 @@ async def test_C14_names_that_collide_are_qualified_and_what_cannot_be_named_is_
     for name in ("PDF", "p\u0501f", "pdf\u200b", "-", "x" * 65):
         other.put(name)
     other.said["list"] |= {"1": 7, "2": {"uri": 3}, "3": {"uri": "skill://x/SKILL.md"}}
+    served = {what: {**other.said[what]} for what in ("get", "read")}
     for number in range(1_100):
         other.put(f"s{number}")
+    other.said |= served  # the many are only listed
     async with skill_deck(monkeypatch, [[Say("one")]], docs, other) as running:
         names = names_of(running, "other")
         assert names[:4] == [*(f"{one}pdf/SKILL.md" for one in folders), "load-skill"]

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from textwrap import wrap
 from typing import Final
 
 from textual.content import Content
@@ -14,7 +13,7 @@ from tui.model.servers import DISCOVERY, ServerView
 from tui.store.state import AppState
 from tui.text import counted
 from tui.ui.widgets.status import LOOKS, status_word
-from tui.ui.widgets.text.describe import failure_lines, field, muted, setup_lines
+from tui.ui.widgets.text.describe import failure_lines, field, muted, server_facts
 from tui.ui.widgets.text.plain import block, one_line
 
 MAX_TOOLS: Final = 100
@@ -22,9 +21,6 @@ MAX_TOOLS: Final = 100
 
 MAX_RESOURCES: Final = 10
 """Resources of one server that are listed, as in gemini-cli."""
-
-VALUE_WIDTH: Final = 52
-"""Cells of a value that fit into the dialog beside its name at 80 columns."""
 
 MAX_FOLDERS: Final = 100
 """Folders that are listed."""
@@ -48,8 +44,6 @@ def describe_servers(
         parts += [Content()] if parts else []
         parts += _server(view, now)
         catalog = view.catalog
-        if descriptions and view.description:
-            parts.append(field("description", view.description))
         parts += _names("prompts", [prompt.name for prompt in catalog.prompts])
         resources = [one.name for one in catalog.resources]
         resources += [one.name for one in catalog.templates]
@@ -65,9 +59,9 @@ def describe_servers(
     return Content("\n").join(parts)
 
 
-def _names(kind: str, names: Sequence[str], limit: int = MAX_TOOLS) -> Iterable[Content]:
+def _names(kind: str, names: Sequence[str], limit: int = MAX_TOOLS) -> Sequence[Content]:
     more = f", … {len(names) - limit:,} more" if len(names) > limit else ""
-    return _long_field(kind, ", ".join(map(one_line, names[:limit])) + more) if names else ()
+    return [field(kind, ", ".join(names[:limit]) + more)] if names else ()
 
 
 def describe_model_context(state: AppState) -> Content:
@@ -120,28 +114,11 @@ def _server(view: ServerView, now: float) -> Iterable[Content]:
     )
     if (failure := view.failure or view.last_failure) is not None:
         yield from failure_lines(failure)
-    if view.lacks:
-        yield Content.styled(one_line(view.lacks), "$text-warning")
-    yield from _long_field(view.transport.value, view.target)
-    yield from setup_lines(view)
+    yield from server_facts(view, now)[1:]  # the first is how it stands
     if view.environment:
         inherited = len(set(view.environment) - set(view.variables))
-        yield from _long_field("variables", ", ".join((*view.variables, f"{inherited} inherited")))
+        yield field("variables", ", ".join((*view.variables, f"{inherited} inherited")))
     yield field("discovery", DISCOVERY[view.status])
-    catalog = view.catalog
-    offers = (
-        counted(len(catalog.tools), "tool") + catalog.off_words,
-        counted(len(catalog.prompts), "prompt"),
-        counted(len(catalog.resources) + len(catalog.templates), "resource"),
-    )
-    yield field("offers", ", ".join(offers))
-
-
-def _long_field(name: str, value: str) -> Iterable[Content]:
-    """Write a value on several lines below each other where it is long."""
-    lines = wrap(one_line(value), VALUE_WIDTH, break_on_hyphens=False) or [""]
-    for number, line in enumerate(lines):
-        yield field(name if not number else "", line)
 
 
 def _tool(tool: ToolView, *, schemas: bool) -> Iterable[Content]:

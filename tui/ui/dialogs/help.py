@@ -57,8 +57,10 @@ PAGES: Final[Mapping[str, str]] = {
     "TrustQuestion": "permissions#folders",
     "SkillQuestion": "chat#skills",
     "SignInQuestion": "sign-in",
-    "ServerQuestion": "permissions#what-servers-ask",
-    "AddressQuestion": "permissions#what-servers-ask",
+    **dict.fromkeys(
+        ("FormQuestion", "AddressQuestion", "SamplingQuestion", "ReviewQuestion", "ResultQuestion"),
+        "permissions#what-servers-ask",
+    ),
     "Question": "permissions#the-question",
     "QuestionStep": "permissions#the-question",
 }

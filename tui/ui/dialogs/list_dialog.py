@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import PurePath
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -37,7 +37,7 @@ DIALOG_STYLES: Final[list[str | PurePath]] = [STYLES / "dialogs.tcss", STYLES / 
 T = TypeVar("T")
 
 
-class Dialog(ModalScreen[None]):
+class Dialog(ModalScreen[Any]):
     """A frame that Esc closes, with its title above and its keys below.
 
     Attributes:
@@ -69,6 +69,7 @@ class Dialog(ModalScreen[None]):
         self._note = f"  {note}" if note else ""
         self._said = ""
         self._silence: Timer | None = None
+        self._second: SecondPress[tuple[str, object]] = SecondPress()
 
     def compose(self) -> ComposeResult:
         with self.FRAME(classes=f"dialog {self.KIND}") as frame:
@@ -99,6 +100,16 @@ class Dialog(ModalScreen[None]):
         if self._silence is not None:
             self._silence.stop()
         self._silence = self.set_timer(REPEAT_SECONDS, partial(self.say, "")) if text else None
+
+    def is_again(self, binding_id: str, what: object, words: str) -> bool:
+        """Tell whether a key was pressed twice for the same; if not, say what the second does."""
+        if self._second.take((binding_id, what)):
+            self.say("")
+            return True
+        self._second.expect((binding_id, what))
+        key = keymap.key_of(self.app, self.active_bindings, binding_id)
+        self.say(f"Press {key} again to {words}")
+        return False
 
     def copy(self, text: str) -> None:
         self.app.copy_to_clipboard(text)
@@ -174,7 +185,6 @@ class ListDialog(Dialog, Generic[T]):
         self._use = use
         self._head = PlainText(head, classes="head")
         self._head.display = bool(head)
-        self._second: SecondPress[tuple[str, object]] = SecondPress()
 
     def compose_body(self) -> ComposeResult:
         yield self._head
@@ -203,16 +213,6 @@ class ListDialog(Dialog, Generic[T]):
         """Show more of an entry below the list; None takes its place away."""
         self.about.update(content or Content())
         self.set_class(content is not None, "-about")
-
-    def is_again(self, binding_id: str, what: object, words: str) -> bool:
-        """Tell whether a key was pressed twice for the same; if not, say what the second does."""
-        if self._second.take((binding_id, what)):
-            self.say("")
-            return True
-        self._second.expect((binding_id, what))
-        key = keymap.key_of(self.app, self.active_bindings, binding_id)
-        self.say(f"Press {key} again to {words}")
-        return False
 
     @on(FilterList.Chosen)
     async def _on_chosen(self, event: FilterList.Chosen) -> None:

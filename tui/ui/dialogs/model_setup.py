@@ -1,7 +1,7 @@
 """The choice of the model service: Gemini at Google or elsewhere, Vertex AI, or the demo."""
 
 from collections.abc import Callable, Iterator, Mapping
-from enum import IntEnum
+from enum import Enum
 from typing import ClassVar, Final
 
 from textual import on
@@ -52,25 +52,15 @@ Vertex AI uses this computer's Google credentials. To set them up, run \
 "gcloud auth application-default login"."""
 
 
-class ServiceChoice(IntEnum):
-    """The choices, in the order of the list."""
+class ServiceChoice(Enum):
+    """What can be chosen: how that is called, and a few words on it."""
 
-    KEY = 0
-    ADDRESS = 1
-    VERTEX = 2
-    DEMO = 3
-    FORGET = 4
-    MODEL = 5
-
-
-_CHOICES: Final = {
-    ServiceChoice.KEY: ("Enter a Gemini API key", "Gemini API"),
-    ServiceChoice.ADDRESS: ("Use another address", "a gateway to the Gemini API"),
-    ServiceChoice.VERTEX: ("Use Vertex AI", "your Google Cloud project"),
-    ServiceChoice.DEMO: ("Use the demo", "offline, no account"),
-    ServiceChoice.MODEL: ("Choose another model", "of this service"),
-    ServiceChoice.FORGET: ("Forget what is stored", "the key with its address, or the project"),
-}
+    KEY = ("Enter a Gemini API key", "Gemini API")
+    ADDRESS = ("Use another address", "a gateway to the Gemini API")
+    VERTEX = ("Use Vertex AI", "your Google Cloud project")
+    DEMO = ("Use the demo", "offline, no account")
+    MODEL = ("Choose another model", "of this service")
+    FORGET = ("Forget what is stored", "the key with its address, or the project")
 
 
 _USES: Final[Mapping[ServiceChoice, Callable[..., None]]] = {
@@ -123,7 +113,7 @@ class ModelScreen(Dialog):
 
     def on_mount(self) -> None:
         self._show_form(None)
-        self.choices.highlighted = ServiceChoice.KEY
+        self.choices.highlighted = 0
         self.choices.focus()
         self._bridge.watch(self, lambda state: state.model, self._on_model)
         self._bridge.watch(self, notices_view, self._on_notices)
@@ -234,6 +224,6 @@ def _now(model: ModelView) -> str:
 
 
 def _choice(choice: ServiceChoice) -> Content:
-    label, note = _CHOICES[choice]
-    width = max(len(text) for text, _ in _CHOICES.values())
+    label, note = choice.value
+    width = max(len(one.value[0]) for one in ServiceChoice)
     return Content.assemble(fit(label, width + 3), (note, "$text-muted"))

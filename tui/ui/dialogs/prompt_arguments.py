@@ -7,11 +7,9 @@ from typing import ClassVar, Final
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Container, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.timer import Timer
-from textual.widgets import Button, Input, OptionList
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from tui.model.events import ArgumentCompleted
@@ -22,11 +20,10 @@ from tui.store.selectors import server as find_server
 from tui.text import clip
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.list_dialog import DIALOG_STYLES
+from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.widgets.chat.completion import COMPLETE_AFTER
-from tui.ui.widgets.forms.argument_form import ArgumentForm
+from tui.ui.widgets.forms.argument_form import ArgumentForm, FormBody
 from tui.ui.widgets.forms.form_fields import TypedField
-from tui.ui.widgets.key_bar import HintLine, key_hints
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 MAX_ARGUMENTS: Final = 50
@@ -99,9 +96,13 @@ class ArgumentRow(TypedField):
         return True
 
     def go_on(self) -> None:
-        """Accept the highlighted completion, else go to the next input or the button."""
-        if not self.accept():
-            self.offer(())
+        """Accept the highlighted completion, else go to the next line, or on from the last."""
+        if self.accept():
+            return
+        self.offer(())
+        if self is self.screen.query(ArgumentRow).last():
+            self.app.call_later(self.screen.run_action, "send")
+        else:
             super().go_on()
 
     @on(OptionList.OptionSelected)
@@ -110,7 +111,7 @@ class ArgumentRow(TypedField):
         self.accept(event.option_index)
 
 
-class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
+class ArgumentsScreen(Dialog):
     """Ask for arguments; the result is those that were filled in, or None if canceled.
 
     Args:
@@ -123,11 +124,9 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         fields: What can be filled in, texts all of them.
     """
 
-    AUTO_FOCUS = "Input, Button"
-    CSS_PATH = DIALOG_STYLES
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        only=("arguments.send", "arguments.close", *keymap.HELP)
-    )
+    KIND = "arguments"
+    FRAME = FormBody
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("arguments.send",))
 
     def __init__(
         self,
@@ -140,12 +139,11 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         about: Content,
         fields: Sequence[FormField],
     ) -> None:
-        super().__init__()
+        super().__init__(f"{server} · {title}")
         self._bridge = bridge
         self._commands = commands
         self._server = server
         self._target = target
-        self._title = f"{server} · {title}"
         self._about = about
         self.form = ArgumentForm(fields[:MAX_ARGUMENTS], ArgumentRow)
         view = find_server(bridge.state, server)
@@ -153,36 +151,17 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
         self._timer: Timer | None = None
         self._token = ""
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="request arguments") as frame:
-            frame.border_title = Content(one_line(self._title))
-            with VerticalScroll(classes="request-body", can_focus=False):
-                yield PlainText(self._about)
-                yield self.form
-            with Container(classes="request-buttons"):
-                yield Button(Content("Show"), id="send", compact=True, action="screen.send")
-                yield Button(Content("Cancel"), id="cancel", compact=True, action="screen.close")
-            keys = ("arguments.send", "show"), ("arguments.close", "cancel")
-            others = ("↵", "next field"), ("↑↓", "choose a completion")
-            yield HintLine(key_hints(self.app, *keys, *others), classes="request-hint")
+    def compose_body(self) -> ComposeResult:
+        yield PlainText(self._about)
+        yield self.form
 
     def on_mount(self) -> None:
-        self._fit()
         self._bridge.watch(self, lambda state: state.completion, self._on_completed)
-
-    def on_resize(self) -> None:
-        """Leave room for the buttons, and keep the focused input in view."""
-        self._fit()
-        if self.focused is not None:
-            self.call_after_refresh(self.focused.scroll_visible, animate=False)
 
     def action_send(self) -> None:
         """Return the arguments, unless a required one is missing."""
         if self.form.check():
             self.dismiss(self._filled_in())
-
-    def action_close(self) -> None:
-        self.dismiss(None)
 
     @on(Input.Changed)
     def _on_typed(self, event: Input.Changed) -> None:
@@ -212,6 +191,3 @@ class ArgumentsScreen(ModalScreen[dict[str, str] | None]):
 
     def _filled_in(self) -> dict[str, str]:
         return {key: str(value) for key, value in self.form.values().items() if value}
-
-    def _fit(self) -> None:
-        self.query_one(".request-body").styles.max_height = max(3, self.app.size.height - 9)

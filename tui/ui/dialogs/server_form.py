@@ -12,11 +12,10 @@ from typing import Any, ClassVar, Final
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
 from textual.message import Message
-from textual.screen import ModalScreen
 
 from tui.engine.background import in_daemon_thread
 from tui.engine.commands.server_imports import OwnEdits, shown_entry
@@ -39,11 +38,9 @@ from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import offer_lines
-from tui.ui.dialogs.list_dialog import DIALOG_STYLES
-from tui.ui.questions.arming import SecondPress
-from tui.ui.widgets.forms.argument_form import ArgumentForm
+from tui.ui.dialogs.list_dialog import Dialog
+from tui.ui.widgets.forms.argument_form import ArgumentForm, FormBody
 from tui.ui.widgets.forms.form_fields import MAX_TYPED, TypedField, TypedLine, make_row
-from tui.ui.widgets.key_bar import HintLine, key_hints
 from tui.ui.widgets.status import status_word
 from tui.ui.widgets.text.describe import failure_lines
 from tui.ui.widgets.text.difference import SIGN_STYLES
@@ -103,7 +100,7 @@ class PasteField(TypedField):
     LINE = PasteLine
 
 
-class ServerScreen(ModalScreen[None]):
+class ServerScreen(Dialog):
     """Shows an entry as a form, then whole; starts it on trial at a key, and writes it at another.
 
     Args:
@@ -114,15 +111,14 @@ class ServerScreen(ModalScreen[None]):
         removes: Whether it is to be removed.
     """
 
+    KIND = "server"
     AUTO_FOCUS = "Input"
-    CSS_PATH = DIALOG_STYLES
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        only=("arguments.send", "arguments.close", "server.imports", "app.help")
+        only=("arguments.send", "server.imports")
     )
 
     notes = query_one(".notes", PlainText)
     page = query_one(".page", VerticalScroll)
-    hint = query_one(HintLine)
 
     def __init__(
         self,
@@ -133,7 +129,7 @@ class ServerScreen(ModalScreen[None]):
         *,
         removes: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(name or "Add a server")
         self._bridge = bridge
         self._commands = commands
         self._server, self._is_new, self._removes = name, not name, removes
@@ -144,21 +140,17 @@ class ServerScreen(ModalScreen[None]):
         self._before: object = None
         self._scope = "user"
         self._rest: Sequence[Candidate] = ()
-        self._second: SecondPress[str] = SecondPress()
         self.line = PasteField(FormField("line", FieldKind.TEXT, "Paste or type", format="server"))
         self.form = ArgumentForm(_fields(self._shown, name, is_new=not name), make_row)
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="request server") as frame:
-            frame.border_title = Content(one_line(self._server) or "Add a server")
-            with VerticalScroll(classes="request-body", can_focus=False):
-                if self._is_new:
-                    yield ArgumentForm([self.line.field], lambda _: self.line)
-                yield PlainText(classes="notes")
-                yield self.form
-            with VerticalScroll(classes="page"):
-                yield PlainText()
-            yield HintLine(classes="request-hint")
+    def compose_body(self) -> ComposeResult:
+        with FormBody():
+            if self._is_new:
+                yield ArgumentForm([self.line.field], lambda _: self.line)
+            yield PlainText(classes="notes")
+            yield self.form
+        with VerticalScroll(classes="page"):
+            yield PlainText()
 
     def on_mount(self) -> None:
         self._clock = self.set_interval(1, self._draw, pause=True)
@@ -184,7 +176,7 @@ class ServerScreen(ModalScreen[None]):
                     self.app.notify(words, markup=False)
                     self.dismiss()
         except (EntryError, EditError, CredentialError) as error:
-            self._say(str(error))
+            self.notify(str(error), title="Settings", severity="error", markup=False)
 
     def _start(self) -> None:
         """Start what was read to its end; until then, read on."""
@@ -199,12 +191,23 @@ class ServerScreen(ModalScreen[None]):
         if self._stage in {Stage.SHOWN, Stage.TRYING, Stage.READY, Stage.FAILED}:
             self._commands.engine.trials.end()
             self._show(Stage.FORM)
-        elif self._stage is not Stage.FORM or self._second.take("") or not self._is_changed():
+        elif (
+            self._stage is not Stage.FORM
+            or not self._is_changed()
+            or self.is_again("dialog.close", "", "drop what you filled in.")
+        ):
             self.dismiss()
-        else:
-            self._second.expect("")
-            key = keymap.key_of(self.app, self.active_bindings, "arguments.close")
-            self._say(f"Press {key} again to drop what you filled in.")
+
+    def action_label(self, action: str) -> str | None:
+        is_form = self._stage is Stage.FORM
+        match action:
+            case "send":
+                return self._stage.value
+            case "close":
+                return "close" if is_form or self._stage is Stage.REMOVING else "back"
+            case "app.open('imports')":
+                return "other clients" if is_form and self._is_new else ""
+        return None
 
     @property
     def _edits(self) -> OwnEdits:
@@ -291,7 +294,7 @@ class ServerScreen(ModalScreen[None]):
             self.page.focus()
             self._draw()
             self.page.scroll_home(animate=False)
-        self._say("")
+        self.say("")
 
     def _draw(self) -> None:
         lines = [*self._lines()]
@@ -312,17 +315,6 @@ class ServerScreen(ModalScreen[None]):
             yield Content(f"\n{self._server} is there already. It would change:")
             for line in entry_difference(self._before, self._entry):
                 yield Content.styled(f"{line.sign} {line.text}", SIGN_STYLES.get(line.sign, ""))
-
-    def _say(self, words: str) -> None:
-        """Show a message in place of the keys, or the keys."""
-        if words:
-            self.hint.update(Content.styled(one_line(words), "$text-warning"))
-            return
-        keys = [("arguments.send", self._stage.value)] if self._stage.value else []
-        if self._stage is Stage.FORM and self._is_new:
-            keys.append(("server.imports", "other clients"))
-        back = "close" if self._stage in {Stage.FORM, Stage.REMOVING} else "back"
-        self.hint.update(key_hints(self.app, *keys, ("arguments.close", back)))
 
 
 _OVER: Final = frozenset(ServerStatus) - {ServerStatus.STARTING, ServerStatus.STOPPED}

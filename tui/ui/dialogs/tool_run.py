@@ -64,14 +64,8 @@ class ToolFormScreen(EditingScreen):
         arguments: The arguments to begin with; None for the draft.
     """
 
-    WAYS = (
-        ("done", "^S", "Run", "Run"),
-        ("switch", "^T", "", ""),
-        ("saved", "^O", "Saved calls", "@"),
-        ("leave", "Esc", "Close", "Back"),
-    )
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        only=("call.run", "call.switch", "call.saved", "call.leave", *keymap.HELP)
+        only=("call.run", "call.switch", "call.saved")
     )
 
     def __init__(
@@ -83,8 +77,7 @@ class ToolFormScreen(EditingScreen):
         tool: str,
         arguments: str | None,
     ) -> None:
-        super().__init__()
-        self.heading = f"Run {tool} of {server}"
+        super().__init__(f"Run {tool} of {server}")
         self._bridge = bridge
         self._commands = commands
         self._drafts = drafts
@@ -113,7 +106,10 @@ class ToolFormScreen(EditingScreen):
             reason = found.problem or "it has changed; v in its pane reviews that"
             yield Content.styled(f"! It cannot run: {one_line(reason)}", "$text-warning")
 
-    async def on_mount(self) -> None:
+    def on_mount(self) -> None:
+        self.call_next(self._begin)
+
+    async def _begin(self) -> None:
         if self._first is not None:
             with suppress(ValueError):  # it was left as JSON that is not complete
                 await self.editor.load(self._first)
@@ -127,18 +123,18 @@ class ToolFormScreen(EditingScreen):
         """Run the tool if its schema finds nothing wrong."""
         runs = self._commands.engine.runs
         if faults := await runs.check(*self._tool, arguments):
-            self.say(" · ".join(map(one_line, faults)), wrong=True)
+            self.tell(" · ".join(map(one_line, faults)), wrong=True)
             return
         made = runs.start(*self._tool, arguments)
         deck = self.app.screen_stack[0]
-        self.action_leave()
+        self.action_close()
         deck.post_message(ShowRun(self._bridge.state.runs[made], monotonic()))
 
     def action_saved(self) -> None:
         """Let a saved call be chosen, and fill it in."""
         calls = saved_calls(self._bridge.state, *self._tool)
         if not calls:
-            self.say(NONE_SAVED)
+            self.tell(NONE_SAVED)
             return
 
         async def fill_in(call: SavedCall) -> None:
@@ -148,13 +144,13 @@ class ToolFormScreen(EditingScreen):
         offered = ((f"@{one.name}  {arguments_line(one.arguments)}", one) for one in calls)
         self.app.push_screen(pick("Saved calls", "saved call", offered, fill_in))
 
-    def action_leave(self) -> None:
+    def action_close(self) -> None:
         """Close, and keep what was typed."""
         self._drafts.pop(self._tool, None)
         self._drafts[self._tool] = self.editor.draft()
         while len(self._drafts) > MAX_DRAFTS:
             self._drafts.pop(next(iter(self._drafts)))
-        self.dismiss(None)
+        self.dismiss()
 
 
 class RunScreen(FetchedScreen):

@@ -8,7 +8,7 @@ from tui.store.commands import Commands
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.arming import Keyboard
 from tui.ui.questions.question import Question
-from tui.ui.questions.trust import warning_line
+from tui.ui.questions.trust import listed, warning_line
 from tui.ui.widgets.text.labelled_text import LabelledLine
 from tui.ui.widgets.text.links import Link, examine, is_plain_http
 
@@ -27,10 +27,7 @@ class AddressQuestion(Question[UrlRequest]):
     PREFIX = "address"
     ROWS = ((OPEN, DECLINE, CANCEL),)
     SAFE = DECLINE
-    ARMED = (
-        "↑↓ scroll · ← → Tab move · ↵ presses · gemdeck cannot see that page",
-        "↑↓ scroll · ← → move · ↵ presses",
-    )
+    ARMED = "↑↓ scroll · ← → Tab move · ↵ presses · gemdeck cannot see that page"
 
     def lines(self) -> Sequence[LabelledLine]:
         """Name who asks and where it leads, before what the server says."""
@@ -48,10 +45,7 @@ class AddressQuestion(Question[UrlRequest]):
             *lines,
             LabelledLine("address", request.url),
             LabelledLine(),
-            *(
-                LabelledLine("" if number else "says", text)
-                for number, text in enumerate(message.split("\n"))
-            ),
+            *listed("says", message.split("\n")),
         ]
 
 

@@ -13,10 +13,10 @@ from textual.widgets import Button
 
 from tui.model.consent import Choice
 from tui.model.frozen import Frozen
-from tui.model.requests import Reply, ReplyAction
+from tui.model.requests import Reply
 from tui.model.trust import TrustAnswer
 
-Value = TrustAnswer | Reply | Choice | ReplyAction | None
+Value = TrustAnswer | Reply | Choice | None
 
 
 class Answer(Frozen):
@@ -29,7 +29,6 @@ class Answer(Frozen):
         words: What it does, in help and hints.
         value: What is sent, or what that is made of; None for a step that sends nothing yet.
         short: The words on the button where columns are few.
-        brief: What it does, in hints where columns are few.
         twice: Whether its key has to be pressed again.
         scoped: Whether how far it reaches is chosen beside it.
         priority: Whether its keys come before those of fields.
@@ -41,7 +40,6 @@ class Answer(Frozen):
     words: str
     value: Value = None
     short: str = ""
-    brief: str = ""
     twice: bool = False
     scoped: bool = False
     priority: bool = False

@@ -66,11 +66,8 @@ REPEAT_SECONDS: Final = 3.0
 LOOK_SECONDS: Final = 0.1
 """Longest wait until it is looked again whether answers count."""
 
-UNARMED: Final = ("answers open once you stop typing", "answers open in a moment")
-WRITING: Final = (
-    "What you type goes into your message. Pause to answer.",
-    "Typing goes into your message.",
-)
+UNARMED: Final = "answers open once you stop typing"
+WRITING: Final = "What you type goes into your message. Pause to answer."
 
 
 class ReadProgress:
@@ -108,13 +105,10 @@ class ReadProgress:
     def look(self) -> None:
         self._seen.update(view for view in self.views if position_in(view).shows_end)
 
-    def words(self, *, short: bool) -> str:
+    def words(self) -> str:
         """Say that there is more to read, where there is."""
         unread = self.unread
-        if unread is None:
-            return ""
-        left = f"{position_in(unread).left:,} more below"
-        return f"{left} · End{'' if short else ' reads on'}"
+        return f"{position_in(unread).left:,} more below · End reads on" if unread else ""
 
     def begin_anew(self) -> None:
         self._seen.clear()
@@ -284,8 +278,8 @@ class Arming:
         return self._second.awaited
 
     @property
-    def hint(self) -> tuple[str, str]:
-        """Why no answer counts, in many words and in few."""
+    def hint(self) -> str:
+        """Why no answer counts."""
         return WRITING if self._keyboard.is_drafting else UNARMED
 
     def begin(self) -> None:

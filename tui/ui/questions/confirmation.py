@@ -26,11 +26,10 @@ from tui.ui.questions.calls.call_view import (
     MAX_CLAIMED,
     AskedCall,
     CallList,
-    again_words,
     facts,
     notes_content,
-    seen_words,
     server_words,
+    these,
 )
 from tui.ui.questions.calls.placing import RoomAbove, lay_over_chat
 from tui.ui.questions.calls.rules import RuleStep
@@ -72,7 +71,6 @@ def _always(kind: str, key: str, choice: Choice, words: str = "", *, twice: bool
         words or f"always this {kind}",
         choice,
         short=kind.partition("-")[0].capitalize(),
-        brief=f"always {kind}",
         twice=twice,
         scoped=True,
     )
@@ -247,7 +245,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     def caption(self, answer: Answer) -> str:
         """Give the words on a button, which say what is set."""
         if answer is SCOPE:
-            return self._scope_words if self.is_short else f"{self._scope_words} ⇄"
+            return self._scope.name.lower() if self.is_short else f"{self._scope.value} ⇄"
         if answer is ALWAYS_TOOL and not self.is_short:
             this = "" if self._scope is GrantScope.EVERYWHERE else "this "
             return f"Always, {this}{self._scope.name.lower()}"
@@ -259,15 +257,12 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             return "Less"
         return super().caption(answer)
 
-    @property
-    def _scope_words(self) -> str:
-        return self._scope.name.lower() if self.is_short else self._scope.value
-
     def armed_words(self) -> str:
         """Say how many calls were seen, and what their key allows."""
         if len(self._calls) == 1 or not self._seen:
             return f"{self._key_of(ABOUT)} about the tool · {super().armed_words()}"
-        return seen_words(self._seen, self._calls, short=self.is_short)
+        number = f"{len(self._seen)} of {len(self._calls)} seen"
+        return f"{number}: a allows {these(self._seen)} · PageDown, c: next call"
 
     @property
     def _seen(self) -> list[AskedCall]:
@@ -279,7 +274,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     def refusal(self, answer: Answer) -> str:
         if answer.scoped and (reason := self.request.not_lasting):
-            return f"Always: not offered{'' if self.is_short else f': {reason}'}."
+            return f"Always: not offered: {reason}."
         if answer is ALLOW_SEEN and self._seen:
             return ""
         if answer is ALWAYS_READ_ONLY and not self.request.read_only:
@@ -291,12 +286,13 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     def again_words(self, answer: Answer, key: str) -> str:
         """Ask for a key once more, and say what it reaches."""
         if answer is ALLOW_SEEN:
-            return again_words(key, self._seen, self._calls, short=self.is_short)
+            number = f"{len(self._seen)} of {counted(len(self._calls), 'call')}"
+            return f"Press {key} again: allow {these(self._seen)} once, {number} seen"
         words = super().again_words(answer, key)
-        if answer is ALWAYS_READ_ONLY and not self.is_short:
+        if answer is ALWAYS_READ_ONLY:
             tools = counted(self.request.read_only, "tool")
             words = f"Press {key} again: always the {tools} said to be read-only"
-        return f"{words}, {self._scope_words}" if answer.scoped else words
+        return f"{words}, {self._scope.value}" if answer.scoped else words
 
     def _look(self) -> None:
         super()._look()
@@ -442,7 +438,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     def _open_reason(self) -> None:
         deny = partial(self._decide, self._call, Choice.DENY)
-        self._open_step(DenyReasonScreen(self.request), deny)
+        self._open_step(DenyReasonScreen("Deny with a reason", self.request), deny)
 
     def _open_rule(self) -> None:
         try:
@@ -492,11 +488,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         super().close()
 
     def begin(self) -> None:
-        """Begin the delay, once it can be seen; a refused edit goes on where it was."""
-        if self._call.offers_editor and self.asks and self.is_active:
-            self._call.offers_editor = False
-            self._open_editor(held=True)
-        elif not self.has_class("-placing"):
+        """Begin the delay, once it can be seen."""
+        if not self.has_class("-placing"):
             super().begin()
 
     def _decide(
@@ -514,14 +507,13 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         else:
             self._commands.engine.desk.answer(call.request.id, decision)
 
-    def _open_editor(self, *, held: bool = False) -> None:
+    def _open_editor(self) -> None:
         text = self._call.arguments
         if len(text) > MAX_EDITABLE:
             self.say(f"Too long to edit here: more than {MAX_EDITABLE:,} characters.")
             return
         try:
-            request, keyboard = self.request, self._keyboard
-            editor = EditArgumentsScreen(self._commands, request, text, keyboard, held=held)
+            editor = EditArgumentsScreen(self._commands, self.request, text)
         except JsonError as error:
             self.say(f"Cannot be edited: {error}")
             return

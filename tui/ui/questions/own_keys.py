@@ -1,7 +1,6 @@
 """The user's own keys: which of them can hold, and why the others cannot."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from textual.keys import format_key
@@ -38,6 +37,8 @@ def check_keys(own: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
     known = {key.id: key for key in KEYS}
     if own.keys() - known:
+        from tui.ui.questions.kinds import answer_keys  # noqa: PLC0415 - with every question
+
         known |= {key.id: key for key in answer_keys()}
     wrong: dict[str, str] = {}
     for name, keys in own.items():
@@ -60,30 +61,6 @@ def check_keys(own: Mapping[str, Sequence[str]]) -> dict[str, str]:
         if not clashes:
             return wrong
         wrong |= clashes
-
-
-def answer_keys() -> Iterator[Key]:
-    """Give the keys of the answers to all questions; those of one question begin with its name."""
-    from tui.ui.questions import (  # noqa: PLC0415 - imported when the first question is asked
-        address,
-        confirmation,
-        form,
-        sampling,
-        sign_in,
-        trust,
-    )
-
-    kinds = (
-        confirmation.ConfirmationQuestion,
-        *(trust.TrustQuestion, trust.ToolChangeQuestion, trust.SkillQuestion),
-        *(form.FormQuestion, address.AddressQuestion, address.LinkScreen, sign_in.SignInQuestion),
-        *(sampling.SamplingQuestion, sampling.ResultQuestion, sampling.ReviewQuestion),
-    )
-    for kind in kinds:
-        for answer in chain(*kind.ROWS):
-            words = f"{answer.words[0].upper()}{answer.words[1:]}"
-            what = f"{kind.PREFIX}.{answer.name}", answer.keys, "none", "", words
-            yield Key(Place.QUESTION, *what, answer.priority)
 
 
 def _meet(one: Key, other: Key) -> bool:

@@ -92,11 +92,8 @@ class Question(ModalScreen[None], Generic[R]):
     SAFE: ClassVar[Answer]
     """The answer that changes nothing; its button has the focus first."""
 
-    ARMED: ClassVar[tuple[str, str]] = (
-        "↑↓ PageUp PageDown scroll · ← → Tab move · ↵ presses",
-        "↑↓ scroll · ← → move · ↵ presses",
-    )
-    """What the last line says while answers count, in many words and in few."""
+    ARMED: ClassVar[str] = "↑↓ PageUp PageDown scroll · ← → Tab move · ↵ presses"
+    """What the last line says while answers count; what has no room there is left out."""
 
     AUTO_FOCUS = ""
     CSS_PATH = QUESTION_STYLES
@@ -163,14 +160,12 @@ class Question(ModalScreen[None], Generic[R]):
         return self.unread_words() if answer.allows else ""
 
     def unread_words(self) -> str:
-        return self.reading.words(short=self.is_short)
+        return self.reading.words()
 
     def armed_words(self) -> str:
-        return self.ARMED[self.is_short]
+        return self.ARMED
 
     def again_words(self, answer: Answer, key: str) -> str:
-        if self.is_short:
-            return f"{key} again: {answer.brief}"
         return f"Press {key} again: {answer.words}"
 
     def place(self, frame: Frame) -> None:
@@ -400,17 +395,14 @@ class Question(ModalScreen[None], Generic[R]):
             self.frame.border_subtitle = Content.assemble(shown)
 
     def hint_words(self) -> str:
-        short = self.is_short
         if key := self._arming.early:
             return f"Too early: press {self.app.get_key_display(Binding(key, ''))} again"
         if not self.armed:
-            return " · ".join(filter(None, (self._unread_here(), self._arming.hint[short])))
+            return " · ".join(filter(None, (self._unread_here(), self._arming.hint)))
         if self._said:
             return self._said
         if (held := self._arming.held) is not None:
-            what = held.brief if short and held.brief else held.words
-            other = "another" if short else "any other"
-            return f"{self._key_of(held)}: {what} · {other} letter stops it"
+            return f"{self._key_of(held)}: {held.words} · any other letter stops it"
         if (awaited := self._arming.awaited) is not None:
             return self.again_words(awaited, self._key_of(awaited))
         return self._unread_here() or self.armed_words()

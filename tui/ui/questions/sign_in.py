@@ -1,19 +1,20 @@
 """Asks whether to sign in to a server, and takes the address where a browser elsewhere ended."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from textual import events, on
-from textual.content import Content
+from textual.getters import query_one
 from textual.widget import Widget
 from textual.widgets import Input
 
 from tui.model.requests import Reply, ReplyAction, SignInRequest
 from tui.ui.questions.answers import Answer
-from tui.ui.questions.form import ACCEPT, CANCEL, ServerQuestion, fact
-from tui.ui.widgets.forms.form_fields import WholeText
-from tui.ui.widgets.text.plain import PlainText, one_line
+from tui.ui.questions.form import ACCEPT, CANCEL, ProblemLine
+from tui.ui.questions.question import Question
+from tui.ui.questions.trust import warning_line
+from tui.ui.widgets.text.labelled_text import LabelledLine
 
 MAX_PASTED: Final = 8_192
 """Characters of what is pasted."""
@@ -29,45 +30,40 @@ COPY: Final = Answer(
 )
 
 
-class SignInQuestion(ServerQuestion[SignInRequest]):
+class SignInQuestion(Question[SignInRequest]):
     """Says where the sign-in leads and what it gives; nothing is opened until it is agreed to."""
 
     TITLE = "Sign in to this server?"
     PREFIX = "sign-in"
     ROWS = ((SIGN_IN, COPY, CANCEL),)
     SAFE = CANCEL
-    ARMED = (
-        "^S opens the browser, or sends what was pasted · Esc cancels",
-        "^S signs in, or sends what was pasted · Esc cancels",
-    )
+    ARMED = "^S opens the browser, or sends what was pasted · Esc cancels"
 
-    def compose_body(self) -> Iterable[Widget]:
-        """Compose where it leads, what it gives, and the address."""
+    pasted = query_one(Input)
+
+    def lines(self) -> Sequence[LabelledLine]:
+        """Say where it leads, what it gives, and which page opens."""
         request = self.request
-        facts = [
-            fact("address", one_line(request.address)),
-            fact("sign-in", one_line(request.host), "bold"),
-        ]
-        if request.shown_host != request.host:
-            facts.append(fact("shown as", one_line(request.shown_host)))
-        facts.append(fact("issuer", one_line(request.issuer)))
-        if request.token_host:
-            facts.append(fact("code to", one_line(request.token_host)))
-        facts += [
-            fact("access to", one_line(request.resource)),
-            fact("scopes", ", ".join(map(one_line, request.scopes)) or "not named"),
-            fact("kept in", one_line(request.kept)),
-        ]
-        for note in request.notes:
-            yield PlainText(Content(f"! {one_line(note)}"), classes="field-warning")
-        yield PlainText(Content("\n").join(facts))
-        if request.url:
-            yield PlainText("page that opens", classes="heading")
-            yield WholeText(request.url, classes="server-words")
+        shown = request.shown_host if request.shown_host != request.host else ""
+        lines = (
+            LabelledLine("server", request.server, "bold"),
+            *(warning_line("! warning", note) for note in request.notes),
+            LabelledLine("address", request.address),
+            LabelledLine("sign-in", request.host, "bold"),
+            LabelledLine("shown as", shown),
+            LabelledLine("issuer", request.issuer),
+            LabelledLine("code to", request.token_host),
+            LabelledLine("access to", request.resource),
+            LabelledLine("scopes", ", ".join(request.scopes) or "not named"),
+            LabelledLine("kept in", request.kept),
+            LabelledLine("page", request.url),
+        )
+        return [line for line in lines if line.text]
 
     def compose_text(self) -> Iterable[Widget]:
         """Compose the room to paste below what is to read."""
         yield from super().compose_text()
+        yield ProblemLine(self.request.problem)
         pasted = Input(
             placeholder="paste the address where the browser ended, or the code", compact=True
         )
@@ -76,39 +72,29 @@ class SignInQuestion(ServerQuestion[SignInRequest]):
         pasted.display = bool(self.request.problem)
         yield pasted
 
-    def on_mount(self) -> None:
-        self.complain(self.request.problem)
-
     def offers(self, answer: Answer) -> bool:
         return answer is not COPY or bool(self.request.url)
 
     def changed(self) -> None:
         """Say what came of the last answer, and let another one be given."""
-        self.complain(self.request.problem)
+        self.query_one(ProblemLine).show(self.request.problem)
         self.show_answers()
-        pasted = self.query_one(Input)
-        pasted.display = bool(self.request.url)
-        if pasted.display:
-            pasted.focus()
+        self.pasted.display = bool(self.request.url)
+        if self.pasted.display:
+            self.pasted.focus()
         self.ask_again()
 
     def choose(self, answer: Answer) -> None:
-        """Copy the address, or send what was filled in."""
-        if answer is not COPY:
+        """Send what was pasted along, if anything was; an answer can be given again."""
+        if answer is COPY:
+            self.app.copy_to_clipboard(self.request.url)
+            self.say("Copied the address.")
+        elif answer is CANCEL:
             super().choose(answer)
-            return
-        self.app.copy_to_clipboard(self.request.url)
-        self.say("Copied the address.")
-
-    def reply(self, action: ReplyAction) -> Reply:
-        """Give what was pasted along, if anything was; an answer can be given again."""
-        pasted = self.query_one(Input)
-        if not action.allows:
-            return Reply(action)
-        self.call_later(self.ask_again)
-        text = pasted.value.strip()
-        pasted.value = ""
-        return Reply(action, text=text or None)
+        else:
+            self.call_later(self.ask_again)
+            text, self.pasted.value = self.pasted.value.strip(), ""
+            self.send(Reply(ReplyAction.ACCEPT, text=text or None))
 
     def lets_through(self, event: events.Key) -> bool:
         """Let Enter send what was just pasted: whoever can paste it has said yes before."""

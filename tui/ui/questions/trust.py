@@ -28,7 +28,6 @@ WITH_CHILDREN: Final = Answer(
     "trust it and its subfolders",
     TrustAnswer.TRUST_WITH_CHILDREN,
     short="Subfolders",
-    brief="trust its subfolders too",
     twice=True,
 )
 OUTSIDE: Final = Answer(
@@ -38,7 +37,6 @@ OUTSIDE: Final = Answer(
     "trust none of it; start your own servers in an empty folder instead",
     TrustAnswer.START_OUTSIDE,
     short="Outside",
-    brief="start yours in an empty folder",
 )
 NEVER: Final = Answer(
     "never", "v", "Never", "never run it, and do not ask again", TrustAnswer.NEVER
@@ -134,7 +132,7 @@ def trust_lines(request: TrustRequest) -> list[LabelledLine]:
         ("rules", request.rules),
         ("to model", request.context),
     ):
-        lines += [LabelledLine(), *_listed(label, names)] if names else []
+        lines += [LabelledLine(), *listed(label, names)] if names else []
     if request.started:
         words = "your servers that would run code from here"
         lines += [LabelledLine(), LabelledLine("yours", words, "bold")]
@@ -199,15 +197,16 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
         yield LabelledLine("in folder", server.cwd)
     if server.url:
         yield LabelledLine("address", server.url)
-    yield from _listed("written", server.written)
-    yield from _listed("sends", server.headers, "header ")
-    yield from _listed("sets", server.env_values)
-    yield from _listed("reads", server.references, "your variable ")
-    yield from _listed("inherits", server.inherited, "your variable ")
-    yield from _listed("watched", server.files)
+    yield from listed("written", server.written)
+    yield from listed("sends", server.headers, "header ")
+    yield from listed("sets", server.env_values)
+    yield from listed("reads", server.references, "your variable ")
+    yield from listed("inherits", server.inherited, "your variable ")
+    yield from listed("watched", server.files)
 
 
-def _listed(label: str, names: Sequence[str], before: str = "") -> Iterator[LabelledLine]:
+def listed(label: str, names: Sequence[str], before: str = "") -> Iterator[LabelledLine]:
+    """Lay out lines behind one label, such as those of a text."""
     for number, name in enumerate(names):
         yield LabelledLine("" if number else label, f"{before}{name}")
 
@@ -265,15 +264,15 @@ class SkillQuestion(Question[SkillRequest]):
                 "The server's words, for the model. They give no rights: your rules hold for calls."
             )
             lines += [LabelledLine("", words, "$text-muted"), LabelledLine()]
-            return [*lines, *(LabelledLine("", line) for line in request.text.split("\n"))]
-        lines += [LabelledLine("", line) for line in request.description.split("\n")]
-        lines += _listed("! ignored", request.ignored)
+            return [*lines, *listed("", request.text.split("\n"))]
+        lines += listed("", request.description.split("\n"))
+        lines += listed("! ignored", request.ignored)
         if request.difference:
             lines.append(LabelledLine("changes", "since you trusted it", "bold"))
             lines += [*difference_lines(request.difference), LabelledLine()]
         words = "None of its files has been read. You are asked again when one changes."
         lines.append(LabelledLine("", words, "$text-muted"))
-        return [*lines, *_listed("files", request.files)]
+        return [*lines, *listed("files", request.files)]
 
     def offers(self, answer: Answer) -> bool:
         """Offer to read it before it is read, and to load it after."""

@@ -6,17 +6,14 @@ so are blanks that deceive; many blank lines in a row are one line that counts t
 
 import json
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import accumulate, groupby
-from pathlib import PurePath
-from time import thread_time
+from itertools import groupby
 from typing import Final
 
 from rich.cells import cell_len, set_cell_size
-from textual.content import Content, Span
+from textual.content import Content
 
 from tui.model.bounded_json import JsonError
 from tui.model.frozen import Frozen
@@ -28,22 +25,16 @@ from tui.ui.widgets.text.folded_text import Fold, FoldedText, fold_beside
 from tui.ui.widgets.text.plain import one_line
 
 MAX_COLOURED: Final = 20_000
-"""Characters of arguments that get colours; longer ones are shown plain, as complete."""
+"""Characters of a text in which escapes get a colour; longer ones are shown plain, as complete."""
 
 MAX_NAME: Final = 200
 """Characters of a server's or tool's name in the dialog."""
-
-MAX_SECONDS: Final = 0.04
-"""Seconds of processor time after which the rest of a text stays without colours."""
 
 _DECEIVING: Final = re.compile(r"(?<=[^ \n]) {4,}|^ {41,}|\t|(?:·|[^\S \n\r\t])+", re.MULTILINE)
 """Blanks in a run, wide indents, tabs, dots as drawn for blanks, and U+00A0 and its like."""
 
 _HIDDEN: Final = re.compile(rf"{_DECEIVING.pattern}|[^\n -~]", re.MULTILINE)
 """What may have to be drawn in another way where a text has characters that cannot be seen."""
-
-_LONG_LINE: Final = re.compile(r"[^\n]{401}")
-"""A line for which one step of a lexer may take long; such a text gets no colours."""
 
 MAX_REVIEWED: Final = 60_000
 """Characters of arguments that are laid out like this; longer ones are shown as JSON."""
@@ -69,43 +60,6 @@ MARKED: Final = "$text-warning"
 _TAB: Final = "→   "
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$-]*")
 _LOOKS_LIKE_JSON: Final = re.compile(r"[\[{\"]|-?\d|(?:true|false|null)\Z")
-
-_LANGUAGES: Final[Mapping[str, str]] = {
-    **{name: name for name in ("c", "css", "diff", "go", "html", "java", "json", "lua", "php")},
-    **{name: name for name in ("scss", "sql", "swift", "toml", "xml", "yaml")},
-    **{"bash": "bash", "cc": "cpp", "cjs": "javascript", "cpp": "cpp", "cs": "csharp", "h": "c"},
-    **{"hpp": "cpp", "htm": "html", "ini": "ini", "js": "javascript", "jsx": "jsx"},
-    **{"kt": "kotlin", "markdown": "markdown", "md": "markdown", "mjs": "javascript"},
-    **{"py": "python", "pyi": "python", "rb": "ruby", "rs": "rust", "sh": "bash", "svg": "xml"},
-    **{"ts": "typescript", "tsx": "tsx", "yml": "yaml", "zsh": "bash"},
-}
-"""Pygments' names of languages by the ends of file names."""
-
-
-def code_spans(text: str, language: str) -> list[Span]:
-    """Return the colours of a text in a language that Pygments knows by this name."""
-    if len(text) > MAX_COLOURED or _LONG_LINE.search(text):
-        return []
-    from pygments.lexers import (  # type: ignore[import-untyped]  # noqa: PLC0415 - slow
-        get_lexer_by_name,
-    )
-    from textual.highlight import HighlightTheme  # noqa: PLC0415
-
-    spans: list[Span] = []
-    at = 0
-    until = thread_time() + MAX_SECONDS
-    kept = text.replace("\r", " ").replace("\ufeff", " ")  # which a lexer would leave out
-    for kind, token in get_lexer_by_name(language, stripnl=False).get_tokens(kept):
-        end = at + len(token)
-        while kind and kind not in HighlightTheme.STYLES:
-            kind = kind.parent  # noqa: PLW2901 - a wider kind may have a colour
-        style = HighlightTheme.STYLES.get(kind, "").replace("underline", "")  # as a link has
-        if style and token.strip():
-            spans.append(Span(at, end, style))
-        at = end
-        if thread_time() > until:
-            break
-    return spans
 
 
 class ArgumentLine(Frozen):
@@ -137,16 +91,14 @@ def argument_lines(
     """
     if not values:
         return [ArgumentLine("", Content.styled("no arguments", MUTED))]
-    leaves = list(_leaves("", values))
-    language = _language(leaves)
     table: list[ArgumentLine] = []
     long: list[ArgumentLine] = []
     blocks: list[ArgumentLine] = []
-    for name, value in leaves:
+    for name, value in _leaves("", values):
         is_compared = change is not None and change.content == name
         if isinstance(value, str) and ("\n" in value or is_compared):
             signs = change.lines if change is not None and is_compared else ()
-            blocks += _block(name, value, language, signs)
+            blocks += _block(name, value, signs)
         elif isinstance(value, str) or len(_compact(value)) <= MAX_SHORT:
             written = _value(value)
             if change is not None and change.path == name:
@@ -157,7 +109,7 @@ def argument_lines(
             (table if len(written) <= MAX_SHORT else long).append(line)
         else:
             text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-            blocks += _block(name, text, "json", ())
+            blocks += _block(name, text)
     return table + long + blocks
 
 
@@ -187,16 +139,6 @@ def _holds_lines(value: object) -> bool:
             return False
 
 
-def _language(leaves: Iterable[tuple[str, object]]) -> str:
-    """Return the language of the first value that looks like a file's name, or nothing."""
-    for _, value in leaves:
-        if isinstance(value, str) and len(value) <= MAX_SHORT and "\n" not in value:
-            suffix = PurePath(value).suffix.removeprefix(".").lower()
-            if suffix in _LANGUAGES:
-                return _LANGUAGES[suffix]
-    return ""
-
-
 def _compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
@@ -210,11 +152,9 @@ def _value(value: object) -> Content:
     return drawn(value if is_plain else _compact(value))
 
 
-def _block(
-    name: str, text: str, language: str, signs: Sequence[tuple[str, str]]
-) -> Iterator[ArgumentLine]:
+def _block(name: str, text: str, signs: Sequence[tuple[str, str]] = ()) -> Iterator[ArgumentLine]:
     """Number the lines of a text, or compare them with those of the file."""
-    lines = _lines(text.removesuffix("\n"), language)
+    lines = drawn(text.removesuffix("\n")).split("\n", allow_blank=True)
     words = counted(len(lines), "line")
     if sum(sign != "-" for sign, _ in signs) != len(lines):
         signs = ()
@@ -255,13 +195,8 @@ def _shown(name: str) -> str:
     return reveal(name).replace("\t", "\\t").replace("\n", "\\n")
 
 
-def _lines(text: str, language: str = "") -> Sequence[Content]:
-    """Draw every character of a text, each line by itself."""
-    return drawn(text, language).split("\n", allow_blank=True)
-
-
-def drawn(text: str, language: str = "") -> Content:
-    """Draw every character of a text, in the colours of a language.
+def drawn(text: str) -> Content:
+    """Draw every character of a text.
 
     Blanks in a run are drawn as dots, so that text cannot be pushed out of sight, and tabs as
     arrows. What cannot be seen, a dot of the text itself, and a blank that is not the common one
@@ -270,23 +205,16 @@ def drawn(text: str, language: str = "") -> Content:
     if "\t" in text:
         text = text.replace("→", "\\u2192")
     pattern = _DECEIVING if sanitize(text) == text else _HIDDEN
-    shown = pattern.sub(_visible, text)
     if len(text) > MAX_COLOURED:
-        return Content(shown)
-    spans = code_spans(text, language) if language else []
-    found = [(*match.span(), _visible(match)) for match in pattern.finditer(text)]
-    ends = [end for _, end, _ in found]
-    grown = [0, *accumulate(start - end + len(anew) for start, end, anew in found)]
-
-    def moved(index: int) -> int:
-        return index + grown[bisect_right(ends, index)]
-
-    spans = [Span(moved(span.start), moved(span.end), span.style) for span in spans]
-    for start, end, anew in found:
-        if anew != text[start:end]:
-            style = MUTED if anew == _TAB else MARKED
-            spans.append(Span(moved(end) - len(anew), moved(end), style))
-    return Content(shown, spans=spans)
+        return Content(pattern.sub(_visible, text))
+    parts: list[str | tuple[str, str]] = []
+    end = 0
+    for found in pattern.finditer(text):
+        anew = _visible(found)
+        style = MUTED if anew == _TAB else MARKED if anew != found[0] else ""
+        parts += [text[end : found.start()], (anew, style)]
+        end = found.end()
+    return Content.assemble(*parts, text[end:])
 
 
 def _visible(found: re.Match[str]) -> str:
@@ -330,7 +258,7 @@ class ArgumentsText(FoldedText):
             with suppress(JsonError):
                 self.show_lines(argument_lines(read_arguments(arguments), change))
                 return
-        self.show(drawn(arguments, "json"))
+        self.show(drawn(arguments))
 
     def show_lines(self, lines: Sequence[ArgumentLine]) -> None:
         """Show arguments that are laid out, from their first line."""

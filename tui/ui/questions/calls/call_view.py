@@ -9,7 +9,7 @@ from textual.geometry import Size
 
 from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.requests import ConfirmationRequest
-from tui.text import clip, counted
+from tui.text import clip
 from tui.ui.questions.calls.argument_lines import both_ends
 from tui.ui.widgets.chat.tool_call import arguments_line
 from tui.ui.widgets.text.plain import PlainText, fit, one_line
@@ -71,7 +71,6 @@ class AskedCall:
         number: Its number among the calls of this question; it keeps it when others go.
         edit: The arguments as the user changed them, or None.
         shows_edit: Whether these are shown, and so sent, instead of the model's.
-        offers_editor: Whether the editor opens by itself, since the edit was refused.
         is_seen: Whether what would be sent now was shown to its end.
         is_answered: Whether an answer was given that is not settled yet.
     """
@@ -80,7 +79,6 @@ class AskedCall:
     number: int = 0
     edit: str | None = None
     shows_edit: bool = False
-    offers_editor: bool = False
     is_seen: bool = False
     is_answered: bool = False
 
@@ -91,12 +89,12 @@ class AskedCall:
         return self.request.arguments if edited is None else edited
 
     def take(self, request: ConfirmationRequest) -> None:
-        """Take note of how the request stands; a refused edit is offered once more."""
+        """Take note of how the request stands; an edit that was refused is still there."""
         if request == self.request:
             return
         self.request = request
         if request.problem and self.edit is not None:
-            self.shows_edit = self.offers_editor = True
+            self.shows_edit = True
         self.is_seen = self.is_answered = False
 
     def show_edit(self, edit: str | None) -> None:
@@ -117,23 +115,8 @@ class AskedCall:
         return Decision(choice, note, scope, edited)
 
 
-def seen_words(seen: Sequence[AskedCall], calls: Sequence[AskedCall], *, short: bool) -> str:
-    """Say how many calls were seen, and what their key allows."""
-    number = f"{len(seen)} of {len(calls)} seen"
-    return number if short else f"{number}: a allows {_these(seen)} · PageDown, c: next call"
-
-
-def again_words(
-    key: str, seen: Sequence[AskedCall], calls: Sequence[AskedCall], *, short: bool
-) -> str:
-    """Ask for the key of all calls that were seen once more."""
-    number = f"{len(seen)} of {counted(len(calls), 'call')}"
-    if short:
-        return f"{key} again: allow {number}"
-    return f"Press {key} again: allow {_these(seen)} once, {number} seen"
-
-
-def _these(calls: Sequence[AskedCall]) -> str:
+def these(calls: Sequence[AskedCall]) -> str:
+    """Name calls by their number."""
     words = ("this one", "these two", "these three", "these four")
     return words[len(calls) - 1] if len(calls) <= len(words) else f"these {len(calls)}"
 

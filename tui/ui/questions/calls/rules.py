@@ -7,9 +7,6 @@ from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
-from textual.content import Content
-from textual.widgets import Button
 
 from tui.model.consent import (
     MAX_CONDITION,
@@ -22,7 +19,6 @@ from tui.model.consent import (
 )
 from tui.model.input.arguments import read_arguments
 from tui.model.requests import ConfirmationRequest
-from tui.ui.questions.answers import key_label
 from tui.ui.questions.arming import ReadProgress
 from tui.ui.questions.calls.steps import QuestionStep
 from tui.ui.widgets.text.folded_text import FoldedText
@@ -74,22 +70,17 @@ class RuleStep(QuestionStep):
         ValueError: If there is no rule for calls like this one.
     """
 
-    AUTO_FOCUS = ""
+    KIND = "step -rule"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "keep", "Keep the rule", id="rule.keep", priority=True),
-        Binding("up", "argument(-1)", "Argument before", id="rule.up"),
-        Binding("down", "argument(1)", "Next argument", id="rule.down"),
-        Binding("right", "change(1)", "Say another thing of it", id="rule.next"),
-        Binding("left", "change(-1)", "Say what was said before", id="rule.before"),
-        Binding("pageup", "page(-1)", "Scroll up", id="rule.back-a-page"),
-        Binding("pagedown", "page(1)", "Read on", id="rule.read-on"),
-        Binding("home", "page(-1000000)", "Back to the start", id="rule.start"),
-        Binding("end", "page(1000000)", "Read on to the end", id="rule.end"),
-        Binding("escape", "back", "Back to the question", id="rule.back"),
+        Binding("ctrl+s", "keep", "keep the rule", id="rule.keep", priority=True),
+        Binding("up", "argument(-1)", id="rule.up", show=False, priority=True),
+        Binding("down", "argument(1)", id="rule.down", show=False, priority=True),
+        Binding("right", "change(1)", id="rule.next", show=False, priority=True),
+        Binding("left", "change(-1)", id="rule.before", show=False, priority=True),
     ]
 
     def __init__(self, request: ConfirmationRequest, scope: GrantScope) -> None:
-        super().__init__(request)
+        super().__init__("Always with these", request)
         self._scope = scope
         self._options = options_of(request)
         self._chosen = [0] * len(self._options)
@@ -101,18 +92,13 @@ class RuleStep(QuestionStep):
         """What the rule wants of the arguments, as it is now."""
         return tuple(one[at] for one, at in zip(self._options, self._chosen, strict=True))
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="step -rule") as frame:
-            frame.border_title = Content("Always with these")
-            yield PlainText(classes="step-facts")
-            yield FoldedText(classes="-fits")
-            yield PlainText("↑↓ argument · →← what it must be", classes="step-status")
-            with Horizontal(classes="step-buttons"):
-                for key, words, name in (("^S", "Keep", "keep"), ("Esc", "Back", "back")):
-                    label = key_label(key, words)
-                    yield Button(label, id=name, compact=True, action=f"screen.{name}")
+    def compose_body(self) -> ComposeResult:
+        yield PlainText(classes="step-facts")
+        yield FoldedText(classes="-fits")
+        yield PlainText("↑↓ argument · →← what it must be", classes="step-status")
 
     def on_mount(self) -> None:
+        self.watch(self.query_one(FoldedText), "scroll_y", self._reading.look, init=False)
         self.show_rule()
 
     def show_rule(self) -> None:
@@ -130,18 +116,10 @@ class RuleStep(QuestionStep):
 
     def action_keep(self) -> None:
         """Keep the rule, unless there is more of it to read."""
-        if words := self._reading.words(short=False):
+        if words := self._reading.words():
             self.query_one(".step-status", PlainText).update(f"Read to the end first: {words}")
         else:
             self.dismiss("")
-
-    def action_page(self, pages: int) -> None:
-        view = self.query_one(FoldedText)
-        view.scroll_relative(y=pages * view.size.height, animate=False, immediate=True)
-        self._reading.look()
-
-    def action_back(self) -> None:
-        self.dismiss(None)
 
     def action_argument(self, by: int) -> None:
         self._at = (self._at + by) % len(self._options)

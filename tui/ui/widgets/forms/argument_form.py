@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
-from textual.widgets import ContentSwitcher, Input, Select, SelectionList
+from textual.widgets import Checkbox, ContentSwitcher, Input, Select
 
 from tui.model.bounded_json import JsonError
 from tui.model.input.arguments import canonical_json, read_arguments, reveal
@@ -39,6 +39,16 @@ FORM, TEXT, JSON = "edit-form", "edit-text", "edit-json"
 """The views of `ArgumentEditor`, which are also the ids of their widgets."""
 
 Row = TypeVar("Row", bound=FieldRow)
+
+
+class FormBody(VerticalScroll, can_focus=False):
+    """What a form stands in: what has the focus stays in sight, with what is wrong about it."""
+
+    def on_resize(self) -> None:
+        focused = self.screen.focused
+        if focused is not None and self in focused.ancestors:
+            for one in (*self.query(".field.-wrong:focus-within"), focused):
+                self.call_after_refresh(one.scroll_visible, animate=False)
 
 
 class ArgumentForm(Vertical, Generic[Row]):
@@ -144,7 +154,7 @@ class ArgumentEditor(ContentSwitcher):
         """The argument that is edited as a text, where there is one."""
         super().__init__(initial=TEXT if self.text_name else FORM if made.fields else JSON)
         self.form = ArgumentForm(made.fields, make_row)
-        self.text = JsonArea(values.get(self.text_name, ""), id=TEXT, highlighted=False)
+        self.text = JsonArea(values.get(self.text_name, ""), id=TEXT)
         self.json = JsonArea(made.arguments, id=JSON)
 
     def compose(self) -> ComposeResult:
@@ -285,7 +295,7 @@ class ArgumentEditor(ContentSwitcher):
 
     @on(Input.Changed)
     @on(Select.Changed)
-    @on(SelectionList.SelectedChanged)
+    @on(Checkbox.Changed)
     @on(YesNo.Changed)
     async def _follow_form(self) -> None:
         """Take the form into the JSON beside it; another alternative has other fields."""
@@ -295,6 +305,7 @@ class ArgumentEditor(ContentSwitcher):
         if chosen and self.form.check(whole=False):
             arguments = self.written()  # what was chosen before says what goes
             self._choices |= {key: str(value) for key, value in chosen.items()}
+            self.screen.set_focus(None)  # else what stands beside gets it as the field goes
             await self._refill(self._form(arguments))
             next(row for row in self.form.rows if row.field.key in chosen).control.focus()
         if self.has_class("-beside"):

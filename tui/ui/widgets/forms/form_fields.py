@@ -1,32 +1,27 @@
 """The fields of a form that a server requests; each shows what is wrong with its value."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import ClassVar, Final, Literal
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import ClassVar, Final, Literal, Self
 
 from rich.cells import cell_len
-from rich.segment import Segment
-from rich.style import Style as RichStyle
 from rich.text import Text
 from textual import events, on
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
-from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
-from textual.widgets import Input, OptionList, Select, SelectionList
-from textual.widgets._toggle_button import ToggleButton
-from textual.widgets.selection_list import Selection
+from textual.widgets import Checkbox, Input, Select
 
 from tui.model.bounded_json import JsonError, read_json
 from tui.model.input.arguments import MAX_DEPTH
 from tui.model.input.field_values import number_in, problem_of
-from tui.model.requests import PRIVATE_WARNING, FieldKind, FormField, FormValue
+from tui.model.requests import PRIVATE_WARNING, FieldKind, FieldOption, FormField, FormValue
 from tui.text import clip
 from tui.ui.widgets.frame import WORDY
 from tui.ui.widgets.text.folded_text import FoldedText
@@ -95,51 +90,32 @@ class TypedLine(Input):
         super().action_end(select)
 
 
-class TickList(SelectionList[int], inherit_bindings=False):
-    """A list as high as all its options, whose words wrap; what it stands in scrolls."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        binding
-        for binding in (*OptionList.BINDINGS, *SelectionList.BINDINGS)
-        if isinstance(binding, Binding) and binding.key not in {"home", "end", "pageup", "pagedown"}
-    ]
+class Tick(Checkbox):
+    """A box whose words wrap beside it."""
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Count the rows of options that wrap beside their boxes."""
-        return super().get_content_height(
-            container, viewport, width - self._get_left_gutter_width()
-        )
+        return Widget.get_content_height(self, container, viewport, width)
 
-    def render_line(self, y: int) -> Strip:
-        """Draw a row; Textual would give each row of a wrapped option a box of its own."""
-        line = OptionList.render_line(self, y)
-        if not 0 <= y < len(self._lines):
-            return line
-        index, row = self._lines[y]
-        around = next((segment.style for segment in line if segment.style), self.rich_style)
-        if row:
-            return Strip([Segment(" " * self._get_left_gutter_width(), around), *line])
-        style, mark = "selection-list--button", " "
-        if self.get_option_at_index(index).value in self._selected:
-            style, mark = f"{style}-selected", ToggleButton.BUTTON_INNER
-        if self.highlighted == index:
-            style += "-highlighted"
-        clicked = RichStyle(meta={"option": index})
-        box = self.get_component_rich_style(style) + clicked
-        edge = RichStyle(color=box.bgcolor, bgcolor=around.bgcolor) + clicked
-        left, right = (
-            Segment(ToggleButton.BUTTON_LEFT, edge),
-            Segment(ToggleButton.BUTTON_RIGHT, edge),
-        )
-        inner = Segment(mark, box)
-        return Strip([left, inner, right, Segment(" ", around), *line])
 
-    def scroll_to_highlight(self, top: bool = False) -> None:
-        """Keep the highlighted option in sight."""
-        super().scroll_to_highlight(top)
-        if self.highlighted is not None:
-            row = self._index_to_line.get(self.highlighted, 0)
-            show_row(self, row, self._heights.get(self.highlighted, 1))
+class Ticks(Vertical):
+    """A box to tick for each option."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "app.focus_previous", "Option before", show=False),
+        Binding("down", "app.focus_next", "Next option", show=False),
+    ]
+
+    def __init__(self, options: Sequence[FieldOption], ticked: Collection[str]) -> None:
+        self.boxes = [
+            Tick(Content(one_line(one.label)), one.value in ticked, compact=True) for one in options
+        ]
+        super().__init__(*self.boxes, classes="ticks")
+
+    def focus(self, scroll_visible: bool = True) -> Self:
+        """Begin with the first box."""
+        for box in self.boxes[:1]:
+            box.focus(scroll_visible)
+        return self
 
 
 class WholeText(FoldedText, can_focus=False):
@@ -282,7 +258,7 @@ class FieldRow(Vertical):
 
     @on(Input.Changed)
     @on(Select.Changed)
-    @on(SelectionList.SelectedChanged)
+    @on(Checkbox.Changed)
     @on(YesNo.Changed)
     def _look_again(self) -> None:
         """Take a complaint back once what it was about is mended."""
@@ -376,30 +352,16 @@ class ChoiceField(FieldRow):
 class ChoicesField(FieldRow):
     """Some of several options."""
 
-    def make_control(self) -> SelectionList[int]:
+    control: Ticks
+
+    def make_control(self) -> Ticks:
         default = self.field.default
-        initial = default if isinstance(default, tuple) else ()
-        return TickList(
-            *(
-                Selection(Content(one_line(option.label)), index, option.value in initial)
-                for index, option in enumerate(self.field.options)
-            ),
-            compact=True,
-        )
+        return Ticks(self.field.options, default if isinstance(default, tuple) else ())
 
     def value(self) -> FormValue:
-        """Return the values of the selected options in the server's order."""
-        chosen = sorted(self.query_one(SelectionList).selected)
-        return tuple(self.field.options[index].value for index in chosen) or None
-
-
-def show_row(widget: Widget, row: int, height: int = 1) -> None:
-    """Scroll what a widget with the focus stands in, so that some of its rows are in sight."""
-    if not widget.has_focus:
-        return
-    body = next(one for one in widget.ancestors if isinstance(one, VerticalScroll))
-    y = widget.region.y + row - body.region.y + body.scroll_offset.y
-    body.scroll_to_region(Region(0, y, 1, height), animate=False)
+        """Return the values of the ticked options in the server's order."""
+        pairs = zip(self.field.options, self.control.boxes, strict=True)
+        return tuple(option.value for option, box in pairs if box.value) or None
 
 
 _ROWS: Final[Mapping[FieldKind, type[FieldRow]]] = {

@@ -1,9 +1,7 @@
 """A JSON editor in which every character is visible."""
 
-import re
 from typing import ClassVar, Final
 
-from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
@@ -15,21 +13,8 @@ from tui.model.input.arguments import reveal
 MAX_EDITABLE: Final = 20_000
 """Characters that can be edited; every key lays all lines out again."""
 
-MAX_HIGHLIGHTED_LINE: Final = 2_000
-"""Characters of a line that is highlighted."""
-
 _DECK_KEYS: Final = frozenset({"f6", "f7"})
 """Keys of `TextArea` that the deck binds itself."""
-
-_TOKEN: Final = re.compile(
-    r"""
-    (?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))
-    | (?P<text>"(?:[^"\\]|\\.)*")
-    | (?P<number>-?\d[\d.eE+-]*)
-    | (?P<word>\b(?:true|false|null)\b)
-    """,
-    re.VERBOSE,
-)
 
 
 class JsonArea(TextArea, inherit_bindings=False):
@@ -38,15 +23,8 @@ class JsonArea(TextArea, inherit_bindings=False):
     Args:
         text: The initial text, without invisible characters.
         id: The widget's id.
-        highlighted: Whether it is JSON.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "json-area--key",
-        "json-area--text",
-        "json-area--number",
-        "json-area--word",
-    }
     BINDINGS: ClassVar[list[BindingType]] = [
         binding
         for binding in TextArea.BINDINGS
@@ -56,14 +34,7 @@ class JsonArea(TextArea, inherit_bindings=False):
     class TooLong(Message):
         """A paste was refused because it is too long."""
 
-    def __init__(
-        self,
-        text: str,
-        *,
-        id: str | None = None,  # noqa: A002 - Textual's name
-        highlighted: bool = True,
-    ) -> None:
-        self._is_highlighted = highlighted
+    def __init__(self, text: str, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(
             text,
             id=id,
@@ -77,15 +48,6 @@ class JsonArea(TextArea, inherit_bindings=False):
     def edit(self, edit: Edit) -> EditResult:
         edit.text = reveal(edit.text)
         return super().edit(edit)
-
-    def get_line(self, line_index: int) -> Text:
-        """Return a line, highlighted."""
-        line = super().get_line(line_index)
-        if self._is_highlighted and len(line) <= MAX_HIGHLIGHTED_LINE:
-            for token in _TOKEN.finditer(line.plain):
-                style = self.get_component_rich_style(f"json-area--{token.lastgroup}", partial=True)
-                line.stylize(style, *token.span())
-        return line
 
     async def _on_key(self, event: events.Key) -> None:
         """Run the widget's own keys at once, in the order in which they were pressed.
