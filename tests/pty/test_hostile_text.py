@@ -221,7 +221,7 @@ class Scene:
         terminal.wait_for("from your settings")
         time.sleep(2 * ARMING_SECONDS)  # a key that follows another one too fast does not count
         terminal.press("e")
-        terminal.wait_for("Drop the changes")
+        terminal.wait_for("to the question")
         terminal.press("escape")
         terminal.wait_gone("Edit the arguments")
         terminal.wait_for(HINT)
@@ -242,9 +242,9 @@ class Scene:
         terminal.press("f3")
         terminal.wait_for("x off/on  v")
         terminal.press("enter")
-        terminal.wait_for(lambda screen: "It cannot run" in screen and "Esc Close" in screen)
+        terminal.wait_for(lambda screen: "It cannot run" in screen and "Esc back" in screen)
         terminal.press("escape")
-        terminal.wait_gone("Esc Close")
+        terminal.wait_gone("Esc back")
         terminal.press("f6")
 
 

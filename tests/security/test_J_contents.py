@@ -47,7 +47,7 @@ CONTENTS: Final = {
     **SMALL,
     "too many bytes": b" " * (17 << 20),
     "too many values": b'{"version": 1, "folders": [' + b"{}," * 1_000_000 + b"{}]}",
-    "as many values as can be": b'{"version": 1, "folders": [' + b"{}," * 290_000 + b"{}]}",
+    "as many values as can be": b'{"version": 1, "folders": [' + b"{}," * 190_000 + b"{}]}",
 }
 
 VALUES: Final[tuple[object, ...]] = (

@@ -18,9 +18,16 @@ HUGE = 10**400
 RELATED = "io.modelcontextprotocol/related-task"
 FORM: Message = {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"]}
 ASKED: Message = {"mode": "form", "message": "Deploy as whom?", "requestedSchema": FORM}
+THOUGHT: Message = {
+    "messages": [{"role": "user", "content": {"type": "text", "text": "Deploy as whom?"}}],
+    "maxTokens": 9,
+}
+ASKING = {"ask": ("elicitation/create", ASKED), "think": ("sampling/createMessage", THOUGHT)}
+"""What a tool asks for: of the user, and of the model."""
 TOOLS = {
     "steps": "works for three looks",
     "ask": "needs a name",
+    "think": "needs the model",
     "hold": "never ends",
     "brief": "never ends, but its time to live does",
     "flood": "announces more than anybody reads",
@@ -68,8 +75,8 @@ def shown(task_id: str, task: Message) -> Message:
         **dict(zip(names, (ttl, poll), strict=True)),
     }
     if IS_NEW and status == "input_required":
-        asked = {"method": "elicitation/create", "params": ASKED}
-        told["inputRequests"] = {"who": asked}
+        method, params = ASKING[task["tool"]]
+        told["inputRequests"] = {"who": {"method": method, "params": params}}
     if IS_NEW and status == "completed":
         told["result"] = task["result"]
     if IS_NEW and status == "failed":
@@ -106,7 +113,7 @@ def look(task_id: str) -> Message:
         finish(task_id, task, f"{tool} is done")
     elif tool == "late" and FILE.with_suffix(".go").exists():
         finish(task_id, task, "late is done")
-    elif tool == "ask" and "who" not in task:
+    elif tool in ASKING and "who" not in task:
         task["status"] = "input_required"
     elif tool == "fail":
         task |= {"status": "failed", "said": "no disk"}
@@ -147,8 +154,9 @@ def result(request: Message, task_id: str) -> None:
             send(id=request["id"], error={"code": -32050, "message": task["said"]})
         case "input_required":
             WAITING[task_id] = request
-            params = {**ASKED, "_meta": {RELATED: {"taskId": task_id}}}
-            send(id=f"ask {task_id}", method="elicitation/create", params=params)
+            method, params = ASKING[task["tool"]]
+            about = {RELATED: {"taskId": task_id}}
+            send(id=f"ask {task_id}", method=method, params={**params, "_meta": about})
         case _:
             WAITING[task_id] = request
 
@@ -195,8 +203,11 @@ def main() -> None:
             file.write(line)
         message = json.loads(line)
         if "method" not in message:
-            if "result" in message:  # not withdrawn
-                give(message["id"].removeprefix("ask "), message["result"])
+            task_id = message["id"].removeprefix("ask ")
+            if "result" in message:
+                give(task_id, message["result"])
+            elif load()[task_id]["tool"] == "think":  # not withdrawn
+                finish(task_id, load()[task_id], message["error"]["message"])
         elif message["method"] == "initialize" and not IS_NEW:
             known: Message = {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}}
             about = {**DESCRIPTION, "capabilities": known, "protocolVersion": "2025-11-25"}

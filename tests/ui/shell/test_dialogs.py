@@ -483,7 +483,7 @@ async def test_what_fits_the_place_stands_first_and_other_panes_last() -> None:
         for key, first in (
             ("f6", "Chat: new conversation"),
             ("f3", "Run the tool yourself: fill in its form"),
-            ("f7", "Search the lines"),
+            ("f7", "Show all lines, warnings or errors"),
             ("f2", "Restart the server"),
         ):
             await deck.press(key, "ctrl+p")

@@ -222,7 +222,7 @@ async def test_a_click_on_a_shown_key_or_tab_presses_it() -> None:
         await click("v schema")
         assert "Schema" in str(deck.one(ToolsPane).details.content)
         await deck.press("enter")
-        await click("Esc Close")
+        await click("Esc back")
         await deck.until(lambda: deck.on_top(MainScreen))
         side = deck.one(SidePane)
         await deck.click(SidePane, 3 + 7, 0)

@@ -145,6 +145,14 @@ def test_all_ways_to_refer_within_a_document_work(definitions: tuple[str, Schema
     assert x(of({"$ref": reference}, **more)) == {"type": "integer"}
 
 
+@pytest.mark.parametrize("reference", ["#p", "person", "person#/x", "#/$defs/nowhere"])
+def test_what_a_name_refers_to_may_be_anything(reference: str) -> None:
+    named = {"$id": "person", "$anchor": "p", "type": "integer"}
+    schema = of({"$ref": reference, "description": "Who"}, **{"$defs": {"P": named}})
+    anything = {"type": "object", "properties": {"x": {"description": "Who"}}, "required": ["x"]}
+    assert convert_schema(schema | {"required": ["x"]}) == (anything, ())
+
+
 def test_a_cycle_is_cut_where_it_closes() -> None:
     tree = {
         "type": "object",

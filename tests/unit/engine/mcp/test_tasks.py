@@ -163,6 +163,21 @@ async def test_input_of_a_task_is_asked_for_as_ever(era: str, tmp_path: Path) ->
 
 
 @eras
+async def test_a_task_that_needs_a_model_is_told_once_that_there_is_none(
+    era: str, tmp_path: Path
+) -> None:
+    async with tasking(era, tmp_path) as (manager, stage):
+        stage.model.model = ""
+        if era == "new":
+            words = "What the task asks for cannot be given: There is no model."
+            await refuses(words, manager, "think")
+        else:
+            assert (await begin(manager, "think")).display == "There is no model."
+        assert said(tmp_path).count("tools/call") == 1
+        assert said(tmp_path).count("tasks/get") <= 4
+
+
+@eras
 async def test_who_stops_the_call_stops_the_task_and_its_question(era: str, tmp_path: Path) -> None:
     async with tasking(era, tmp_path) as (manager, stage):
         running = begin(manager, "ask")

@@ -179,7 +179,7 @@ def read_offer(raw: RawOffer) -> ServerOffer:
     )
 
 
-def definitiontext_in(raw: Mapping[str, Any]) -> str:
+def definition_text(raw: Mapping[str, Any]) -> str:
     """Return the part of a raw definition that consent to a tool covers.
 
     It is JSON with sorted keys and without spaces, in ASCII: pins that were kept depend on it.
@@ -190,7 +190,7 @@ def definitiontext_in(raw: Mapping[str, Any]) -> str:
 
 def definition_hash(raw: Mapping[str, Any]) -> str:
     """Return the SHA-256 (hex) of `definition_text`, to which consent is bound."""
-    return _hash(definitiontext_in(raw))
+    return _hash(definition_text(raw))
 
 
 def not_included(names: Iterable[str], definition: ServerDefinition) -> set[str]:
@@ -254,7 +254,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         left_out = (f"{counted(cut, 'character')} of its description", *left_out)
     shown = sanitize(description, MAX_DESCRIPTION)
     for_model = shown if description else sanitize(title, MAX_DESCRIPTION)
-    definition = definitiontext_in(item)
+    definition = definition_text(item)
     output_schema = _object(item.get("outputSchema"))
     text = json.dumps(output_schema) if output_schema else ""
     view = ToolView(

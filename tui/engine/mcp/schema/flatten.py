@@ -65,19 +65,21 @@ class UnresolvedReferenceError(Exception):
 def resolve_reference(document: Mapping[str, object], reference: str) -> object:
     """Return the target of a reference in `document`.
 
-    Supports JSON pointers.
+    Only JSON pointers are followed: no known server uses anchors or names parts of a document.
 
     Raises:
         RemoteReferenceError: If it names another document.
-        UnresolvedReferenceError: If the target does not exist.
+        UnresolvedReferenceError: If the target does not exist or has a name.
     """
     if len(reference) > MAX_REFERENCE_CHARS:
         raise UnresolvedReferenceError(reference[:100])
     base, _, fragment = reference.partition("#")
     if base and base != str(document.get("$id", "")).partition("#")[0]:
-        raise RemoteReferenceError(reference)
+        if ":" in base or base.startswith("//"):
+            raise RemoteReferenceError(reference)
+        raise UnresolvedReferenceError(reference)  # it may name a part of this document
     if fragment and not fragment.startswith("/"):
-        raise UnresolvedReferenceError(reference)  # an anchor, which no known server uses
+        raise UnresolvedReferenceError(reference)
     place: object = document
     for segment in fragment.split("/")[1:]:
         place = _step(place, unquote(segment).replace("~1", "/").replace("~0", "~"), reference)

@@ -397,6 +397,7 @@ class Connection:
             Features(client, definition.id, lambda: self.offer, context, self._call_timeout)
         )
         self.tasks = TaskRequests(client, self._clean, self._handler.withdraw)
+        stack.callback(self.tasks.close)
         self._client = client
         offer = self.offer
         tools, prompts = counted(len(offer.tools), "tool"), counted(len(offer.prompts), "prompt")

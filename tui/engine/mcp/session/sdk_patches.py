@@ -166,7 +166,7 @@ def adapt(client: Client, more: Callable[[str], Mapping[str, Any]]) -> None:
     is not validated: the SDK would raise and lose the result, and a regular expression of the
     server would run on the event loop without a limit.
     """
-    session = client.session
+    session, stateless = client.session, is_stateless(client)
     dispatcher = session._dispatcher
     send = dispatcher.send_raw_request
 
@@ -180,7 +180,7 @@ def adapt(client: Client, more: Callable[[str], Mapping[str, Any]]) -> None:
             kept.append(raw)
         if method == _CALL and (is_task(raw) or raw.get("resultType", _COMPLETE) == _COMPLETE):
             raw = {"content": []}  # whoever keeps the results reads it
-        if is_stateless(client):
+        if stateless:
             raw = {"resultType": _COMPLETE, **raw}
         return raw if method in _RAW else check_weight(repair_prompt(raw))
 

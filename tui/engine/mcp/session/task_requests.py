@@ -31,6 +31,7 @@ MAX_INPUTS: Final = 32
 ANSWER_PATIENCE: Final = 30.0
 """Seconds for an answer about a task."""
 
+_ENDED: Final = "The connection has ended."
 _GONE: Final = frozenset({types.CONNECTION_CLOSED, types.INTERNAL_ERROR, *OWN_CODES})
 """Errors after which another request may be answered."""
 
@@ -54,7 +55,12 @@ class TaskRequests:
         self._clean = clean
         self._withdraw = withdraw
         self._is_stateless = sdk_patches.is_stateless(client)
+        self._is_closed = False
         self.followed = 0
+
+    def close(self) -> None:
+        """Take what fails from now on for the end of the connection."""
+        self._is_closed = True
 
     async def follow(
         self, state: TaskState, answered: set[str], take: Callable[[TaskState], None]
@@ -147,8 +153,8 @@ class TaskRequests:
         answer = await self._session.dispatch_input_request(context, request)
         if not isinstance(answer, types.ErrorData):
             return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
-        if answer.code == types.INTERNAL_ERROR:  # as when the connection ends
-            raise TaskUnreachableError(answer.message)
+        if self._is_closed:
+            raise TaskUnreachableError(_ENDED)
         raise ToolCallError(f"What the task asks for cannot be given: {answer.message}")
 
     async def cancel(self, task_id: str) -> None:
@@ -163,10 +169,12 @@ class TaskRequests:
         patience: float | None = ANSWER_PATIENCE,
     ) -> JsonObject:
         params = {"taskId": task_id, **(more or {})}
+        if self._is_closed:
+            raise TaskUnreachableError(_ENDED)
         try:
             async with asyncio.timeout(patience):
                 return await sdk_patches.request(self._client, method, params, task_id)
-        except (TimeoutError, RuntimeError):  # the SDK's, once the connection has ended
+        except TimeoutError:
             raise TaskUnreachableError("The server does not answer.") from None
         except MCPError as error:
             words = self._clean(sdk_patches.error_words(error))

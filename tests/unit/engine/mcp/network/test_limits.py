@@ -21,8 +21,6 @@ from tui.model.servers import Transport
 MIB = 2**20
 JSON = "application/json"
 STREAM = "text/event-stream"
-NOTHING = b"\x00\x00\x00\xff\xff"
-"""A packed block of no bytes."""
 
 
 def result(request_id: object, words: str) -> bytes:
@@ -111,7 +109,9 @@ async def test_what_is_packed_or_sized_amiss_fails_its_call_only() -> None:
     packed = gzip.compress(result(0, "x"))
     for encoding, kind in itertools.product(("gzip", "br", "x\x1b[31m"), (JSON, STREAM)):
         refused = answer(200, packed, content_type=kind, content_encoding=encoding)
-        amiss.append((refused, "is packed|broke"))
+        amiss.append((refused, "is packed .*, which gemdeck asks not to do|broke"))
+    failed = answer(503, packed, content_type=JSON, content_encoding="gzip")
+    amiss.append((failed, "failed: HTTP 503"))
     async with answering() as (server, manager, watcher):
         for handler, words in amiss:
             server.on["tools/call"] = handler

@@ -177,9 +177,10 @@ class StreamableHttp:
         status = response.status_code
         reply: types.JSONRPCError | None = None
         if media_type(response) == _JSON and status != HTTPStatus.UNAUTHORIZED:
-            decoded = await self._transport.take(await read_body(response))
-            if isinstance(decoded, types.JSONRPCError):
-                reply = decoded.model_copy(update={"id": getattr(message, "id", decoded.id)})
+            with suppress(ExchangeError):  # the status tells more
+                decoded = await self._transport.take(await read_body(response))
+                if isinstance(decoded, types.JSONRPCError):
+                    reply = decoded.model_copy(update={"id": getattr(message, "id", decoded.id)})
         else:
             await discard(response)
         if SESSION_HEADER in headers and _is_session_lost(status, reply):

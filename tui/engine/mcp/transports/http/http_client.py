@@ -277,7 +277,8 @@ async def read_pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
     """
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"", "identity"}:
-        raise ExchangeError(ServerError(f"sent an answer that is packed ({encoding})"))
+        reason = f"sent an answer that is packed ({sanitize_line(encoding, 40)})"
+        raise ExchangeError(ServerError(f"{reason}, which gemdeck asks not to do"))
     with converting_errors(response.url, response.status_code):
         async for piece in response.aiter_raw():
             yield piece
