@@ -21,8 +21,8 @@ from textual.widgets import Static
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.store.state import TranscriptState
 from tui.ui.widgets.chat.entries import (
-    MAX_MARKDOWN,
-    MAX_MARKDOWN_LINES,
+    MAX_SHOWN,
+    MAX_SHOWN_LINES,
     EntryView,
     ModelEntry,
     NoticeEntry,
@@ -36,7 +36,7 @@ from tui.ui.widgets.text.blocks import TEXT_STYLES
 MAX_ENTRIES: Final = 40
 """Entries mounted while the transcript follows the end."""
 
-MAX_ROWS: Final = 1_500
+MAX_ROWS: Final = 1_200
 """Rows of text, as estimated, mounted while it follows the end, and loaded in one step."""
 
 ROW: Final = 80
@@ -300,8 +300,8 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
             start -= 1
             entry = self._entry(start)
             if isinstance(entry, UserMessage | ModelText):
-                text = entry.text[:MAX_MARKDOWN]
-                rows += min(text.count("\n"), MAX_MARKDOWN_LINES) + len(text) // ROW
+                text = entry.text[:MAX_SHOWN]
+                rows += min(text.count("\n"), MAX_SHOWN_LINES) + len(text) // ROW
         return start
 
     def _remove(self, views: Sequence[EntryView]) -> None:
