@@ -53,6 +53,7 @@ async def test_each_server_is_examined_step_by_step_and_no_secret_told(gemini: F
     assert result.json["failed"] == ["Server dies", "Server gone"]
     notes = found["Server notes"]
     assert (notes["status"], notes["tools"]) == ("ready", 5)
+    assert "it offers 5 tools" in words(notes)
     steps = [step["what"] for step in notes["steps"]]
     assert steps[0] == "starting"
     assert steps.index("sent request tools/list") < steps.index("received answer tools/list")

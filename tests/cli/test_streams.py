@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -139,6 +141,25 @@ def test_a_file_is_read_up_to_a_limit_and_nothing_of_what_is_no_input(
     assert headless.read_piped_input(print) == ""  # the file is closed by now
     monkeypatch.setattr(sys, "stdin", None)
     assert headless.read_piped_input(print) == ""
+
+
+def test_a_pipe_that_its_owner_does_not_wait_for_is_read_to_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.write(writing, b"milk")
+
+    def write_the_rest() -> None:
+        while not os.get_blocking(reading):
+            time.sleep(0.001)
+        os.write(writing, b" bread")
+        os.close(writing)
+
+    threading.Thread(target=write_the_rest, daemon=True).start()
+    with os.fdopen(reading) as pipe:
+        monkeypatch.setattr(sys, "stdin", pipe)
+        assert headless.read_piped_input(print) == "milk bread"
 
 
 async def test_a_slow_pipe_is_waited_for_with_a_word_and_ctrl_c_leaves_it(

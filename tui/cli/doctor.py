@@ -35,7 +35,7 @@ from tui.model.events import OWN_SOURCE
 from tui.model.servers import ServerStatus, ServerView
 from tui.model.trust import FolderTrust
 from tui.model.wire.frames import FrameKind, WireFrame
-from tui.text import sanitize_line
+from tui.text import counted, sanitize_line
 
 SERVICE: Final = "https://generativelanguage.googleapis.com"
 """Where the Gemini API is unless the environment says otherwise."""
@@ -296,6 +296,8 @@ def _server(
     if steps:
         lines = [f"{seconds:8.3f} s  {what}" for seconds, what in steps]
         section.add(verdict, "its steps", details=lines)
+    if view.status is ServerStatus.READY:
+        section.add(FindingLevel.OK, f"it offers {counted(len(view.catalog.tools), 'tool')}")
     refused = [(tool.name, tool.problem) for tool in view.catalog.tools if tool.problem]
     for name, why in refused:
         section.add(FindingLevel.WARNING, f"the model is not offered {name}: {why}")

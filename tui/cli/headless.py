@@ -36,6 +36,8 @@ from tui.text import sanitize_line
 MAX_INPUT: Final = 8 * 1024 * 1024
 """Most bytes read; the rest is ignored."""
 
+_PIECE: Final = 64 * 1024
+
 _E: Final = Severity.ERROR
 
 
@@ -57,9 +59,12 @@ def read_piped_input(warn: Callable[[str], None]) -> str:
     patience.daemon = True
     patience.start()
     try:
-        # whoever waits in sys.stdin itself makes Python abort when it ends
-        with os.fdopen(sys.stdin.fileno(), "rb", closefd=False) as source:
-            data = source.read(MAX_INPUT + 1)
+        # Whoever waits in sys.stdin itself makes Python abort when it ends, and one long read would
+        # keep a Ctrl+C that comes between two pieces waiting.
+        descriptor, data = sys.stdin.fileno(), bytearray()
+        os.set_blocking(descriptor, True)  # its owner may have it otherwise
+        while len(data) <= MAX_INPUT and (piece := os.read(descriptor, _PIECE)):
+            data += piece
     except IsADirectoryError:
         raise
     except (OSError, ValueError):  # a closed descriptor

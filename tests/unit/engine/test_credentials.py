@@ -381,6 +381,7 @@ async def test_a_keyring_that_does_not_answer_counts_as_absent_with_a_notice(
     (notice,) = [event.notice for event in events if isinstance(event, NoticeRaised)]
     assert "did not answer" in notice.text
     assert "Unlock the keyring" in notice.advice
+    assert "set GEMINI_API_KEY" in notice.advice
     assert [e.model.backend for e in events if isinstance(e, ModelSelected)] == ["demo"]
 
 

@@ -384,8 +384,13 @@ class Policy:
         Returns:
             The reason for each tool that a rule denies whatever its arguments are.
         """
-        grants = self._book.grants
-        denying = [one for one in grants if one.effect is Effect.DENY and not one.conditions]
+        denying = [
+            one
+            for one in self._book.grants
+            if one.effect is Effect.DENY
+            and not one.conditions
+            and one.fingerprint == definition.fingerprint
+        ]
         hidden: dict[str, str] = {}
         for tool, definition_hash in tools:
             rules = (rule for rule in self._deny.find(definition.id, tool) if not rule.arguments)

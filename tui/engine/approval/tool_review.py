@@ -266,6 +266,8 @@ class ToolReview(ToolVisibility):
         known = self._servers.get(server)
         if known is not None:
             known.answered.clear()
+            if known.asking is not None and known.asking.done():
+                known.asked = ()  # it could not be asked
             self._ask_if_needed(known)
 
     def _ask_if_needed(self, known: _Known) -> None:

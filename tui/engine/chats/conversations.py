@@ -134,12 +134,15 @@ class Conversation:
 
     async def _run(self, context: TurnContext) -> None:
         """Run a turn for each message that waits. Canceling ends the running turn."""
-        while self._queue:
-            message = self._queue.popleft()
-            try:
-                await self._run_turn(context, message)
-            except Exception as error:  # noqa: BLE001 - the next message may go well
-                self._end_broken(message, error)
+        try:
+            while self._queue:
+                message = self._queue.popleft()
+                try:
+                    await self._run_turn(context, message)
+                except Exception as error:  # noqa: BLE001 - the next message may go well
+                    self._end_broken(message, error)
+        finally:  # not when the task is done: a message may come in between
+            self._idle.set()
 
     def send(self, message: Message) -> None:
         """Send a message; it comes back without a model.
@@ -159,7 +162,6 @@ class Conversation:
         if self.is_idle:
             self._idle.clear()
             self.running = self.tasks.start(self._run(self.context))
-            self.running.add_done_callback(lambda _: self._idle.set())
 
     def cancel(self) -> None:
         """Stop the running turn at once: its request, its calls on the servers, its questions.
@@ -216,8 +218,8 @@ class Conversation:
         if self.choosing is not None:
             self.choosing.cancel()
         if self.running is not None:
-            self.running.cancel()
-            await self.wait_idle()
+            self.running.cancel()  # perhaps before it has begun
+            await asyncio.wait({self.running})
 
     async def _run_turn(self, context: TurnContext, message: Message) -> None:
         before = set(context.opened)
@@ -387,7 +389,6 @@ class Conversations:
     def answer_with(self, one: Conversation, backend: ModelBackend, view: ModelView) -> None:
         """Let a model answer in a conversation, from its next turn on."""
         one.view = view
-        one.publish(e.ModelSelected(view))
         self._opened.add(backend)
         if one.context is not None:
             one.use_backend(one.context, backend)
@@ -405,6 +406,7 @@ class Conversations:
                 one.retry,
                 one.key,
             )
+        one.publish(e.ModelSelected(view))
         self._tell_context()
 
     async def settle(self) -> None:

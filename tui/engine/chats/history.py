@@ -267,7 +267,7 @@ def drop_media(contents: Sequence[_Wire], start: int, message: str = "") -> list
     for some in (contents[start:], before):
         if not dropped:
             _replace_media(some, note)
-            for content in some:
+            for content in some if dropped else ():
                 content["parts"] = [*content["parts"]]
     return dropped
 

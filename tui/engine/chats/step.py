@@ -46,7 +46,7 @@ class MalformedCallError(ModelError):
     def __init__(self, words: str) -> None:
         super().__init__(
             "The model sent a malformed tool call" + (f": {words}" if words else "."),
-            advice="Send the message again, or choose another model with --model.",
+            advice="Send the message again, or choose another model with /model or --model.",
             retryable=True,
         )
 
@@ -57,7 +57,7 @@ _REASONS: Final = {
     "LANGUAGE": "it is in a language the model does not support",
 }
 
-_REPHRASE: Final = "Rephrase the message, or choose another model with --model."
+_REPHRASE: Final = "Rephrase the message, or choose another model with /model or --model."
 
 
 def _unfinished(words: str) -> ModelError:

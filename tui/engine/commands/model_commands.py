@@ -339,12 +339,15 @@ class ModelCommands:
         one.publish(ModelOptionsChanged(options))
 
     def _heed(self, event: e.Event) -> None:
-        """Offer to compress a context that is nearly full, once."""
+        """Offer once to compress a full context; drop what another model cannot do."""
         if not isinstance(event, ConversationEvent):
             return
         if (one := self._conversations.get(event.conversation)) is None:
             return
         match event:
+            case e.ModelSelected() if problem := _problem(one.asked.options, one):
+                self._apply(replace(one.asked.options, thinking=None), one)
+                self._say(Severity.WARNING, f"{problem} It decides itself how much it thinks.")
             case e.UsageReported(usage) if usage.context:
                 one.usage = usage
             case ConversationRestored(usage=usage):

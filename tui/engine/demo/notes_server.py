@@ -8,6 +8,7 @@ import json
 import os
 import sqlite3
 import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -121,7 +122,14 @@ class Notebook:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._connection = _connect(path)
+        try:
+            self._connection = _connect(path)
+        except sqlite3.OperationalError:  # busy, or a full disk: the file may be sound
+            raise
+        except sqlite3.DatabaseError as error:
+            aside = path.rename(f"{path}.corrupt-{time.time_ns()}")
+            _log(f"{path} could not be read ({error}); it is now {aside.name}")
+            self._connection = _connect(path)
 
     def notes(self) -> list[Note]:
         """Return the notes, newest first."""

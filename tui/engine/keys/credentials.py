@@ -155,7 +155,8 @@ def find_access(
     try:
         stored = keys.get(address)
     except CredentialError as error:
-        stored, store_error = None, error
+        advice = f"{error.advice} Or set GEMINI_API_KEY."
+        stored, store_error = None, CredentialError(str(error), advice=advice)
     if stored:
         return address_access(address, stored, keys.place, is_kept=True)
     project, location = _project(environ), _location(environ)

@@ -178,13 +178,13 @@ def salvaged(raw: Mapping[str, Any]) -> tuple[ServerSettings, list[tuple[KeyPath
     except ValidationError as error:
         given = (at for at, key in enumerate(_TARGET_ORDER) if raw.get(key))
         spare = _SPARE.union(_TARGET_ORDER[next(given, len(_TARGET_ORDER)) + 1 :])
-        kept: dict[Any, Any] = dict(raw)
+        kept: dict[Any, Any] = {key: copy.copy(raw[key]) for key in raw}
         for details in error.errors(include_url=False):
             key, *below = details["loc"] or ("",)
             if key in spare or (details["type"] in _NO_OBJECT and not below):
                 kept.pop(key, None)
             elif key in _BLANKABLE and details["type"] == "string_type":
-                kept[key] = {name: kept[key][name] for name in kept[key] if name != below[0]}
+                kept[key].pop(below[0], None)
             else:
                 raise
         return ServerSettings.model_validate(kept), validation_problems(error)

@@ -412,7 +412,7 @@ def _from_json(text: str, machine: Machine) -> tuple[Candidate, ...]:
     try:
         content = parse_document(text).content
     except BadDocumentError as error:
-        raise EntryError(f"line {error.line}: {error}") from error
+        raise EntryError(f"line {error.line}: {error}" if error.line else str(error)) from error
     every = [content.get(key) for key in dict.fromkeys(one.key for one in CLIENTS.values())]
     listed = next((one for one in every if isinstance(one, dict)), content)
     if any(isinstance(content.get(key), str) for key in _TARGETS):

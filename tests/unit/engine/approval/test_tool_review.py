@@ -237,3 +237,22 @@ def test_a_definition_nested_too_deeply_is_not_shown() -> None:
     deep = '{"annotations":' * 50_000 + "1" + "}" * 50_000
     with pytest.raises(UnreadableDefinitionError):
         difference("", deep)
+
+
+async def test_changes_that_cannot_be_compared_stay_withheld_and_can_be_reviewed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(_known: str, _now: str) -> None:
+        raise ZeroDivisionError("a bug")
+
+    async with reviewing(folder) as reviewed:
+        reviewed.examine(("a", "one"))
+        with monkeypatch.context() as patched:
+            patched.setattr(module, "difference", broken)
+            assert reviewed.examine(("a", "other")) == {"a": CHANGED}
+            await eventually(lambda: "could not be asked about" in caplog.text)
+        assert reviewed.examine(("a", "other")) == {"a": CHANGED}
+        assert reviewed.events == []
+        reviewed.review.review(ServerId("git"))
+        await eventually(lambda: reviewed.requests)
+    assert len(reviewed.requests) == 1

@@ -76,6 +76,21 @@ async def test_messages_wait_for_the_running_turn_in_order() -> None:
     assert queues == [("a",), (), ("b",), ("b", "c"), ("c",), ()]
 
 
+async def test_a_message_that_comes_as_the_turns_end_is_sent() -> None:
+    async with talking([(Say("1"),), (Say("2"),)]) as chat:
+        save, late = chat.context.save, iter(["b"])
+
+        async def save_as_a_message_comes() -> None:
+            await save()
+            if chat.all(TurnFinished) and (text := next(late, "")):
+                asyncio.get_running_loop().call_soon(chat.send, text)
+
+        chat.context.save = save_as_a_message_comes
+        await chat.say("a")
+        await chat.wait_for(TurnFinished, 2)
+    assert chat.answer == "12"
+
+
 async def test_a_message_that_waits_is_taken_back_dropped_or_comes_back_with_the_turn() -> None:
     async with talking([(Say("1"), Stall()), (Say("2"),)]) as chat:
         for text in ("a", "b", "c", "b", "d"):

@@ -283,7 +283,9 @@ def test_a_full_notebook_takes_no_more(path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [None, 1, FILE_VERSION + 1])
-def test_a_file_that_cannot_be_read_stays_as_it_is(path: Path, version: int | None) -> None:
+def test_a_file_that_cannot_be_read_is_set_aside_and_named(
+    path: Path, capsys: pytest.CaptureFixture[str], version: int | None
+) -> None:
     path.parent.mkdir()
     if version is None:
         path.write_bytes(b"precious, but not SQLite" * 100)
@@ -292,9 +294,10 @@ def test_a_file_that_cannot_be_read_stays_as_it_is(path: Path, version: int | No
             other.execute(f"PRAGMA user_version = {version}")
         other.close()
     before = path.read_bytes()
-    with pytest.raises(sqlite3.DatabaseError):
-        Notebook(path)
-    assert path.read_bytes() == before
+    assert len(Notebook(path).notes()) == 3
+    (aside,) = path.parent.glob("notes.db.corrupt-*")
+    assert aside.read_bytes() == before
+    assert f"it is now {aside.name}" in capsys.readouterr().err
 
 
 def test_a_place_that_cannot_be_used_is_named(tmp_path: Path) -> None:

@@ -100,6 +100,23 @@ async def test_the_last_message_goes_again_to_another_model(shop: Turncoat, play
         assert it.fake.violations == []
 
 
+async def test_what_another_model_cannot_think_is_dropped_with_a_word(play: Play) -> None:
+    async with play([[Say("1")], [Say("2")]]) as it:
+        it.engine.model.set_options(ModelOptions("low", 0.5))
+        await it.ask("one")
+        it.engine.model.use_model("gemini-2.5-pro")
+        await eventually(lambda: it.store.state.options == ModelOptions(temperature=0.5))
+        assert "gemini-2.5-pro takes a budget" in notices(it)
+        await it.ask("two")
+        assert [request.model for request in it.fake.requests] == [
+            "gemini-3.8-flash",
+            "gemini-2.5-pro",
+        ]
+        assert (asked_with(it)["temperature"], remarks(it)) == (0.5, "")
+        assert "thinkingBudget" not in str(asked_with(it))
+        assert it.fake.violations == []
+
+
 async def test_options_that_the_model_does_not_take_are_refused(play: Play) -> None:
     async with play([]) as it:
         wrong = ModelOptions("512"), ModelOptions(temperature=3), ModelOptions(max_output=0)

@@ -179,8 +179,9 @@ def test_a_file_of_nothing_but_junk_has_an_end(
     assert words(saved) == ["one?", "1"]
     assert saved.remarks == ["The rest of it was not read.", "101 lines of it were left out."]
     before = library.path_of(view).read_bytes()
-    _, lock = library.open(view, Redactor())
+    again, lock = library.open(view, Redactor())
     assert lock is None, "what follows would not be read either"
+    assert again.remarks[-1] == "What is said now begins another session."
     assert library.path_of(view).read_bytes() == before
 
 

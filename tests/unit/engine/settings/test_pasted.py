@@ -115,6 +115,7 @@ REFUSED: Final = [
     ("npx x\u202e", "characters which cannot be seen"),
     ("x " * MAX_PASTED, "That is too long"),
     ("{" * 50_000 + ":", "line 1"),
+    ('{"a": NaN}', "not valid JSON: NaN"),
 ]
 
 
@@ -123,6 +124,7 @@ def test_what_cannot_be_understood_is_said(text: str, reason: str) -> None:
     with pytest.raises(EntryError) as caught:
         understand(text, MACHINE)
     assert reason in str(caught.value)
+    assert "line 0" not in str(caught.value)
 
 
 @given(st.text(st.sampled_from("ab=-$~'\"\\ \n;&|<>(){}:,#[]/@") | st.characters(), max_size=60))

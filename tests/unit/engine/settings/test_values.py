@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.definitions.expansion import MAX_EXPANDED, MAX_GROWTH, Expansion, references_in
 from tui.engine.logs import redaction
+from tui.engine.settings.entries import salvaged
 from tui.engine.settings.sources import source
 from tui.model.servers import Origin, ServerId, Transport
+from tui.model.settings_types import MAX_ITEMS
 from tui.text import sanitize_line
 
 
@@ -244,3 +246,12 @@ def test_a_definition_does_not_show_what_may_be_secret_in_its_representation() -
     )
     assert "hunter2" not in repr(definition)
     assert redaction.MASK not in repr(definition)
+
+
+def test_an_entry_with_many_wrong_values_costs_no_more_than_its_size() -> None:
+    env = {"A": "1", **{f"V{number}": [] for number in range(1, MAX_ITEMS)}}
+    started = time.process_time()
+    for _ in range(20):
+        settings, _ = salvaged({"command": "git", "env": env})
+        assert settings.env == {"A": "1"}
+    assert time.process_time() - started < 5

@@ -222,7 +222,7 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
             return ModelError(
                 f"The model {sanitize_line(context.model, 80)} was not found",
                 details=error.message,
-                advice="Choose another model with --model or in the settings.",
+                advice="Choose another model with /model or --model, or in the settings.",
             )
         case 413:
             return _too_long(error)
@@ -232,7 +232,7 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
             return ModelError(
                 f"The service is overloaded or failing (HTTP {code})",
                 details=error.message,
-                advice="Try again in a moment, or choose another model with --model.",
+                advice="Try again in a moment, or choose another model with /model or --model.",
                 retryable=True,
                 retry_after=OVERLOAD_WAIT if error.retry_after is None else error.retry_after,
             )
@@ -312,7 +312,7 @@ def _from_quota(error: _ServiceError) -> ModelError:
     if any("PerDay" in quota for quota in error.quotas):
         return ModelError(
             "The quota for today is used up.",
-            advice="Choose another model with --model, or use a key of a project with billing.",
+            advice="Choose another model (/model or --model), or a key of a project with billing.",
         )
     wait = error.retry_after
     when = f"in {wait:.0f} s" if wait is not None and wait >= 1 else "in a moment"

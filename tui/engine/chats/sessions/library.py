@@ -183,6 +183,7 @@ class SessionLibrary:
         if saved.is_whole:
             return saved, lock
         lock.release()
+        saved.remarks.append("What is said now begins another session.")
         return saved, None
 
     def lock(self, view: SessionView) -> SessionLock | None:
