@@ -27,13 +27,9 @@ from tui.ui.widgets.text.plain import cuts, duration
 
 
 def test_the_window_slides_back_and_forth_and_never_grows_beyond_its_limit() -> None:
-    window = Window()
-    window.move_to_end(5)
-    assert (window.first, window.last) == (0, 5)
-    window.move_to_end(1_000)
-    assert (window.first, window.last) == (1_000 - MAX_ENTRIES, 1_000)
+    window = Window(1_000 - MAX_ENTRIES, 1_000)
     for _ in range(1_000 // STEP):
-        window.move_earlier()
+        window.move_earlier(max(0, window.first - STEP))
         assert window.size <= MAX_MOUNTED
     assert window.first == 0
     assert window.last == MAX_MOUNTED
@@ -44,11 +40,8 @@ def test_the_window_slides_back_and_forth_and_never_grows_beyond_its_limit() -> 
         assert window.size <= MAX_MOUNTED
 
 
-def test_new_entries_come_in_until_the_window_is_full_and_leave_at_the_top() -> None:
-    window = Window()
-    window.move_to_end(MAX_ENTRIES)
-    window.grow(MAX_ENTRIES + 1)
-    assert window.excess == 1
+def test_new_entries_come_in_until_the_window_is_full() -> None:
+    window = Window(0, MAX_ENTRIES)
     window.grow(5_000)
     assert window.size == MAX_MOUNTED
 

@@ -16,8 +16,9 @@ from tests.support.pictures import picture
 from tests.ui.chat.samples import call, conversation, rows_of
 from tests.ui.harness import ChatApp, chatting, running, until
 from tui.model import events as e
-from tui.model.chat import EntryId, Picture, ToolCallStatus, TurnId, TurnOutcome
+from tui.model.chat import EntryId, ModelText, Picture, ToolCallStatus, TurnId, TurnOutcome
 from tui.model.servers import ServerId
+from tui.model.sessions import ConversationRestored
 from tui.store.reducer import reduce
 from tui.store.state import AppState, TranscriptState
 from tui.store.store import Store
@@ -411,6 +412,26 @@ async def test_page_up_at_the_top_brings_in_earlier_entries_and_end_returns() ->
         while transcript.views[0] is first:
             await pilot.press("pageup")
         assert app.focused is app.chat.composer
+
+
+async def test_of_long_answers_few_are_mounted_and_all_can_be_reached() -> None:
+    long = "words of an answer " * 800
+    answers = tuple(ModelText(EntryId(f"m{n}"), long, complete=True) for n in range(30))
+    async with chatting(size=(100, 30)) as (app, pilot):
+        app.store.dispatch(ConversationRestored(answers))
+        transcript = app.chat.transcript
+        await until(pilot, lambda: transcript.views and transcript.views[-1].entry.id == "m29")
+        assert 1 < len(transcript.views) < 12
+        app.start_turn()
+        app.store.dispatch(e.TextStreamed(EntryId("new"), long))
+        await until(pilot, lambda: transcript.views[-1].entry.id == "new")
+        assert 1 < len(transcript.views) < 12
+        loaded = len(transcript.views)
+        while transcript.load_earlier():
+            assert loaded < len(transcript.views) < loaded + 12
+            loaded = len(transcript.views)
+            await pilot.pause()
+        assert transcript.views[0].entry.id == "m0"
 
 
 async def test_the_end_is_followed_until_the_user_scrolls_up_and_then_nothing_moves() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from textual import events
-from textual.widgets import Button, Checkbox, Input, Select
+from textual.widgets import Button, Input, Select
 
 from tests.ui.chat.samples import rows_of
 from tests.ui.hands import Asking, asking
@@ -21,7 +21,7 @@ from tui.model.requests import (
 )
 from tui.ui.questions.arming import ARMING_SECONDS
 from tui.ui.questions.form import INCOMPLETE, FormQuestion
-from tui.ui.widgets.forms.form_fields import FieldRow, WholeText
+from tui.ui.widgets.forms.form_fields import FieldRow, Tick, WholeText
 
 NAME = FIELDS[0]
 
@@ -59,8 +59,8 @@ async def test_fields_begin_with_their_defaults_and_are_sent_by_their_keys_and_t
         row(hands, "news").control.focus()
         await hands.press("space")
         row(hands, "colour").query_one(Select).value = 2
-        for box in row(hands, "tags").query(Checkbox):
-            box.toggle()
+        for box in row(hands, "tags").query(Tick):
+            box.action_change()
         await hands.press("ctrl+s")
         content = hands.replies[0].content
         assert content is not None
@@ -249,12 +249,19 @@ WIDE = FieldOption("wide", f"{'wide ' * 40}end")
 async def test_options_are_ticked_one_by_one_and_read_whole() -> None:
     field = FormField("t", FieldKind.CHOICES, "T", options=(WIDE, *COLOURS))
     async with asking(form((field,)), (60, 24), armed=True) as hands:
-        wide, *others = row(hands, "t").query(Checkbox)
+        wide, *others = row(hands, "t").query(Tick)
         assert wide.size.height > 3
         assert [one.size.height for one in others] == [1, 1, 1]
-        assert "wide wide wide end" in hands.text
+        rows = hands.text.splitlines()
+        words = [line.split("wide") for line in rows if "wide" in line]
+        assert sum(len(between) - 1 for between in words) == 40
+        column = next(before for before, *_ in words if "[ ]" in before).index("[")
+        assert all(before[column:] in ("[ ] ", "    ") for before, *_ in words), rows
         wide.focus()
-        await hands.press("space", "down", "space", "ctrl+s")
+        await hands.press("space", "enter", "space")
+        assert [hands.text.count(box) for box in ("[x]", "[ ]")] == [2, 2]
+        assert "[x] Red" in hands.text
+        await hands.press("up", "space", "space", "ctrl+s")
         assert hands.replies[0].content == {"t": ("wide", "r")}
 
 

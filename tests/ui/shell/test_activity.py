@@ -9,7 +9,7 @@ from tests.ui.consent.samples import trust
 from tests.ui.harness import NARROW, WIDE, Running, running, toasts
 from tests.ui.shell import decks
 from tui.model import events as e
-from tui.model.chat import Severity
+from tui.model.chat import EntryId, Severity, TaskProgress, ToolCall, ToolCallStatus
 from tui.store.state import MAX_LOG_LINES
 from tui.ui.panes.activity import ActivityPane, lines_after
 from tui.ui.widgets.lists.log_view import LogView
@@ -158,6 +158,26 @@ async def test_a_hidden_log_renders_nothing_and_catches_up_when_shown() -> None:
         assert view.entries == before
         await deck.press("f7")
         assert "written in the dark" in deck.text
+
+
+async def test_a_key_for_a_task_that_has_ended_cancels_no_other() -> None:
+    calls = [ToolCall(EntryId(f"c{n}"), decks.GIT, f"deploy_{n}", "{}") for n in range(40)]
+    async with running(decks.full_store(), NARROW) as deck:
+        for call in calls:
+            deck.dispatch(e.ToolCallRequested(call))
+            deck.dispatch(e.ToolCallProgressed(call.id, TaskProgress(1.0)))
+        await deck.press("f7", "t", "end")
+        assert "deploy_39" in deck.lines[-3]
+        assert "x cancel" in deck.lines[-1]
+        await deck.happen(e.ToolCallChanged(calls[0].id, ToolCallStatus.OK))
+        await deck.press("x")
+        cancelled = [("main", "c39")]
+        assert deck.asked("servers.tasks.cancel") == cancelled
+        await deck.happen(e.ToolCallChanged(calls[39].id, ToolCallStatus.CANCELLED))
+        await deck.press("x")
+        assert deck.asked("servers.tasks.cancel") == cancelled
+        assert deck.lines[-1].startswith(" Only for a task in the list below.")
+        assert deck.focus is deck.one(LogView)
 
 
 async def raise_notice(deck: Running, severity: Severity, text: str, advice: str = "") -> None:

@@ -323,6 +323,23 @@ async def test_a_server_of_another_client_is_shown_whole_and_taken_over_once() -
         await deck.until(lambda: "Servers of other clients" not in deck.text)
 
 
+async def test_where_the_last_server_goes_the_pane_keeps_its_keys() -> None:
+    async with running(decks.full_store()) as deck:
+        tree = await go_to(deck, decks.LEGACY)
+        views = deck.store.state.servers
+        left = tuple(view for view in views if view.id != decks.LEGACY)
+        await deck.happen(e.ServersConfigured(left))
+        assert tree.current is not None
+        assert (tree.current.id, deck.focus) == (left[0].id, tree)
+        await deck.happen(e.ServersConfigured(()))
+        assert "No servers yet." in deck.text
+        await deck.press("d")
+        assert deck.commands.calls == [("start_demo_servers", ())]
+        await deck.happen(e.ServersConfigured(views))
+        await deck.press("down")
+        assert tree.current.id == views[1].id
+
+
 async def test_before_and_without_servers_the_pane_says_what_happens_and_what_to_do() -> None:
     async with running(decks.new_store()) as deck:
         assert "Reading the settings" in deck.text

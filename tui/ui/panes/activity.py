@@ -164,8 +164,8 @@ class ActivityPane(SaysWhy, SidePart):
             await self.run_action(f"screen.use_task('cancel', {call!r})")
 
     def _show_tasks(self, tasks: Mapping[EntryId, ToolCall]) -> None:
-        if not tasks and self.tasks.has_focus_within:
-            self.view.focus()
+        if self.tasks.has_focus_within and self.tasks.current not in tasks:
+            self.screen.set_focus(self.view)  # a second key would be for another task
         self.tasks.set_entries([*map(_task_entry, tasks.values())])
         self.refresh_bindings()
 

@@ -110,6 +110,8 @@ class ServersPane(Vertical):
         wrong = f"{block(error.text)}\n\n" if error is not None and not servers else ""
         empty = Content.assemble(wrong, with_keys(EMPTY)) if configured else Content(READING)
         self.query_one(".empty", PlainText).update(empty)
+        if not servers and self.rows.has_focus:
+            self.call_after_refresh(self.rows.focus)  # hidden, it loses it, and with it its keys
         self.set_class(not servers, "-empty")
         self.rows.show(servers)
         self._show_details()

@@ -21,6 +21,8 @@ from textual.widgets import Static
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.store.state import TranscriptState
 from tui.ui.widgets.chat.entries import (
+    MAX_SHOWN,
+    MAX_SHOWN_LINES,
     EntryView,
     ModelEntry,
     NoticeEntry,
@@ -33,6 +35,12 @@ from tui.ui.widgets.text.blocks import TEXT_STYLES
 
 MAX_ENTRIES: Final = 40
 """Entries mounted while the transcript follows the end."""
+
+MAX_ROWS: Final = 1_200
+"""Rows of text, as estimated, mounted while it follows the end, and loaded in one step."""
+
+ROW: Final = 80
+"""Characters of a row for that estimate."""
 
 STEP: Final = 20
 """Entries that are loaded in one step, and on each side of one that is gone to."""
@@ -61,17 +69,13 @@ class Window:
     def size(self) -> int:
         return self.last - self.first
 
-    def move_to_end(self, total: int) -> None:
-        """Show as much of the end as the limit allows."""
-        self.first, self.last = max(0, total - MAX_ENTRIES), total
-
     def move_to(self, index: int, total: int) -> None:
         """Show an entry with what stands before and after it."""
         self.first, self.last = max(0, index - STEP), min(total, index + STEP)
 
-    def move_earlier(self) -> None:
-        """Add earlier entries, and drop the latest if there are too many."""
-        self.first = max(0, self.first - STEP)
+    def move_earlier(self, first: int) -> None:
+        """Add entries from an earlier one on, and drop the latest if there are too many."""
+        self.first = first
         self.last = min(self.last, self.first + MAX_MOUNTED)
 
     def move_later(self, total: int) -> None:
@@ -82,11 +86,6 @@ class Window:
     def grow(self, total: int) -> None:
         """Add new entries at the end while there is room."""
         self.last = min(total, self.first + MAX_MOUNTED)
-
-    @property
-    def excess(self) -> int:
-        """The oldest entries that are too many while the transcript follows the end."""
-        return max(0, self.size - MAX_ENTRIES)
 
 
 class MoreRow(Static):
@@ -175,7 +174,7 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
         """Go to the end and follow it."""
         if rebuild or self._window.last < self._total or not self._views:
             self._remove(self._views)
-            self._window.move_to_end(self._total)
+            self._window = Window(self._start(self._total), self._total)
             self._mount_missing_at_end()
         self.anchor()
         self._label_edges()
@@ -186,7 +185,7 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
             return False
         before, kept = self._window.first, self._views[0]
         above = self._rows_above(kept)
-        self._window.move_earlier()
+        self._window.move_earlier(self._start(before, STEP))
         added = [self._view(index) for index in range(self._window.first, before)]
         self._remove(self._views[self._window.last - before :])
         self._views[:0] = added
@@ -288,10 +287,22 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
             self.mount_all(added, before=self.later)
 
     def _prune_top(self) -> None:
-        """Remove the oldest entries that are beyond the limit."""
-        if excess := self._window.excess:
-            self._remove(self._views[:excess])
-            self._window.first += excess
+        """Remove the oldest entries that are beyond the limits."""
+        first = self._start(self._window.last)
+        if first > self._window.first:
+            self._remove(self._views[: first - self._window.first])
+            self._window.first = first
+
+    def _start(self, end: int, most: int = MAX_ENTRIES) -> int:
+        """Return the first of the entries to mount before `end`: fewer of those that are long."""
+        start, rows = end, 0
+        while start > max(0, end - most) and rows < MAX_ROWS:
+            start -= 1
+            entry = self._entry(start)
+            if isinstance(entry, UserMessage | ModelText):
+                text = entry.text[:MAX_SHOWN]
+                rows += min(text.count("\n"), MAX_SHOWN_LINES) + len(text) // ROW
+        return start
 
     def _remove(self, views: Sequence[EntryView]) -> None:
         gone = set(views)

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
-from textual.widgets import Checkbox, ContentSwitcher, Input, Select
+from textual.widgets import ContentSwitcher, Input, Select
 
 from tui.model.bounded_json import JsonError
 from tui.model.input.arguments import canonical_json, read_arguments, reveal
@@ -17,7 +17,7 @@ from tui.model.requests import FieldKind, FormField, FormValue
 from tui.model.runs import ToolForm
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
-from tui.ui.widgets.forms.form_fields import MAX_LABEL_WIDTH, FieldRow, YesNo, make_row
+from tui.ui.widgets.forms.form_fields import MAX_LABEL_WIDTH, FieldRow, Tick, YesNo, make_row
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE, JsonArea
 from tui.ui.widgets.text.plain import one_line
 
@@ -295,7 +295,7 @@ class ArgumentEditor(ContentSwitcher):
 
     @on(Input.Changed)
     @on(Select.Changed)
-    @on(Checkbox.Changed)
+    @on(Tick.Changed)
     @on(YesNo.Changed)
     async def _follow_form(self) -> None:
         """Take the form into the JSON beside it; another alternative has other fields."""

@@ -12,11 +12,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.geometry import Size
 from textual.message import Message
 from textual.style import Style
 from textual.widget import Widget
-from textual.widgets import Checkbox, Input, Select
+from textual.widgets import Input, Select
 
 from tui.model.bounded_json import JsonError, read_json
 from tui.model.input.arguments import MAX_DEPTH
@@ -35,6 +34,9 @@ MAX_DESCRIPTION: Final = 1_000
 
 MAX_BESIDE: Final = 40
 """Cells of a description that stands beside its field; a longer one stands below."""
+
+BOXES: Final = ("[ ]", "[x]")
+"""A box as it is and once it is ticked."""
 
 MAX_LABEL_WIDTH: Final = 24
 """Cells of the column of labels."""
@@ -90,11 +92,32 @@ class TypedLine(Input):
         super().action_end(select)
 
 
-class Tick(Checkbox):
-    """A box whose words wrap beside it."""
+class Tick(Horizontal, can_focus=True):
+    """A box, and the words that wrap beside it; keys and clicks tick it.
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return Widget.get_content_height(self, container, viewport, width)
+    Textual's own has its cross at all times, and only the color says whether it counts.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "change", "Tick", show=False),
+        Binding("enter", "app.focus_next", "Next field", show=False),
+    ]
+
+    class Changed(Message):
+        """It was ticked, or is no longer."""
+
+    def __init__(self, words: str, *, value: bool) -> None:
+        self.value = value
+        self._box = PlainText(BOXES[value], classes="box")
+        super().__init__(self._box, PlainText(Content(words)), classes="tick")
+
+    def action_change(self) -> None:
+        self.value = not self.value
+        self._box.update(BOXES[self.value])
+        self.post_message(self.Changed())
+
+    def on_click(self) -> None:
+        self.action_change()
 
 
 class Ticks(Vertical):
@@ -106,9 +129,7 @@ class Ticks(Vertical):
     ]
 
     def __init__(self, options: Sequence[FieldOption], ticked: Collection[str]) -> None:
-        self.boxes = [
-            Tick(Content(one_line(one.label)), one.value in ticked, compact=True) for one in options
-        ]
+        self.boxes = [Tick(one_line(one.label), value=one.value in ticked) for one in options]
         super().__init__(*self.boxes, classes="ticks")
 
     def focus(self, scroll_visible: bool = True) -> Self:
@@ -258,7 +279,7 @@ class FieldRow(Vertical):
 
     @on(Input.Changed)
     @on(Select.Changed)
-    @on(Checkbox.Changed)
+    @on(Tick.Changed)
     @on(YesNo.Changed)
     def _look_again(self) -> None:
         """Take a complaint back once what it was about is mended."""
