@@ -242,7 +242,7 @@ async def _run_engine(
 def _way_back(conversations: "Conversations") -> str:
     """Say how to come back to what was saved, to the conversation in front first; or nothing."""
     in_front = [conversations.current, *conversations]
-    saved = [*dict.fromkeys(filter(None, (one.recorder.session for one in in_front)))]
+    saved = [*dict.fromkeys(filter(None, (one.recorder.way_back for one in in_front)))]
     if not saved:
         return ""
     more = f" ({len(saved) - 1} more in gemdeck sessions list)" if saved[1:] else ""

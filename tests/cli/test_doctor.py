@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import servers
 from tests.cli.running import environment, notes_server, run, write_settings
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.support import warm
@@ -92,6 +93,20 @@ async def test_one_server_is_examined_alone(tmp_path: Path) -> None:
     missing = await run("doctor", "nots", "--offline")
     assert (missing.code, missing.stdout) == (ExitCode.NOT_FOUND, "")
     assert "Did you mean notes?" in missing.stderr
+
+
+async def test_a_request_that_a_server_refuses_is_no_answer_among_its_steps(tmp_path: Path) -> None:
+    (says := tmp_path / "says.json").write_text("{}", encoding="utf-8")
+    library = Path(servers.__file__).with_name("library.py")
+    write_settings(
+        {"mcpServers": {"old": {"command": warm.python(), "args": [f"{library}", f"{says}"]}}}
+    )
+
+    result = await run("doctor", "old", "--json", "--offline")
+
+    steps = [step["what"] for step in by_title(result.json)["Server old"]["steps"]]
+    assert "received error server/discover" in steps
+    assert "received answer initialize" in steps
 
 
 async def test_broken_settings_and_a_refused_key_are_findings(gemini: FakeGemini) -> None:

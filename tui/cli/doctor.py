@@ -321,6 +321,7 @@ def _server(
 
 def _step_words(frame: WireFrame) -> str:
     """Say what was said, or what became of the connection."""
-    who = () if frame.kind is FrameKind.LIFECYCLE else (frame.direction, frame.kind)
+    kind = "error" if frame.kind is FrameKind.ANSWER and frame.is_error else frame.kind
+    who = () if frame.kind is FrameKind.LIFECYCLE else (frame.direction, kind)
     what = " ".join(filter(None, (*who, frame.method, frame.target, str(frame.status or ""))))
     return ": ".join(filter(None, (what, frame.detail)))

@@ -259,8 +259,8 @@ KEYS: Final = (
     _protocol(
         "protocol.export", "x", "export", "export", "Write what is listed to a file of JSON lines"
     ),
-    _list("list.filter", "slash", "filter", "filter", "Filter the list"),
     _list("list.clear", "escape", "clear_filter", "clear", "Clear the filter"),
+    _list("list.filter", "slash", "filter", "filter", "Filter the list"),
     _list("list.toggle", "space", "toggle_fold", "", "Fold or unfold the group"),
     _list("list.fold", "left", "fold", "", "Fold the group"),
     _list("list.unfold", "right", "unfold", "", "Unfold the group"),

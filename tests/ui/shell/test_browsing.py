@@ -178,6 +178,12 @@ async def test_ten_thousand_tools_filter_within_a_frame_or_two() -> None:
         assert sorted(took)[len(took) // 2] < 0.25
 
 
+async def test_a_narrow_window_names_the_key_that_clears_a_filter() -> None:
+    async with running(decks.full_store(), NARROW) as deck:
+        await deck.press("f3", "/", "e", "tab")
+        assert "Esc clear" in deck.lines[-1]
+
+
 async def test_a_hidden_list_does_nothing_until_it_is_shown() -> None:
     async with running(decks.full_store(), NARROW) as deck:
         pane = deck.one(ToolsPane)

@@ -146,11 +146,11 @@ class SessionsScreen(ListDialog[SessionView]):
 
 def _entry(view: SessionView) -> ListEntry[SessionView]:
     changed = moment(view.changed, "%m-%d %H:%M", "")
-    facts = filter(None, [view.model, "a copy" if view.parent else ""])
     tokens = f"{count(view.tokens)} tokens" if view.tokens else ""
+    tail = " · ".join(filter(None, ["a copy" if view.parent else "", tokens]))
     return ListEntry(
         item=view,
-        row=Row(changed, one_line(view.name), tokens, note=" · ".join(facts)),
+        row=Row(changed, one_line(view.name), tail, note=view.model),
         label=f"{view.title} {view.first}".lower(),
         text=f"{view.id} {view.model} {changed}".lower(),
     )

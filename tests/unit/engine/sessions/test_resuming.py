@@ -91,6 +91,28 @@ async def test_a_session_open_elsewhere_goes_on_in_a_copy_and_a_damaged_one_in_i
     assert saved.remarks == []
 
 
+async def test_a_copy_goes_again_if_nothing_is_done_with_it(home: Path, play: Play) -> None:
+    view = write(library(), home / "work", turn(1, "mine?", "1"), first="mine?")
+    held = library().lock(view)
+    assert held is not None
+    async with play([]) as it:
+        it.engine.sessions.resume(view.id)
+        await eventually(lambda: asked(it) == ["mine?"])
+        recorder = it.engine.sessions.recorder
+        assert recorder.session != view.id
+        assert recorder.way_back == view.id
+    assert [one.id for one in library().sessions()] == [view.id]
+    async with play([]) as it:
+        it.engine.sessions.resume(view.id)
+        await eventually(lambda: asked(it) == ["mine?"])
+        recorder = it.engine.sessions.recorder
+        copied = recorder.session
+        recorder.keep_draft("half a thought")
+        assert recorder.way_back == copied
+    assert {one.id for one in library().sessions()} == {view.id, copied}
+    held.release()
+
+
 @pytest.mark.parametrize("private", [False, True])
 async def test_a_start_tells_of_the_last_session_unless_it_is_private(
     home: Path, play: Play, private: bool

@@ -170,16 +170,19 @@ class SessionLibrary:
         """
         if redactor is None:
             return self.read(view), None
-        remarks, lock = list[str](), self.lock(view)
+        lock = self.lock(view)
+        is_new_copy = lock is None
         if lock is None:
-            remarks, view = [_COPY], self.copy(view, view.title, redactor)
+            view = self.copy(view, view.title, redactor)
             lock = self._own_lock(view)
         try:
             saved = self.read(view)
         except BaseException:
             lock.release()
             raise
-        saved.remarks[:0] = remarks
+        if is_new_copy:
+            saved.is_new_copy = True
+            saved.remarks.insert(0, _COPY)
         if saved.is_whole:
             return saved, lock
         lock.release()

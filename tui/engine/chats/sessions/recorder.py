@@ -51,6 +51,9 @@ SAVE_PATIENCE: Final = 0.5
 CLOSE_PATIENCE: Final = 2.0
 """Seconds that the last records get to be written at the end."""
 
+_USES: Final = {"user", "queue", "draft", "back", "compressed", "summary"}
+"""Records of what a user does with a session; looking at it writes others."""
+
 
 class DraftFile:
     """Keeps the draft of one conversation; all methods block and belong to one thread.
@@ -133,6 +136,7 @@ class Recorder:
         self._on_problem = on_problem
         self._worker = OrderedWorker(self._say_failed)
         self._file: SessionFile | None = None
+        self._is_unused_copy = False
         self._waiting: list[Record] = []
         self._writing: Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -154,6 +158,12 @@ class Recorder:
     @property
     def session(self) -> SessionId | None:
         return self.view.id if self.view is not None else None
+
+    @property
+    def way_back(self) -> SessionId | None:
+        """The session to come back to: what a copy was made of that nobody used, as that goes."""
+        view = self.view
+        return view.parent if view is not None and self._is_unused_copy else self.session
 
     def switch(self, *, is_on: bool) -> None:
         """Save what comes from now on, and the draft that stands already, or nothing."""
@@ -181,6 +191,7 @@ class Recorder:
             self._put({"t": "resumed"}, {"t": "cut", "at": saved.kept})
             self._seen = [content["parts"] for content in self._history.contents[: saved.kept]]
             self._sync()  # what was cut would be lost if nothing more is said
+            self._is_unused_copy = saved.is_new_copy
 
     def _show(self, saved: SavedSession) -> None:
         run_on = {task.call for task in saved.tasks.values()}
@@ -196,8 +207,11 @@ class Recorder:
             self._keep_apart("")
         if self._file is not None:
             self._flush(now=True)
+            if self._is_unused_copy:
+                self._worker.submit(self._file.path.unlink)
             self._worker.submit(self._file.close)
         self._file = self.view = None
+        self._is_unused_copy = False
         self._waiting, self._seen, self.draft = [], [], ""
         self.messages, self.starts, self._calls = {}, {}, {}
 
@@ -395,6 +409,8 @@ class Recorder:
         if not self.is_on:
             return
         self._waiting += lines
+        if any(line["t"] in _USES for line in lines):
+            self._is_unused_copy = False
         if self._file is None:
             del self._waiting[:-MAX_EARLY]
         elif lines:

@@ -243,6 +243,7 @@ class SavedSession:
         tasks: The calls that ran on as tasks when it was written last, by their keys.
         remarks: What could not be read, in sentences.
         is_whole: Whether it was read to its end.
+        is_new_copy: Whether its file was made to go on in, as another gemdeck has the first one.
     """
 
     view: SessionView
@@ -256,6 +257,7 @@ class SavedSession:
     tasks: dict[str, TaskKept] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
     is_whole: bool = True
+    is_new_copy: bool = False
 
 
 def read_session(path: Path, view: SessionView) -> SavedSession:
