@@ -284,7 +284,8 @@ async def test_an_output_that_takes_few_characters(turn: RunIt) -> None:
 
 async def test_errors_that_nobody_can_read_change_nothing(turn: RunIt) -> None:
     with open("/dev/full", "wb") as full:  # noqa: ASYNC230, PTH123
-        result = await turn("--debug", stdout=subprocess.PIPE, stderr=full)
+        buffered = {"PYTHONUNBUFFERED": ""}
+        result = await turn("--debug", stdout=subprocess.PIPE, stderr=full, env=buffered)
     assert result.returncode == ExitCode.OK
     assert result.stdout.decode() == "käse 漢 \U0001f600\n"
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import click
 
@@ -102,9 +102,7 @@ def write_out(text: str | bytes) -> bool:
         else:
             print(text, flush=True)  # noqa: T201 - the command's own output
     except OSError as error:
-        # what is left in the buffer would fail once more when the process ends
-        with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop(sys.stdout)
         if not isinstance(error, BrokenPipeError):
             say(f"the answer could not be written: {error.strerror}")
         return False
@@ -132,9 +130,19 @@ def _terminal_columns() -> int:
 
 
 def _to_stderr(text: str) -> None:
-    if sys.stderr is not None:  # else it would go to standard output
-        with suppress(OSError, ValueError):
+    if sys.stderr is None:
+        return  # it would go to standard output
+    try:
+        with suppress(ValueError):  # it is closed
             print(text, file=sys.stderr, flush=True)  # noqa: T201 - a message
+    except OSError:
+        _drop(sys.stderr)
+
+
+def _drop(stream: TextIO) -> None:
+    """Drop what a stream does not take, which would fail once more when the process ends."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
