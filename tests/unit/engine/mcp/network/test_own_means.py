@@ -109,6 +109,7 @@ async def test_a_program_prints_headers_before_the_first_request_and_again_after
             'print(\'{"A": "s3cr3t-fixture-\\\\n"}\')',
             "headersCommand has a header 'A' with characters",
         ),
+        ('print(\'{"Content-Length": "3"}\')', "which only the request itself can set"),
         ("print('x' * 70_000)", "printed more than 64 KiB"),
         ("print('x' * 70_000, end='')", "printed more than 64 KiB"),
         (

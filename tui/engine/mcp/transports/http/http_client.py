@@ -62,6 +62,9 @@ WRITE_TIMEOUT: Final = 30.0
 KEPT_CONNECTIONS: Final = 8
 """Most idle connections to one server."""
 
+_FRAMING: Final = frozenset({"connection", "content-length", "transfer-encoding"})
+"""Headers that say where a request ends; another would leave the server waiting."""
+
 _TALKATIVE: Final = ("httpx2", "httpcore2")
 _REFUSALS: Final = frozenset({401, 403})
 _TIMES: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
@@ -329,7 +332,10 @@ def _check_url(url: str) -> httpx2.URL:
 
 
 def check_header(name: str, value: str) -> None:
-    """Refuse characters that would break a request; never show a header's value."""
+    """Refuse what would break a request; never show a header's value."""
+    if name.lower() in _FRAMING:
+        words = f"has a header {name!r}, which only the request itself can set"
+        raise ServerError(words, "Remove it from `headers` in the settings.", permanent=True)
     token = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
     if not token or not value.isascii() or not value.isprintable() or value != value.strip():
         raise ServerError(
