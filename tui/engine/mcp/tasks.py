@@ -134,7 +134,7 @@ class RemoteTasks:
         self._reach = reach
         self._publish = publish
         self._tasks: dict[str, RemoteTask] = {}
-        self._work = TaskSet("a task could not be cancelled")
+        self._work = TaskSet("a task could not be reported or cancelled")
 
     async def aclose(self) -> None:
         """Follow nothing any longer; what was left goes on on its server."""
