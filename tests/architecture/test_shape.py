@@ -201,7 +201,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_500,
+    "ui": 13_490,
     "engine/mcp": 8_850,
     "engine/chats": 4_130,
     "cli": 2_810,

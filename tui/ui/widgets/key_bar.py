@@ -17,7 +17,7 @@ from textual.widget import Widget
 
 from tui.model.frozen import Frozen
 from tui.ui import keymap
-from tui.ui.widgets.text.plain import PlainText, fit
+from tui.ui.widgets.text.plain import fit
 
 GAPS: Final = (2, 1)
 """Cells between two hints: usually, and if space is short."""
@@ -233,21 +233,6 @@ def whole_parts(line: Content, width: int) -> Content:
     blanks = (found.start() for found in re.finditer(" ", line.plain))
     ends = [end for end in blanks if line[:end].cell_length < width]
     return Content.assemble(line[: ends[-1]], "…") if ends else line.truncate(width, ellipsis=True)
-
-
-class HintLine(PlainText):
-    """One line of hints; of those that do not fit, none is shown in part."""
-
-    def line(self) -> Content:
-        """Return all hints."""
-        line = self.content
-        assert isinstance(line, str | Content)  # noqa: S101 - nothing else is put into one
-        return Content(line) if isinstance(line, str) else line
-
-    def render(self) -> Content:
-        """Show what fits; before the first layout that is all."""
-        line = self.line()
-        return whole_parts(line, self.size.width or line.cell_length)
 
 
 class KeyBar(Widget):

@@ -15,7 +15,7 @@ from textual.timer import Timer
 from tui.model.chat import ModelView, TurnState
 from tui.model.servers import USABLE, Origin, ServerView
 from tui.text import clip
-from tui.ui.widgets.key_bar import HintLine, key_hints
+from tui.ui.widgets.key_bar import key_hints, whole_parts
 from tui.ui.widgets.text.plain import PlainText, moment, one_line
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
@@ -142,8 +142,10 @@ whether it is an answer of the user."""
 IDLE: Final[Work] = (None, 0, "", False)
 
 
-class WorkingLine(HintLine):
+class WorkingLine(PlainText):
     """What the running turn is doing, or that a question waits; else a hint or an empty row.
+
+    Of the parts that do not fit, none is shown in part.
 
     Attributes:
         waiting: That a question waits, shown in place of everything else.
@@ -169,11 +171,13 @@ class WorkingLine(HintLine):
             self._timer = None
         self.refresh()
 
-    def line(self) -> Content:
-        if self.waiting:
-            return _question(self.waiting)
+    def render(self) -> Content:
+        """Show what fits; before the first layout that is all."""
         elsewhere = [_question(self.elsewhere)] if self.elsewhere else []
-        return Content("   ").join([*elsewhere, *self._parts()])
+        line = Content("   ").join([*elsewhere, *self._parts()])
+        if self.waiting:
+            line = _question(self.waiting)
+        return whole_parts(line, self.size.width or line.cell_length)
 
     def _parts(self) -> list[Content]:
         turn, queued, servers, is_asking = self._work
