@@ -222,6 +222,9 @@ BUDGET: Final = {
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 
+CEILING: Final = 46_461
+"""Code lines of all of `tui`, set before the work that needs them: 300 for the harms."""
+
 SLACK: Final = 30
 """Lines that a folder may be below its budget before the table has to follow."""
 
@@ -254,7 +257,8 @@ def test_no_folder_is_larger_than_its_budget(measure: Measure) -> None:
         sizes[folder_of(path)] += code_lines(text(path))
     for folder, lines in sizes.most_common():
         measure(f"tui/{folder}: {lines:,} code lines of {BUDGET.get(folder, 0):,}")
-    measure(f"tui: {sizes.total():,} code lines of {sum(BUDGET.values()):,}")
+    measure(f"tui: {sizes.total():,} code lines of {CEILING:,}")
+    assert sizes.total() <= CEILING
     assert sizes.keys() == BUDGET.keys()
     assert {name: lines for name, lines in sizes.items() if lines > BUDGET[name]} == {}
     assert {name: lines for name, lines in sizes.items() if lines < BUDGET[name] - SLACK} == {}
