@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Final
 from tui.engine.approval.policy import Policy, Verdict, is_plain
 from tui.engine.definitions.definition_diff import all_lines
 from tui.engine.files.atomic import read_regular
-from tui.engine.mcp.catalog.argument_rules import canonical_value, real_ways
+from tui.engine.mcp.catalog.argument_rules import canonical_value, path_forms, real_ways
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.engine.settings.prohibitions import Permission
 from tui.model.chat import MAIN, ConversationId, EntryId
@@ -36,6 +37,10 @@ _CONTENT: Final = frozenset(
 )
 _MAYBE_CONTENT: Final = frozenset({"body", "code", "data", "source", "text"})
 """Names of arguments that hold a file's content where they have several lines."""
+
+_CLIMBS: Final = re.compile(r"(?:^|[/\\])\.\.(?:[/\\]|$)")
+_ADDRESS: Final = re.compile(r"(?!file:)[a-z][a-z+.-]*://", re.IGNORECASE)
+"""The beginning of an address that is no file's."""
 
 MAX_SAME_CALLS: Final = 3
 """Times that the same call is made in a turn before the user is asked whatever the rules say."""
@@ -68,19 +73,32 @@ def content_of(arguments: JsonObject) -> str:
 
 def look_at_files(
     folder: Path | None, start: str, arguments: JsonObject
-) -> tuple[FileChange | None, ArgumentPaths]:
+) -> tuple[FileChange | None, ArgumentPaths, tuple[str, ...]]:
     """Compare arguments with a file of a folder, and find what may be paths in them. Blocks.
 
     Args:
         folder: The opened folder, or None.
         start: Where the tool's server starts; see `ArgumentRule`.
         arguments: The arguments.
+
+    Returns:
+        The difference, the paths, and a warning for each that may lead to several files.
     """
-    change = file_change(folder, arguments) if folder is not None else None
-    return change, tuple(
-        (name, json.loads(canonical_value(value)), _folder_of(value, start))
-        for name, value in arguments.items()
-        if isinstance(value, str)
+    base = start or str(folder or "/")
+    texts = {name: value for name, value in arguments.items() if isinstance(value, str)}
+    unclear = {name: files for name, value in texts.items() if (files := _misread(value, base))}
+    return (
+        file_change(folder, arguments, start) if folder is not None else None,
+        tuple(
+            (name, value, "")
+            if name in unclear
+            else (name, json.loads(canonical_value(value)), _folder_of(value, start))
+            for name, value in texts.items()
+        ),
+        tuple(
+            sanitize_line(f"gemdeck cannot tell which file {name} means: {' or '.join(files)}.")
+            for name, files in unclear.items()
+        ),
     )
 
 
@@ -92,6 +110,24 @@ def _folder_of(value: str, start: str) -> str:
         if folder.is_dir() and ("/" in value or path.exists()):
             return str(folder)
     return ""
+
+
+def _files_named(value: object, base: str) -> list[str]:
+    """Return all files that a value may mean to whoever reads it as a path, links followed."""
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_PATH or "\n" in value:
+        return []
+    try:
+        forms = (os.path.join(base, value), *path_forms(value, [base]))  # noqa: PTH118
+        return sorted({os.path.realpath(one) for one in forms})
+    except (OSError, ValueError):
+        return []
+
+
+def _misread(value: str, base: str) -> list[str]:
+    """Return the files that a path may mean, if there are several and it could be any of them."""
+    files = _files_named(value, base)
+    is_path = _CLIMBS.search(value) or os.path.lexists(os.path.join(base, value))  # noqa: PTH118
+    return files if len(files) > 1 and is_path and not _ADDRESS.match(value) else []
 
 
 def of_its_server(inquiry: "Inquiry") -> list[OfferedTool]:
@@ -106,12 +142,17 @@ def read_only_with(inquiry: "Inquiry") -> list[OfferedTool]:
     return found if inquiry.tool in found else []
 
 
-def file_change(folder: Path, arguments: JsonObject) -> FileChange | None:
+def file_change(folder: Path, arguments: JsonObject, start: str = "") -> FileChange | None:
     """Compare an argument with the file of a folder that another one names. Blocks.
+
+    Args:
+        folder: The opened folder.
+        arguments: The arguments.
+        start: Where relative paths lead on from, if not from the folder.
 
     Returns:
         The difference, harmless to show; None if no argument, or more than one, names a file, if
-        it lies elsewhere, or is no text of at most `MAX_FILE` bytes.
+        it lies elsewhere, may be another one, or is no text of at most `MAX_FILE` bytes.
     """
     if not (content := content_of(arguments)):
         return None
@@ -119,7 +160,7 @@ def file_change(folder: Path, arguments: JsonObject) -> FileChange | None:
     paths = [
         (name, path)
         for name, value in arguments.items()
-        if name != content and (path := _file_in(place, value)) is not None
+        if name != content and (path := _file_in(place, value, start)) is not None
     ]
     if len(paths) != 1:
         return None
@@ -138,15 +179,11 @@ def _is_content(name: str, value: object) -> bool:
     return plain in _CONTENT or (plain in _MAYBE_CONTENT and "\n" in value)
 
 
-def _file_in(place: Path, value: object) -> Path | None:
-    """Return the file that a value names if it lies in a folder, wherever links lead."""
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_PATH or "\n" in value:
-        return None
-    try:
-        path = Path(os.path.realpath(place / value))
-        return path if place in path.parents and path.is_file() else None
-    except (OSError, ValueError):
-        return None
+def _file_in(place: Path, value: object, start: str) -> Path | None:
+    """Return the one file that a value names if it lies in a folder, wherever links lead."""
+    files = [*map(Path, _files_named(value, start or str(place)))]
+    is_there = len(files) == 1 and place in files[0].parents and os.path.isfile(files[0])  # noqa: PTH113
+    return files[0] if is_there else None
 
 
 def _change(path: str, content: str, before: str, after: str) -> FileChange:

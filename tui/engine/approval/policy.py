@@ -3,6 +3,7 @@
 Deny beats ask beats allow; without a rule, ask.
 """
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -485,7 +486,7 @@ class Policy:
         definition = self._definitions.get(server)
         if definition is None or definition.transport is not Transport.STDIO:
             return ""
-        return str(definition.cwd or self._folder)
+        return os.path.realpath(definition.cwd or self._folder)
 
     def _denying(self, tool: OfferedTool, arguments: JsonObject | None) -> ToolPattern | None:
         """Return a rule of the settings that denies a call, or a tool whatever its arguments."""
