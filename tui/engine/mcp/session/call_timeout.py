@@ -30,10 +30,14 @@ class CallTimeout:
 
     Args:
         limit: Seconds that a call may take in total.
+
+    Attributes:
+        asked: What the server has asked of the user since the last request began.
     """
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
+        self.asked: set[str] = set()
         self._calls: dict[asyncio.Timeout, float] = {}  # when each has to end, by our clock
         self._pauses = 0
         self._paused_at = self._waited = 0.0
@@ -47,6 +51,7 @@ class CallTimeout:
             CallTimeoutError: If the block took too long and was cancelled.
         """
         timeout = asyncio.timeout(self._limit)
+        self.asked.clear()
         try:
             async with timeout:
                 self._calls[timeout] = self.clock() + self._limit

@@ -39,7 +39,7 @@ from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.session.features import Features, takes_log_level
 from tui.engine.mcp.session.listing import StaleLists, list_offer, listen
 from tui.engine.mcp.session.sdk_patches import keeping_results
-from tui.engine.mcp.session.task_requests import ASKED_TTL, EXTENSION, TaskRequests
+from tui.engine.mcp.session.task_requests import ASKED_TTL, EXTENSION, MAX_INPUTS, TaskRequests
 from tui.engine.mcp.session.task_state import TaskState, read_task
 from tui.engine.mcp.transports.http.headers_command import HeadersCommand
 from tui.engine.mcp.transports.http.http_transport import HttpTransport
@@ -57,6 +57,7 @@ _Answer = TypeVar("_Answer")
 _TOO_EARLY: Final = types.ErrorData(
     code=types.INVALID_REQUEST, message="Requests are refused before initialization"
 )
+_TOO_OFTEN: Final = types.ErrorData(code=types.INVALID_REQUEST, message="Too many requests")
 _FAILED: Final = types.ErrorData(code=types.INTERNAL_ERROR, message="The request failed")
 
 _REFUSAL: Final = "The server asked for input, which only the older protocol supports."
@@ -117,6 +118,7 @@ class RequestHandler:
 
     Attributes:
         elicitation: Answers elicitations.
+        asked: What tasks that are followed have asked for, by their ids.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class RequestHandler:
         call_timeout: CallTimeout,
     ) -> None:
         self.elicitation = Elicitation(definition.id, context)
+        self.asked: dict[object, set[str]] = {}
         self._sampling = Sampling(definition, context, log)
         self._context = context
         self._call_timeout = call_timeout
@@ -179,7 +182,12 @@ class RequestHandler:
         if context.session.protocol_version is None:
             return _TOO_EARLY
         related = (params.meta or {}).get(_RELATED)
-        task = related.get("taskId") if isinstance(related, dict) else None
+        named = related.get("taskId") if isinstance(related, dict) else None
+        task = named if isinstance(named, str) else None
+        asked = self.asked.get(task, self._call_timeout.asked)
+        asked.add(f"{min(len(asked), MAX_INPUTS)}")
+        if len(asked) > MAX_INPUTS:
+            return _TOO_OFTEN
         return await self._attend(work, _FAILED, task)
 
     async def _attend(
@@ -396,7 +404,8 @@ class Connection:
         self.features = await stack.enter_async_context(
             Features(client, definition.id, lambda: self.offer, context, self._call_timeout)
         )
-        self.tasks = TaskRequests(client, self._clean, self._handler.withdraw)
+        handler = self._handler
+        self.tasks = TaskRequests(client, self._clean, handler.withdraw, handler.asked)
         stack.callback(self.tasks.close)
         self._client = client
         offer = self.offer

@@ -26,11 +26,12 @@ ASKED_TTL: Final = 3_600_000
 """Milliseconds that a server is asked to keep a task which only we can ask for."""
 
 MAX_INPUTS: Final = 32
-"""Most that a server may ask for in one task."""
+"""Most that a server may ask for in one task, or while one call runs."""
 
 ANSWER_PATIENCE: Final = 30.0
 """Seconds for an answer about a task."""
 
+_TOO_OFTEN: Final = "The server asked for input too often in one task."
 _ENDED: Final = "The connection has ended."
 _GONE: Final = frozenset({types.CONNECTION_CLOSED, types.INTERNAL_ERROR, *OWN_CODES})
 """Errors after which another request may be answered."""
@@ -43,17 +44,22 @@ class TaskRequests:
         client: The connected client.
         clean: Sanitizes what the server says in errors, and masks its secrets.
         withdraw: Withdraws the questions that the server asks for a task.
+        asked: What older servers have asked for in the tasks that are followed, by their ids.
 
     Attributes:
         followed: How many tasks are followed, which the server must be awake for.
     """
 
     def __init__(
-        self, client: Client, clean: Callable[[str], str], withdraw: Callable[[str], None]
+        self,
+        client: Client,
+        clean: Callable[[str], str],
+        withdraw: Callable[[str], None],
+        asked: dict[object, set[str]],
     ) -> None:
         self._client, self._session = client, client.session
         self._clean = clean
-        self._withdraw = withdraw
+        self._withdraw, self._asked = withdraw, asked
         self._is_stateless = sdk_patches.is_stateless(client)
         self._is_closed = False
         self.followed = 0
@@ -71,7 +77,7 @@ class TaskRequests:
 
         Args:
             state: How it stands.
-            answered: The keys of what the server asked for and got.
+            answered: The keys of what the server asked for and got; it is added to.
             take: Takes how it stands then; what it raises ends this.
 
         Raises:
@@ -79,6 +85,7 @@ class TaskRequests:
             ToolCallError: If no result comes.
         """
         self.followed += 1
+        self._asked[state.id] = answered
         getting: asyncio.Task[JsonObject | None] | None = None
         try:
             while True:
@@ -88,6 +95,8 @@ class TaskRequests:
                         return raw
                 if state.status.is_over:
                     return await self._outcome(state)
+                if not self._is_stateless and len(answered) > MAX_INPUTS:
+                    raise ToolCallError(_TOO_OFTEN)
                 needs_more = not self._is_stateless or not state.inputs.keys() <= answered
                 if getting is None and state.status is TaskStatus.INPUT_REQUIRED and needs_more:
                     getting = asyncio.create_task(self._attend(state, answered))
@@ -99,6 +108,8 @@ class TaskRequests:
                 take(state)
         finally:
             self.followed -= 1
+            if len(answered) <= MAX_INPUTS:  # else it may go on asking
+                self._asked.pop(state.id, None)
             if getting is not None:
                 getting.cancel()
                 await asyncio.gather(getting, return_exceptions=True)
@@ -136,7 +147,7 @@ class TaskRequests:
                 self._withdraw(state.id)
         asked = [key for key in state.inputs if key not in answered]
         if len(answered) + len(asked) > MAX_INPUTS:
-            raise ToolCallError("The server asked for input too often in one task.")
+            raise ToolCallError(_TOO_OFTEN)
         given = {key: await self._answer(key, state.inputs[key]) for key in asked}
         await self._ask("tasks/update", state.id, {"inputResponses": given})
         answered.update(asked)
