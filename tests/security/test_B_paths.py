@@ -60,12 +60,12 @@ def test_B25_no_rule_that_allows_is_met_by_a_path_that_two_read_differently(
     for one in (path, str(shop / ".env"), str(clone / ".env")):
         for value, wanted in ((path, one), ([path], [one]), ({"a": [1, path]}, {"a": [1, one]})):
             assert not rule(place, IS, wanted).allows({"path": value}), (value, wanted)
-    for kind, one in ((FOLDER, shop), (FOLDER, clone), (STARTS, f"{clone}/"), (STARTS, "clone/")):
-        assert not rule(place, kind, one).allows({"path": path}), (kind, one)
-    for one in (shop, clone):
-        for denied in (rule(place, IS, str(one / ".env")), rule(place, FOLDER, one)):
-            assert denied.denies({"path": path}), one
-            assert denied.denies({"path": [{"of": path}]}), one
+    for kind, where in ((FOLDER, shop), (FOLDER, clone), (STARTS, f"{clone}/"), (STARTS, "clone/")):
+        assert not rule(place, kind, where).allows({"path": path}), (kind, where)
+    for folder in (shop, clone):
+        for denied in (rule(place, IS, str(folder / ".env")), rule(place, FOLDER, folder)):
+            assert denied.denies({"path": path}), folder
+            assert denied.denies({"path": [{"of": path}]}), folder
 
 
 SAME: Final = ("{}/shop/.env", "{}/link/.env", "{}/shop/a/../.env")
@@ -133,13 +133,13 @@ def test_B25_a_question_shows_the_file_that_is_written_or_says_that_it_cannot_te
 ) -> None:
     def look(path: str, start: str = "") -> tuple[bool, str, str]:
         change, paths, notes = look_at_files(place, start, {"path": path, "content": "a\nb"})
-        real = next(real for name, real, _ in paths if name == "path")
+        real = next((real for name, real, _ in paths if name == "path"), "")
         return change is not None, real, " ".join(notes)
 
     assert look("shop/.env") == (True, "shop/.env", "")
     assert look(f"{place}/link/.env") == (True, f"{place}/shop/.env", "")
     shows, real, words = look(f"{place}/{TRICK}")
-    assert (shows, real) == (False, f"{place}/{TRICK}"), "a rule would name neither file"
+    assert (shows, real) == (False, ""), "a rule would name neither file"
     assert words == (
         f"gemdeck cannot tell which file path means: {place}/clone/.env or {place}/shop/.env."
     )

@@ -43,7 +43,7 @@ from tui.engine.files.unwritten import check_folder
 from tui.engine.keys.credentials import ServiceStore
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor, environment_secrets
-from tui.engine.mcp.catalog import kept_catalogs
+from tui.engine.mcp.catalog.kept_catalogs import FOLDER_NAME as KEPT
 from tui.engine.mcp.catalog.kept_catalogs import CatalogStore
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.catalog.registry import Budget
@@ -216,9 +216,7 @@ class Engine:
             open_url=open_url,
             workspaces=(self._options.folder, *self._options.more_folders),
             client_version=__version__,
-            catalogs=CatalogStore(
-                state and state / kept_catalogs.FOLDER_NAME, self._problems, state and state / PINS
-            ),
+            catalogs=CatalogStore(state and state / KEPT, self._problems, state and state / PINS),
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
             visibility=self.access.review,
             redactor=self._redactor,

@@ -14,10 +14,10 @@ from typing import Final
 from tui.engine.approval.grants import FILE_NAME as GRANTS_FILE
 from tui.engine.approval.grants import GrantBook
 from tui.engine.approval.inquiry import (
-    ArgumentPaths,
     Denial,
     Edit,
     Inquiry,
+    Look,
     UnusableEditError,
     call_notes,
     decided,
@@ -46,7 +46,7 @@ from tui.model.catalog import Catalog
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, Decision, Effect, RequestId, ToolStanding
 from tui.model.events import CatalogChanged, Event, ServerStatusChanged, ToolCallChanged
-from tui.model.requests import ConfirmationRequest, FileChange
+from tui.model.requests import ConfirmationRequest
 from tui.model.servers import UNDECIDED, USABLE, ServerId
 from tui.model.sessions import ConversationClosed
 from tui.model.settings import GemdeckSettings
@@ -172,9 +172,7 @@ class Gate:
             return _DENIED_BEFORE
         return self._settled(inquiry)
 
-    async def _look_at_files(
-        self, inquiry: Inquiry
-    ) -> tuple[FileChange | None, ArgumentPaths, tuple[str, ...]]:
+    async def _look_at_files(self, inquiry: Inquiry) -> Look:
         """Compare the arguments with a file and find paths in them, unless that takes too long."""
         if not inquiry.may_name_files:
             return None, (), ()

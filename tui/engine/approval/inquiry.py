@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -29,18 +28,15 @@ MAX_FILE: Final = 128 * 1024
 MAX_PATH: Final = 1_000
 """Characters of an argument that may be a path."""
 
-ArgumentPaths = tuple[tuple[str, str, str], ...]
-"""Names of arguments, their paths after links are resolved, and folders; see the request."""
+Look = tuple[FileChange | None, tuple[tuple[str, str, str], ...], tuple[str, ...]]
+"""A file's change; names of arguments, their paths after links are resolved, and folders (see the
+request); and a warning for each path that may lead to several files."""
 
 _CONTENT: Final = frozenset(
     {"content", "contents", "filecontent", "filecontents", "filetext", "newcontent", "newcontents"}
 )
 _MAYBE_CONTENT: Final = frozenset({"body", "code", "data", "source", "text"})
 """Names of arguments that hold a file's content where they have several lines."""
-
-_CLIMBS: Final = re.compile(r"(?:^|[/\\])\.\.(?:[/\\]|$)")
-_ADDRESS: Final = re.compile(r"(?!file:)[a-z][a-z+.-]*://", re.IGNORECASE)
-"""The beginning of an address that is no file's."""
 
 MAX_SAME_CALLS: Final = 3
 """Times that the same call is made in a turn before the user is asked whatever the rules say."""
@@ -71,29 +67,24 @@ def content_of(arguments: JsonObject) -> str:
     return names[0] if len(names) == 1 else ""
 
 
-def look_at_files(
-    folder: Path | None, start: str, arguments: JsonObject
-) -> tuple[FileChange | None, ArgumentPaths, tuple[str, ...]]:
+def look_at_files(folder: Path | None, start: str, arguments: JsonObject) -> Look:
     """Compare arguments with a file of a folder, and find what may be paths in them. Blocks.
 
     Args:
         folder: The opened folder, or None.
         start: Where the tool's server starts; see `ArgumentRule`.
         arguments: The arguments.
-
-    Returns:
-        The difference, the paths, and a warning for each that may lead to several files.
     """
     base = start or str(folder or "/")
     texts = {name: value for name, value in arguments.items() if isinstance(value, str)}
     unclear = {name: files for name, value in texts.items() if (files := _misread(value, base))}
+    change = file_change(folder, arguments, start) if folder is not None else None
     return (
-        file_change(folder, arguments, start) if folder is not None else None,
+        change,
         tuple(
-            (name, value, "")
-            if name in unclear
-            else (name, json.loads(canonical_value(value)), _folder_of(value, start))
+            (name, json.loads(canonical_value(value)), _folder_of(value, start))
             for name, value in texts.items()
+            if name not in unclear
         ),
         tuple(
             sanitize_line(f"gemdeck cannot tell which file {name} means: {' or '.join(files)}.")
@@ -114,20 +105,16 @@ def _folder_of(value: str, start: str) -> str:
 
 def _files_named(value: object, base: str) -> list[str]:
     """Return all files that a value may mean to whoever reads it as a path, links followed."""
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_PATH or "\n" in value:
+    if not isinstance(value, str) or len(value) > MAX_PATH or "\n" in value:
         return []
-    try:
-        forms = (os.path.join(base, value), *path_forms(value, [base]))  # noqa: PTH118
-        return sorted({os.path.realpath(one) for one in forms})
-    except (OSError, ValueError):
-        return []
+    return sorted(set(map(os.path.realpath, path_forms(value, [base]))))
 
 
 def _misread(value: str, base: str) -> list[str]:
     """Return the files that a path may mean, if there are several and it could be any of them."""
     files = _files_named(value, base)
-    is_path = _CLIMBS.search(value) or os.path.lexists(os.path.join(base, value))  # noqa: PTH118
-    return files if len(files) > 1 and is_path and not _ADDRESS.match(value) else []
+    is_path = "../" in f"{value}/" or os.path.lexists(Path(base, value))
+    return files if len(files) > 1 and is_path and "://" not in value else []
 
 
 def of_its_server(inquiry: "Inquiry") -> list[OfferedTool]:
@@ -297,16 +284,8 @@ def decided(
     call: EntryId, tool: OfferedTool, arguments: str, decision: str, source: str
 ) -> ToolCallDecided:
     """Return the event for a decision on a call, with its arguments as canonical JSON."""
-    return ToolCallDecided(
-        call,
-        tool.server,
-        tool.fingerprint,
-        sanitize_line(tool.name),
-        tool.definition_hash,
-        arguments,
-        decision,
-        source,
-    )
+    named = tool.server, tool.fingerprint, sanitize_line(tool.name), tool.definition_hash
+    return ToolCallDecided(call, *named, arguments, decision, source)
 
 
 def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> Iterator[str]:

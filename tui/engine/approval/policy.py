@@ -385,13 +385,8 @@ class Policy:
         Returns:
             The reason for each tool that a rule denies whatever its arguments are.
         """
-        denying = [
-            one
-            for one in self._book.grants
-            if one.effect is Effect.DENY
-            and not one.conditions
-            and one.fingerprint == definition.fingerprint
-        ]
+        own = [one for one in self._book.grants if one.fingerprint == definition.fingerprint]
+        denying = [one for one in own if one.effect is Effect.DENY and not one.conditions]
         hidden: dict[str, str] = {}
         for tool, definition_hash in tools:
             rules = (rule for rule in self._deny.find(definition.id, tool) if not rule.arguments)

@@ -10,7 +10,7 @@ from typing import Final
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.files.entry_format import EntryFormat
-from tui.engine.files.state_file import Content, private_file
+from tui.engine.files.state_file import Content, StateFile
 from tui.engine.mcp.schema.flatten import as_list
 from tui.model.input.arguments import MAX_ARGUMENTS
 from tui.model.runs import SAVED_NAME, SavedCall, SavedCallsChanged
@@ -46,7 +46,7 @@ class SavedCalls:
     def __init__(
         self, folder: Path | None, publish: Publish, on_problem: Callable[[str], None]
     ) -> None:
-        self._file = private_file(folder, FILE_NAME, on_problem)
+        self._file = StateFile(folder and folder / FILE_NAME, on_problem=on_problem)
         self._publish = publish
         self._calls: Saved = {}
         self._tasks = TaskSet("a saved call could not be written")

@@ -175,10 +175,8 @@ def _check_place(path: Path, target: Path) -> None:
     status, above = folder.stat(), folder.parent.stat().st_mode
     is_above = above & 0o022 and not above & stat.S_ISVTX  # who can put another in its place
     if status.st_uid not in {os.geteuid(), 0} or status.st_mode & 0o022 or is_above:
-        shown = shown_path(folder.parent if is_above else folder, Path.home())
-        raise ExposedFileError(
-            "others can write to its folder", f"Make {shown} yours (chmod go-w)."
-        )
+        it = shown_path(folder.parent if is_above else folder, Path.home())
+        raise ExposedFileError("others can write to its folder", f"Make {it} yours (chmod go-w).")
 
 
 def _check_owner(descriptor: int, *, alone: bool) -> None:

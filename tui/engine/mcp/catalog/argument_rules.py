@@ -8,13 +8,14 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
+from tui.model.bounded_json import mapped
 from tui.model.consent import Condition, ConditionKind, exact_text
 from tui.model.frozen import Frozen
 from tui.text import INVISIBLE, LATIN_ALIKE
@@ -106,9 +107,8 @@ class ArgumentRule(Frozen):
     def _is_met(self, condition: Condition, value: object) -> bool:
         if condition.kind is ConditionKind.IS:
             texts = [*islice(_texts(value), MAX_TEXTS + 1)]
-            is_short = len(texts) <= MAX_TEXTS
-            is_same = is_short and canonical_value(value) == condition.value
-            return is_same and all(self._is_clear(text) for text in texts)
+            is_same = len(texts) <= MAX_TEXTS and canonical_value(value) == condition.value
+            return is_same and all(map(self._is_clear, texts))
         if not isinstance(value, str):
             return False
         ways = real_ways(value, self.start)
@@ -116,9 +116,8 @@ class ArgumentRule(Frozen):
             return bool(ways) and all(_is_in(condition.value, way) for way in ways)
         if not value.startswith(condition.value) or _climbs(_decoded(value)):
             return False
-        folder, slash, rest = condition.value.rpartition("/")
-        begin = [os.path.join(way, rest) for way in real_ways(folder + slash, self.start)]  # noqa: PTH118
-        is_there = bool(ways) and all(any(f"{way}/".startswith(b) for b in begin) for way in ways)
+        begin = _placed_beginnings(condition.value, lambda path: real_ways(path, self.start))
+        is_there = bool(ways) and all(f"{way}/".startswith(begin) for way in ways)
         return is_there or not begin  # what is no path is a text and nothing else
 
     def _is_clear(self, text: str) -> bool:
@@ -138,10 +137,8 @@ class ArgumentRule(Frozen):
         if is_folder:
             folders = self._looks(wanted)
             return any(_is_in(folder, look) for folder in folders for look in looks)
-        folder, slash, rest = wanted.rpartition("/")
-        places = self._forms(folder + slash) if slash else ()
-        begin = {folded(wanted), *(folded(os.path.join(one, rest)) for one in places)}  # noqa: PTH118
-        return any(look.startswith(one) for one in begin for look in looks)
+        begin = tuple(map(folded, (wanted, *_placed_beginnings(wanted, self._forms))))
+        return any(look.startswith(begin) for look in looks)
 
     def _looks(self, value: object) -> set[str]:
         """Return all that a value, or a text in it, looks like, also as a path, links followed."""
@@ -163,10 +160,9 @@ def path_forms(text: str, bases: Iterable[str]) -> Iterator[str]:
     may_be_path = len(text) <= MAX_PATH
     for one in {text, plain, _decoded(text) if may_be_path else plain}:
         path = one.encode(errors="replace").decode().replace("\0", "")
-        if may_be_path:
-            path = os.path.expandvars(path)[:MAX_EXPANDED]
-        for base in bases:
-            whole = str(_from_home(path) or os.path.join(base, path))  # noqa: PTH118 - it is fast
+        filled = os.path.expandvars(path)[:MAX_EXPANDED] if may_be_path else path
+        for base, name in product(bases, {path, str(_from_home(filled) or filled)}):
+            whole = os.path.join(base, name)  # noqa: PTH118 - it is fast
             yield (short := os.path.normpath(whole))
             longest = MAX_PATH + len(base)
             yield from (os.path.realpath(one) for one in {whole, short} if len(one) <= longest)
@@ -178,18 +174,13 @@ def canonical_value(value: object) -> str:
     An absolute path, also in a list or an object, is written with all links and ``..`` resolved,
     so that another way to the same file is the same and a link that was bent elsewhere is not.
     """
-    return exact_text(_resolved(value))
+    return exact_text(mapped(value, _resolved))
 
 
 def _resolved(value: object) -> object:
-    match value:
-        case str() if value.startswith("/") and len(value) <= MAX_PATH and not _ODD.search(value):
-            return os.path.realpath(value)
-        case list():
-            return [*map(_resolved, value)]
-        case dict():
-            return {key: _resolved(one) for key, one in value.items()}
-    return value
+    if not isinstance(value, str) or value[:1] != "/" or len(value) > MAX_PATH:
+        return value
+    return value if _ODD.search(value) else os.path.realpath(value)
 
 
 def real_ways(path: str, start: str) -> frozenset[str]:
@@ -204,6 +195,12 @@ def real_ways(path: str, start: str) -> frozenset[str]:
         return frozenset()
     whole = {os.path.join(start, one) for one in (path, decoded)}  # noqa: PTH118 - it is fast
     return frozenset(map(os.path.realpath, whole | {*map(os.path.normpath, whole)}))
+
+
+def _placed_beginnings(text: str, ways: Callable[[str], Iterable[str]]) -> tuple[str, ...]:
+    """Return the beginning of a path once more, with its folder where it leads to."""
+    folder, slash, rest = text.rpartition("/")
+    return tuple(os.path.join(way, rest) for way in ways(folder + slash)) if slash else ()  # noqa: PTH118
 
 
 def _decoded(text: str) -> str:

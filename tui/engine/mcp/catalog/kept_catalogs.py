@@ -32,6 +32,7 @@ _LISTS: Final = ("tools", "prompts", "resources", "templates", "skills")
 _INFOS: Final = EntryFormat(ServerInfo, {})
 _log: Final = logging.getLogger(__name__)
 
+_Say = Callable[[str], None]
 
 KeptCatalog = tuple[RawOffer, ServerInfo]
 """The lists of a server as it wrote them, and its claims about itself."""
@@ -50,32 +51,25 @@ class CatalogStore:
     """
 
     def __init__(
-        self,
-        folder: Path | None = None,
-        on_problem: Callable[[str], None] = _log.warning,
-        pins: Path | None = None,
+        self, folder: Path | None = None, on_problem: _Say = _log.warning, pins: Path | None = None
     ) -> None:
-        self._files = ServerFiles(folder, on_problem)
-        self._pins = ServerFiles(pins, on_problem)
+        self._files, self._pins = ServerFiles(folder, on_problem), ServerFiles(pins, on_problem)
         self._worker = OrderedWorker()
 
     def load(self, fingerprint: str) -> KeptCatalog | None:
         """Return what a server offered last; None if nobody knows it. Blocks on the files."""
-        file = self._files.of(fingerprint)
-        text = (file.load() or {}).get(_CATALOG) if file is not None else None
-        if not isinstance(text, str) or len(text) > MAX_CATALOG:
+        file, pins = self._files.of(fingerprint), self._pins.of(fingerprint)
+        text, pin = (((one and one.load()) or {}).get(_CATALOG) for one in (file, pins))
+        if not isinstance(text, str) or len(text) > MAX_CATALOG or (pins and not pin):
             return None
         try:
             found = read_value(text.encode())
         except ValueError:
             return None
         kept = _read(found) if isinstance(found, dict) else None
-        if kept is None or (pins := self._pins.of(fingerprint)) is None:
+        if kept is None or pins is None or pin == _digest(*kept):
             return kept
-        pin = (pins.load() or {}).get(_CATALOG)
-        if pin is not None and pin != _digest(*kept):
-            kept = RawOffer(kept[0].tools), ServerInfo("", "", "")
-        return kept if pin is not None else None
+        return RawOffer(kept[0].tools), ServerInfo("", "", "")
 
     def save(self, fingerprint: str, raw: RawOffer, info: ServerInfo) -> None:
         """Keep what a server offers; it is written in a thread, if it is new."""
@@ -89,9 +83,8 @@ class CatalogStore:
 
 def _digest(raw: RawOffer, info: ServerInfo) -> str:
     """Hash all but the tools, which have pins of their own."""
-    lists = [getattr(raw, name) for name in _LISTS[1:]]
-    said = json.dumps([*lists, sorted(raw.refused_tools), _INFOS.write(info)], sort_keys=True)
-    return hashlib.sha256(said.encode()).hexdigest()
+    said = [*(getattr(raw, name) for name in _LISTS[1:]), _INFOS.write(info)]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def _write(file: StateFile, pins: StateFile | None, raw: RawOffer, info: ServerInfo) -> None:
@@ -100,9 +93,9 @@ def _write(file: StateFile, pins: StateFile | None, raw: RawOffer, info: ServerI
     text = json.dumps({**lists, _REFUSED: refused, _INFO: _INFOS.write(info)})
     kept = {_CATALOG: text if len(text) <= MAX_CATALOG else ""}
     file.update(lambda _: kept)
+    digest = {_CATALOG: _digest(raw, info)}
     if pins is not None:
-        digest = _digest(raw, info)
-        pins.update(lambda known: {**known, _CATALOG: digest})
+        pins.update(lambda known: known | digest)
 
 
 def _read(found: Mapping[str, Any]) -> KeptCatalog | None:

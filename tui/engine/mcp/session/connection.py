@@ -118,7 +118,6 @@ class RequestHandler:
 
     Attributes:
         elicitation: Answers elicitations.
-        asked: What tasks that are followed have asked for, by their ids.
     """
 
     def __init__(
@@ -129,7 +128,6 @@ class RequestHandler:
         call_timeout: CallTimeout,
     ) -> None:
         self.elicitation = Elicitation(definition.id, context)
-        self.asked: dict[object, set[str]] = {}
         self._sampling = Sampling(definition, context, log)
         self._context = context
         self._call_timeout = call_timeout
@@ -182,9 +180,9 @@ class RequestHandler:
         if context.session.protocol_version is None:
             return _TOO_EARLY
         related = (params.meta or {}).get(_RELATED)
-        named = related.get("taskId") if isinstance(related, dict) else None
-        task = named if isinstance(named, str) else None
-        asked = self.asked.get(task, self._call_timeout.asked)
+        task = str(related.get("taskId")) if isinstance(related, dict) else None
+        known = self._call_timeout.asked
+        asked = known[task] if task in known else known.setdefault(None, set())
         asked.add(f"{min(len(asked), MAX_INPUTS)}")
         if len(asked) > MAX_INPUTS:
             return _TOO_OFTEN
@@ -404,8 +402,8 @@ class Connection:
         self.features = await stack.enter_async_context(
             Features(client, definition.id, lambda: self.offer, context, self._call_timeout)
         )
-        handler = self._handler
-        self.tasks = TaskRequests(client, self._clean, handler.withdraw, handler.asked)
+        self.tasks = TaskRequests(client, self._clean, self._handler.withdraw)
+        self.tasks.asked = self._call_timeout.asked
         stack.callback(self.tasks.close)
         self._client = client
         offer = self.offer

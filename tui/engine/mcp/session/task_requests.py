@@ -11,11 +11,7 @@ from pydantic import TypeAdapter
 
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError
 from tui.engine.mcp.session import sdk_patches
-from tui.engine.mcp.session.task_state import (
-    TaskState,
-    TaskUnreachableError,
-    read_task,
-)
+from tui.engine.mcp.session.task_state import TaskState, TaskUnreachableError, read_task
 from tui.engine.mcp.transports.jsonrpc_lines import OWN_CODES
 from tui.model.chat import TaskStatus
 
@@ -44,22 +40,19 @@ class TaskRequests:
         client: The connected client.
         clean: Sanitizes what the server says in errors, and masks its secrets.
         withdraw: Withdraws the questions that the server asks for a task.
-        asked: What older servers have asked for in the tasks that are followed, by their ids.
 
     Attributes:
         followed: How many tasks are followed, which the server must be awake for.
+        asked: See `CallTimeout`.
     """
 
     def __init__(
-        self,
-        client: Client,
-        clean: Callable[[str], str],
-        withdraw: Callable[[str], None],
-        asked: dict[object, set[str]],
+        self, client: Client, clean: Callable[[str], str], withdraw: Callable[[str], None]
     ) -> None:
         self._client, self._session = client, client.session
         self._clean = clean
-        self._withdraw, self._asked = withdraw, asked
+        self._withdraw = withdraw
+        self.asked: dict[str | None, set[str]] = {}
         self._is_stateless = sdk_patches.is_stateless(client)
         self._is_closed = False
         self.followed = 0
@@ -85,7 +78,7 @@ class TaskRequests:
             ToolCallError: If no result comes.
         """
         self.followed += 1
-        self._asked[state.id] = answered
+        self.asked[state.id] = answered
         getting: asyncio.Task[JsonObject | None] | None = None
         try:
             while True:
@@ -109,7 +102,7 @@ class TaskRequests:
         finally:
             self.followed -= 1
             if len(answered) <= MAX_INPUTS:  # else it may go on asking
-                self._asked.pop(state.id, None)
+                self.asked.pop(state.id, None)
             if getting is not None:
                 getting.cancel()
                 await asyncio.gather(getting, return_exceptions=True)
