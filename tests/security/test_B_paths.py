@@ -102,6 +102,11 @@ def test_B25_a_beginning_that_is_a_path_is_left_by_no_link(place: Path) -> None:
     assert denied.denies({"path": f"{place}/shop/.env"}), "the links of the beginning are followed"
     assert denied.denies({"path": "shop/.env"})
     assert not denied.denies({"path": "clone/.env"})
+    climbing = rule(place, STARTS, "../")
+    assert climbing.denies({"path": "../x"})
+    assert not climbing.denies({"path": "shop/.env"})
+    for begin in ("https://api.example.com/v1/", "git log --format=%H -- ", "/repos/"):
+        assert rule(place, STARTS, begin).allows({"path": f"{begin}x y"})
 
 
 def test_B25_what_decodes_to_a_path_elsewhere_is_in_no_folder(place: Path) -> None:

@@ -198,9 +198,10 @@ def real_ways(path: str, start: str) -> frozenset[str]:
 
 
 def _placed_beginnings(text: str, ways: Callable[[str], Iterable[str]]) -> tuple[str, ...]:
-    """Return the beginning of a path once more, with its folder where it leads to."""
+    """Return the beginning of a path, with its folder where it leads to; none if it climbs."""
     folder, slash, rest = text.rpartition("/")
-    return tuple(os.path.join(way, rest) for way in ways(folder + slash)) if slash else ()  # noqa: PTH118
+    places = ways(folder + slash) if slash and not _climbs(text) else ()
+    return tuple(os.path.join(way, rest) for way in places)  # noqa: PTH118
 
 
 def _decoded(text: str) -> str:
