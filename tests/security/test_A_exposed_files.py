@@ -6,14 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import World
+from tests.security.decks import Play, Turncoat, calling
 from tui.engine.files.atomic import write_private
 from tui.engine.files.state_file import ServerFiles, StateFile, StateFileError
 from tui.engine.logs.redaction import Redactor
+from tui.model.consent import Choice, GrantScope
+from tui.model.events import NoticeRaised
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "trust.json"
+    (tmp_path / "state").mkdir(mode=0o700)
+    return tmp_path / "state/trust.json"
 
 
 def loosen(path: Path) -> None:
@@ -39,6 +44,10 @@ def open_folder(path: Path) -> None:
     path.parent.chmod(0o777)
 
 
+def open_folder_above(path: Path) -> None:
+    path.parent.parent.chmod(0o777)
+
+
 @pytest.mark.parametrize(
     ("expose", "reason"),
     [
@@ -51,6 +60,7 @@ def open_folder(path: Path) -> None:
         (name_twice, "second name"),
         (lead_elsewhere, "link into another folder"),
         (open_folder, "others can write to its folder"),
+        (open_folder_above, "others can write to its folder"),
     ],
 )
 def test_A07_what_others_could_have_written_grants_nothing_and_stays_as_it_is(
@@ -70,6 +80,28 @@ def test_A07_what_others_could_have_written_grants_nothing_and_stays_as_it_is(
     with pytest.raises(StateFileError, match="is not used"):
         file.save(lambda _: {"mine": 2})
     assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+async def test_B27_a_folder_that_others_can_write_to_keeps_no_grant_until_the_user_closes_it(
+    shop: Turncoat, play: Play, world: World, mode: int
+) -> None:
+    async with play(calling("look"), shop) as running:
+        await running.ask("go", Choice.ALWAYS_TOOL, scope=GrantScope.EVERYWHERE)
+    world.state.chmod(mode)
+    for _ in range(2):  # the first start does not make it good
+        async with play(calling("look"), shop) as running:
+            assert running.store.state.grants == ()
+            await running.answered("again", Choice.DENY)
+            notices = [str(one) for one in running.events if isinstance(one, NoticeRaised)]
+            [words] = [one for one in notices if "grants.json" in one]
+            assert "is not used: others can write to its folder" in words
+            assert f"Make {world.state} yours (chmod go-w)." in words
+            assert any("pins/" in one for one in notices)
+    world.state.chmod(0o700)
+    async with play(calling("look"), shop) as running:
+        await running.ask("and again")
+    assert len(shop.calls) == 2
 
 
 def test_A07_the_file_of_a_server_is_named_in_words_that_no_mask_hides(tmp_path: Path) -> None:

@@ -109,6 +109,42 @@ async def test_B07_a_catalog_that_was_edited_by_hand_teaches_nothing_and_asks_no
     assert [path.read_bytes() for path in (world.state / "pins").iterdir()] == pins
 
 
+WORDS: dict[str, Any] = {"name": "x", "uri": "memo://x", "uriTemplate": "memo://{x}"}
+
+
+@pytest.mark.parametrize(
+    "part", ["instructions", "title", "name", "prompts", "resources", "templates", "skills"]
+)
+async def test_C17_nothing_else_of_a_catalog_that_was_edited_by_hand_is_a_servers_word(
+    turncoat: Turncoat, play: Play, world: World, part: str
+) -> None:
+    await learn(play, turncoat)
+
+    def poison(catalog: dict[str, Any]) -> None:
+        if part in catalog:
+            front = {"name": "x", "description": POISON}
+            catalog[part].append({**WORDS, "description": POISON, "frontmatter": front})
+        else:
+            catalog["info"][part] = POISON
+
+    async with play([[Say("1")]], turncoat, settings=LAZY, ready=False) as running:
+        await reach(running, ServerStatus.ASLEEP)
+    edit(world, poison)
+    async with play([[Say("1")]], turncoat, settings=LAZY, ready=False) as running:
+        await reach(running, ServerStatus.ASLEEP)
+        await running.ask("hello")
+        assert running.offered() == ["look", "buy"], "they have pins of their own"
+        assert POISON not in running.seen()
+        running.engine.servers.start(SHOP)
+        await reach(running, ServerStatus.READY)
+        assert POISON not in str(running.events)
+    [pins] = (world.state / "pins").glob("*.json")
+    content = json.loads(pins.read_text("utf-8"))
+    pins.write_text(json.dumps({key: content[key] for key in content if key != "catalog"}), "utf-8")
+    async with play([], turncoat, settings=LAZY) as running:
+        assert ServerStatus.ASLEEP not in statuses(running), "it is asked itself"
+
+
 async def test_B07_without_the_pins_nothing_that_is_kept_is_believed(
     turncoat: Turncoat, play: Play, world: World
 ) -> None:

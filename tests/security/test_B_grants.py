@@ -254,3 +254,20 @@ def test_B02_a_grant_for_a_folder_holds_in_no_other(tmp_path: Path) -> None:
     assert not grant.covers(tool, {}, f"{tmp_path}2")
     assert not grant.covers(tool, {}, str(tmp_path / "child"))
     assert not grant.covers(tool, {}, "")
+
+
+def test_B01_a_grant_has_a_short_name_of_its_own_and_one_that_says_too_little_is_not_kept() -> None:
+    known, one = GrantSet(), Grant.allowing(make_tool("go"), GrantScope.EVERYWHERE)
+    known.put(one, NOTE)
+    for bad in (
+        replace(one, fingerprint=""),
+        replace(one, definition_hash=""),
+        replace(one, folder="/w"),
+        replace(one, scope=GrantScope.FOLDER),
+        replace(one, conditions=(Condition("a", ConditionKind.STARTS),)),
+    ):
+        known.put(bad, NOTE)
+        assert bad.id != one.id
+    assert [*known] == [one]
+    assert len(one.id) == 32
+    assert known.named(one.id) == one

@@ -22,7 +22,10 @@ THOUGHT: Message = {
     "messages": [{"role": "user", "content": {"type": "text", "text": "Deploy as whom?"}}],
     "maxTokens": 9,
 }
-ASKING = {"ask": ("elicitation/create", ASKED), "think": ("sampling/createMessage", THOUGHT)}
+ASKING = {
+    **dict.fromkeys(("ask", "pester"), ("elicitation/create", ASKED)),
+    "think": ("sampling/createMessage", THOUGHT),
+}
 """What a tool asks for: of the user, and of the model."""
 TOOLS = {
     "steps": "works for three looks",
@@ -41,6 +44,8 @@ TOOLS = {
     "quit": "cancels itself",
     "late": "is done once there is a file beside its own",
     "unasked": "becomes a task though nobody asks for one",
+    "pester": "needs a name again and again, whatever the answer is",
+    "badger": "is no task, and needs a name again and again until that is refused",
 }
 DESCRIPTION = {"capabilities": {"tools": {}}, "serverInfo": {"name": "tasking", "version": "1"}}
 WAITING: dict[str, Message] = {}
@@ -76,12 +81,17 @@ def shown(task_id: str, task: Message) -> Message:
     }
     if IS_NEW and status == "input_required":
         method, params = ASKING[task["tool"]]
-        told["inputRequests"] = {"who": {"method": method, "params": params}}
+        told["inputRequests"] = {key_of(task): {"method": method, "params": params}}
     if IS_NEW and status == "completed":
         told["result"] = task["result"]
     if IS_NEW and status == "failed":
         told["error"] = {"code": -32050, "message": task["said"]}
     return told
+
+
+def key_of(task: Message) -> str:
+    """Name what a task asks for now."""
+    return f"who{task['asked']}" if "asked" in task else "who"
 
 
 def begin(params: Message) -> Message:
@@ -140,6 +150,11 @@ def finish(task_id: str, task: Message, words: str) -> None:
 def give(task_id: str, who: Message) -> None:
     """Take the answer to what a task asked for."""
     task = load()[task_id]
+    if task["tool"] == "pester":
+        save(task_id, {**task, "asked": task.get("asked", 0) + 1})
+        if task["status"] == "input_required" and task_id in WAITING:
+            result(WAITING[task_id], task_id)
+        return
     task |= {"who": who, "status": "working"}
     finish(task_id, task, f"deployed as {who.get('content', who)}")
 
@@ -174,11 +189,14 @@ def answer(request: Message) -> None:
             tools = [
                 {
                     **{"name": name, "description": words, "inputSchema": {"type": "object"}},
-                    **(execution if name != "unasked" else {}),
+                    **(execution if name not in {"unasked", "badger"} else {}),
                 }
                 for name, words in TOOLS.items()
             ]
             send(id=request["id"], result={"tools": tools, "resultType": "complete"})
+        case "tools/call" if params["name"] == "badger":
+            WAITING["badger"] = request
+            send(id="ask badger", method="elicitation/create", params=ASKED)
         case "tools/call":
             send(id=request["id"], result=begin(params))
         case "tasks/get":
@@ -186,7 +204,7 @@ def answer(request: Message) -> None:
         case "tasks/result":
             result(request, task_id)
         case "tasks/update":
-            give(task_id, params["inputResponses"]["who"])
+            give(task_id, params["inputResponses"][key_of(load()[task_id])])
             send(id=request["id"], result={"resultType": "complete"})
         case "tasks/cancel":
             task = {**load()[task_id], "status": "cancelled"}
@@ -204,8 +222,13 @@ def main() -> None:
         message = json.loads(line)
         if "method" not in message:
             task_id = message["id"].removeprefix("ask ")
-            if "result" in message:
-                give(task_id, message["result"])
+            if task_id == "badger" and "error" in message:
+                text = {"type": "text", "text": message["error"]["message"]}
+                send(id=WAITING.pop(task_id)["id"], result={"content": [text]})
+            elif task_id == "badger":
+                send(id="ask badger", method="elicitation/create", params=ASKED)
+            elif "result" in message or load()[task_id]["tool"] == "pester":
+                give(task_id, message.get("result", {}))
             elif load()[task_id]["tool"] == "think":  # not withdrawn
                 finish(task_id, load()[task_id], message["error"]["message"])
         elif message["method"] == "initialize" and not IS_NEW:

@@ -13,6 +13,7 @@ from typing import Final, Self
 from tui import __version__
 from tui.engine import late
 from tui.engine.approval.gate import ToolAccess
+from tui.engine.approval.tool_review import FOLDER_NAME as PINS
 from tui.engine.approval.tool_review import PinStore
 from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.bus import EventBus, EventStream, Publish
@@ -42,7 +43,7 @@ from tui.engine.files.unwritten import check_folder
 from tui.engine.keys.credentials import ServiceStore
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor, environment_secrets
-from tui.engine.mcp.catalog import kept_catalogs
+from tui.engine.mcp.catalog.kept_catalogs import FOLDER_NAME as KEPT
 from tui.engine.mcp.catalog.kept_catalogs import CatalogStore
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
 from tui.engine.mcp.catalog.registry import Budget
@@ -215,7 +216,7 @@ class Engine:
             open_url=open_url,
             workspaces=(self._options.folder, *self._options.more_folders),
             client_version=__version__,
-            catalogs=CatalogStore(state and state / kept_catalogs.FOLDER_NAME, self._problems),
+            catalogs=CatalogStore(state and state / KEPT, self._problems, state and state / PINS),
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
             visibility=self.access.review,
             redactor=self._redactor,

@@ -14,10 +14,10 @@ from typing import Final
 from tui.engine.approval.grants import FILE_NAME as GRANTS_FILE
 from tui.engine.approval.grants import GrantBook
 from tui.engine.approval.inquiry import (
-    ArgumentPaths,
     Denial,
     Edit,
     Inquiry,
+    Look,
     UnusableEditError,
     call_notes,
     decided,
@@ -46,7 +46,7 @@ from tui.model.catalog import Catalog
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, Decision, Effect, RequestId, ToolStanding
 from tui.model.events import CatalogChanged, Event, ServerStatusChanged, ToolCallChanged
-from tui.model.requests import ConfirmationRequest, FileChange
+from tui.model.requests import ConfirmationRequest
 from tui.model.servers import UNDECIDED, USABLE, ServerId
 from tui.model.sessions import ConversationClosed
 from tui.model.settings import GemdeckSettings
@@ -160,27 +160,28 @@ class Gate:
             words = self._policy.asking_words(inquiry.tool, Permission.SETTINGS)
             return replace(_NOBODY, source=f"{NOBODY_TO_ASK}: {words}") if words else _NOBODY
         async with self._in_order:  # questions come in the order of their calls
-            change, paths = await self._look_at_files(inquiry)
+            change, paths, unclear = await self._look_at_files(inquiry)
         if (known := self._settled_before(inquiry)) is not None:
             return known
-        request = replace(self._request(inquiry), change=change, paths=paths)
-        return await self._ask(inquiry, request)
+        request = self._request(inquiry)
+        notes = (*unclear, *request.notes)
+        return await self._ask(inquiry, replace(request, change=change, paths=paths, notes=notes))
 
     def _settled_before(self, inquiry: Inquiry) -> Permit | Denial | None:
         if inquiry.turn.has_denied(inquiry.tool, inquiry.shown):
             return _DENIED_BEFORE
         return self._settled(inquiry)
 
-    async def _look_at_files(self, inquiry: Inquiry) -> tuple[FileChange | None, ArgumentPaths]:
+    async def _look_at_files(self, inquiry: Inquiry) -> Look:
         """Compare the arguments with a file and find paths in them, unless that takes too long."""
         if not inquiry.may_name_files:
-            return None, ()
+            return None, (), ()
         start = self._policy.start_of(inquiry.tool.server)
         look = partial(look_at_files, self._folder, start, inquiry.arguments)
         try:
             return await asyncio.wait_for(in_daemon_thread(look), COMPARING_SECONDS)
         except TimeoutError:
-            return None, ()
+            return None, (), ()
 
     def _settled(self, inquiry: Inquiry) -> Permit | Denial | None:
         """Settle a call by rules and earlier answers, if they do."""

@@ -15,14 +15,7 @@ from tui.engine.files.entry_format import EntryFormat, PathText
 from tui.engine.files.state_file import Stamp, StateFile
 from tui.engine.mcp.catalog.argument_rules import ArgumentRule
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
-from tui.model.consent import (
-    MAX_CONDITIONS,
-    Condition,
-    ConditionKind,
-    Effect,
-    GrantId,
-    GrantScope,
-)
+from tui.model.consent import MAX_CONDITIONS, Condition, ConditionKind, Effect, GrantId, GrantScope
 from tui.model.frozen import Frozen
 
 MAX_GRANTS: Final = 10_000

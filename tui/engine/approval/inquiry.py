@@ -11,7 +11,7 @@ from typing import Final
 from tui.engine.approval.policy import Policy, Verdict, is_plain
 from tui.engine.definitions.definition_diff import all_lines
 from tui.engine.files.atomic import read_regular
-from tui.engine.mcp.catalog.argument_rules import canonical_value, real_ways
+from tui.engine.mcp.catalog.argument_rules import canonical_value, path_forms, real_ways
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.engine.settings.prohibitions import Permission
 from tui.model.chat import MAIN, ConversationId, EntryId
@@ -28,8 +28,9 @@ MAX_FILE: Final = 128 * 1024
 MAX_PATH: Final = 1_000
 """Characters of an argument that may be a path."""
 
-ArgumentPaths = tuple[tuple[str, str, str], ...]
-"""Names of arguments, their paths after links are resolved, and folders; see the request."""
+Look = tuple[FileChange | None, tuple[tuple[str, str, str], ...], tuple[str, ...]]
+"""A file's change; names of arguments, their paths after links are resolved, and folders (see the
+request); and a warning for each path that may lead to several files."""
 
 _CONTENT: Final = frozenset(
     {"content", "contents", "filecontent", "filecontents", "filetext", "newcontent", "newcontents"}
@@ -66,9 +67,7 @@ def content_of(arguments: JsonObject) -> str:
     return names[0] if len(names) == 1 else ""
 
 
-def look_at_files(
-    folder: Path | None, start: str, arguments: JsonObject
-) -> tuple[FileChange | None, ArgumentPaths]:
+def look_at_files(folder: Path | None, start: str, arguments: JsonObject) -> Look:
     """Compare arguments with a file of a folder, and find what may be paths in them. Blocks.
 
     Args:
@@ -76,11 +75,21 @@ def look_at_files(
         start: Where the tool's server starts; see `ArgumentRule`.
         arguments: The arguments.
     """
-    change = file_change(folder, arguments) if folder is not None else None
-    return change, tuple(
-        (name, json.loads(canonical_value(value)), _folder_of(value, start))
-        for name, value in arguments.items()
-        if isinstance(value, str)
+    base = start or str(folder or "/")
+    texts = {name: value for name, value in arguments.items() if isinstance(value, str)}
+    unclear = {name: files for name, value in texts.items() if (files := _misread(value, base))}
+    change = file_change(folder, arguments, start) if folder is not None else None
+    return (
+        change,
+        tuple(
+            (name, json.loads(canonical_value(value)), _folder_of(value, start))
+            for name, value in texts.items()
+            if name not in unclear
+        ),
+        tuple(
+            sanitize_line(f"gemdeck cannot tell which file {name} means: {' or '.join(files)}.")
+            for name, files in unclear.items()
+        ),
     )
 
 
@@ -92,6 +101,20 @@ def _folder_of(value: str, start: str) -> str:
         if folder.is_dir() and ("/" in value or path.exists()):
             return str(folder)
     return ""
+
+
+def _files_named(value: object, base: str) -> list[str]:
+    """Return all files that a value may mean to whoever reads it as a path, links followed."""
+    if not isinstance(value, str) or len(value) > MAX_PATH or "\n" in value:
+        return []
+    return sorted(set(map(os.path.realpath, path_forms(value, [base]))))
+
+
+def _misread(value: str, base: str) -> list[str]:
+    """Return the files that a path may mean, if there are several and it could be any of them."""
+    files = _files_named(value, base)
+    is_path = "../" in f"{value}/" or os.path.lexists(Path(base, value))
+    return files if len(files) > 1 and is_path and "://" not in value else []
 
 
 def of_its_server(inquiry: "Inquiry") -> list[OfferedTool]:
@@ -106,12 +129,17 @@ def read_only_with(inquiry: "Inquiry") -> list[OfferedTool]:
     return found if inquiry.tool in found else []
 
 
-def file_change(folder: Path, arguments: JsonObject) -> FileChange | None:
+def file_change(folder: Path, arguments: JsonObject, start: str = "") -> FileChange | None:
     """Compare an argument with the file of a folder that another one names. Blocks.
+
+    Args:
+        folder: The opened folder.
+        arguments: The arguments.
+        start: Where relative paths lead on from, if not from the folder.
 
     Returns:
         The difference, harmless to show; None if no argument, or more than one, names a file, if
-        it lies elsewhere, or is no text of at most `MAX_FILE` bytes.
+        it lies elsewhere, may be another one, or is no text of at most `MAX_FILE` bytes.
     """
     if not (content := content_of(arguments)):
         return None
@@ -119,7 +147,7 @@ def file_change(folder: Path, arguments: JsonObject) -> FileChange | None:
     paths = [
         (name, path)
         for name, value in arguments.items()
-        if name != content and (path := _file_in(place, value)) is not None
+        if name != content and (path := _file_in(place, value, start)) is not None
     ]
     if len(paths) != 1:
         return None
@@ -138,15 +166,11 @@ def _is_content(name: str, value: object) -> bool:
     return plain in _CONTENT or (plain in _MAYBE_CONTENT and "\n" in value)
 
 
-def _file_in(place: Path, value: object) -> Path | None:
-    """Return the file that a value names if it lies in a folder, wherever links lead."""
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_PATH or "\n" in value:
-        return None
-    try:
-        path = Path(os.path.realpath(place / value))
-        return path if place in path.parents and path.is_file() else None
-    except (OSError, ValueError):
-        return None
+def _file_in(place: Path, value: object, start: str) -> Path | None:
+    """Return the one file that a value names if it lies in a folder, wherever links lead."""
+    files = [*map(Path, _files_named(value, start or str(place)))]
+    is_there = len(files) == 1 and place in files[0].parents and os.path.isfile(files[0])  # noqa: PTH113
+    return files[0] if is_there else None
 
 
 def _change(path: str, content: str, before: str, after: str) -> FileChange:
@@ -260,16 +284,8 @@ def decided(
     call: EntryId, tool: OfferedTool, arguments: str, decision: str, source: str
 ) -> ToolCallDecided:
     """Return the event for a decision on a call, with its arguments as canonical JSON."""
-    return ToolCallDecided(
-        call,
-        tool.server,
-        tool.fingerprint,
-        sanitize_line(tool.name),
-        tool.definition_hash,
-        arguments,
-        decision,
-        source,
-    )
+    named = tool.server, tool.fingerprint, sanitize_line(tool.name), tool.definition_hash
+    return ToolCallDecided(call, *named, arguments, decision, source)
 
 
 def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> Iterator[str]:

@@ -3,6 +3,7 @@
 Deny beats ask beats allow; without a rule, ask.
 """
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -384,13 +385,8 @@ class Policy:
         Returns:
             The reason for each tool that a rule denies whatever its arguments are.
         """
-        denying = [
-            one
-            for one in self._book.grants
-            if one.effect is Effect.DENY
-            and not one.conditions
-            and one.fingerprint == definition.fingerprint
-        ]
+        own = [one for one in self._book.grants if one.fingerprint == definition.fingerprint]
+        denying = [one for one in own if one.effect is Effect.DENY and not one.conditions]
         hidden: dict[str, str] = {}
         for tool, definition_hash in tools:
             rules = (rule for rule in self._deny.find(definition.id, tool) if not rule.arguments)
@@ -485,7 +481,7 @@ class Policy:
         definition = self._definitions.get(server)
         if definition is None or definition.transport is not Transport.STDIO:
             return ""
-        return str(definition.cwd or self._folder)
+        return os.path.realpath(definition.cwd or self._folder)
 
     def _denying(self, tool: OfferedTool, arguments: JsonObject | None) -> ToolPattern | None:
         """Return a rule of the settings that denies a call, or a tool whatever its arguments."""

@@ -302,16 +302,10 @@ class ToolReview(ToolVisibility):
             self._take(known, asked, accept=answer.allows)
 
     def _take(self, known: _Known, asked: tuple[Tool, ...], *, accept: bool) -> None:
+        one, decision = known.definition, "accept change" if accept else "refuse change"
         for tool in asked:
-            self._publish(
-                ToolRuleChanged(
-                    known.definition.id,
-                    known.definition.fingerprint,
-                    tool.view.name,
-                    tool.definition_hash,
-                    "accept change" if accept else "refuse change",
-                )
-            )
+            named = tool.view.name, tool.definition_hash
+            self._publish(ToolRuleChanged(one.id, one.fingerprint, *named, decision))
         if accept:
             pins = {pin_key(tool.name): _pin(tool) for tool in asked}
             known.pins.update(pins)

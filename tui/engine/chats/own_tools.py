@@ -270,7 +270,7 @@ def _bind(
 async def _read(
     servers: ProfiledServers, opened: OpenSkills, allowed: str, arguments: JsonObject
 ) -> ToolResult:
-    """Read a resource; what lies in the folder of a loaded skill has to be a file of it."""
+    """Read a resource; what lies in the folder of a skill is read by ``load_skill`` alone."""
     server, typed = ServerId(str(arguments["server"])), str(arguments["uri"])
     if server != allowed:
         raise ToolCallError("Another server was asked about; it was not read.")
@@ -278,11 +278,10 @@ async def _read(
         uri = find_resource(typed, servers.every.catalogs[server])
         if not uri:
             raise ToolCallError(f"{server} has no resource {sanitize_line(typed)}.")
-        skill = opened.around(server, uri)
-        uri = uri if skill is None else skill.address(uri)
+        if skill := opened.around(server, uri, servers.every.registry.skills(server)):
+            words = f"is of the skill {server}:{skill.view.name}, which load_skill alone reads."
+            raise ToolCallError(f"{skill.address(uri)} {words} The user has to look at it first.")
         reading = await (await servers.awake(server)).read_resource(uri)
-        if skill is not None:
-            await asyncio.to_thread(skill.check, uri, reading.raw)
     except (ServerCallError, KeyError) as error:
         raise ToolCallError(f"It could not be read: {error}") from error
     return reading.as_result()

@@ -229,6 +229,8 @@ def named_files(
     ]
     starts = map(str, places)
     paths = [os.path.join(place, name) for place in starts for name in inside]  # noqa: PTH118
+    climbing = [(path, os.path.normpath(path)) for path in paths if os.pardir in path]
+    paths += [short for path, short in climbing if _real(Path(short)) != _real(Path(path))]
     if is_node or interpreters_in(names):
         named = (place for place in places if place in folders)
         paths += [str(path) for place in named for path in _mains(place, files)]
@@ -397,11 +399,8 @@ def _lies_in(program: str, folder: Path) -> bool:
 
 def _is_file_of(piece: str, start: Path, folder: Path) -> bool:
     """Return whether a part of an argument names a file of the folder."""
-    path = start / piece
-    try:
-        return stat.S_ISREG(path.stat().st_mode) and is_within(path, folder)
-    except (OSError, ValueError):
-        return False
+    ways = (start / piece, Path(os.path.normpath(start / piece)))
+    return any(os.path.isfile(way) and is_within(way, folder) for way in ways)  # noqa: PTH113
 
 
 def _loads_code(name: str, value: str, folder: Path) -> bool:

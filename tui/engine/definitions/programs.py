@@ -17,9 +17,14 @@ _PROJECT_MARKS: Final = (
 
 
 def is_within(path: str | Path, folder: Path) -> bool:
-    """Return whether a path is in a folder, literally or after following links. Blocks."""
-    real, place = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
-    return real == place or place in real.parents or folder in Path(path).parents
+    """Return whether a path is in a folder, literally or after following links. Blocks.
+
+    Node drops ``..`` with what stands before it, and follows no link that stands there.
+    """
+    short, place = Path(os.path.normpath(path)), Path(os.path.realpath(folder))
+    ways = (Path(os.path.realpath(path)), Path(os.path.realpath(short)))
+    is_there = any(way == place or place in way.parents for way in ways)
+    return is_there or folder in Path(path).parents or folder in short.parents
 
 
 def guarded_folders(folders: Iterable[Path], home: Path) -> tuple[Path, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from tui.engine.files.paths import usable_state_dir
+from tui.engine.files.paths import shown_path, usable_state_dir
 
 TEMPORARY_PREFIX: Final = ".gemdeck-"
 """Prefix of temporary files, which are created beside the files they replace."""
@@ -168,15 +168,15 @@ def open_own(path: Path) -> Iterator[BinaryIO]:
 
 
 def _check_place(path: Path, target: Path) -> None:
-    """Refuse a file in another folder, or in a folder where others can replace it."""
+    """Refuse a file in another folder, or where others can replace it or its folder."""
     folder = Path(os.path.realpath(path.parent))
     if target.parent != folder:
         raise ExposedFileError("it is a link into another folder", "Replace it by a file.")
-    status = folder.stat()
-    if status.st_uid not in {os.geteuid(), 0} or status.st_mode & 0o022:
-        raise ExposedFileError(
-            "others can write to its folder", "Make the folder yours (chmod 700)."
-        )
+    status, above = folder.stat(), folder.parent.stat().st_mode
+    is_above = above & 0o022 and not above & stat.S_ISVTX  # who can put another in its place
+    if status.st_uid not in {os.geteuid(), 0} or status.st_mode & 0o022 or is_above:
+        it = shown_path(folder.parent if is_above else folder, Path.home())
+        raise ExposedFileError("others can write to its folder", f"Make {it} yours (chmod go-w).")
 
 
 def _check_owner(descriptor: int, *, alone: bool) -> None:

@@ -20,7 +20,8 @@ def state_dir() -> Path:
     """Return the state folder, created private (0700) if it does not exist.
 
     All permissions for others are removed from an existing folder. From one named by
-    `GEMDECK_HOME` only write permissions are removed: it may have other contents.
+    `GEMDECK_HOME` only write permissions are removed: it may have other contents. Where others
+    could have written state files already, theirs stay, so that no such file grants anything.
 
     Raises:
         OSError: If there is no location for it, or it cannot be created.
@@ -28,7 +29,9 @@ def state_dir() -> Path:
     home = os.environ.get("GEMDECK_HOME")
     path = Path(home).absolute() if home else _usual_place()
     _make(path)
-    _close(path, 0o022 if home else 0o077)
+    unwanted = 0o022 if home else 0o077
+    is_exposed = path.is_dir() and path.stat().st_mode & 0o022 and any(path.rglob("*.json"))
+    _close(path, unwanted & ~0o022 if is_exposed else unwanted)
     return path
 
 

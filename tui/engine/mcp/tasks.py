@@ -34,13 +34,7 @@ from tui.model.chat import (
     TaskStatus,
     ToolCallStatus,
 )
-from tui.model.events import (
-    Notice,
-    NoticeRaised,
-    TaskKept,
-    ToolCallChanged,
-    ToolCallProgressed,
-)
+from tui.model.events import Notice, NoticeRaised, TaskKept, ToolCallChanged, ToolCallProgressed
 from tui.model.runs import BY_HAND
 from tui.text import sanitize, sanitize_line
 

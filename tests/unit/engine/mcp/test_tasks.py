@@ -163,6 +163,44 @@ async def test_input_of_a_task_is_asked_for_as_ever(era: str, tmp_path: Path) ->
 
 
 @eras
+async def test_E47_no_task_asks_for_input_without_end(era: str, tmp_path: Path) -> None:
+    async with tasking(era, tmp_path) as (manager, stage):
+        running = begin(manager, "pester")
+        for _ in range(task_requests().MAX_INPUTS):
+            [field] = (await stage.asked(FormRequest)).fields
+            await stage.answer(FormRequest, content={field.key: "ada"})
+        with pytest.raises(ToolCallError, match="asked for input too often in one task"):
+            await running
+        await eventually(lambda: "tasks/cancel" in said(tmp_path))
+        assert stage.raised() == task_requests().MAX_INPUTS
+        assert stage.pending() == []
+
+
+async def test_E47_no_call_asks_for_input_without_end_and_the_next_one_may_ask_again(
+    tmp_path: Path,
+) -> None:
+    async with tasking("old", tmp_path) as (manager, stage):
+        for _ in range(2):
+            running = begin(manager, "badger")
+            for _ in range(task_requests().MAX_INPUTS):
+                await stage.answer(FormRequest, ReplyAction.DECLINE)
+            assert (await running).display == "Too many requests"
+        assert stage.raised() == 2 * task_requests().MAX_INPUTS
+        left = begin(manager, "pester")
+        await stage.asked(FormRequest)
+        manager.tasks.leave(MAIN, CALL)
+        await left
+        for _ in range(task_requests().MAX_INPUTS - 1):
+            await stage.answer(FormRequest, ReplyAction.DECLINE)
+            assert (await begin(manager, "soon")).display == "soon is done"
+        await stage.answer(FormRequest, ReplyAction.DECLINE)
+        [task] = manager.tasks.left_in(MAIN)
+        with pytest.raises(ToolCallError, match="too often"):
+            await manager.tasks.result(task)
+        assert stage.raised() == 3 * task_requests().MAX_INPUTS, "other calls change nothing"
+
+
+@eras
 async def test_a_task_that_needs_a_model_is_told_once_that_there_is_none(
     era: str, tmp_path: Path
 ) -> None:

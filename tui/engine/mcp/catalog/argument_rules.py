@@ -8,13 +8,14 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
+from tui.model.bounded_json import mapped
 from tui.model.consent import Condition, ConditionKind, exact_text
 from tui.model.frozen import Frozen
 from tui.text import INVISIBLE, LATIN_ALIKE
@@ -105,13 +106,24 @@ class ArgumentRule(Frozen):
 
     def _is_met(self, condition: Condition, value: object) -> bool:
         if condition.kind is ConditionKind.IS:
-            return canonical_value(value) == condition.value
+            texts = [*islice(_texts(value), MAX_TEXTS + 1)]
+            is_same = len(texts) <= MAX_TEXTS and canonical_value(value) == condition.value
+            return is_same and all(map(self._is_clear, texts))
         if not isinstance(value, str):
             return False
+        ways = real_ways(value, self.start)
         if condition.kind is ConditionKind.FOLDER:
-            ways = real_ways(value, self.start)
             return bool(ways) and all(_is_in(condition.value, way) for way in ways)
-        return value.startswith(condition.value) and not _climbs(_decoded(value))
+        if not value.startswith(condition.value) or _climbs(_decoded(value)):
+            return False
+        begin = _placed_beginnings(condition.value, lambda path: real_ways(path, self.start))
+        is_there = bool(ways) and all(f"{way}/".startswith(begin) for way in ways)
+        return is_there or not begin  # what is no path is a text and nothing else
+
+    def _is_clear(self, text: str) -> bool:
+        """Tell whether whoever reads a text as a path comes to the same place, if it has ``..``."""
+        base = self.start or self.opened or "/"
+        return not _climbs(_decoded(text)) or len(real_ways(text, base)) == 1
 
     def _may_meet(self, condition: Condition, value: object) -> bool:
         texts = [*islice(_texts(value), MAX_TEXTS + 1)]
@@ -125,7 +137,8 @@ class ArgumentRule(Frozen):
         if is_folder:
             folders = self._looks(wanted)
             return any(_is_in(folder, look) for folder in folders for look in looks)
-        return any(look.startswith(folded(wanted)) for look in looks)
+        begin = tuple(map(folded, (wanted, *_placed_beginnings(wanted, self._forms))))
+        return any(look.startswith(begin) for look in looks)
 
     def _looks(self, value: object) -> set[str]:
         """Return all that a value, or a text in it, looks like, also as a path, links followed."""
@@ -133,42 +146,62 @@ class ArgumentRule(Frozen):
         return looks | {folded(canonical_value(value))} if isinstance(value, dict | list) else looks
 
     def _forms(self, text: str) -> Iterator[str]:
-        yield text
-        plain = unquote(_FILE.sub("", text.strip(), count=1)).replace("\\", "/").partition("\0")[0]
-        may_be_path = len(text) <= MAX_PATH
-        for one in {text, plain, _decoded(text) if may_be_path else plain}:
-            path = one.encode(errors="replace").decode().replace("\0", "")
-            if may_be_path:
-                path = os.path.expandvars(path)[:MAX_EXPANDED]
-            for base in {self.start, self.opened} - {""}:
-                whole = str(_from_home(path) or os.path.join(base, path))  # noqa: PTH118 - it is fast
-                yield (short := os.path.normpath(whole))
-                longest = MAX_PATH + len(base)
-                yield from (os.path.realpath(one) for one in {whole, short} if len(one) <= longest)
+        return chain([text], path_forms(text, {self.start, self.opened} - {""}))
+
+
+def path_forms(text: str, bases: Iterable[str]) -> Iterator[str]:
+    """Yield all that a text may mean as a path to whoever reads one, links followed and not.
+
+    Args:
+        text: The text.
+        bases: The folders from which a relative path may lead on.
+    """
+    plain = unquote(_FILE.sub("", text.strip(), count=1)).replace("\\", "/").partition("\0")[0]
+    may_be_path = len(text) <= MAX_PATH
+    for one in {text, plain, _decoded(text) if may_be_path else plain}:
+        path = one.encode(errors="replace").decode().replace("\0", "")
+        filled = os.path.expandvars(path)[:MAX_EXPANDED] if may_be_path else path
+        for base, name in product(bases, {path, str(_from_home(filled) or filled)}):
+            whole = os.path.join(base, name)  # noqa: PTH118 - it is fast
+            yield (short := os.path.normpath(whole))
+            longest = MAX_PATH + len(base)
+            yield from (os.path.realpath(one) for one in {whole, short} if len(one) <= longest)
 
 
 def canonical_value(value: object) -> str:
     """Write a value as the JSON text that conditions compare.
 
-    An absolute path is written with all links and ``..`` resolved, so that another way to the
-    same file is the same and a link that was bent elsewhere is not.
+    An absolute path, also in a list or an object, is written with all links and ``..`` resolved,
+    so that another way to the same file is the same and a link that was bent elsewhere is not.
     """
-    if isinstance(value, str) and value.startswith("/") and not _ODD.search(value[:MAX_PATH]):
-        value = os.path.realpath(value) if len(value) <= MAX_PATH else value
-    return exact_text(value)
+    return exact_text(mapped(value, _resolved))
+
+
+def _resolved(value: object) -> object:
+    if not isinstance(value, str) or value[:1] != "/" or len(value) > MAX_PATH:
+        return value
+    return value if _ODD.search(value) else os.path.realpath(value)
 
 
 def real_ways(path: str, start: str) -> frozenset[str]:
     """Return where a path leads, as the system and as a server may read it; none if that is odd.
 
-    A server may drop ``..`` with what stands before it, or follow a link that stands there first.
+    A server may drop ``..`` with what stands before it, or follow a link that stands there first,
+    and may decode the path once more.
     """
     if not start or not 0 < len(path) <= MAX_PATH or _ODD.search(path):
         return frozenset()
-    if _climbs(_decoded(path)) != _climbs(path):
+    if _climbs(decoded := _decoded(path)) != _climbs(path) or _ODD.search(decoded):
         return frozenset()
-    whole = Path(start, path)
-    return frozenset(os.path.realpath(one) for one in (whole, os.path.normpath(whole)))
+    whole = {os.path.join(start, one) for one in (path, decoded)}  # noqa: PTH118 - it is fast
+    return frozenset(map(os.path.realpath, whole | {*map(os.path.normpath, whole)}))
+
+
+def _placed_beginnings(text: str, ways: Callable[[str], Iterable[str]]) -> tuple[str, ...]:
+    """Return the beginning of a path, with its folder where it leads to; none if it climbs."""
+    folder, slash, rest = text.rpartition("/")
+    places = ways(folder + slash) if slash and not _climbs(text) else ()
+    return tuple(os.path.join(way, rest) for way in places)  # noqa: PTH118
 
 
 def _decoded(text: str) -> str:

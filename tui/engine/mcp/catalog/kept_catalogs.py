@@ -1,5 +1,6 @@
 """What servers offered last, kept for those that start when they are needed."""
 
+import hashlib
 import json
 import logging
 from collections.abc import Callable, Mapping
@@ -31,6 +32,7 @@ _LISTS: Final = ("tools", "prompts", "resources", "templates", "skills")
 _INFOS: Final = EntryFormat(ServerInfo, {})
 _log: Final = logging.getLogger(__name__)
 
+_Say = Callable[[str], None]
 
 KeptCatalog = tuple[RawOffer, ServerInfo]
 """The lists of a server as it wrote them, and its claims about itself."""
@@ -39,47 +41,61 @@ KeptCatalog = tuple[RawOffer, ServerInfo]
 class CatalogStore:
     """Keeps catalogs in a file for each server, which anybody may have edited since.
 
-    What it gives is to be read like the word of a server, and believed less.
+    What it gives is to be read like the word of a server, and believed less: of its tools those
+    count that are pinned, and all else as long as its digest beside the pins is the same.
 
     Args:
         folder: The folder of the files; it is made. None keeps nothing.
         on_problem: Takes a sentence for the user, in the thread that uses a file.
+        pins: The folder of the pins; None believes all but tools.
     """
 
     def __init__(
-        self, folder: Path | None = None, on_problem: Callable[[str], None] = _log.warning
+        self, folder: Path | None = None, on_problem: _Say = _log.warning, pins: Path | None = None
     ) -> None:
-        self._files = ServerFiles(folder, on_problem)
+        self._files, self._pins = ServerFiles(folder, on_problem), ServerFiles(pins, on_problem)
         self._worker = OrderedWorker()
 
     def load(self, fingerprint: str) -> KeptCatalog | None:
-        """Return what a server offered last; None if it is not known. Blocks on the file."""
-        file = self._files.of(fingerprint)
-        text = (file.load() or {}).get(_CATALOG) if file is not None else None
-        if not isinstance(text, str) or len(text) > MAX_CATALOG:
+        """Return what a server offered last; None if nobody knows it. Blocks on the files."""
+        file, pins = self._files.of(fingerprint), self._pins.of(fingerprint)
+        text, pin = (((one and one.load()) or {}).get(_CATALOG) for one in (file, pins))
+        if not isinstance(text, str) or len(text) > MAX_CATALOG or (pins and not pin):
             return None
         try:
             found = read_value(text.encode())
         except ValueError:
             return None
-        return _read(found) if isinstance(found, dict) else None
+        kept = _read(found) if isinstance(found, dict) else None
+        if kept is None or pins is None or pin == _digest(*kept):
+            return kept
+        return RawOffer(kept[0].tools), ServerInfo("", "", "")
 
     def save(self, fingerprint: str, raw: RawOffer, info: ServerInfo) -> None:
         """Keep what a server offers; it is written in a thread, if it is new."""
         if (file := self._files.of(fingerprint)) is not None:
-            self._worker.submit(partial(_write, file, raw, info))
+            self._worker.submit(partial(_write, file, self._pins.of(fingerprint), raw, info))
 
     def close(self, patience: float) -> None:
         """Wait until all is written, but at most `patience` seconds."""
         self._worker.close(patience)
 
 
-def _write(file: StateFile, raw: RawOffer, info: ServerInfo) -> None:
+def _digest(raw: RawOffer, info: ServerInfo) -> str:
+    """Hash all but the tools, which have pins of their own."""
+    said = [*(getattr(raw, name) for name in _LISTS[1:]), _INFOS.write(info)]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _write(file: StateFile, pins: StateFile | None, raw: RawOffer, info: ServerInfo) -> None:
     lists = {name: getattr(raw, name) for name in _LISTS}
     refused = sorted(raw.refused_tools)
     text = json.dumps({**lists, _REFUSED: refused, _INFO: _INFOS.write(info)})
     kept = {_CATALOG: text if len(text) <= MAX_CATALOG else ""}
     file.update(lambda _: kept)
+    digest = {_CATALOG: _digest(raw, info)}
+    if pins is not None:
+        pins.update(lambda known: known | digest)
 
 
 def _read(found: Mapping[str, Any]) -> KeptCatalog | None:

@@ -8,12 +8,14 @@ import json
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final
 from urllib.parse import unquote
 
 from tui.engine.files.saved import joined_contents
+from tui.engine.mcp.catalog.argument_rules import folded
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.model.bounded_json import canonical_text
 from tui.model.catalog import SkillView
@@ -140,16 +142,22 @@ class OpenSkills(dict[tuple[ServerId, str], Skill]):
                     view = SkillView(sanitize_line(uri), "")
                     self[ServerId(server), uri] = Skill(uri, view, {}, {}, "", "")
 
-    def around(self, server: ServerId, uri: str) -> Skill | None:
-        """Return the skill in whose folder an address of a server lies."""
+    def around(self, server: ServerId, uri: str, listed: Iterable[Skill]) -> Skill | None:
+        """Return the skill, loaded or only listed, in whose folder an address of a server lies."""
         own = (skill for (owner, _), skill in self.items() if owner == server)
-        return next((skill for skill in own if uri.startswith(skill.folder)), None)
+        place, known = _spelling(uri), chain(own, listed)
+        return next((one for one in known if place.startswith(_spelling(one.folder))), None)
 
     def caution(self, server: ServerId) -> str:
         """Say which skills of others may have led to a read of a server, if there are any."""
         others = [(one, skill) for (one, _), skill in self.items() if one != server]
         names = ", ".join(f"{owner}:{skill.view.name}" for owner, skill in others)
         return names and f"A loaded skill of another server may be why {server} is read: {names}."
+
+
+def _spelling(uri: str) -> str:
+    """Return what all spellings of an address share that some server may take for the same."""
+    return folded(f"{posixpath.normpath(unquote(unquote(uri)))}/")
 
 
 def read_skills(items: Sequence[object]) -> tuple[Skill, ...]:

@@ -30,10 +30,15 @@ class CallTimeout:
 
     Args:
         limit: Seconds that a call may take in total.
+
+    Attributes:
+        asked: What the server has asked of the user in the tasks that are followed, by their ids,
+            and under None since the last request began.
     """
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
+        self.asked: dict[str | None, set[str]] = {}
         self._calls: dict[asyncio.Timeout, float] = {}  # when each has to end, by our clock
         self._pauses = 0
         self._paused_at = self._waited = 0.0
@@ -47,6 +52,7 @@ class CallTimeout:
             CallTimeoutError: If the block took too long and was cancelled.
         """
         timeout = asyncio.timeout(self._limit)
+        self.asked[None] = set()
         try:
             async with timeout:
                 self._calls[timeout] = self.clock() + self._limit

@@ -39,7 +39,7 @@ from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.session.features import Features, takes_log_level
 from tui.engine.mcp.session.listing import StaleLists, list_offer, listen
 from tui.engine.mcp.session.sdk_patches import keeping_results
-from tui.engine.mcp.session.task_requests import ASKED_TTL, EXTENSION, TaskRequests
+from tui.engine.mcp.session.task_requests import ASKED_TTL, EXTENSION, MAX_INPUTS, TaskRequests
 from tui.engine.mcp.session.task_state import TaskState, read_task
 from tui.engine.mcp.transports.http.headers_command import HeadersCommand
 from tui.engine.mcp.transports.http.http_transport import HttpTransport
@@ -57,6 +57,7 @@ _Answer = TypeVar("_Answer")
 _TOO_EARLY: Final = types.ErrorData(
     code=types.INVALID_REQUEST, message="Requests are refused before initialization"
 )
+_TOO_OFTEN: Final = types.ErrorData(code=types.INVALID_REQUEST, message="Too many requests")
 _FAILED: Final = types.ErrorData(code=types.INTERNAL_ERROR, message="The request failed")
 
 _REFUSAL: Final = "The server asked for input, which only the older protocol supports."
@@ -179,7 +180,12 @@ class RequestHandler:
         if context.session.protocol_version is None:
             return _TOO_EARLY
         related = (params.meta or {}).get(_RELATED)
-        task = related.get("taskId") if isinstance(related, dict) else None
+        task = str(related.get("taskId")) if isinstance(related, dict) else None
+        known = self._call_timeout.asked
+        asked = known[task] if task in known else known.setdefault(None, set())
+        asked.add(f"{min(len(asked), MAX_INPUTS)}")
+        if len(asked) > MAX_INPUTS:
+            return _TOO_OFTEN
         return await self._attend(work, _FAILED, task)
 
     async def _attend(
@@ -397,6 +403,7 @@ class Connection:
             Features(client, definition.id, lambda: self.offer, context, self._call_timeout)
         )
         self.tasks = TaskRequests(client, self._clean, self._handler.withdraw)
+        self.tasks.asked = self._call_timeout.asked
         stack.callback(self.tasks.close)
         self._client = client
         offer = self.offer

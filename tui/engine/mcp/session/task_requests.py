@@ -11,11 +11,7 @@ from pydantic import TypeAdapter
 
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError
 from tui.engine.mcp.session import sdk_patches
-from tui.engine.mcp.session.task_state import (
-    TaskState,
-    TaskUnreachableError,
-    read_task,
-)
+from tui.engine.mcp.session.task_state import TaskState, TaskUnreachableError, read_task
 from tui.engine.mcp.transports.jsonrpc_lines import OWN_CODES
 from tui.model.chat import TaskStatus
 
@@ -26,11 +22,12 @@ ASKED_TTL: Final = 3_600_000
 """Milliseconds that a server is asked to keep a task which only we can ask for."""
 
 MAX_INPUTS: Final = 32
-"""Most that a server may ask for in one task."""
+"""Most that a server may ask for in one task, or while one call runs."""
 
 ANSWER_PATIENCE: Final = 30.0
 """Seconds for an answer about a task."""
 
+_TOO_OFTEN: Final = "The server asked for input too often in one task."
 _ENDED: Final = "The connection has ended."
 _GONE: Final = frozenset({types.CONNECTION_CLOSED, types.INTERNAL_ERROR, *OWN_CODES})
 """Errors after which another request may be answered."""
@@ -46,6 +43,7 @@ class TaskRequests:
 
     Attributes:
         followed: How many tasks are followed, which the server must be awake for.
+        asked: See `CallTimeout`.
     """
 
     def __init__(
@@ -54,6 +52,7 @@ class TaskRequests:
         self._client, self._session = client, client.session
         self._clean = clean
         self._withdraw = withdraw
+        self.asked: dict[str | None, set[str]] = {}
         self._is_stateless = sdk_patches.is_stateless(client)
         self._is_closed = False
         self.followed = 0
@@ -71,7 +70,7 @@ class TaskRequests:
 
         Args:
             state: How it stands.
-            answered: The keys of what the server asked for and got.
+            answered: The keys of what the server asked for and got; it is added to.
             take: Takes how it stands then; what it raises ends this.
 
         Raises:
@@ -79,6 +78,7 @@ class TaskRequests:
             ToolCallError: If no result comes.
         """
         self.followed += 1
+        self.asked[state.id] = answered
         getting: asyncio.Task[JsonObject | None] | None = None
         try:
             while True:
@@ -88,6 +88,8 @@ class TaskRequests:
                         return raw
                 if state.status.is_over:
                     return await self._outcome(state)
+                if not self._is_stateless and len(answered) > MAX_INPUTS:
+                    raise ToolCallError(_TOO_OFTEN)
                 needs_more = not self._is_stateless or not state.inputs.keys() <= answered
                 if getting is None and state.status is TaskStatus.INPUT_REQUIRED and needs_more:
                     getting = asyncio.create_task(self._attend(state, answered))
@@ -99,6 +101,8 @@ class TaskRequests:
                 take(state)
         finally:
             self.followed -= 1
+            if len(answered) <= MAX_INPUTS:  # else it may go on asking
+                self.asked.pop(state.id, None)
             if getting is not None:
                 getting.cancel()
                 await asyncio.gather(getting, return_exceptions=True)
@@ -136,7 +140,7 @@ class TaskRequests:
                 self._withdraw(state.id)
         asked = [key for key in state.inputs if key not in answered]
         if len(answered) + len(asked) > MAX_INPUTS:
-            raise ToolCallError("The server asked for input too often in one task.")
+            raise ToolCallError(_TOO_OFTEN)
         given = {key: await self._answer(key, state.inputs[key]) for key in asked}
         await self._ask("tasks/update", state.id, {"inputResponses": given})
         answered.update(asked)
