@@ -32,7 +32,7 @@ from tui.model.frozen import Frozen
 from tui.model.requests import SkillRequest
 from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING, Profile
-from tui.text import clip, counted, for_model, sanitize, sanitize_line
+from tui.text import clip, counted, noted_for_model, sanitize, sanitize_line
 
 FOLDER_NAME: Final = "skills"
 
@@ -281,5 +281,5 @@ def _loaded(one: ServerSkill, text: str, shown: str) -> ToolResult:
     )
     closing = f"[End of the skill {one.name} of the server {one.server}]"
     size = counted(len(text), "character")
-    parts = (TextPart(opening), TextPart(for_model(text)[0]), TextPart(closing))
+    parts = (TextPart(opening), TextPart(noted_for_model(text)), TextPart(closing))
     return ToolResult(parts, f"[Skill {one.name} of {one.server}: {size}]\n{shown}")

@@ -26,7 +26,7 @@ from tui.model.catalog import ResourceContent
 from tui.model.chat import Picture
 from tui.model.runs import RenderedMessage
 from tui.model.servers import ServerId
-from tui.text import MAX_TEXT, clip_middle, counted, for_model, sanitize, sanitize_line
+from tui.text import MAX_TEXT, clip_middle, counted, for_model, note_hidden, sanitize, sanitize_line
 
 MIN_BLOCK_TEXT: Final = 500
 """Characters that each text keeps at least when a result is cut."""
@@ -72,7 +72,7 @@ _GO_ON: Final = PromptMessage("user", (TextPart("[Go on.]"),))
 
 
 class Piece(NamedTuple):
-    """A part for the model, the same for the screen, and the hidden commands spelled out in it."""
+    """A part for the model, the same for the screen, and the number of hidden characters."""
 
     part: Part
     shown: str
@@ -169,12 +169,9 @@ def _size(data: str) -> str:
 
 
 def hidden_note(pieces: Iterable[Piece]) -> list[Piece]:
-    """Return a note on the hidden commands that were spelled out, if there are any."""
-    hidden = sum(piece.hidden for piece in pieces)
-    if not hidden:
-        return []
-    characters = counted(hidden, "invisible control character")
-    return [text_piece(f"[{characters} in this text: spelled out as ⟨U+…⟩.]")]
+    """Return a note on the hidden characters that were spelled out, if there are any."""
+    note = note_hidden(sum(piece.hidden for piece in pieces))
+    return [text_piece(note)] if note else []
 
 
 def cut_note(parts: Iterable[Part], limit: int) -> str:
