@@ -9,7 +9,7 @@ from tests.support.pictures import picture
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolResult
 from tui.engine.mcp.catalog.results import (
     NO_MESSAGE,
-    UNREADABLE,
+    NOTHING,
     convert_result,
     image_size,
 )
@@ -118,7 +118,7 @@ def test_a_block_is_not_lost_over_its_annotations() -> None:
 def test_no_content_says_that_it_could_not_be_read() -> None:
     empty: tuple[object, ...] = ([], None)
     for nothing in empty:
-        assert convert_raw({"content": nothing}) == ToolResult((TextPart(UNREADABLE),), UNREADABLE)
+        assert convert_raw({"content": nothing}) == ToolResult((TextPart(NOTHING),), NOTHING)
     words = "[The tool's response cannot be read.]"
     odd = convert_raw({"content": "text"})
     assert odd == ToolResult((TextPart(words),), words, is_error=True)

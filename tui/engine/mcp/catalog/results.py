@@ -45,11 +45,14 @@ Part = TextPart | MediaPart
 HEAD: Final = 65_536
 """Characters of base64 that are read; only a JPEG can hold its size further on."""
 
-UNREADABLE: Final = "The tool's response could not be read: it has no content."
+NOTHING: Final = "The tool returned nothing."
 """The text for the model if a result has no content."""
 
 NO_MESSAGE: Final = "The tool reported an error without a message."
 """The text for the model if an error has no content."""
+
+EMPTY: Final = "[It is empty.]"
+"""Stands for a resource without content."""
 
 SAID: Final = "[as in the text above]"
 """Stands in structured content for a value that the text says."""
@@ -256,8 +259,8 @@ def convert_result(result: types.CallToolResult, faults: Sequence[str] = ()) -> 
         beside += [text_piece(STRUCTURED)] if pieces else []
         as_json = json.dumps(writable(structured), indent=2, ensure_ascii=False, allow_nan=False)
         beside.append(text_piece(as_json))
-    elif not pieces:
-        pieces = [text_piece(NO_MESSAGE if result.is_error else UNREADABLE)]
+    elif all(piece.part == TextPart("") for piece in pieces):
+        pieces = [text_piece(NO_MESSAGE if result.is_error else NOTHING)]
     if faults:
         words = "; ".join(faults)
         beside.append(
@@ -414,7 +417,7 @@ def convert_resource(
     closing = TextPart(f"[End of the {source}]")
     return ResourceReading(
         content,
-        (opening, *parts, closing),
+        (opening, *(parts or [TextPart(EMPTY)]), closing),
         " ".join(note.shown for note in notes),
         _problem(contents, text_length(parts)),
         pictures=tuple(piece.picture for piece in pieces if piece.picture is not None),

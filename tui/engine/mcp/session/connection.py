@@ -31,7 +31,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 from tui.engine.mcp.catalog.results import convert_result, text_size
 from tui.engine.mcp.catalog.skill_entry import SKILLS
 from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.errors import ServerError, SignInError, internal_error, leaves
+from tui.engine.mcp.errors import ProbeError, ServerError, SignInError, internal_error, leaves
 from tui.engine.mcp.server_log import ServerLog, json_text
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, ProgressReporter
@@ -45,7 +45,12 @@ from tui.engine.mcp.transports.http.headers_command import HeadersCommand
 from tui.engine.mcp.transports.http.http_transport import HttpTransport
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOST
 from tui.engine.mcp.transports.stdio.process import ServerProcess
-from tui.engine.mcp.transports.stdio.stdio_transport import StdioTransport
+from tui.engine.mcp.transports.stdio.stdio_transport import (
+    KNOWN_PATIENCE,
+    PROBE_PATIENCE,
+    Probe,
+    StdioTransport,
+)
 from tui.model.chat import Progress, Severity
 from tui.model.input.addresses import MAX_URL
 from tui.model.servers import ProtocolEra, ServerInfo
@@ -209,15 +214,17 @@ class EraChoice:
     Args:
         definition: Which server.
         eras: The cache.
+        probe: Its patience is set here.
 
     Attributes:
         outdated: Set when the server needs the other era and no running call would be broken off
             by a new connection.
     """
 
-    def __init__(self, definition: ServerDefinition, eras: EraCache) -> None:
+    def __init__(self, definition: ServerDefinition, eras: EraCache, probe: Probe) -> None:
         self._definition = definition
         self._eras = eras
+        self._probe = probe
         self._is_recalled = False
         self._is_wrong = False
         self._calls = 0
@@ -229,6 +236,7 @@ class EraChoice:
         if era is ProtocolEra.AUTO:
             era = await asyncio.to_thread(self._eras.recall, self._definition)
             self._is_recalled = era is not ProtocolEra.AUTO
+            self._probe.patience = KNOWN_PATIENCE if self._is_recalled else PROBE_PATIENCE
         return "legacy" if era is ProtocolEra.HANDSHAKE else "auto"
 
     def check(self, version: str) -> None:
@@ -248,6 +256,12 @@ class EraChoice:
         """Make the next attempt probe again, if this one relied on the cache."""
         if self._is_recalled:
             self._eras.distrust(self._definition)
+
+    def suspect(self) -> bool:
+        """Make the next attempt shake hands, if this one probed; return whether it may be now."""
+        is_open = self._probe.is_sent and not self._is_recalled
+        is_free = self._definition.protocol is ProtocolEra.AUTO
+        return is_open and is_free and self._eras.suspect(self._definition)
 
     async def remember(self, era: ProtocolEra) -> None:
         """Remember the era of the server, unless the settings force one."""
@@ -329,8 +343,9 @@ class Connection:
         self._stack = AsyncExitStack()
         self._call_timeout = CallTimeout(definition.timeout)
         self.clock = self._call_timeout.clock
+        self._probe = Probe()
         if process is not None:
-            self.transport = StdioTransport(process, log)
+            self.transport = StdioTransport(process, log, self._probe)
         else:
             sign_ins = context.sign_ins
             credentials = sign_ins.credentials(definition) if sign_ins is not None else None
@@ -341,7 +356,7 @@ class Connection:
         self._client: Client | None = None
         self._lists = RawOffer()
         self._stale = StaleLists()
-        self._era = EraChoice(definition, context.eras)
+        self._era = EraChoice(definition, context.eras, self._probe)
         self.outdated = self._era.outdated
         self._handler = RequestHandler(definition, context, log, self._call_timeout)
 
@@ -356,7 +371,11 @@ class Connection:
             raise
         except Exception as error:  # whatever the SDK raises, the user wants the reason
             self._era.distrust()
-            raise await self._explain(error) from error
+            failure = await self._explain(error)
+            if not self.connected and not failure.permanent and self._era.suspect():
+                self._log.remark(f"{failure.reason}; it is started again, and greeted otherwise")
+                failure = ProbeError(failure.reason)
+            raise failure from error
         return self
 
     async def __aexit__(self, *exception: Any) -> None:  # noqa: ANN401 - as the stack takes it
@@ -414,7 +433,8 @@ class Connection:
         client = self._client
         if client is None:
             return
-        await self._era.remember(self.info.era)
+        is_late = self._probe.is_late  # next time there is more patience
+        await self._era.remember(ProtocolEra.STATELESS if is_late else self.info.era)
         async with asyncio.TaskGroup() as tasks:
             if sdk_patches.is_stateless(client):
                 tasks.create_task(listen(client, self._stale, Backoff()))
@@ -473,7 +493,10 @@ class Connection:
     async def read_result(self, name: str, raw: JsonObject) -> ToolResult:
         """Convert a tool's result; raises `ToolCallError` if it is none."""
         try:
+            sdk_patches.check_kind(raw)
             result = sdk_patches.read_call_result(raw)
+        except MCPError as error:
+            raise await self._call_error(error) from error
         except ValidationError as error:
             raise ToolCallError(_NO_RESULT) from error
         tool = next((t for t in self.offer.tools if t.name == name and t.output_schema), None)

@@ -1,7 +1,7 @@
 """A cache of the eras of the protocol that servers speak.
 
-It saves probing servers that only know the handshake: some never answer the probe, which
-costs ten seconds. It is only a hint.
+It saves probing servers that only know the handshake: some never answer the probe, which costs
+seconds, and some end. It is only a hint.
 """
 
 import hashlib
@@ -21,6 +21,9 @@ MAX_ENTRIES: Final = 500
 
 LIFETIME: Final = 30 * 86_400.0
 """Seconds after which a server is probed again, as it may have been updated."""
+
+SUSPICION: Final = 86_400.0
+"""The same for a server that failed when it was probed, perhaps for another reason."""
 
 FILE_NAME: Final = "eras.json"
 
@@ -48,21 +51,24 @@ class EraCache:
         self._file = StateFile(path, on_problem=on_problem)
         self._clock = clock
         self._distrusted: set[str] = set()
+        self._suspected: set[str] = set()
 
     def recall(self, definition: ServerDefinition) -> ProtocolEra:
         """Return the era a server used last; `ProtocolEra.AUTO` if unknown."""
         key = target_hash(definition)
-        era, since = self._known().get(key, (ProtocolEra.AUTO, 0.0))
-        is_sure = key not in self._distrusted and 0 <= self._clock() - since < LIFETIME
-        return era if is_sure else ProtocolEra.AUTO
+        if key in self._distrusted:
+            return ProtocolEra.AUTO
+        return ProtocolEra.HANDSHAKE if key in self._suspected else self._known_era(key)
 
     def remember(self, definition: ServerDefinition, era: ProtocolEra) -> None:
+        """Save an era, unless it is known: after a while each server is probed again."""
         key = target_hash(definition)
         self._distrusted.discard(key)
-        before, when = self._known().get(key, (ProtocolEra.AUTO, 0.0))
-        if before is era and self._clock() - when <= LIFETIME / 2:
+        age = LIFETIME - SUSPICION if key in self._suspected else 0.0
+        self._suspected.discard(key)
+        if self._known_era(key) is era:
             return
-        entry = {"era": era.value, "time": self._clock()}
+        entry = {"era": era.value, "time": self._clock() - age}
 
         def change(content: Content) -> Content:
             """Change one entry, keeping what others have written."""
@@ -78,20 +84,33 @@ class EraCache:
     def distrust(self, definition: ServerDefinition) -> None:
         self._distrusted.add(target_hash(definition))
 
+    def suspect(self, definition: ServerDefinition) -> bool:
+        """Take a server that failed when it was probed for an older one; return if that is new."""
+        key = target_hash(definition)
+        is_new = key not in self._suspected
+        self._suspected.add(key)
+        self._distrusted.discard(key)
+        return is_new
+
+    def _known_era(self, key: str) -> ProtocolEra:
+        era, since = self._known().get(key, (ProtocolEra.AUTO, 0.0))
+        return era if 0 <= self._clock() - since < LIFETIME else ProtocolEra.AUTO
+
     def _known(self) -> dict[str, tuple[ProtocolEra, float]]:
         return _parse(self._file.load() or {})
 
 
 def target_hash(definition: ServerDefinition) -> str:
-    """Return the SHA-256 (hex) of what identifies the program, without secrets."""
+    """Return the SHA-256 (hex) of what identifies the program, whichever folder is open."""
+    written = definition.written
     target = (
         definition.transport.value,
-        definition.command,
-        definition.args,
-        str(definition.cwd or ""),
+        definition.extension,
+        written.get("command", definition.command),
+        written.get("args", definition.args),
         definition.url.partition("?")[0],
     )
-    return hashlib.sha256(json.dumps(target).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(target, default=str).encode()).hexdigest()
 
 
 def _parse(content: Content) -> dict[str, tuple[ProtocolEra, float]]:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 import anyio
+import mcp_types as types
 
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
@@ -33,8 +34,58 @@ from tui.model.wire.frames import FrameFault
 
 _log: Final = logging.getLogger(__name__)
 
+PROBE_PATIENCE: Final = 3.0
+"""Seconds after which a server that leaves the probe unanswered is greeted in the older way."""
+
+KNOWN_PATIENCE: Final = 9.0
+"""The same for a server that has answered it before; less than the SDK would wait."""
+
 DELIVERY_GRACE: Final = 0.08
 """Seconds to deliver the last messages of a dead server."""
+
+
+class Probe:
+    """The question of the newer era, which a server of the older one may leave unanswered.
+
+    Then the session gets an answer of ours, and shakes hands. A server that was only busy starting
+    answers both; if it refuses the handshake, the session is told to ask again.
+
+    Attributes:
+        patience: Seconds that it may take.
+        is_sent: Whether it was asked at all.
+        is_late: Whether it was answered too late, so that the server speaks both eras or the newer.
+    """
+
+    def __init__(self) -> None:
+        self.patience = KNOWN_PATIENCE
+        self.is_sent = self.is_late = False
+        self._waits = False
+        self._silent: types.RequestId | None = None
+        self._supported: object = None
+
+    async def give_up(self, request: types.RequestId, to_session: ToSession) -> None:
+        """Answer in place of a server that says nothing within the patience."""
+        self.is_sent = self._waits = True
+        await asyncio.sleep(self.patience)
+        if self._waits:
+            self._silent = request
+            error = types.ErrorData(code=types.REQUEST_TIMEOUT, message="no answer to the probe")
+            await deliver(to_session, types.JSONRPCError(jsonrpc="2.0", id=request, error=error))
+
+    def take(self, message: types.JSONRPCMessage) -> types.JSONRPCMessage:
+        """Return what the session gets for a message of the server."""
+        match message:
+            case types.JSONRPCResponse(id=self._silent, result=result):
+                self.is_late, self._supported = True, result.get("supportedVersions")
+            case types.JSONRPCResponse() | types.JSONRPCError():
+                supported, self._waits, self._supported = self._supported, False, None
+                if supported and isinstance(message, types.JSONRPCError):
+                    data = {"supported": supported, "requested": ""}
+                    error = message.error.model_copy(
+                        update={"code": types.UNSUPPORTED_PROTOCOL_VERSION, "data": data}
+                    )
+                    return message.model_copy(update={"error": error})
+        return message
 
 
 class StdioTransport:
@@ -43,6 +94,7 @@ class StdioTransport:
     Args:
         process: The server.
         log: Takes remarks.
+        probe: How the newer era is asked for.
 
     Attributes:
         ended: Set when the process has ended or is unusable.
@@ -51,8 +103,9 @@ class StdioTransport:
 
     kind: Final = Transport.STDIO
 
-    def __init__(self, process: ServerProcess, log: ServerLog) -> None:
+    def __init__(self, process: ServerProcess, log: ServerLog, probe: Probe) -> None:
         self._process = process
+        self._probe = probe
         self._tasks: list[asyncio.Task[None]] = []
         self._flow_control = FlowControl(log)
         self._tap = log.tap
@@ -124,7 +177,7 @@ class StdioTransport:
             return False
         for part in await split_batch(line):
             if (message := await self._flow_control.take(part)) is not None:
-                await deliver(to_session, message)
+                await deliver(to_session, self._probe.take(message))
         return True
 
     async def _write(self, from_session: FromSession, to_session: ToSession) -> None:
@@ -132,6 +185,10 @@ class StdioTransport:
         async with from_session:
             async for outgoing in from_session:
                 self._flow_control.note_sent(outgoing.message)
+                match outgoing.message:
+                    case types.JSONRPCRequest(method="server/discover", id=request):
+                        waiting = self._probe.give_up(request, to_session)
+                        self._tasks.append(asyncio.create_task(waiting))
                 try:
                     line = encode(outgoing.message)
                     self._tap.sent(outgoing.message, line)
