@@ -173,6 +173,7 @@ def list_tools(request: Message) -> None:
     else:
         names = ["echo", "environment", "die", "hang", "odd", "deep", "long"]
         names += ["complex", "rows", "own_error"]
+        names += ["measure"] if "measuring_freely" in BEHAVIOURS else []
         names += ["sleep"] if "sleepy" in BEHAVIOURS else []
         names += ["forms", "nested", "unknown", "forget"] if "pushy" in BEHAVIOURS else []
         names += ["leak"] if "leaky" in BEHAVIOURS else []
