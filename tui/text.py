@@ -34,32 +34,21 @@ ESCAPE_SEQUENCE: Final = r"""
 _CLEAN: Final = r"[\n\t -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u3041-\u30ff\u4e00-\u9fff]*\Z"
 """Text that needs no sanitizing: the fast path."""
 
-_INVISIBLE_RANGES: Final = (
-    (0x00AD, 0x00AD),
-    (0x034F, 0x034F),
-    (0x061C, 0x061C),
-    (0x115F, 0x1160),
-    (0x17B4, 0x17B5),
-    (0x180B, 0x180F),
-    (0x200B, 0x200F),
-    (0x202A, 0x202E),
-    (0x2060, 0x206F),
-    (0x2800, 0x2800),
-    (0x3164, 0x3164),
-    (0xFE00, 0xFE0F),
-    (0xFEFF, 0xFEFF),
-    (0xFFA0, 0xFFA0),
-    (0xFFF0, 0xFFFB),
-    (0x13430, 0x1343F),
-    (0x1BCA0, 0x1BCA3),
-    (0x1D173, 0x1D17A),
-    (0xE0000, 0xE0FFF),
+_MARK: Final = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
+"""Within brackets of a pattern: Unicode's Default_Ignorable_Code_Point, the blank of Braille, and
+the controls of annotations and of hieroglyphs. A test compares them with those of `regex`, which
+is too slow to import here."""
+
 INVISIBLE: Final = frozenset(
-    chr(code) for first, last in _INVISIBLE_RANGES for code in range(first, last + 1)
+    chr(code)
+    for first, last in re.findall("(.)(?:-(.))?", _MARK)
+    for code in range(ord(first), ord(last or first) + 1)
 )
-"""Unicode's Default_Ignorable_Code_Point, the blank of Braille, and the controls of annotations and
-of hieroglyphs. A test compares them with those of `regex`, which is too slow to import here."""
+"""The same, one by one."""
 
 LATIN_ALIKE: Final = str.maketrans(
     "авсеһіјкмнорԛгѕтхуѵѡԁԍьҽӏαβγεηικνορτυχωɑɡıɩ",
@@ -67,34 +56,19 @@ LATIN_ALIKE: Final = str.maketrans(
 )
 """Cyrillic, Greek and other letters that look like Latin ones, in lower case."""
 
-_MARK: Final = "".join(f"{chr(first)}-{chr(last)}" for first, last in _INVISIBLE_RANGES)
-"""Within brackets of a pattern: every invisible mark."""
-
 _EMOJI_PLANE: Final = "\U0001f000-\U0001fffd"
-_EMOJI: Final = (
-    "©®‼⁉™ℹ↔-↙↩↪⌚⌛⌨⏏⏩-⏳⏸-⏺Ⓜ▪▫▶◀◻-◾☀-➿⤴⤵⬅-⬇⬛⬜⭐⭕〰〽㊗㊙" + _EMOJI_PLANE  # noqa: RUF001 - as Unicode lists them
-)
-_RIGHT_TO_LEFT: Final = (
-    "\u0590-\u0605\u0608-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
-    "\U00010800-\U00010fff\U0001e800-\U0001efff"
-)
-_CURSIVE: Final = (  # Arabic, Syriac, N'Ko, Mandaic, Mongolian, Phags-pa, Adlam and more
-    "\u0610-\u061a\u0620-\u065f\u066e-\u06d3\u06d5\u06ea-\u06ff\u0710-\u077f\u07ca-\u07f5"
-    "\u0840-\u085b\u0860-\u0887\u0889-\u088e\u0897-\u08e1\u08e3-\u08ff\ufb50-\ufdfb\ufe70-\ufefc"
-    "\u1807\u1820-\u18aa\ua840-\ua873\U00010ac0-\U00010aef\U00010b80-\U00010b9f"
-    "\U00010d00-\U00010d27\U00010f30-\U00010fbf\U0001e900-\U0001e94b"
-)
-_BRAHMIC: Final = (  # from Devanagari to Sinhala, Tibetan, Burmese, Khmer, Javanese and more
-    "\u0900-\u0963\u0971-\u0dff\u0f40-\u0fbc\u1000-\u109f\u1700-\u17b3\u17b6-\u17d3\u17dc\u17dd"
-    "\u1900-\u1c4f\ua800-\ua82f\ua880-\ua8ff\ua930-\ua9df\uaa00-\uaaff\uabc0-\uabff"
-    "\U00010a00-\U00010a4f\U00011000-\U00011fff"
+_EMOJI: Final = "©®‼⁉™\u2139↔-↙↩↪⌚⌛⌨⏏⏩-⏳⏸-⏺Ⓜ▪▫▶◀◻-◾☀-➿⤴⤵⬅-⬇⬛⬜⭐⭕〰〽㊗㊙" + _EMOJI_PLANE
+_RIGHT_TO_LEFT: Final = "\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff"
+_JOINED: Final = (  # Arabic to Mandaic, Devanagari to Sinhala, Tibetan, Burmese, Khmer and more
+    "\u0620-\u06d3\u06d5-\u08ff\u0900-\u0963\u0971-\u0dff\u0f40-\u0fbc\u1000-\u109f\u1700-\u17b3"
+    "\u17b6-\u17d3\u1820-\u18aa\u1900-\u1c4f\ua800-\ua8ff\ua930-\uaaff\uabc0-\uabff\ufb50-\ufdfb"
+    "\ufe70-\ufefc\U00010a00-\U00010aef\U00010d00-\U00010d27\U00011000-\U00011fff\U0001e900-\U0001e94b"
 )
 _VIRAMA: Final = "\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca\u1039\u17d2"
-_NO_SPACES: Final = "\u0e00-\u0e4e\u0e80-\u0ecd\u1000-\u109f\u1780-\u17b3\u17b6-\u17d3\u1950-\u19df"
+_UNSPACED: Final = "\u0e00-\u0e4e\u0e80-\u0ecd\u1000-\u109f\u1780-\u17b3\u17b6-\u17d3\u1950-\u19df"
 """Thai, Lao, Burmese, Khmer, Tai: a zero-width space is where their lines may break."""
 
 _HAN: Final = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufad9\U00020000-\U0003fffd"
-_MONGOLIAN: Final = "\u1820-\u18aa"
 
 # Each alternative begins with its mark, which is what makes a search fast.
 _OF_EMOJI: Final = rf"""
@@ -107,15 +81,13 @@ _OF_EMOJI: Final = rf"""
     """
 _OF_SCRIPT: Final = rf"""{_OF_EMOJI}
     | \u00ad (?: (?<=[^\W\d_].) | (?<=[\u0300-\u036f].) ) (?=[^\W\d_])  # where a word may divide
-    | [\u200c\u200d] (?<=[{_CURSIVE}].) (?<!\d.) (?=[{_CURSIVE}]) (?!\d)
-    | \u200c (?<=[{_CURSIVE}].) (?<!\d.) (?=\w)   # a foreign word or a number ...
-    | \u200c (?<=[\w)\]»”].) (?=[{_CURSIVE}]) (?!\d)  # ... and its ending
-    | [\u200c\u200d] (?<=[{_BRAHMIC}].) (?<!\d.) (?=[{_BRAHMIC}]) (?!\d)
+    | [\u200c\u200d] (?<=[{_JOINED}].) (?<!\d.) (?=[{_JOINED}]) (?!\d)
+    | \u200c (?<=[{_JOINED}].) (?<!\d.) (?=\w)   # a foreign word or a number ...
+    | \u200c (?<=[\w)\]»”].) (?=[{_JOINED}]) (?!\d)  # ... and its ending
     | [\u200c\u200d] (?<=[{_VIRAMA}].) (?![{_MARK}])
-    | \u200b (?<=[{_NO_SPACES}].) (?=[{_NO_SPACES}])
-    | [\u180b-\u180d\u180f] (?<=[{_MONGOLIAN}].)
-    | \u180e (?: (?<=[{_MONGOLIAN}].) | (?<=[{_MONGOLIAN}][\u180b-\u180d\u180f].) )
-      (?=[{_MONGOLIAN}])
+    | \u200b (?<=[{_UNSPACED}].) (?=[{_UNSPACED}])
+    | [\u180b-\u180d\u180f] (?<=[\u1820-\u18aa].)
+    | \u180e (?: (?<=[\u1820-\u18aa].) | (?<=[\u1820-\u18aa][\u180b-\u180d].) ) (?=[\u1820-\u18aa])
     | \u2800 (?<=[\u2801-\u28ff].) (?=[\u2801-\u28ff])
     | [\ufe00-\ufe02\U000e0100-\U000e011f] (?<=[{_HAN}].)  # 32: no ideograph has more
     | [\ufe00\ufe01] (?<=[\u2018\u2019\u201c\u201d、。\uff01\uff0c\uff0e\uff1a\uff1b\uff1f].)
@@ -124,12 +96,14 @@ _OF_SCRIPT: Final = rf"""{_OF_EMOJI}
     """
 """The invisible marks that belong to the writing of a language, or to an emoji."""
 
-_OF_REVERSED: Final = rf"""{_OF_SCRIPT}
-    | [\u200e\u200f\u061c] (?<![{_MARK}].) (?![{_MARK}])
+_HIDDEN: Final = rf"(?=[\U0001f3f4{_MARK}])(?:{_OF_SCRIPT}|(?P<hidden>[{_MARK}]+))"
+_HIDDEN_IN_REVERSED: Final = rf"""
+      [\u200e\u200f\u061c] (?<![{_MARK}].) (?![{_MARK}])
       (?: (?<![^\W\d_].) | (?<=[{_RIGHT_TO_LEFT}].) | (?![^\W\d_]) | (?=[{_RIGHT_TO_LEFT}]) )
+    | {_HIDDEN}
     """
-"""The same in a line with letters that are written from the right: direction marks, neither in a
-run nor between two letters that are written from the left."""
+"""The same in a line with letters that are written from the right, where direction marks belong to
+it: neither in a run nor between two letters that are written from the left."""
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _SOFT_HYPHEN: Final = "\u00ad"
@@ -232,7 +206,12 @@ def clip_middle(text: str, head: int, tail: int) -> str:
     return f"{text[:head]}\n… [{left_out}] …\n{text[end:]}"
 
 
-def _reveal(text: str, spell: Callable[[str], str] | None = None) -> tuple[str, int]:
+def _spelled(run: str) -> str:
+    more = f"⟨+{len(run) - MAX_REVEALED} invisible⟩" if len(run) > MAX_REVEALED else ""
+    return "".join(f"⟨U+{ord(character):04X}⟩" for character in run[:MAX_REVEALED]) + more
+
+
+def _reveal(text: str, spell: Callable[[str], str] = _spelled) -> tuple[str, int]:
     """Spell out hidden text, and count its characters.
 
     Marks that cannot be seen pass where the writing of a language or an emoji needs them, which
@@ -251,26 +230,16 @@ def _reveal(text: str, spell: Callable[[str], str] | None = None) -> tuple[str, 
 
     def decide(found: re.Match[str]) -> str:
         nonlocal hidden
-        if found["part"]:
-            return found[0]
-        hidden += len(found[0])
-        return (spell or _spelled)(found[0])
+        run = found["hidden"] or ""
+        hidden += len(run)
+        return spell(run) if run else found[0]
 
-    from_right, lines = f"[{_RIGHT_TO_LEFT}]", text.split("\n")
-    patterns = [
-        f"(?=[\U0001f3f4{_MARK}])(?:(?P<part>{parts})|[{_MARK}]+)"
-        for parts in (_OF_SCRIPT, _OF_REVERSED)
-    ]
+    lines, reversed_line = text.split("\n"), f"[{_RIGHT_TO_LEFT}]"
     for number, line in enumerate(lines):
         if not line.isascii():
-            pattern = patterns[re.search(from_right, line) is not None]
+            pattern = _HIDDEN_IN_REVERSED if re.search(reversed_line, line) else _HIDDEN
             lines[number] = re.sub(pattern, decide, line, flags=re.VERBOSE)
     return "\n".join(lines), hidden
-
-
-def _spelled(run: str) -> str:
-    more = f"⟨+{len(run) - MAX_REVEALED} invisible⟩" if len(run) > MAX_REVEALED else ""
-    return "".join(f"⟨U+{ord(character):04X}⟩" for character in run[:MAX_REVEALED]) + more
 
 
 def _without_hidden(text: str) -> str:

@@ -23,7 +23,7 @@ from tui.cli.output import ExitCode
 from tui.engine.files.paths import LOG_NAME, log_dir
 from tui.engine.keys import key_store
 from tui.engine.mcp.schema.to_gemini import typed_value
-from tui.engine.mcp.session import connection
+from tui.engine.mcp.transports.stdio import stdio_transport
 from tui.text import clip
 
 HANGING: Final = {"command": "sleep", "args": ["600"]}
@@ -112,7 +112,7 @@ async def test_an_empty_result_is_one_and_one_of_an_unknown_kind_is_none(
     words: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connection, "PROBE_PATIENCE", 0.3)
+    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.3)
     args = [str(LIBRARY.with_name("raw.py")), era, "measuring_freely"]
     write_settings({"mcpServers": {"raw": {"command": sys.executable, "args": args}}})
     called = await run("mcp", "call", "raw", "measure", f"text={json.dumps(result)}")

@@ -10,8 +10,8 @@ import pytest
 
 from tests.unit.engine.mcp.asking import Stage, stateless
 from tests.unit.engine.mcp.support import call, eventually, ready, refuses, running, script
-from tui.engine.mcp.session import connection
 from tui.engine.mcp.session.era import LIFETIME, MAX_ENTRIES, SUSPICION, EraCache, target_hash
+from tui.engine.mcp.transports.stdio import stdio_transport
 from tui.model.servers import ProtocolEra
 from tui.model.servers import ServerStatus as S
 
@@ -127,7 +127,7 @@ async def test_a_server_of_the_handshake_era_is_probed_once_ever(tmp_path: Path)
 async def test_a_server_that_does_not_survive_the_probe_is_greeted_in_the_older_way(
     opening: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "PROBE_PATIENCE", 0.3)
+    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.3)
     record, path = tmp_path / "record", tmp_path / "eras.json"
     definition = script("raw", opening, env={"RAW_RECORD": str(record)})
     async with running(definition, eras=EraCache(path)) as (_, watcher):
@@ -144,7 +144,7 @@ async def test_a_server_that_does_not_survive_the_probe_is_greeted_in_the_older_
 async def test_a_server_that_is_slow_to_start_is_not_taken_for_an_old_one(
     refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "PROBE_PATIENCE", 0.3)
+    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.3)
     record, eras = tmp_path / "record", EraCache()
     env = {"RAW_RECORD": str(record)}
     slow = script("raw", "modern", "hesitant", refusal, env=env)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.state_file import Content, StateFile
-from tui.model.servers import ProtocolEra
+from tui.model.servers import Origin, ProtocolEra
 
 MAX_ENTRIES: Final = 500
 """Most servers in the cache; the oldest are dropped."""
@@ -50,62 +50,52 @@ class EraCache:
     ) -> None:
         self._file = StateFile(path, on_problem=on_problem)
         self._clock = clock
-        self._distrusted: set[str] = set()
-        self._suspected: set[str] = set()
+        self._doubts: dict[str, ProtocolEra] = {}
 
     def recall(self, definition: ServerDefinition) -> ProtocolEra:
         """Return the era a server used last; `ProtocolEra.AUTO` if unknown."""
         key = target_hash(definition)
-        if key in self._distrusted:
-            return ProtocolEra.AUTO
-        return ProtocolEra.HANDSHAKE if key in self._suspected else self._known_era(key)
+        return self._doubts.get(key) or self._known_era(key)
 
     def remember(self, definition: ServerDefinition, era: ProtocolEra) -> None:
         """Save an era, unless it is known: after a while each server is probed again."""
         key = target_hash(definition)
-        self._distrusted.discard(key)
-        age = LIFETIME - SUSPICION if key in self._suspected else 0.0
-        self._suspected.discard(key)
+        is_guess = self._doubts.pop(key, None) is ProtocolEra.HANDSHAKE
         if self._known_era(key) is era:
             return
+        age = LIFETIME - SUSPICION if is_guess else 0
         entry = {"era": era.value, "time": self._clock() - age}
 
         def change(content: Content) -> Content:
             """Change one entry, keeping what others have written."""
-            known = {
-                name: {"era": kept.value, "time": since}
-                for name, (kept, since) in _parse(content).items()
-            }
-            newest = sorted((known | {key: entry}).items(), key=lambda item: item[1]["time"])
+            known = _parse(content) | {key: entry}
+            newest = sorted(known.items(), key=lambda item: item[1]["time"])
             return {**content, "eras": dict(newest[-MAX_ENTRIES:])}
 
         self._file.update(change)
 
     def distrust(self, definition: ServerDefinition) -> None:
-        self._distrusted.add(target_hash(definition))
+        self._doubts[target_hash(definition)] = ProtocolEra.AUTO
 
     def suspect(self, definition: ServerDefinition) -> bool:
         """Take a server that failed when it was probed for an older one; return if that is new."""
         key = target_hash(definition)
-        is_new = key not in self._suspected
-        self._suspected.add(key)
-        self._distrusted.discard(key)
+        is_new = key not in self._doubts
+        self._doubts[key] = ProtocolEra.HANDSHAKE
         return is_new
 
     def _known_era(self, key: str) -> ProtocolEra:
-        era, since = self._known().get(key, (ProtocolEra.AUTO, 0.0))
-        return era if 0 <= self._clock() - since < LIFETIME else ProtocolEra.AUTO
-
-    def _known(self) -> dict[str, tuple[ProtocolEra, float]]:
-        return _parse(self._file.load() or {})
+        entry = _parse(self._file.load() or {}).get(key)
+        is_fresh = entry is not None and 0 <= self._clock() - entry["time"] < LIFETIME
+        return ProtocolEra(entry["era"]) if entry and is_fresh else ProtocolEra.AUTO
 
 
 def target_hash(definition: ServerDefinition) -> str:
     """Return the SHA-256 (hex) of what identifies the program, whichever folder is open."""
-    written = definition.written
+    written, is_project = definition.written, definition.origin is Origin.PROJECT
     target = (
         definition.transport.value,
-        definition.extension,
+        definition.source if is_project else definition.extension,
         written.get("command", definition.command),
         written.get("args", definition.args),
         definition.url.partition("?")[0],
@@ -113,12 +103,12 @@ def target_hash(definition: ServerDefinition) -> str:
     return hashlib.sha256(json.dumps(target, default=str).encode()).hexdigest()
 
 
-def _parse(content: Content) -> dict[str, tuple[ProtocolEra, float]]:
-    """Read the file's content, skipping malformed entries."""
+def _parse(content: Content) -> dict[str, dict[str, Any]]:
+    """Read the file's entries, skipping malformed ones."""
     eras: Any = content.get("eras")
-    entries: dict[str, tuple[ProtocolEra, float]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     for key, entry in (eras if isinstance(eras, dict) else {}).items():
         match entry:
             case {"era": "handshake" | "stateless" as era, "time": int() | float() as since}:
-                entries[key] = (ProtocolEra(era), float(since))
+                entries[key] = {"era": era, "time": since}
     return entries

@@ -101,10 +101,8 @@ def check_kind(raw: Mapping[str, Any]) -> None:
     Raises:
         MCPError: If it is not, as when a transport fails one request.
     """
-    kind = raw.get("resultType")
-    if kind not in (None, _COMPLETE, "input_required", "task"):
-        shown = sanitize_line(str(kind), MAX_KIND)
-        words = f"sent a result of the unknown kind “{shown}”, which is none"
+    if (kind := raw.get("resultType")) not in (None, _COMPLETE, "input_required", "task"):
+        words = f"sent a result of the unknown kind “{sanitize_line(str(kind), MAX_KIND)}”"
         raise MCPError(EXCHANGE_FAILED, f"{words}; whether the request had any effect is unknown")
 
 

@@ -51,41 +51,37 @@ class Probe:
     answers both; if it refuses the handshake, the session is told to ask again.
 
     Attributes:
-        patience: Seconds that it may take.
-        is_sent: Whether it was asked at all.
+        is_known: Whether the server has answered it before.
         is_late: Whether it was answered too late, so that the server speaks both eras or the newer.
     """
 
-    def __init__(self) -> None:
-        self.patience = KNOWN_PATIENCE
-        self.is_sent = self.is_late = False
-        self._waits = False
-        self._silent: types.RequestId | None = None
-        self._supported: object = None
+    is_known = is_late = _waits = False
+    _silent: types.RequestId | None = None
+    _supported: object = None
 
-    async def give_up(self, request: types.RequestId, to_session: ToSession) -> None:
-        """Answer in place of a server that says nothing within the patience."""
-        self.is_sent = self._waits = True
-        await asyncio.sleep(self.patience)
+    async def wait(self, request: types.RequestId, to_session: ToSession) -> None:
+        """Answer in place of a server that says nothing within our patience."""
+        self._waits = True
+        await asyncio.sleep(KNOWN_PATIENCE if self.is_known else PROBE_PATIENCE)
         if self._waits:
             self._silent = request
-            error = types.ErrorData(code=types.REQUEST_TIMEOUT, message="no answer to the probe")
-            await deliver(to_session, types.JSONRPCError(jsonrpc="2.0", id=request, error=error))
+            await deliver(to_session, _overdue(request, types.REQUEST_TIMEOUT))
 
     def take(self, message: types.JSONRPCMessage) -> types.JSONRPCMessage:
         """Return what the session gets for a message of the server."""
-        match message:
-            case types.JSONRPCResponse(id=self._silent, result=result):
-                self.is_late, self._supported = True, result.get("supportedVersions")
-            case types.JSONRPCResponse() | types.JSONRPCError():
-                supported, self._waits, self._supported = self._supported, False, None
-                if supported and isinstance(message, types.JSONRPCError):
-                    data = {"supported": supported, "requested": ""}
-                    error = message.error.model_copy(
-                        update={"code": types.UNSUPPORTED_PROTOCOL_VERSION, "data": data}
-                    )
-                    return message.model_copy(update={"error": error})
+        if isinstance(message, types.JSONRPCResponse) and message.id == self._silent:
+            self.is_late, self._supported = True, message.result.get("supportedVersions")
+        elif isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+            supported, self._waits, self._supported = self._supported, False, None
+            if supported and isinstance(message, types.JSONRPCError):
+                data = {"supported": supported, "requested": ""}
+                return _overdue(message.id, types.UNSUPPORTED_PROTOCOL_VERSION, data)
         return message
+
+
+def _overdue(request: types.RequestId | None, code: int, data: object = None) -> types.JSONRPCError:
+    error = types.ErrorData(code=code, message="The probe was not answered in time", data=data)
+    return types.JSONRPCError(jsonrpc="2.0", id=request, error=error)
 
 
 class StdioTransport:
@@ -186,9 +182,8 @@ class StdioTransport:
             async for outgoing in from_session:
                 self._flow_control.note_sent(outgoing.message)
                 match outgoing.message:
-                    case types.JSONRPCRequest(method="server/discover", id=request):
-                        waiting = self._probe.give_up(request, to_session)
-                        self._tasks.append(asyncio.create_task(waiting))
+                    case types.JSONRPCRequest(method="server/discover", id=asked):
+                        self._tasks.append(asyncio.create_task(self._probe.wait(asked, to_session)))
                 try:
                     line = encode(outgoing.message)
                     self._tap.sent(outgoing.message, line)
