@@ -464,7 +464,7 @@ async def test_hostile_text_is_harmless_on_the_screen_and_spelled_out_for_the_mo
         assert set(entry.ignored) == {"hooks⟨U+202E⟩", "version"}
         assert "A⟨U+202E⟩B⟨U+E0049⟩C⟨U+200B⟩" in text.text
         assert "\x1b" not in text.text
-        assert "A⟨U+202E⟩B⟨U+E0049⟩C\u200b \x1b]52;c;eA==\x07" in running.got[1]
+        assert "A⟨U+202E⟩B⟨U+E0049⟩C⟨U+200B⟩ \x1b]52;c;eA==\x07" in running.got[1]
         await running.type("/skill docs:huge")
         assert "it is too large: 2 files" in running.error
 
