@@ -2,11 +2,13 @@
 
 Every external string passes `sanitize` (or `sanitize_line`) once, where it enters, so that it
 cannot move the cursor, write to the clipboard or hide text. Data for the model passes `for_model`
-instead, which leaves it as it is but for hidden commands. Errors for the user are at the end.
+instead, which leaves it as it is but for hidden text. What is hidden is decided in one place for
+both, `_reveal`. Errors for the user are at the end.
 """
 
 import re
 import unicodedata
+from collections.abc import Callable
 from typing import Final
 
 MAX_TEXT: Final = 1_000_000
@@ -19,7 +21,7 @@ MAX_COMBINING: Final = 8
 """Combining marks kept per base character; more would cover neighboring rows."""
 
 MAX_REVEALED: Final = 8
-"""Invisible characters spelled out in a text; the rest are counted."""
+"""Hidden characters spelled out in one run; the rest are counted."""
 
 # Patterns, not compiled ones: that takes 4 ms, and the first frame needs none.
 ESCAPE_SEQUENCE: Final = r"""
@@ -32,30 +34,21 @@ ESCAPE_SEQUENCE: Final = r"""
 _CLEAN: Final = r"[\n\t -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u3041-\u30ff\u4e00-\u9fff]*\Z"
 """Text that needs no sanitizing: the fast path."""
 
-_IGNORABLE_RANGES: Final = (
-    (0x00AD, 0x00AD),
-    (0x034F, 0x034F),
-    (0x061C, 0x061C),
-    (0x115F, 0x1160),
-    (0x17B4, 0x17B5),
-    (0x180B, 0x180F),
-    (0x200B, 0x200F),
-    (0x202A, 0x202E),
-    (0x2060, 0x206F),
-    (0x3164, 0x3164),
-    (0xFE00, 0xFE0F),
-    (0xFEFF, 0xFEFF),
-    (0xFFA0, 0xFFA0),
-    (0xFFF0, 0xFFF8),
-    (0x1BCA0, 0x1BCA3),
-    (0x1D173, 0x1D17A),
-    (0xE0000, 0xE0FFF),
+_MARK: Final = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
+"""Within brackets of a pattern: Unicode's Default_Ignorable_Code_Point, the blank of Braille, and
+the controls of annotations and of hieroglyphs. A test compares them with those of `regex`, which
+is too slow to import here."""
+
 INVISIBLE: Final = frozenset(
-    {"\u2800"}.union(*(map(chr, range(first, last + 1)) for first, last in _IGNORABLE_RANGES))
+    chr(code)
+    for first, last in re.findall("(.)(?:-(.))?", _MARK)
+    for code in range(ord(first), ord(last or first) + 1)
 )
-"""Unicode's Default_Ignorable_Code_Point, and the blank of Braille, which is a symbol. A test
-compares the ranges with those of `regex`, which is too slow to import here."""
+"""The same, one by one."""
 
 LATIN_ALIKE: Final = str.maketrans(
     "авсеһіјкмнорԛгѕтхуѵѡԁԍьҽӏαβγεηικνορτυχωɑɡıɩ",
@@ -63,24 +56,65 @@ LATIN_ALIKE: Final = str.maketrans(
 )
 """Cyrillic, Greek and other letters that look like Latin ones, in lower case."""
 
-_HIDDEN: Final = r"""
-    (?P<flag> \U0001f3f4                       # a black flag, the tags of a region in it ...
-        (?: [\U000e0061-\U000e007a]{2} | [\U000e0030-\U000e0039]{3} )
-        [\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,4} \U000e007f )  # ... and the end
-    | [\u202d\u202e\u2066-\u2069\U000e0000-\U000e007f]
-    """
-"""What a reader cannot see but a model obeys: bidi overrides, bidi isolates, tags outside flags."""
+_EMOJI_PLANE: Final = "\U0001f000-\U0001fffd"
+_EMOJI: Final = "©®‼⁉™\u2139↔-↙↩↪⌚⌛⌨⏏⏩-⏳⏸-⏺Ⓜ▪▫▶◀◻-◾☀-➿⤴⤵⬅-⬇⬛⬜⭐⭕〰〽㊗㊙" + _EMOJI_PLANE
+_RIGHT_TO_LEFT: Final = "\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff"
+_JOINED: Final = (  # Arabic to Mandaic, Devanagari to Sinhala, Tibetan, Burmese, Khmer and more
+    "\u0620-\u06d3\u06d5-\u08ff\u0900-\u0963\u0971-\u0dff\u0f40-\u0fbc\u1000-\u109f\u1700-\u17b3"
+    "\u17b6-\u17d3\u1820-\u18aa\u1900-\u1c4f\ua800-\ua8ff\ua930-\uaaff\uabc0-\uabff\ufb50-\ufdfb"
+    "\ufe70-\ufefc\U00010a00-\U00010aef\U00010d00-\U00010d27\U00011000-\U00011fff\U0001e900-\U0001e94b"
+)
+_VIRAMA: Final = "\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca\u1039\u17d2"
+_UNSPACED: Final = "\u0e00-\u0e4e\u0e80-\u0ecd\u1000-\u109f\u1780-\u17b3\u17b6-\u17d3\u1950-\u19df"
+"""Thai, Lao, Burmese, Khmer, Tai: a zero-width space is where their lines may break."""
 
-_ZERO_WIDTH_JOINER: Final = "\u200d"
-_EMOJI_PRESENTATION: Final = "\ufe0f"
+_HAN: Final = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufad9\U00020000-\U0003fffd"
+
+# Each alternative begins with its mark, which is what makes a search fast.
+_OF_EMOJI: Final = rf"""
+      \U0001f3f4 \U000e0067\U000e0062 (?:         # the flags of England, Scotland, Wales ...
+        \U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073
+      ) \U000e007f                                # ... of all that tags can spell
+    | [\ufe0e\ufe0f] (?<=[{_EMOJI}].)
+    | \ufe0f (?<=[#*0-9].) (?=\u20e3)             # a keycap
+    | \u200d (?: (?<=[{_EMOJI}].) | (?<=[{_EMOJI}]\ufe0f.) ) (?=[{_EMOJI}])
+    """
+_OF_SCRIPT: Final = rf"""{_OF_EMOJI}
+    | \u00ad (?: (?<=[^\W\d_].) | (?<=[\u0300-\u036f].) ) (?=[^\W\d_])  # where a word may divide
+    | [\u200c\u200d] (?<=[{_JOINED}].) (?<!\d.) (?=[{_JOINED}]) (?!\d)
+    | \u200c (?<=[{_JOINED}].) (?<!\d.) (?=\w)   # a foreign word or a number ...
+    | \u200c (?<=[\w)\]»”].) (?=[{_JOINED}]) (?!\d)  # ... and its ending
+    | [\u200c\u200d] (?<=[{_VIRAMA}].) (?![{_MARK}])
+    | \u200b (?<=[{_UNSPACED}].) (?=[{_UNSPACED}])
+    | [\u180b-\u180d\u180f] (?<=[\u1820-\u18aa].)
+    | \u180e (?: (?<=[\u1820-\u18aa].) | (?<=[\u1820-\u18aa][\u180b-\u180d].) ) (?=[\u1820-\u18aa])
+    | \u2800 (?<=[\u2801-\u28ff].) (?=[\u2801-\u28ff])
+    | [\ufe00-\ufe02\U000e0100-\U000e011f] (?<=[{_HAN}].)  # 32: no ideograph has more
+    | [\ufe00\ufe01] (?<=[\u2018\u2019\u201c\u201d、。\uff01\uff0c\uff0e\uff1a\uff1b\uff1f].)
+    | \ufe00 (?<=[0∅∩\u222a≨≩≲≳⊊⊋⊓⊔⊕⊗⊜⋚⋛⨼⨽⪝⪞⪬⪭⫋⫌\uff10\u1000-\u1080\ua856-\ua868\uaa60-\uaa80].)
+    | [\ufe00-\ufe06] (?<=[\U00013000-\U0001342f].)
+    """
+"""The invisible marks that belong to the writing of a language, or to an emoji."""
+
+_HIDDEN: Final = rf"(?=[\U0001f3f4{_MARK}])(?:{_OF_SCRIPT}|(?P<hidden>[{_MARK}]+))"
+_HIDDEN_IN_REVERSED: Final = rf"""
+      [\u200e\u200f\u061c] (?<![{_MARK}].) (?![{_MARK}])
+      (?: (?<![^\W\d_].) | (?<=[{_RIGHT_TO_LEFT}].) | (?![^\W\d_]) | (?=[{_RIGHT_TO_LEFT}]) )
+    | {_HIDDEN}
+    """
+"""The same in a line with letters that are written from the right, where direction marks belong to
+it: neither in a run nor between two letters that are written from the left."""
+
+_BYTE_ORDER_MARK: Final = "\ufeff"
+_SOFT_HYPHEN: Final = "\u00ad"
 
 
 def sanitize(text: str, limit: int = MAX_TEXT) -> str:
     """Make external text safe to show.
 
     Escape sequences are dropped. Other control characters become visible symbols,
-    unassigned and private ones the replacement character. Bidirectional controls, zero-width,
-    tag and other invisible characters are spelled out as ``⟨U+202E⟩``. Newlines and tabs stay.
+    unassigned and private ones the replacement character, but for emoji and ideographs, which may
+    be newer than our tables. Hidden text is spelled out as ``⟨U+202E⟩``. Newlines and tabs stay.
 
     Args:
         text: Anything, however hostile.
@@ -94,13 +128,13 @@ def sanitize(text: str, limit: int = MAX_TEXT) -> str:
         return text
     kept = text[:limit]
     if not re.match(_CLEAN, kept):
-        kept = _rewrite(without_sequences(kept.replace("\r\n", "\n")))
+        kept = _visible(without_sequences(kept.replace("\r\n", "\n")))
+        kept = _reveal(kept.removeprefix(_BYTE_ORDER_MARK))[0]
     cut = max(len(text), len(kept)) - limit
     if cut <= 0:
         return kept
     marker = f"…[+{cut} characters]"
-    whole = kept[: max(0, limit - len(marker))].rstrip(_ZERO_WIDTH_JOINER + _EMOJI_PRESENTATION)
-    return whole + marker
+    return _without_hidden(kept[: max(0, limit - len(marker))]) + marker
 
 
 def without_sequences(text: str) -> str:
@@ -111,37 +145,46 @@ def without_sequences(text: str) -> str:
 def sanitize_line(text: str, limit: int = MAX_LINE) -> str:
     """Make external text safe as a one-line label.
 
-    Runs of white space, including newlines and tabs, become one space.
+    Runs of white space, including newlines and tabs, become one space. Soft hyphens are spelled
+    out, as a label may be a name, which they would make look like another one.
     """
     if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()
-    return clip(" ".join(sanitize(text, limit * 4).split()), limit)
+    line = " ".join(sanitize(text, limit * 4).split())
+    line = line.replace(_SOFT_HYPHEN, _spelled(_SOFT_HYPHEN))
+    return line if len(line) <= limit else _without_hidden(line[: limit - 1]) + "…"
 
 
 def for_model(text: str) -> tuple[str, int]:
-    """Return data for the model: the same text with hidden commands spelled out, and their number.
+    """Return data for the model: the same text with hidden text spelled out, and its length.
 
-    Only bidi overrides, bidi isolates and tags outside the emoji of a region's flag are hidden
-    commands; they become ``⟨U+202E⟩``. Anything else stays, since the model may write it back.
+    Anything else stays, since the model may write it back: control characters, and a byte order
+    mark at the start.
     """
     if text.isascii():  # most texts
         return text, 0
-    count = 0
+    start = int(text.startswith(_BYTE_ORDER_MARK))
+    revealed, hidden = _reveal(text[start:])
+    return text[:start] + revealed, hidden
 
-    def spell_out(found: re.Match[str]) -> str:
-        nonlocal count
-        if found["flag"]:
-            return found[0]
-        count += 1
-        return _spelled(found[0])
 
-    shown = re.sub(_HIDDEN, spell_out, text, flags=re.VERBOSE)
-    return shown, count
+def noted_for_model(text: str) -> str:
+    """Return data for the model as `for_model`, with a last line on what was hidden, if any was."""
+    revealed, hidden = for_model(text)
+    return "\n".join(filter(None, (revealed, note_hidden(hidden))))
+
+
+def note_hidden(number: int) -> str:
+    """Say that hidden characters were spelled out; nothing if there were none."""
+    words = f"[{counted(number, 'invisible character')} in this text: spelled out as ⟨U+…⟩.]"
+    return words if number else ""
 
 
 def is_shown_whole(name: str, limit: int = MAX_LINE) -> bool:
-    """Return whether `sanitize_line` leaves a name unchanged."""
-    return bool(name) and sanitize_line(name, limit) == name
+    """Return whether a name has no other form on the screen, and no invisible mark but emoji's."""
+    if not name or sanitize_line(name, limit) != name:
+        return False
+    return name.isascii() or INVISIBLE.isdisjoint(re.sub(_OF_EMOJI, "", name, flags=re.VERBOSE))
 
 
 def counted(number: int, noun: str) -> str:
@@ -163,77 +206,70 @@ def clip_middle(text: str, head: int, tail: int) -> str:
     return f"{text[:head]}\n… [{left_out}] …\n{text[end:]}"
 
 
-def _rewrite(text: str) -> str:
-    """Replace unsafe characters one by one."""
-    pieces: list[str] = []
-    before = ""
-    combining = revealed = 0
-    for index, character in enumerate(text):
-        category = unicodedata.category(character)
-        if category in {"Mn", "Me"} and character not in INVISIBLE:
-            combining += 1
-            if combining <= MAX_COMBINING:
-                pieces.append(character)
-                before = character
-            continue
-        combining = 0
-        if _is_invisible(character, category) and not _joins_emoji(
-            before, character, text[index + 1 : index + 2]
-        ):
-            revealed += 1
-            if revealed <= MAX_REVEALED:
-                pieces.append(_spelled(character))
-            before = ""
-            continue
-        before = _visible(character, category)
-        pieces.append(before)
-    if revealed > MAX_REVEALED:
-        pieces.append(f"⟨+{revealed - MAX_REVEALED} invisible⟩")
-    return "".join(pieces)
+def _spelled(run: str) -> str:
+    more = f"⟨+{len(run) - MAX_REVEALED} invisible⟩" if len(run) > MAX_REVEALED else ""
+    return "".join(f"⟨U+{ord(character):04X}⟩" for character in run[:MAX_REVEALED]) + more
 
 
-def _spelled(character: str) -> str:
-    return f"⟨U+{ord(character):04X}⟩"
+def _reveal(text: str, spell: Callable[[str], str] = _spelled) -> tuple[str, int]:
+    """Spell out hidden text, and count its characters.
+
+    Marks that cannot be seen pass where the writing of a language or an emoji needs them, which
+    their neighbors in the same line decide: a joiner or a soft hyphen alone between letters, one
+    selector after what has variants, a direction mark in a line that is written from the right,
+    the marks of an emoji, the tags of three flags. Each of them could still tell a bit, and a
+    selector after an ideograph five, to who reads them; a text without them would be misspelled.
+
+    Args:
+        text: The text, without a byte order mark at its start.
+        spell: Writes a run of hidden characters; by default as ``⟨U+200B⟩``.
+    """
+    if not re.search(f"[{_MARK}]", text):
+        return text, 0
+    hidden = 0
+
+    def decide(found: re.Match[str]) -> str:
+        nonlocal hidden
+        run = found["hidden"] or ""
+        hidden += len(run)
+        return spell(run) if run else found[0]
+
+    lines, reversed_line = text.split("\n"), f"[{_RIGHT_TO_LEFT}]"
+    for number, line in enumerate(lines):
+        if not line.isascii():
+            pattern = _HIDDEN_IN_REVERSED if re.search(reversed_line, line) else _HIDDEN
+            lines[number] = re.sub(pattern, decide, line, flags=re.VERBOSE)
+    return "\n".join(lines), hidden
 
 
-def _visible(character: str, category: str) -> str:
-    """Return the visible form of one character."""
+def _without_hidden(text: str) -> str:
+    """Return the beginning of a text that was revealed: without the marks that had their end."""
+    return _reveal(text, lambda _: "")[0]
+
+
+def _visible(text: str) -> str:
+    """Give each character a visible form, but for invisible marks; cut piles of combining ones."""
+    kinds = {character: unicodedata.category(character) for character in set(text)}
+    shown = {ord(one): _visible_character(one, kind) for one, kind in kinds.items()}
+    text = text.translate(shown)
+    combining = {one for one, kind in kinds.items() if kind in {"Mn", "Me"}} - INVISIBLE
+    shape = text.translate(dict.fromkeys(map(ord, combining), "\u0301"))
+    if re.search(f"(?:\u0301[\u200c\u200d]?){{{MAX_COMBINING + 1}}}", shape):
+        one = f"(?:[{''.join(combining)}][\u200c\u200d]?)"
+        text = re.sub(f"({one}{{{MAX_COMBINING}}}){one}+", r"\1", text)
+    return text
+
+
+def _visible_character(character: str, category: str) -> str:
     if character in "\n\t":
         return character
     if category == "Cc":
         code = ord(character)
         return chr(0x2400 + code) if code < 0x20 else "\ufffd"
-    if category in {"Cs", "Co", "Cn"}:
-        return "\ufffd"
-    if category in {"Zl", "Zp"}:
-        return "\n"
-    return character
-
-
-def _is_invisible(character: str, category: str) -> bool:
-    return category == "Cf" or character in INVISIBLE
-
-
-def _joins_emoji(before: str, character: str, after: str) -> bool:
-    """Return whether a joiner or variation selector is part of an emoji.
-
-    `before` is the last output character, or empty if it was spelled out. The original one may
-    be gone, so checking it would give another result when the output is sanitized again.
-    """
-    if not before or character not in {_ZERO_WIDTH_JOINER, _EMOJI_PRESENTATION}:
-        return False
-    category = unicodedata.category(before)
-    if character == _EMOJI_PRESENTATION:
-        return category in {"So", "Sm", "Po", "Nd"} or before in "\u2139\u3030"
-    joinable = category in {"So", "Sk"} or before == _EMOJI_PRESENTATION
-    return joinable and _is_symbol(after)
-
-
-def _is_symbol(character: str) -> bool:
-    """Return whether this is a visible symbol; ``character`` may be empty."""
-    if not character or character in INVISIBLE:
-        return False
-    return unicodedata.category(character) == "So"
+    if category in {"Cs", "Co", "Cn"} and character not in INVISIBLE:
+        is_new = re.match(f"[{_EMOJI_PLANE}{_HAN}]", character)
+        return character if is_new and category == "Cn" else "\ufffd"
+    return "\n" if category in {"Zl", "Zp"} else character
 
 
 class AdvisedError(Exception):

@@ -14,7 +14,7 @@ import keyring
 import pytest
 from keyring.backend import KeyringBackend, SchemeSelectable
 
-from tests.cli.running import finish, library, notes_server, opened, run, write_settings
+from tests.cli.running import LIBRARY, finish, library, notes_server, opened, run, write_settings
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
 from tests.support.terminal import Terminal
@@ -23,6 +23,7 @@ from tui.cli.output import ExitCode
 from tui.engine.files.paths import LOG_NAME, log_dir
 from tui.engine.keys import key_store
 from tui.engine.mcp.schema.to_gemini import typed_value
+from tui.engine.mcp.transports.stdio import stdio_transport
 from tui.text import clip
 
 HANGING: Final = {"command": "sleep", "args": ["600"]}
@@ -69,6 +70,54 @@ async def test_every_server_is_listed_with_its_status_and_why() -> None:
     assert reasons["hanging"] == reasons["patient"]
     found = next(one for one in result.json["servers"] if one["name"] == "notes0")
     assert (found["tools"], found["transport"], found["reason"]) == (5, "stdio", "")
+
+
+@pytest.mark.parametrize("opening", ["silent", "exiting", "deaf"])
+async def test_a_server_that_knows_no_probe_is_listed_called_and_known_in_every_folder(
+    opening: str, tmp_path: Path
+) -> None:
+    record = tmp_path / "record"
+    raw = str(LIBRARY.with_name("raw.py"))
+    entry = {"command": sys.executable, "args": [raw, opening], "env": {"RAW_RECORD": str(record)}}
+    write_settings({"mcpServers": {"raw": entry}})
+    listed = await run("mcp", "list", "--json")
+    assert outcomes(listed.json) == {"raw": "ready"}, listed.stderr
+    assert "server/discover" in record.read_text()
+    record.unlink()
+    called = await run("mcp", "call", "raw", "echo", "text=a", cwd=tmp_path)
+    assert (called.code, called.stdout) == (ExitCode.OK, "a\n"), called.stderr
+    assert "server/discover" not in record.read_text()
+
+
+@pytest.mark.parametrize(
+    ("result", "code", "words"),
+    [
+        ({}, ExitCode.OK, "The tool returned nothing."),
+        ({"content": None}, ExitCode.OK, "The tool returned nothing."),
+        ({"content": [{"type": "text", "text": ""}]}, ExitCode.OK, "The tool returned nothing."),
+        ({"resultType": "complete"}, ExitCode.OK, "The tool returned nothing."),
+        (
+            {"resultType": "hologram"},
+            ExitCode.ERROR,
+            "sent a result of the unknown kind “hologram”",
+        ),
+        ({"resultType": ["x"]}, ExitCode.ERROR, "sent a result of the unknown kind"),
+    ],
+)
+@pytest.mark.parametrize("era", ["modern", "silent"])
+async def test_an_empty_result_is_one_and_one_of_an_unknown_kind_is_none(
+    era: str,
+    result: dict[str, Any],
+    code: ExitCode,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.3)
+    args = [str(LIBRARY.with_name("raw.py")), era, "measuring_freely"]
+    write_settings({"mcpServers": {"raw": {"command": sys.executable, "args": args}}})
+    called = await run("mcp", "call", "raw", "measure", f"text={json.dumps(result)}")
+    assert called.code == code
+    assert words in (called.stdout if code == ExitCode.OK else called.stderr)
 
 
 async def test_the_last_words_of_a_server_that_fails_are_listed(

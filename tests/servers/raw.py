@@ -4,6 +4,7 @@ Run it as ``raw.py BEHAVIOUR…``; each behaviour changes one thing. It records 
 gets, one JSON text a line, in the file that ``RAW_RECORD`` names.
 """
 
+import itertools
 import json
 import os
 import signal
@@ -19,6 +20,9 @@ RECORD = os.environ.get("RAW_RECORD")
 STATE = {"storms": 0, "broken": 0}
 TOKEN = os.environ.get("RAW_TOKEN", "")
 Message = dict[str, Any]
+
+OPENINGS = {"modern", "silent", "babbling", "exiting", "deaf", "offended"}
+"""What may come of the probe for the newer era."""
 
 CHANGED: Message = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
@@ -113,6 +117,24 @@ def initialize(request: Message) -> None:
     )
 
 
+def discover(request: Message) -> None:
+    """Say what we are in the newer way, which the older behaviours do not survive."""
+    if "modern" in BEHAVIOURS:
+        known: Message = {"capabilities": {"tools": {}}, "supportedVersions": ["2026-07-28"]}
+        kept = {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
+        answer(request, {**known, **kept, "serverInfo": {"name": "raw", "version": "0"}})
+    elif "babbling" in BEHAVIOURS:
+        write(b"Unknown method: server/discover")
+    elif "exiting" in BEHAVIOURS:
+        sys.exit("the first message must be initialize")
+    elif "deaf" in BEHAVIOURS:
+        os.close(0)
+        time.sleep(60)
+    elif "offended" in BEHAVIOURS:
+        HANDLERS["initialize"] = lambda late: refuse(late, -32600, "already initialized")
+        refuse(request, -32601, "method not found")
+
+
 def list_tools(request: Message) -> None:
     """List what the behaviours ask for."""
     cursor = (request.get("params") or {}).get("cursor")
@@ -151,6 +173,7 @@ def list_tools(request: Message) -> None:
     else:
         names = ["echo", "environment", "die", "hang", "odd", "deep", "long"]
         names += ["complex", "rows", "own_error"]
+        names += ["measure"] if "measuring_freely" in BEHAVIOURS else []
         names += ["sleep"] if "sleepy" in BEHAVIOURS else []
         names += ["forms", "nested", "unknown", "forget"] if "pushy" in BEHAVIOURS else []
         names += ["leak"] if "leaky" in BEHAVIOURS else []
@@ -251,6 +274,7 @@ HANDLERS: dict[str, Callable[[Message], None]] = {
     "tools/list": list_tools,
     "tools/call": call_tool,
     **({"prompts/list": list_prompts} if "stormy" in BEHAVIOURS else {}),
+    **({"server/discover": discover} if BEHAVIOURS & OPENINGS else {}),
 }
 
 
@@ -319,7 +343,8 @@ def main() -> None:
     if "mute" in BEHAVIOURS:
         for line in sys.stdin:
             record(line)
-    for line in sys.stdin:
+    held = [sys.stdin.readline(), sys.stdin.readline()] if "hesitant" in BEHAVIOURS else []
+    for line in itertools.chain(held, sys.stdin):
         record(line)
         message = json.loads(line)
         if "id" not in message or "method" not in message:

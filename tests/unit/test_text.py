@@ -1,7 +1,9 @@
+# ruff: noqa: RUF001, SIM905 - letters of many scripts, in a table that can be read
 """`tui.text` against what hostile servers send."""
 
 import string
 import sys
+import time
 import unicodedata
 
 import pytest
@@ -18,20 +20,27 @@ from tui.text import (
     clip,
     clip_middle,
     counted,
+    for_model,
+    is_shown_whole,
     sanitize,
     sanitize_line,
 )
 
-JOINERS = frozenset("\u200d\ufe0f")
-"""The invisible characters that may stay, and only between the parts of an emoji."""
+FLAGS = ("gbeng", "gbsct", "gbwls")
+"""The regions whose flags Unicode recommends; all others are text in tags."""
 
 FRAGMENTS = (
     *("\x1b", "\x1b[", "\x1b]52;c;", "\x1b\\", "\x1bP", "\x07", "\x9b", "\x9c", "\x9d", "31m"),
     *("?1049h", "\r\n", "\r", "\n", "\t", "\u202e", "\u2066", "\u200b", "\u200d", "\ufe0f"),
     *("\ufe00", "\U000e0041", "\U000e0100", "\u0301", "\u2028", "\ud800", "\ue000", "\u0378"),
-    *("\u3164", "👩", "❤", "⟨U+202E⟩", "…[+3 characters]", "a", " "),
+    *("\u3164", "👩", "❤", "⟨U+202E⟩", "…[+3 characters]", "a", " ", "1", "\u20e3", "\u00ad"),
+    *("\u200c", "\u200e", "ش", "ש", "क", "\u094d", "漢", "ᠠ", "\u180b", "\u180e", "\ufeff", "⠓"),
+    *("\u2800", "ไ", "\U0001fae9", "\U0001f3f4", "\U000e0067", "\U000e007f", "\u061c"),
 )
 """Pieces that mean something only beside each other, which plain random text seldom gives."""
+
+NEVER = frozenset("\u200b\u202a\u202e\u2060\u2066\u3164\U000e0041\U000e0020\ufeff")
+"""Invisible characters that no text of the fragments needs."""
 
 hostile = st.one_of(
     st.text(st.characters(exclude_categories=())),
@@ -40,11 +49,10 @@ hostile = st.one_of(
 
 
 def is_forbidden(character: str) -> bool:
-    """Tell whether a terminal or a reader could be deceived by this character."""
-    if character in "\n\t" or character in JOINERS:
-        return False
-    category = unicodedata.category(character)
-    return category in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} or character in INVISIBLE
+    """Tell whether a terminal could act on this character, or place nothing where text was."""
+    if character in "\n\t" or character >= "\U0001f000" or character in INVISIBLE:
+        return False  # the tables below are about these
+    return unicodedata.category(character) in {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def forbidden(text: str) -> list[str]:
@@ -57,6 +65,7 @@ def forbidden(text: str) -> list[str]:
 @example("👩\u200d\x1b[m\u200d👩")
 def test_no_forbidden_character_passes(text: str) -> None:
     assert forbidden(sanitize(text)) == []
+    assert not NEVER & set(sanitize(text)) | NEVER & set(for_model(text)[0][1:])
 
 
 @given(hostile)
@@ -67,6 +76,9 @@ def test_no_forbidden_character_passes(text: str) -> None:
 @example("\u2800\ufe0f")
 @example("👩\u200d\u2800")
 @example("\u200b" * 20)
+@example("\ufeff\ufeff")
+@example("a\u180b\u180eᠠ")
+@example("क" + "\u0901\u200d" * 20)
 def test_applying_it_again_changes_nothing(text: str) -> None:
     once = sanitize(text)
     assert sanitize(once) == once
@@ -76,6 +88,9 @@ def test_applying_it_again_changes_nothing(text: str) -> None:
 @example("\u202e" * 60, 40)
 @example("a" * 41, 40)
 @example("👩\u200d👩" * 20, 40)
+@example("!\u200e" + "." * 60 + "ש", 40)
+@example("\U0001f3f4" + "".join(chr(0xE0000 + ord(c)) for c in "gbeng\x7f") * 9, 40)
+@example("می\u200cخواهم" * 9, 40)
 def test_the_result_keeps_to_the_limit_and_stays_stable(text: str, limit: int) -> None:
     once = sanitize(text, limit)
     assert len(once) <= limit
@@ -83,15 +98,17 @@ def test_the_result_keeps_to_the_limit_and_stays_stable(text: str, limit: int) -
     assert sanitize(once, limit) == once
 
 
-@given(hostile)
-def test_a_line_is_one_line_and_stable(text: str) -> None:
-    once = sanitize_line(text)
+@given(hostile, st.sampled_from([MAX_LINE, 40]))
+@example("می\u200cخواهم" * 9, 40)
+@example("!\u200e" + "." * 60 + "ש", 40)
+def test_a_line_is_one_line_and_stable(text: str, limit: int) -> None:
+    once = sanitize_line(text, limit)
     assert not set(once) & set("\n\t\r\v\f\x85\u2028\u2029")
     assert "  " not in once
     assert once == once.strip()
-    assert len(once) <= MAX_LINE
+    assert len(once) <= limit
     assert forbidden(once) == []
-    assert sanitize_line(once) == once
+    assert sanitize_line(once, limit) == once
 
 
 @given(st.text(string.printable.rstrip("\r\v\f") + "äöüßéñçœŁ„“…日本語のカナ"))
@@ -146,19 +163,139 @@ def test_openings_without_an_end_cost_no_more_than_their_length(unit: str) -> No
 
 
 def test_the_invisible_marks_are_those_of_unicode() -> None:
-    ignorable = regex.compile(r"\p{Default_Ignorable_Code_Point}")
+    ignorable = regex.compile(
+        r"[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb\U00013430-\U0001343f]"
+    )
     everything = "".join(map(chr, range(sys.maxunicode + 1)))
     assert set(ignorable.findall(everything)) | {"\u2800"} == INVISIBLE
+    formats = {c for c in everything if unicodedata.category(c) == "Cf"} - INVISIBLE
+    assert all(regex.match(r"\p{Prepended_Concatenation_Mark}", c) for c in formats)
 
 
-def test_no_invisible_mark_hides_between_letters() -> None:
-    for mark in INVISIBLE:
-        assert sanitize(f"a{mark}b") == f"a⟨U+{ord(mark):04X}⟩b"
+def test_C16_no_invisible_mark_hides_between_latin_letters() -> None:
+    for mark in INVISIBLE - {"\u00ad"}:
+        shown = f"a⟨U+{ord(mark):04X}⟩b"
+        assert sanitize(f"a{mark}b") == shown
+        assert for_model(f"a{mark}b") == (shown, 1)
 
 
-def test_the_marks_of_an_emoji_stay() -> None:
-    emoji = "a❤\ufe0fb1\ufe0f\u20e3c👩\u200d👧d❤\ufe0f\u200d🔥e\u2139\ufe0f"
-    assert sanitize(emoji) == emoji
+def tagged(region: str) -> str:
+    """Write a flag with a region in tags, as emoji do."""
+    return "\U0001f3f4" + "".join(chr(0xE0000 + ord(c)) for c in region) + "\U000e007f"
+
+
+NEEDED = (
+    "می\u200cخواهم کتاب\u200cها را|نمی\u200cدانم.|API\u200cها|۲۰\u200cساله|«کتاب»\u200cها"
+    "|പറഞ്ഞു\u200cകൊണ്ട്|അവന്\u200d വന്നു|നന്\u200dമ|র\u200d্যাব|ক্\u200cত|ශ්\u200dරී"
+    "|ಕ್\u200cಷ|ರ್\u200dಕ|क्\u200d|क्\u200cष|ကို\u200bသွား|ភាសា\u200bខ្មែរ|ไทย\u200bไทย"
+    "|Donau\u00addampf\u00adschiff|Re\u00ada\u00adli\u00adtät|Fo\u0308\u00adhn"
+    "|שלום (Hello)\u200f.|C++\u200e היא שפה|\u200fعربي!\u200f|عربي\u061c 12|א\u200eb"
+    "|ᠠ\u180bᠡ|ᠨ\u180eᠠ|ᠨ\u180b\u180eᠠ|葛\U000e0100城|辻\U000e0101|凞\ufe00|≨\ufe00|，\ufe01"
+    "|⠓⠑⠇⠇⠕\u2800⠺⠕⠗⠇⠙|\u06dd١|❤\ufe0f|☎\ufe0e|©\ufe0f|1\ufe0f\u20e3 #\ufe0f\u20e3"
+    "|👩\u200d👩\u200d👧\u200d👦|👩🏽\u200d🚀|👨\u200d🦰|🏃\u200d♀\ufe0f\u200d➡\ufe0f|🐦\u200d⬛|🇩🇪"
+    "|🏳\ufe0f\u200d🌈|👁\ufe0f\u200d🗨\ufe0f|🙂\u200d↔\ufe0f|⛹🏻\u200d♂\ufe0f|❤\ufe0f\u200d🔥"
+    "|\U0001fae8 \U0001fa77 \U0001fae9|\U0001f6d8 \U0001fac8\u200d\U0001fae9|\U00031350\U000323b0"
+).split("|")
+"""Words, signs and emoji that are misspelled without their invisible marks; the last ones are newer
+than the tables of Python 3.11."""
+
+
+@pytest.mark.parametrize("text", [*NEEDED, *map(tagged, FLAGS)], ids=ascii)
+def test_C16_what_a_script_or_an_emoji_needs_passes_on_both_sides(text: str) -> None:
+    assert sanitize(text) == text
+    assert for_model(text) == (text, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        *(
+            (f"a{mark}b", 1)
+            for mark in "\u200b\u200c\u200d\u200e\u200f\u061c\u2060\u2061\u2064\u206a\u034f"
+        ),
+        *(
+            (f"a {mark}b", 1)
+            for mark in "\u3164\u115f\u2800\ufff9\u180b\U0001d173\U0001bca0\U000e0001\ufeff"
+        ),
+        *(
+            (f"a{mark} b", 1)
+            for mark in "\u00ad\ufe00\ufe0f\ufe0e\U000e0100\u180e\u202a\u202e\u2066\u2069"
+        ),
+        *(("می\u200c\u200cخواهم", 2), ("می\u200c\u200dخواهم", 2), ("می\u200c", 1), ("\u200cمی", 1)),
+        *(("क\u200d\u200cष", 2), ("क्\u200d\u200c", 2), ("१\u200c२", 1), ("ไทย\u200b\u200bไทย", 2)),
+        *(("Do\u00ad\u00adnau", 2), ("\u00adDonau", 1), ("a\u00ad1", 1), ("שלום\u200f\u200f", 2)),
+        *(
+            ("Hello\u200e.", 1),
+            ("שלום\na\u200e.", 1),
+            ("שלום a\u200eb", 1),
+            ("ש\u200e\u200b", 2),
+            ("א\u202eב", 1),
+        ),
+        *(
+            ("葛\U000e0100\U000e0101", 1),
+            ("葛\ufe03", 1),
+            ("葛\U000e0151", 1),
+            ("a\U000e0100", 1),
+            ("😀\U000e0148\U000e0155", 2),
+        ),
+        *(
+            ("❤\ufe0f\ufe0f\ufe0e", 2),
+            ("€\ufe0f", 1),
+            ("1\ufe0f2", 1),
+            ("😀\ufe01", 1),
+            ("+\ufe00", 1),
+        ),
+        *(
+            ("👩\u200d", 1),
+            ("👩\u200d\u200d👧", 2),
+            ("a\u200d👧", 1),
+            ("👩\u200da", 1),
+            ("\ufe0f\u200d👧", 2),
+        ),
+        *(
+            ("⠓\u2800\u2800⠑", 2),
+            ("ᠠ\u180b\u180b", 1),
+            ("a\u180b\u180eᠠ", 2),
+            ("a\ufeff", 1),
+        ),
+        *((tagged(region), len(region) + 1) for region in ("gbnir", "usca", "gbengx", "rm", "de")),
+        ("\U0001f3f4" + tagged("gbeng")[1:-1], 5),
+    ],
+    ids=ascii,
+)
+def test_C16_hidden_text_is_spelled_out_on_both_sides(text: str, hidden: int) -> None:
+    shown, number = for_model(text)
+    assert number == hidden
+    assert shown.count("⟨U+") == min(hidden, MAX_REVEALED)
+    assert sanitize(text) == shown
+
+
+def test_the_model_gets_all_else_as_it_is() -> None:
+    text = "a\x00\x1b[31m\r\n\x9b\ud800\ue000\u0378" + "e" + "\u0301" * 20
+    assert for_model(text) == (text, 0)
+    assert for_model("\ufeffé\ufeff") == ("\ufeffé⟨U+FEFF⟩", 1)
+    assert sanitize("\ufeffa") == "a"
+
+
+def test_a_name_may_hold_no_mark_that_only_a_script_needs() -> None:
+    assert is_shown_whole("❤\ufe0f 👩\u200d👧 é.txt")
+    for name in ("git\u00adhub", "می\u200cخواهم", "ש\u200f", "क्\u200d", "葛\U000e0100", "a\u200b"):
+        assert not is_shown_whole(name), ascii(name)
+    assert sanitize_line("git\u00adhub") == "git⟨U+00AD⟩hub"
+
+
+@pytest.mark.parametrize(
+    "unit", ["a\u200e", "ש\u200ea", "a\u200b\n", "👩\u200d", "क्\u200d", "\U0001f3f4\U000e0067"]
+)
+def test_C16_hidden_text_costs_no_more_than_its_length(unit: str) -> None:
+    def seconds(length: int) -> float:
+        begun = time.process_time()
+        for_model("é" + unit * length)
+        return time.process_time() - begun
+
+    seconds(1)
+    short, long = min(seconds(2_000) for _ in range(5)), min(seconds(20_000) for _ in range(3))
+    assert long < 40 * short
 
 
 def test_a_combining_storm_is_cut() -> None:

@@ -17,7 +17,7 @@ from tui.engine.files.git_branch import repository_of
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
 from tui.model.frozen import Frozen
 from tui.model.input.fuzzy import best
-from tui.text import counted, for_model, is_shown_whole, sanitize_line
+from tui.text import counted, for_model, is_shown_whole, note_hidden, sanitize_line
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -400,9 +400,11 @@ class PathReader:
         if b"\0" in data[:_BINARY_SAMPLE]:
             raise UnreadablePathError("it is no text, image or PDF")
         self._text_left -= len(data)
-        text = for_model(data.decode("utf-8-sig", "replace"))[0]
-        parts = (TextPart(f"[File {name}]"), TextPart(text or "[It is empty.]"))
-        return (*parts, TextPart(f"[End of {name}]")), counted(len(text), "character")
+        text, hidden = for_model(data.decode("utf-8-sig", "replace"))
+        note = note_hidden(hidden)
+        said = (f"[File {name}]", text or "[It is empty.]", note, f"[End of {name}]")
+        parts = tuple(TextPart(words) for words in said if words)
+        return parts, f"{counted(len(text), 'character')} {note}".rstrip()
 
     def _read(self, path: Path, left: int) -> bytes:
         size = path.stat().st_size

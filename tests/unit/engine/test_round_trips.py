@@ -21,27 +21,27 @@ from tui.model.settings_rules import DEFAULT_RESULT_SIZE
 FILES: Final = {
     "persian": "می\u200cخواهم کتاب\u200cها را بخوانم؛ «نیم\u200cفاصله» ۱۲۳",
     "arabic": "\u200fالسلام عليكم\u200f (v1.2)\u200e — \u061cسطر",
-    "hebrew": "\u05e9\u05b8\u05c1\u05dc\u05d5\u05b9\u05dd \u200f123\u200e abc \u202bembedded\u202c",
+    "hebrew": "\u05e9\u05b8\u05c1\u05dc\u05d5\u05b9\u05dd \u200f123\u200e abc",
     "hindi": "क्\u200dष क्\u200cष हिन्दी में ज़्\u200dयादा",
     "bengali": "র\u200d্য বাংলা অ্যা",
     "tamil": "தமிழ் க்ஷ ஸ்ரீ",
     "malayalam": "അവന്\u200d ന്\u200dറെ",
     "sinhala": "ශ්\u200dරී ලංකා ක්\u200dෂ",
     "thai": "ภาษาไทย\u200bไม่มี\u200bเว้นวรรค",
-    "khmer": "ខ្មែរ\u200bភាសា\u17b4\u17b5",
+    "khmer": "ខ្មែរ\u200bភាសា",
     "burmese": "မြန်မာ ဘာသာ",
     "tibetan": "བོད་ཡིག་\u0f0b ཨོཾ་མ་ཎི",
-    "mongolian": "ᠮᠣᠩᠭᠣᠯ\u180eᠬᠡᠯᠡ\u202f\u180b\u180c\u180d",
+    "mongolian": "ᠮᠣᠩᠭᠣᠯ\u180eᠬᠡᠯᠡᠠ\u180b",
     "chinese": "漢字\U00020000 葛\U000e0100城 ，。\u3000全角",
-    "japanese": "日本語\u3099か\u3099 ﾊﾝｶｸ\r\n辻\ufe00\U000e0101",
-    "korean": "한국어 \u1112\u1161\u11ab \u3164 \u115f\u1160",
+    "japanese": "日本語\u3099か\u3099 ﾊﾝｶｸ\r\n辻\U000e0101 凞\ufe00",
+    "korean": "한국어 \u1112\u1161\u11ab",
     "vietnamese": unicodedata.normalize("NFD", "Tiếng Việt có dấu") + " NFC: Tiếng Việt",
-    "zalgo": "Z" + "\u0301\u0327" * 40 + " gap\u034fjoiner",
+    "zalgo": "Z" + "\u0301\u0327" * 40 + " gap",
     "emoji": "👩\u200d👩\u200d👧 ❤\ufe0f ✌🏽 🇺🇦 1\ufe0f\u20e3 "
     "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f ☎\ufe0e",
     "dos": "\ufefffirst\r\nsecond\rthird\n\r\n\x1a",
     "log": "\x1b[31mred\x1b[0m \x1b]8;;http://x\x07link\x1b]8;;\x07 \x00\x07\x08\x0b\x0c\x7f\x9b1m",
-    "glyphs": "\ue0b0 \uf8ff \U000f0001 soft\u00adhyphen word\u2060joiner \ufffc\ufffd \u0378",
+    "glyphs": "\ue0b0 \uf8ff \U000f0001 soft\u00adhyphen \ufffc\ufffd \u0378",
     "separators": "a\u2028b\u2029c\x85d\x1ce\x1df\u00a0g\tend \\u2028 \\n \"quoted\" {'a': 1}\n\n",
     "json": '{"b": 1.0, "a": [1, 2], "a": "\\u0000"}',
     "blank": " \n",
@@ -117,7 +117,7 @@ async def test_resources_and_messages_reach_the_model_as_they_are_and_what_hides
     words, _, content, _ = fake.requests[0].contents[0]["parts"]
     assert (words["text"], content["text"]) == (FILES["hindi"], FILES["persian"])
     [output] = outputs(fake.requests[2])
-    note = "[10 invisible control characters in this text: spelled out as ⟨U+…⟩.]"
+    note = "[11 invisible characters in this text: spelled out as ⟨U+…⟩.]"
     tags = "⟨U+E0069⟩⟨U+E0067⟩⟨U+E006E⟩⟨U+E006F⟩⟨U+E0072⟩⟨U+E0065⟩⟨U+E0021⟩⟨U+E007F⟩"
-    assert output == f"a⟨U+202E⟩b⟨U+2069⟩ 🏴{tags}\u200d\n{note}"
+    assert output == f"a⟨U+202E⟩b⟨U+2069⟩ 🏴{tags}⟨+1 invisible⟩\n{note}"
     assert running.calls[0].result.endswith(f"\n{note}")

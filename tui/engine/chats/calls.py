@@ -44,7 +44,7 @@ from tui.model.frozen import Frozen
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.requests import ResultReview
 from tui.model.servers import ServerId
-from tui.text import clip, counted, for_model, sanitize, sanitize_line
+from tui.text import clip, counted, noted_for_model, sanitize, sanitize_line
 
 MAX_EDIT: Final = 1_000_000
 """Longest edited arguments, in characters of JSON with indentation."""
@@ -168,7 +168,7 @@ class ResultReviewer(Frozen):
             return ToolResult((TextPart(WITHHELD),), display, is_error=True)
         if reply.text in {None, shown}:
             return result
-        kept = for_model(reply.text or "")[0]
+        kept = noted_for_model(reply.text or "")
         note = TextPart("[The user changed this result.]")
         display = sanitize(f"{note.text}\n{kept}")
         return ToolResult((note, TextPart(kept), *media), display, result.is_error)

@@ -33,7 +33,7 @@ from tui.model.input.mentions import find_resource
 from tui.model.servers import ServerId
 from tui.model.settings import NOTHING, Profile
 from tui.model.settings_rules import DEFAULT_RESULT_SIZE
-from tui.text import clip, counted, for_model, sanitize, sanitize_line
+from tui.text import clip, counted, noted_for_model, sanitize, sanitize_line
 
 if TYPE_CHECKING:
     from tui.engine.mcp.session.features import Features
@@ -138,7 +138,7 @@ def make_own_tool(
 
 def text_result(text: str) -> ToolResult:
     """Return a text for the model, and the same for the screen."""
-    return ToolResult((TextPart(for_model(text)[0]),), sanitize(text))
+    return ToolResult((TextPart(noted_for_model(text)),), sanitize(text))
 
 
 def tool_search(servers: ProfiledServers) -> OwnTool | None:

@@ -51,7 +51,7 @@ from tui.model.chat import (
 from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING, GemdeckSettings, Profile
-from tui.text import AdvisedError, counted, for_model, sanitize, sanitize_line
+from tui.text import AdvisedError, counted, noted_for_model, sanitize, sanitize_line
 
 MAX_MALFORMED_CALLS: Final = 1
 """How often a step is repeated because its tool call was malformed.
@@ -93,14 +93,14 @@ class MessageContent(Frozen):
     @classmethod
     def of_text(cls, text: str) -> "MessageContent":
         """Return the content of a text of the user, which the model gets as data."""
-        return cls(sanitize(text), (TextPart(for_model(text)[0]),))
+        return cls(sanitize(text), (TextPart(noted_for_model(text)),))
 
     @classmethod
     def of_prompt(
         cls, typed: str, server: ServerId, rendered: RenderedPrompt, more: str = ""
     ) -> Self:
         """Return the content of a prompt that a server rendered, with a text after it."""
-        added = (TextPart(for_model(more)[0]),) if more else ()
+        added = (TextPart(noted_for_model(more)),) if more else ()
         shown = "\n\n".join(filter(None, (sanitize(typed), rendered.shown, sanitize(more))))
         return cls(shown, (*rendered.parts, *added), (server,), rendered.before)
 

@@ -36,7 +36,7 @@ from tui.model.input.mentions import (
 from tui.model.input.own_commands import OWN_COMMANDS, SKILL, command_words
 from tui.model.input.typed import TypedPrompt, find_prompt, nearest, typed_command, usage
 from tui.model.servers import ServerId
-from tui.text import clip, counted, for_model, sanitize, sanitize_line
+from tui.text import clip, counted, noted_for_model, sanitize, sanitize_line
 
 MAX_SHOWN: Final = 100
 """Characters of a name in a notice."""
@@ -93,7 +93,7 @@ class Attachments:
         shown = [sanitize(text).strip()]
         parts: list[TextPart | MediaPart | JsonObject] = []
         if text.strip():
-            parts.append(TextPart(for_model(text.strip())[0]))
+            parts.append(TextPart(noted_for_model(text.strip())))
         reader, media_left = PathReader(self._workspace), MAX_RESPONSE_MEDIA
         for one in found:
             if isinstance(one, ResourceMention):
@@ -257,7 +257,7 @@ class TypedMessages:
         except (ToolCallError, ServerCallError) as error:
             raise MessageError(f"{clip(name, MAX_SHOWN)} was not loaded. {error}") from error
         words = _joined(typed.removeprefix(name).strip(), data)
-        more = (TextPart(for_model(words)[0]),) if words else ()
+        more = (TextPart(noted_for_model(words)),) if words else ()
         shown = f"{sanitize(text)}\n\n{loaded.display.splitlines()[0]}"
         return MessageContent(shown, (*loaded.parts, *more), (server,))
 

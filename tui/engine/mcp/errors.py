@@ -29,6 +29,10 @@ class ServerError(Exception):
         return Failure(sanitize_line(self.reason), sanitize_line(self.advice), tuple(stderr_tail))
 
 
+class ProbeError(ServerError):
+    """A server failed when it was asked whether it speaks the newer era: it is to start again."""
+
+
 class ServerCallError(AdvisedError):
     """A server did not answer a request."""
 

@@ -15,7 +15,7 @@ from tui.engine.keys.secret_store import with_extension_secrets, with_named_secr
 from tui.engine.mcp.backoff import Backoff
 from tui.engine.mcp.catalog.offer import ServerOffer, read_offer
 from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.errors import ServerError, SignInError, internal_error
+from tui.engine.mcp.errors import ProbeError, ServerError, SignInError, internal_error
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio.launch import running_server
 from tui.engine.mcp.usage import UsageMeter
@@ -333,6 +333,8 @@ class Supervisor:
                     f"was not ready within {self.definition.timeout:g} s",
                     "If it needs longer, set a larger `timeout` (milliseconds) in its entry.",
                 )
+        except ProbeError:
+            pass  # it is still to start, and does so at once
         except ServerError as caught:
             error = caught
         except Exception as caught:  # noqa: BLE001 - the other servers must go on

@@ -9,7 +9,7 @@ from tests.support.pictures import picture
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolResult
 from tui.engine.mcp.catalog.results import (
     NO_MESSAGE,
-    UNREADABLE,
+    NOTHING,
     convert_result,
     image_size,
 )
@@ -118,7 +118,7 @@ def test_a_block_is_not_lost_over_its_annotations() -> None:
 def test_no_content_says_that_it_could_not_be_read() -> None:
     empty: tuple[object, ...] = ([], None)
     for nothing in empty:
-        assert convert_raw({"content": nothing}) == ToolResult((TextPart(UNREADABLE),), UNREADABLE)
+        assert convert_raw({"content": nothing}) == ToolResult((TextPart(NOTHING),), NOTHING)
     words = "[The tool's response cannot be read.]"
     odd = convert_raw({"content": "text"})
     assert odd == ToolResult((TextPart(words),), words, is_error=True)
@@ -211,13 +211,13 @@ def test_D12_the_display_is_limited_to_a_megabyte() -> None:
 
 def test_C04_hidden_commands_are_spelled_out_and_counted() -> None:
     result = convert(text("a\x1b]52;c;x\x07\U000e0041\x00b"), text("\u202ec\u2066"))
-    note = "[3 invisible control characters in this text: spelled out as ⟨U+…⟩.]"
+    note = "[3 invisible characters in this text: spelled out as ⟨U+…⟩.]"
     assert texts(result) == ["a\x1b]52;c;x\x07⟨U+E0041⟩\x00b", "⟨U+202E⟩c⟨U+2066⟩", note]
     assert result.display.splitlines() == ["a⟨U+E0041⟩␀b", "⟨U+202E⟩c⟨U+2066⟩", note]
 
 
 def test_data_reaches_the_model_as_it_is() -> None:
-    words = "\ufeffa\r\nb\u200c\u200d\u00ad\u200e\u2028\ue000\x1b[31m\x00\U000e0001"[:-1]
+    words = "\ufeffa\r\nb\u2028\ue000\x1b[31m\x00e\u0301"
     result = convert(text(words))
     assert result.parts == (TextPart(words),)
     assert result.display != words

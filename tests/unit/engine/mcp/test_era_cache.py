@@ -6,9 +6,12 @@ import stat
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.unit.engine.mcp.asking import Stage, stateless
 from tests.unit.engine.mcp.support import call, eventually, ready, refuses, running, script
-from tui.engine.mcp.session.era import LIFETIME, MAX_ENTRIES, EraCache, target_hash
+from tui.engine.mcp.session.era import LIFETIME, MAX_ENTRIES, SUSPICION, EraCache, target_hash
+from tui.engine.mcp.transports.stdio import stdio_transport
 from tui.model.servers import ProtocolEra
 from tui.model.servers import ServerStatus as S
 
@@ -45,11 +48,15 @@ def test_the_key_depends_on_the_target_alone() -> None:
         script("raw", server="x", env={"TOKEN": "t"}, trust=True)
     )
     assert target_hash(one) != target_hash(replace(one, args=("other.py",)))
+    there = replace(
+        one, cwd=Path("/elsewhere"), args=("/elsewhere/a.py",), written={"args": ["$PWD/a.py"]}
+    )
+    assert target_hash(there) == target_hash(replace(there, cwd=None, args=("/here/a.py",)))
     web = replace(one, url="https://example.com/mcp?key=1")
     assert target_hash(web) == target_hash(replace(one, url="https://example.com/mcp?key=2"))
 
 
-def test_what_is_unchanged_is_not_written_until_it_ages_and_forgotten_after_a_month(
+def test_what_is_unchanged_is_not_written_and_is_forgotten_after_a_month_for_all_its_use(
     tmp_path: Path,
 ) -> None:
     path, now = tmp_path / "eras.json", Now()
@@ -60,8 +67,22 @@ def test_what_is_unchanged_is_not_written_until_it_ages_and_forgotten_after_a_mo
     assert path.stat().st_ino == written
     now.seconds += LIFETIME * 0.6
     eras.remember(script("raw"), HANDSHAKE)
+    assert path.stat().st_ino == written
+    now.seconds += LIFETIME * 0.4
+    assert eras.recall(script("raw")) is AUTO
+    eras.remember(script("raw"), HANDSHAKE)
     assert path.stat().st_ino != written
-    now.seconds += LIFETIME + 1
+
+
+def test_a_server_that_only_seems_old_is_taken_for_one_for_a_day() -> None:
+    now = Now()
+    eras = EraCache(None, now)
+    assert [eras.suspect(script("raw")), eras.suspect(script("raw"))] == [True, False]
+    assert eras.recall(script("raw")) is HANDSHAKE
+    eras.remember(script("raw"), HANDSHAKE)
+    now.seconds += SUSPICION - 1
+    assert eras.recall(script("raw")) is HANDSHAKE
+    now.seconds += 1
     assert eras.recall(script("raw")) is AUTO
 
 
@@ -100,6 +121,54 @@ async def test_a_server_of_the_handshake_era_is_probed_once_ever(tmp_path: Path)
     record.unlink()
     async with ready(definition, eras=EraCache(path)):
         assert methods(record)[0] == "initialize"
+
+
+@pytest.mark.parametrize("opening", ["silent", "babbling", "exiting", "deaf", "offended"])
+async def test_a_server_that_does_not_survive_the_probe_is_greeted_in_the_older_way(
+    opening: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.3)
+    record, path = tmp_path / "record", tmp_path / "eras.json"
+    definition = script("raw", opening, env={"RAW_RECORD": str(record)})
+    async with running(definition, eras=EraCache(path)) as (_, watcher):
+        assert (await watcher.info("raw", S.STARTING, S.READY)).era is HANDSHAKE
+        await eventually(path.exists)
+    assert methods(record)[0] == "server/discover"
+    record.unlink()
+    elsewhere = replace(definition, cwd=tmp_path)
+    async with ready(elsewhere, eras=EraCache(path), workspace=tmp_path):
+        assert methods(record)[0] == "initialize"
+
+
+@pytest.mark.parametrize("refusal", ["", "modern_only"])
+async def test_a_server_that_is_slow_to_start_is_not_taken_for_an_old_one(
+    refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.3)
+    record, eras = tmp_path / "record", EraCache()
+    env = {"RAW_RECORD": str(record)}
+    slow = script("raw", "modern", "hesitant", refusal, env=env)
+    async with running(slow, eras=eras) as (manager, watcher):
+        first = await watcher.info("raw", S.STARTING, S.READY)
+        assert methods(record)[:2] == ["server/discover", "initialize"]
+        assert first.era is (STATELESS if refusal else HANDSHAKE)
+        assert (await call(manager, "echo", {"text": "a"})).display == "a"
+        await eventually(lambda: eras.recall(slow) is STATELESS)
+    quick = replace(slow, args=tuple(one for one in slow.args if one != "hesitant"))
+    monkeypatch.setattr(eras, "recall", lambda _: STATELESS)
+    async with ready(quick, eras=eras) as (_, watcher):
+        assert (await watcher.info("raw", S.READY)).era is STATELESS
+
+
+async def test_a_server_that_fails_either_way_is_tried_both_ways_at_once_but_once() -> None:
+    definition = script("raw", "exit")
+    async with running(definition, eras=EraCache()) as (manager, watcher):
+        await watcher.fails("raw", S.STARTING, S.RETRYING)
+        starts = watcher.log("raw").count("giving up")
+        assert starts == 2
+        manager.restart(definition.id)
+        await watcher.fails("raw", S.STARTING, S.RETRYING, S.STARTING, S.RETRYING)
+        assert watcher.log("raw").count("giving up") == 3
 
 
 async def test_a_wrong_memory_mends_itself(tmp_path: Path) -> None:

@@ -62,13 +62,13 @@ def test_the_user_has_the_first_and_the_last_word_of_a_prompt() -> None:
 
 
 def test_hidden_commands_of_a_prompt_and_a_resource_are_spelled_out_and_counted() -> None:
-    rendered = convert_prompt(types.GetPromptResult(messages=[said("user", "a\u202eb\u200d")]))
-    note = "[1 invisible control character in this text: spelled out as ⟨U+…⟩.]"
-    assert rendered.parts == (TextPart("a⟨U+202E⟩b\u200d"), TextPart(note))
+    rendered = convert_prompt(types.GetPromptResult(messages=[said("user", "a\u202eb\x00")]))
+    note = "[1 invisible character in this text: spelled out as ⟨U+…⟩.]"
+    assert rendered.parts == (TextPart("a⟨U+202E⟩b\x00"), TextPart(note))
     assert rendered.shown.endswith(note)
-    text = types.TextResourceContents(uri="m://x", text="a\r\n\u200d\u202e")
+    text = types.TextResourceContents(uri="m://x", text="a\r\n\x00\u202e")
     reading = convert_resource(ServerId("s"), "m://x", types.ReadResourceResult(contents=[text]))
-    assert reading.parts[1:-1] == (TextPart("a\r\n\u200d⟨U+202E⟩"), TextPart(note))
+    assert reading.parts[1:-1] == (TextPart("a\r\n\x00⟨U+202E⟩"), TextPart(note))
     assert reading.remark == note
 
 

@@ -26,7 +26,7 @@ from tui.model.catalog import ResourceContent
 from tui.model.chat import Picture
 from tui.model.runs import RenderedMessage
 from tui.model.servers import ServerId
-from tui.text import MAX_TEXT, clip_middle, counted, for_model, sanitize, sanitize_line
+from tui.text import MAX_TEXT, clip_middle, counted, for_model, note_hidden, sanitize, sanitize_line
 
 MIN_BLOCK_TEXT: Final = 500
 """Characters that each text keeps at least when a result is cut."""
@@ -45,11 +45,14 @@ Part = TextPart | MediaPart
 HEAD: Final = 65_536
 """Characters of base64 that are read; only a JPEG can hold its size further on."""
 
-UNREADABLE: Final = "The tool's response could not be read: it has no content."
+NOTHING: Final = "The tool returned nothing."
 """The text for the model if a result has no content."""
 
 NO_MESSAGE: Final = "The tool reported an error without a message."
 """The text for the model if an error has no content."""
+
+EMPTY: Final = "[It is empty.]"
+"""Stands for a resource without content."""
 
 SAID: Final = "[as in the text above]"
 """Stands in structured content for a value that the text says."""
@@ -72,7 +75,7 @@ _GO_ON: Final = PromptMessage("user", (TextPart("[Go on.]"),))
 
 
 class Piece(NamedTuple):
-    """A part for the model, the same for the screen, and the hidden commands spelled out in it."""
+    """A part for the model, the same for the screen, and the number of hidden characters."""
 
     part: Part
     shown: str
@@ -169,12 +172,9 @@ def _size(data: str) -> str:
 
 
 def hidden_note(pieces: Iterable[Piece]) -> list[Piece]:
-    """Return a note on the hidden commands that were spelled out, if there are any."""
-    hidden = sum(piece.hidden for piece in pieces)
-    if not hidden:
-        return []
-    characters = counted(hidden, "invisible control character")
-    return [text_piece(f"[{characters} in this text: spelled out as ⟨U+…⟩.]")]
+    """Return a note on the hidden characters that were spelled out, if there are any."""
+    note = note_hidden(sum(piece.hidden for piece in pieces))
+    return [text_piece(note)] if note else []
 
 
 def cut_note(parts: Iterable[Part], limit: int) -> str:
@@ -259,8 +259,8 @@ def convert_result(result: types.CallToolResult, faults: Sequence[str] = ()) -> 
         beside += [text_piece(STRUCTURED)] if pieces else []
         as_json = json.dumps(writable(structured), indent=2, ensure_ascii=False, allow_nan=False)
         beside.append(text_piece(as_json))
-    elif not pieces:
-        pieces = [text_piece(NO_MESSAGE if result.is_error else UNREADABLE)]
+    elif all(piece.part == TextPart("") for piece in pieces):
+        pieces = [text_piece(NO_MESSAGE if result.is_error else NOTHING)]
     if faults:
         words = "; ".join(faults)
         beside.append(
@@ -417,7 +417,7 @@ def convert_resource(
     closing = TextPart(f"[End of the {source}]")
     return ResourceReading(
         content,
-        (opening, *parts, closing),
+        (opening, *(parts or [TextPart(EMPTY)]), closing),
         " ".join(note.shown for note in notes),
         _problem(contents, text_length(parts)),
         pictures=tuple(piece.picture for piece in pieces if piece.picture is not None),

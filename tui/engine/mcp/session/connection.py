@@ -31,7 +31,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 from tui.engine.mcp.catalog.results import convert_result, text_size
 from tui.engine.mcp.catalog.skill_entry import SKILLS
 from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.errors import ServerError, SignInError, internal_error, leaves
+from tui.engine.mcp.errors import ProbeError, ServerError, SignInError, internal_error, leaves
 from tui.engine.mcp.server_log import ServerLog, json_text
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, ProgressReporter
@@ -45,10 +45,10 @@ from tui.engine.mcp.transports.http.headers_command import HeadersCommand
 from tui.engine.mcp.transports.http.http_transport import HttpTransport
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOST
 from tui.engine.mcp.transports.stdio.process import ServerProcess
-from tui.engine.mcp.transports.stdio.stdio_transport import StdioTransport
+from tui.engine.mcp.transports.stdio.stdio_transport import Probe, StdioTransport
 from tui.model.chat import Progress, Severity
 from tui.model.input.addresses import MAX_URL
-from tui.model.servers import ProtocolEra, ServerInfo
+from tui.model.servers import ProtocolEra, ServerInfo, Transport
 from tui.text import counted, sanitize, sanitize_line
 
 _Result = TypeVar("_Result")
@@ -217,11 +217,13 @@ class EraChoice:
         eras: The cache.
 
     Attributes:
+        probe: How the server is asked whether it speaks the newer one.
         outdated: Set when the server needs the other era and no running call would be broken off
             by a new connection.
     """
 
     def __init__(self, definition: ServerDefinition, eras: EraCache) -> None:
+        self.probe = Probe()
         self._definition = definition
         self._eras = eras
         self._is_recalled = False
@@ -234,7 +236,7 @@ class EraChoice:
         era = self._definition.protocol
         if era is ProtocolEra.AUTO:
             era = await asyncio.to_thread(self._eras.recall, self._definition)
-            self._is_recalled = era is not ProtocolEra.AUTO
+            self.probe.is_known = self._is_recalled = era is not ProtocolEra.AUTO
         return "legacy" if era is ProtocolEra.HANDSHAKE else "auto"
 
     def check(self, version: str) -> None:
@@ -250,10 +252,17 @@ class EraChoice:
                 permanent=True,
             )
 
-    def distrust(self) -> None:
-        """Make the next attempt probe again, if this one relied on the cache."""
+    def distrust(self, *, of_probe: bool = False) -> bool:
+        """Make the next attempt another one: with a probe, if this one relied on the cache.
+
+        If `of_probe`, and it was made, a local server is greeted without; returns if that is new.
+        """
+        one = self._definition
         if self._is_recalled:
-            self._eras.distrust(self._definition)
+            self._eras.distrust(one)
+        elif of_probe and one.transport is Transport.STDIO and one.protocol is ProtocolEra.AUTO:
+            return self._eras.suspect(one)
+        return False
 
     async def remember(self, era: ProtocolEra) -> None:
         """Remember the era of the server, unless the settings force one."""
@@ -335,8 +344,9 @@ class Connection:
         self._stack = AsyncExitStack()
         self._call_timeout = CallTimeout(definition.timeout)
         self.clock = self._call_timeout.clock
+        self._era = EraChoice(definition, context.eras)
         if process is not None:
-            self.transport = StdioTransport(process, log)
+            self.transport = StdioTransport(process, log, self._era.probe)
         else:
             sign_ins = context.sign_ins
             credentials = sign_ins.credentials(definition) if sign_ins is not None else None
@@ -347,7 +357,6 @@ class Connection:
         self._client: Client | None = None
         self._lists = RawOffer()
         self._stale = StaleLists()
-        self._era = EraChoice(definition, context.eras)
         self.outdated = self._era.outdated
         self._handler = RequestHandler(definition, context, log, self._call_timeout)
 
@@ -361,8 +370,11 @@ class Connection:
             self._era.distrust()
             raise
         except Exception as error:  # whatever the SDK raises, the user wants the reason
-            self._era.distrust()
-            raise await self._explain(error) from error
+            failure = await self._explain(error)
+            if self._era.distrust(of_probe=not (self.connected or failure.permanent)):
+                self._log.remark(f"{failure.reason}; it is started again, and greeted otherwise")
+                failure = ProbeError(failure.reason)
+            raise failure from error
         return self
 
     async def __aexit__(self, *exception: Any) -> None:  # noqa: ANN401 - as the stack takes it
@@ -421,7 +433,10 @@ class Connection:
         client = self._client
         if client is None:
             return
-        await self._era.remember(self.info.era)
+        # Of a server that was late there is more patience the next time.
+        await self._era.remember(
+            ProtocolEra.STATELESS if self._era.probe.is_late else self.info.era
+        )
         async with asyncio.TaskGroup() as tasks:
             if sdk_patches.is_stateless(client):
                 tasks.create_task(listen(client, self._stale, Backoff()))
@@ -480,8 +495,9 @@ class Connection:
     async def read_result(self, name: str, raw: JsonObject) -> ToolResult:
         """Convert a tool's result; raises `ToolCallError` if it is none."""
         try:
+            sdk_patches.check_kind(raw)
             result = sdk_patches.read_call_result(raw)
-        except ValidationError as error:
+        except (MCPError, ValidationError) as error:
             raise ToolCallError(_NO_RESULT) from error
         tool = next((t for t in self.offer.tools if t.name == name and t.output_schema), None)
         schema, weight = (tool.output_schema, tool.output_weight) if tool else (None, 0)

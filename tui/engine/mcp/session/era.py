@@ -1,7 +1,7 @@
 """A cache of the eras of the protocol that servers speak.
 
-It saves probing servers that only know the handshake: some never answer the probe, which
-costs ten seconds. It is only a hint.
+It saves probing servers that only know the handshake: some never answer the probe, which costs
+seconds, and some end. It is only a hint.
 """
 
 import hashlib
@@ -14,13 +14,16 @@ from typing import Any, Final
 
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.state_file import Content, StateFile
-from tui.model.servers import ProtocolEra
+from tui.model.servers import Origin, ProtocolEra
 
 MAX_ENTRIES: Final = 500
 """Most servers in the cache; the oldest are dropped."""
 
 LIFETIME: Final = 30 * 86_400.0
 """Seconds after which a server is probed again, as it may have been updated."""
+
+SUSPICION: Final = 86_400.0
+"""The same for a server that failed when it was probed, perhaps for another reason."""
 
 FILE_NAME: Final = "eras.json"
 
@@ -47,59 +50,65 @@ class EraCache:
     ) -> None:
         self._file = StateFile(path, on_problem=on_problem)
         self._clock = clock
-        self._distrusted: set[str] = set()
+        self._doubts: dict[str, ProtocolEra] = {}
 
     def recall(self, definition: ServerDefinition) -> ProtocolEra:
         """Return the era a server used last; `ProtocolEra.AUTO` if unknown."""
         key = target_hash(definition)
-        era, since = self._known().get(key, (ProtocolEra.AUTO, 0.0))
-        is_sure = key not in self._distrusted and 0 <= self._clock() - since < LIFETIME
-        return era if is_sure else ProtocolEra.AUTO
+        return self._doubts.get(key) or self._known_era(key)
 
     def remember(self, definition: ServerDefinition, era: ProtocolEra) -> None:
+        """Save an era, unless it is known: after a while each server is probed again."""
         key = target_hash(definition)
-        self._distrusted.discard(key)
-        before, when = self._known().get(key, (ProtocolEra.AUTO, 0.0))
-        if before is era and self._clock() - when <= LIFETIME / 2:
+        is_guess = self._doubts.pop(key, None) is ProtocolEra.HANDSHAKE
+        if self._known_era(key) is era:
             return
-        entry = {"era": era.value, "time": self._clock()}
+        age = LIFETIME - SUSPICION if is_guess else 0
+        entry = {"era": era.value, "time": self._clock() - age}
 
         def change(content: Content) -> Content:
             """Change one entry, keeping what others have written."""
-            known = {
-                name: {"era": kept.value, "time": since}
-                for name, (kept, since) in _parse(content).items()
-            }
-            newest = sorted((known | {key: entry}).items(), key=lambda item: item[1]["time"])
+            known = _parse(content) | {key: entry}
+            newest = sorted(known.items(), key=lambda item: item[1]["time"])
             return {**content, "eras": dict(newest[-MAX_ENTRIES:])}
 
         self._file.update(change)
 
     def distrust(self, definition: ServerDefinition) -> None:
-        self._distrusted.add(target_hash(definition))
+        self._doubts[target_hash(definition)] = ProtocolEra.AUTO
 
-    def _known(self) -> dict[str, tuple[ProtocolEra, float]]:
-        return _parse(self._file.load() or {})
+    def suspect(self, definition: ServerDefinition) -> bool:
+        """Take a server that failed when it was probed for an older one; return if that is new."""
+        key = target_hash(definition)
+        is_new = key not in self._doubts
+        self._doubts[key] = ProtocolEra.HANDSHAKE
+        return is_new
+
+    def _known_era(self, key: str) -> ProtocolEra:
+        entry = _parse(self._file.load() or {}).get(key)
+        is_fresh = entry is not None and 0 <= self._clock() - entry["time"] < LIFETIME
+        return ProtocolEra(entry["era"]) if entry and is_fresh else ProtocolEra.AUTO
 
 
 def target_hash(definition: ServerDefinition) -> str:
-    """Return the SHA-256 (hex) of what identifies the program, without secrets."""
+    """Return the SHA-256 (hex) of what identifies the program, whichever folder is open."""
+    written, is_project = definition.written, definition.origin is Origin.PROJECT
     target = (
         definition.transport.value,
-        definition.command,
-        definition.args,
-        str(definition.cwd or ""),
+        definition.source if is_project else definition.extension,
+        written.get("command", definition.command),
+        written.get("args", definition.args),
         definition.url.partition("?")[0],
     )
-    return hashlib.sha256(json.dumps(target).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(target, default=str).encode()).hexdigest()
 
 
-def _parse(content: Content) -> dict[str, tuple[ProtocolEra, float]]:
-    """Read the file's content, skipping malformed entries."""
+def _parse(content: Content) -> dict[str, dict[str, Any]]:
+    """Read the file's entries, skipping malformed ones."""
     eras: Any = content.get("eras")
-    entries: dict[str, tuple[ProtocolEra, float]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     for key, entry in (eras if isinstance(eras, dict) else {}).items():
         match entry:
             case {"era": "handshake" | "stateless" as era, "time": int() | float() as since}:
-                entries[key] = (ProtocolEra(era), float(since))
+                entries[key] = {"era": era, "time": since}
     return entries

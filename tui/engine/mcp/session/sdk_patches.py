@@ -46,7 +46,7 @@ _BLOCK_FIELDS: Final = frozenset(
 )
 
 MAX_KIND: Final = 64
-"""Characters of the name of an unknown kind of block."""
+"""Characters of the name of an unknown kind of block or result."""
 
 MAX_BLOCKS: Final = 1_000
 """Content blocks of one result that are read."""
@@ -93,6 +93,17 @@ def check_weight(raw: JsonObject) -> JsonObject:
         return raw
     words = "sent a reply that is too complex to be read"
     raise MCPError(EXCHANGE_FAILED, f"{words}; whether the request had any effect is unknown")
+
+
+def check_kind(raw: Mapping[str, Any]) -> None:
+    """Check that a result is of a kind that the protocol knows; without a word it is complete.
+
+    Raises:
+        MCPError: If it is not, as when a transport fails one request.
+    """
+    if (kind := raw.get("resultType")) not in (None, _COMPLETE, "input_required", "task"):
+        words = f"sent a result of the unknown kind “{sanitize_line(str(kind), MAX_KIND)}”"
+        raise MCPError(EXCHANGE_FAILED, f"{words}; whether the request had any effect is unknown")
 
 
 def is_task(raw: JsonObject) -> bool:
@@ -176,6 +187,7 @@ def adapt(client: Client, more: Callable[[str], Mapping[str, Any]]) -> None:
         if method == _CALL and params is not None:
             params = {**params, **more(params["name"])}
         raw = await send(method, params, opts)
+        check_kind(raw)
         if (kept := _KEPT.get()) is not None:
             kept.append(raw)
         if method == _CALL and (is_task(raw) or raw.get("resultType", _COMPLETE) == _COMPLETE):

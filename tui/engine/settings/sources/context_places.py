@@ -15,7 +15,7 @@ from tui.engine.settings.sources.source import Report, Source, known_keys, leads
 from tui.model.events import ContextFile
 from tui.model.frozen import Frozen
 from tui.model.settings import ContextSettings
-from tui.text import clip_middle, for_model, sanitize_line
+from tui.text import clip_middle, noted_for_model, sanitize_line
 
 MAX_DEPTH: Final = 5
 """Files that are imported within each other."""
@@ -212,7 +212,7 @@ def _read(path: Path, home: Path, inside: Path) -> ContextFile | None:
         reason = getattr(error, "strerror", None) or str(error)
         return ContextFile(place, "", sanitize_line(reason))
     half = MAX_TEXT // 2
-    return ContextFile(place, for_model(clip_middle(text, half, half))[0]) if text else None
+    return ContextFile(place, noted_for_model(clip_middle(text, half, half))) if text else None
 
 
 def _of_extension(extension: Source) -> Iterator[Path]:

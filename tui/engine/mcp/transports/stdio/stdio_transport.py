@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 import anyio
+import mcp_types as types
 
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
@@ -33,8 +34,54 @@ from tui.model.wire.frames import FrameFault
 
 _log: Final = logging.getLogger(__name__)
 
+PROBE_PATIENCE: Final = 3.0
+"""Seconds after which a server that leaves the probe unanswered is greeted in the older way."""
+
+KNOWN_PATIENCE: Final = 9.0
+"""The same for a server that has answered it before; less than the SDK would wait."""
+
 DELIVERY_GRACE: Final = 0.08
 """Seconds to deliver the last messages of a dead server."""
+
+
+class Probe:
+    """The question of the newer era, which a server of the older one may leave unanswered.
+
+    Then the session gets an answer of ours, and shakes hands. A server that was only busy starting
+    answers both; if it refuses the handshake, the session is told to ask again.
+
+    Attributes:
+        is_known: Whether the server has answered it before.
+        is_late: Whether it was answered too late, so that the server speaks both eras or the newer.
+    """
+
+    is_known = is_late = _waits = False
+    _silent: types.RequestId | None = None
+    _supported: object = None
+
+    async def wait(self, request: types.RequestId, to_session: ToSession) -> None:
+        """Answer in place of a server that says nothing within our patience."""
+        self._waits = True
+        await asyncio.sleep(KNOWN_PATIENCE if self.is_known else PROBE_PATIENCE)
+        if self._waits:
+            self._silent = request
+            await deliver(to_session, _overdue(request, types.REQUEST_TIMEOUT))
+
+    def take(self, message: types.JSONRPCMessage) -> types.JSONRPCMessage:
+        """Return what the session gets for a message of the server."""
+        if isinstance(message, types.JSONRPCResponse) and message.id == self._silent:
+            self.is_late, self._supported = True, message.result.get("supportedVersions")
+        elif isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+            supported, self._waits, self._supported = self._supported, False, None
+            if supported and isinstance(message, types.JSONRPCError):
+                data = {"supported": supported, "requested": ""}
+                return _overdue(message.id, types.UNSUPPORTED_PROTOCOL_VERSION, data)
+        return message
+
+
+def _overdue(request: types.RequestId | None, code: int, data: object = None) -> types.JSONRPCError:
+    error = types.ErrorData(code=code, message="The probe was not answered in time", data=data)
+    return types.JSONRPCError(jsonrpc="2.0", id=request, error=error)
 
 
 class StdioTransport:
@@ -43,6 +90,7 @@ class StdioTransport:
     Args:
         process: The server.
         log: Takes remarks.
+        probe: How the newer era is asked for.
 
     Attributes:
         ended: Set when the process has ended or is unusable.
@@ -51,8 +99,9 @@ class StdioTransport:
 
     kind: Final = Transport.STDIO
 
-    def __init__(self, process: ServerProcess, log: ServerLog) -> None:
+    def __init__(self, process: ServerProcess, log: ServerLog, probe: Probe) -> None:
         self._process = process
+        self._probe = probe
         self._tasks: list[asyncio.Task[None]] = []
         self._flow_control = FlowControl(log)
         self._tap = log.tap
@@ -124,7 +173,7 @@ class StdioTransport:
             return False
         for part in await split_batch(line):
             if (message := await self._flow_control.take(part)) is not None:
-                await deliver(to_session, message)
+                await deliver(to_session, self._probe.take(message))
         return True
 
     async def _write(self, from_session: FromSession, to_session: ToSession) -> None:
@@ -132,6 +181,9 @@ class StdioTransport:
         async with from_session:
             async for outgoing in from_session:
                 self._flow_control.note_sent(outgoing.message)
+                match outgoing.message:
+                    case types.JSONRPCRequest(method="server/discover", id=asked):
+                        self._tasks.append(asyncio.create_task(self._probe.wait(asked, to_session)))
                 try:
                     line = encode(outgoing.message)
                     self._tap.sent(outgoing.message, line)
