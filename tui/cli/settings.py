@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.origins import Layers, merged, settings_schema
 from tui.engine.settings.sources.source import Report, layer_files, read_extensions, read_source
 from tui.engine.trust.folder_gate import FolderGate, OpenedFolder
-from tui.model.servers import Origin
 from tui.text import sanitize_line
 
 
@@ -120,9 +118,9 @@ def load() -> LoadedSettings:
     return read_settings(opened_folder(), None).settings
 
 
-def opened_folder(on_problem: Callable[[str], None] = say) -> OpenedFolder:
+def opened_folder() -> OpenedFolder:
     """Open this folder as a run without a screen does."""
-    return OpenedFolder(Path.cwd(), Path.home(), usable_state_dir(), (), on_problem, attended=False)
+    return OpenedFolder(Path.cwd(), Path.home(), usable_state_dir(), (), say, attended=False)
 
 
 def server_names(
@@ -132,10 +130,9 @@ def server_names(
 
     Those are in the user's own record. No file of the folder is read: it may be anybody's.
     """
-    report, opened = Report(Path.home()), opened_folder(on_problem=lambda _: None)
-    layers = layer_files(opened.folder, environ=os.environ, home=report.home)
-    own = [one for one in layers if one.origin is not Origin.PROJECT]
-    sources = filter(None, (read_source(one.origin, one.path, report) for one in own))
+    opened, report = opened_folder(), Report(Path.home())
+    layers = layer_files(opened.home, environ=os.environ, home=opened.home)  # those of the home
+    sources = filter(None, (read_source(one.origin, one.path, report) for one in layers))
     named = server_entries([*read_extensions(opened.folder, report), *sources])
     names = [*(server_id(one.name) for one in named), *FolderGate(opened).trusted_servers()]
     return [one for one in dict.fromkeys(names) if one.startswith(incomplete) and one[:1] != "-"]

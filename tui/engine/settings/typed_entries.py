@@ -198,6 +198,8 @@ class EntryFields:
     def _named(self, key: str, sign: str) -> list[str]:
         words, given = list[str](), self._entry.get(key)
         for name, value in given.items() if isinstance(given, dict) else ():
+            if isinstance(value, dict | list):  # as a text, a key in it could be a reference
+                continue
             is_secret = value and is_secret_variable(name, str(value))
             shown = MASK if is_secret else _masked(str(value))
             shown = str(value) if _REFERENCE.fullmatch(str(value)) else shown

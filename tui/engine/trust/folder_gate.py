@@ -240,7 +240,7 @@ class FolderGate:
 
     def trusted_servers(self) -> tuple[str, ...]:
         """Name the servers that the folder had when it was trusted last; it is not read."""
-        if self._before is None or self._standing.never or self._standing.swapped:
+        if self._before is None or self._standing.swapped:
             return ()
         return tuple(server.name for server in self._before.servers)
 
