@@ -85,7 +85,7 @@ class Adding:
         await self.pilot.pause()
 
     @property
-    def form(self) -> ArgumentForm:
+    def form(self) -> ArgumentForm[Any]:
         assert isinstance(self.app.screen, ServerScreen)
         return self.app.screen.form
 
