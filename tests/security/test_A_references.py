@@ -100,6 +100,7 @@ async def test_A25_what_the_user_gives_is_handed_over_and_nothing_else(
     taken = await run(*importing, cwd=clone)
     assert "yours to give: ACME_TOKEN." in taken.stdout
     assert written()["a"]["env"] == {"A": "${keyring:github}", "B": "", "C": "${HOME}"}
+    assert written()["a"]["command"] == "sh"
     await run("mcp", "list", "--trust-folder", str(Path.home().resolve()))
     assert f"A={SECRET}\n" in told.read_text()
     assert TOKEN not in told.read_text()
@@ -111,5 +112,8 @@ async def test_A25_an_address_that_needs_what_is_not_given_is_not_written(clone:
     (clone / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": {"a": entry}}))
     taken = await run("import", "--all", "--json", cwd=clone)
     assert taken.json["written"] == []
+    [offer] = taken.json["files"][0]["servers"]
+    assert (offer["state"], offer["headers"]) == ("cannot be taken over", ["A"])
+    assert offer["url"] == entry["url"], "what it is, is shown"
     given = await run("import", "--all", "--give", "ACME_TOKEN", "--json", cwd=clone)
     assert given.json["written"] == ["a"]

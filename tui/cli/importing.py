@@ -107,7 +107,7 @@ def _server_value(offer: ImportOffer) -> dict[str, Any]:
         "url": offer.address,
         "cwd": offer.cwd,
         "env": [one.partition("=")[0] for one in offer.env],
-        "headers": [one.partition(": ")[0] for one in offer.headers],
+        "headers": [one.partition(":")[0] for one in offer.headers],
         "warnings": list(offer.warnings),
         "notes": list(offer.notes),
     }

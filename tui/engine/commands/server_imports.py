@@ -206,7 +206,7 @@ class ServerImports:
         left = frozenset(importers.asked(candidate.entry)) - self.given
         entry = importers.withheld(candidate.entry, left)
         offer = replace(
-            shown_entry(candidate.name, entry, left),
+            shown_entry(candidate.name, entry if reaches(entry) else candidate.entry, left),
             client=CLIENTS[candidate.client].title,
             file=candidate.file,
             state=_state(candidate, entry, there),

@@ -203,7 +203,8 @@ class EntryFields:
             is_secret = value and is_secret_variable(name, str(value))
             shown = MASK if is_secret else _masked(str(value))
             shown = str(value) if _REFERENCE.fullmatch(str(value)) else shown
-            words.append(self._hide(f"{name}{sign}{value}", f"{name}{sign}{shown}"))
+            start = f"{name}{sign}" if value else f"{name}{sign.strip()}"
+            words.append(self._hide(f"{start}{value}", f"{start}{shown}"))
         return words
 
     def _word(self, word: str, before: str) -> str:

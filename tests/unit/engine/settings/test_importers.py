@@ -130,6 +130,7 @@ def test_codex(machine: Machine) -> None:
     assert remote.pop("headers") == headers
     assert remote == {"url": "https://mcp.example.com/mcp", "type": "http"}
     assert servers["old"].entry == {"command": "old-server", "disabled": True}
+    assert [one.warnings for one in servers.values()] == [(), (), ()]
 
 
 def test_vs_code_and_what_it_asks_for(machine: Machine) -> None:
@@ -194,6 +195,15 @@ def test_what_does_not_come_along_is_said(machine: Machine) -> None:
         [only] = read.candidates
         assert said in "".join(only.warnings), client
         assert only.entry.keys() <= {"command", "args"}, client
+
+
+def test_our_own_references_pass_unchanged_and_unremarked(machine: Machine) -> None:
+    env = {"A": "${keyring:a}", "B": "${B:-b}", "C": "$C ${C}"}
+    write(
+        machine.home / ".cursor" / "mcp.json", {"mcpServers": {"a": {"command": "x", "env": env}}}
+    )
+    [only] = found(machine, "cursor").values()
+    assert (only.entry["env"], only.warnings) == (env, ())
 
 
 def test_what_cannot_be_read_is_said(machine: Machine) -> None:
