@@ -4,6 +4,7 @@ import asyncio
 import functools
 import inspect
 import json
+import re
 import shlex
 import signal
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
-from click.shell_completion import get_completion_class
+from click import shell_completion as shells
 
 from tui.cli.output import ExitCode, prepare_output, say, write_out
 from tui.engine.files.paths import shown_path
@@ -29,6 +30,9 @@ MAX_WORDS: Final = 3
 
 _VARIABLE: Final = "_GEMDECK_COMPLETE"
 """Where the shell says what it wants, by the library's rule."""
+
+_PLAIN: Final = re.compile(r"-{0,2}\w[\w.-]*", re.ASCII)
+"""A word that no shell reads as anything but itself."""
 
 
 class CommandOutput(Frozen):
@@ -162,6 +166,27 @@ async def _interruptible(command: Coroutine[Any, Any, T]) -> T:
     return await task
 
 
+class _PlainWords(shells.ShellComplete):
+    """Offers only what needs no quotes: bash puts it into the command line as it is.
+
+    Of a path the shell gets what was typed, which must not add a line to the answer.
+    """
+
+    def get_completions(self, args: list[str], word: str) -> list[shells.CompletionItem[str]]:
+        found = super().get_completions(args, word)
+        plain, path = _PLAIN.fullmatch, str.isprintable
+        return [one for one in found if (plain if one.type == "plain" else path)(one.value)]
+
+
+@functools.cache
+def offer_plain_words() -> None:
+    """Let every shell be offered plain words alone, with whatever script it asks."""
+    for shell in filter(
+        None, map(shells.get_completion_class, ("bash", "zsh", "fish", "powershell"))
+    ):
+        shells.add_completion_class(type(shell.__name__, (_PlainWords, shell), {}))
+
+
 @click.command(epilog="Example: gemdeck completion bash >> ~/.bashrc")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @prints
@@ -173,7 +198,7 @@ async def completion(shell: str) -> CommandOutput:
     zsh:  gemdeck completion zsh >> ~/.zshrc
     fish: gemdeck completion fish > ~/.config/fish/completions/gemdeck.fish
     """  # noqa: D301 - the library reads this backspace
-    found = get_completion_class(shell)
+    found = shells.get_completion_class(shell)
     assert found is not None  # noqa: S101 - the library knows these shells
     script = found(click.Command("gemdeck"), {}, "gemdeck", _VARIABLE)
     return CommandOutput({}, script.source_template % script.source_vars())

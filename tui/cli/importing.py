@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from tui.cli.secret import keyring_option, secret_store
 from tui.cli.servers.server_edits import edits_of, own_edits, scope_option
 from tui.engine.background import in_daemon_thread
 from tui.engine.commands.server_imports import ServerImports
-from tui.engine.settings.importers import CLIENTS, ClientFile, Machine, find_files, read_client_file
+from tui.engine.settings.importers import CLIENTS, Machine, find_files
 from tui.model.trust import ImportOffer, ImportState
 
 
@@ -32,10 +32,12 @@ from tui.model.trust import ImportOffer, ImportState
 )
 @scope_option("user", "Whose settings they go into: yours or this folder's.")
 @keyring_option
+@click.option("--give", "given", multiple=True, metavar="NAME", help="Give them this of yours.")
 @prints_json
 async def import_servers(
     client: str | None,
     names: tuple[str, ...],
+    given: tuple[str, ...],
     file: Path | None,
     scope: str,
     *,
@@ -45,23 +47,21 @@ async def import_servers(
     """Take over servers from Claude, VS Code, Cursor, Windsurf, Zed, Codex or gemini-cli.
 
     Shows what each would run, with all arguments, and what deserves a second look. Only those
-    are written that you name, or with --all those that are new; none is started.
+    are written that you name, or with --all those that are new; none is started. Variables and
+    secrets of yours that they ask for are left out but for those that you give: --give TOKEN,
+    or --give keyring:github for a secret.
     """
     if file is not None and client is None:
         raise click.UsageError("--file needs the client whose format it has.")
-    if keyring and scope == "project":
+    if (keyring or any("keyring:" in name for name in given)) and scope == "project":
         raise click.UsageError("A project's settings cannot name a secret of yours.")
     machine = Machine(Path.home(), Path.cwd(), os.environ)
-    if file is not None and client is not None:
-        read = read_client_file(machine, client, Path.cwd() / file)
-        files: Iterable[ClientFile] = [read] if read is not None else []
-    else:
-        files = find_files(machine, client)
     imports = ServerImports(machine, own_edits(), scope, secret_store() if keyring else None)
+    imports.given = frozenset(given)
     texts, listed, written = list[str](), list[dict[str, Any]](), list[str]()
     with edits_of(scope):
         target = imports.edits.file_of(scope)
-        found = imports.offered(files)
+        found = imports.offered(find_files(machine, client or "", file and Path.cwd() / file))
         known = {offer.server for _, offers in found for offer in offers}
         for name in names:
             if name not in known:
@@ -77,16 +77,10 @@ async def import_servers(
             texts.append(f"{CLIENTS[one.client].title}  {one.file}")
             texts += [f"  {one.problem}"] if one.problem else []
             texts += map(_text, offers)
-            listed.append(
-                {
-                    "client": one.client,
-                    "file": one.file,
-                    "problem": one.problem,
-                    "servers": [_server_value(offer) for offer in offers],
-                }
-            )
-    value = {"files": listed, "target": str(target), "written": written}
-    return CommandOutput(value, "\n".join([*texts, _summary(bool(known), written, target)]))
+            value = {"client": one.client, "file": one.file, "problem": one.problem}
+            listed.append({**value, "servers": [*map(_server_value, offers)]})
+    whole = {"files": listed, "target": str(target), "written": written}
+    return CommandOutput(whole, "\n".join([*texts, _summary(bool(known), written, target)]))
 
 
 def _text(offer: ImportOffer) -> str:
@@ -113,7 +107,7 @@ def _server_value(offer: ImportOffer) -> dict[str, Any]:
         "url": offer.address,
         "cwd": offer.cwd,
         "env": [one.partition("=")[0] for one in offer.env],
-        "headers": [one.partition(": ")[0] for one in offer.headers],
+        "headers": [one.partition(":")[0] for one in offer.headers],
         "warnings": list(offer.warnings),
         "notes": list(offer.notes),
     }
@@ -123,6 +117,6 @@ def _summary(has_any: bool, written: Sequence[str], target: Path) -> str:
     if written:
         return f"{', '.join(written)}: in {shown(target)}. Nothing was started: gemdeck mcp list"
     if has_any:
-        secrets = "--keyring puts their secrets into the keyring."
-        return f"Nothing was written. Name the servers to take over, or use --all. {secrets}"
+        more = "--keyring puts their secrets into the keyring, --give lets them have one of yours."
+        return f"Nothing was written. Name the servers to take over, or use --all. {more}"
     return "No servers of other clients were found."

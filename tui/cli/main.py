@@ -58,10 +58,10 @@ def _checked_model(
 
 
 def _known_profile(
-    _context: click.Context, _parameter: click.Parameter, name: str | None
+    context: click.Context, _parameter: click.Parameter, name: str | None
 ) -> str | None:
     """Refuse a name that no profile has, unless the settings cannot be read; that is said later."""
-    if name is None:
+    if name is None or context.resilient_parsing:  # it completes, and reads nothing of the folder
         return None
     from tui.cli.settings import load  # noqa: PLC0415 - no other start reads them twice
 
@@ -121,6 +121,10 @@ class _Group(click.Group):
             say(f"{problem}, so nothing was run.")
             sys.exit(ExitCode.ERROR)
         shield_path()
+        if any(name.endswith("_COMPLETE") for name in os.environ):
+            from tui.cli.command import offer_plain_words  # noqa: PLC0415 - for a shell alone
+
+            offer_plain_words()
         return super().main(*arguments, **options)
 
 

@@ -14,9 +14,11 @@ from tui.engine.definitions.definition import shown_target
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.reload import read_settings
 from tui.engine.settings.edits import begin_settings
+from tui.engine.settings.entries import server_entries, server_id
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.origins import Layers, merged, settings_schema
-from tui.engine.trust.folder_gate import OpenedFolder
+from tui.engine.settings.sources.source import Report, layer_files, read_extensions, read_source
+from tui.engine.trust.folder_gate import FolderGate, OpenedFolder
 from tui.text import sanitize_line
 
 
@@ -124,8 +126,16 @@ def opened_folder() -> OpenedFolder:
 def server_names(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[str]:
-    """Complete the name of a server of the settings."""
-    return [one.id for one in load().servers if one.id.startswith(incomplete)]
+    """Complete the name of a server: of the user's, and of those the folder was trusted with.
+
+    Those are in the user's own record. No file of the folder is read: it may be anybody's.
+    """
+    opened, report = opened_folder(), Report(Path.home())
+    layers = layer_files(opened.home, environ=os.environ, home=opened.home)  # those of the home
+    sources = filter(None, (read_source(one.origin, one.path, report) for one in layers))
+    named = server_entries([*read_extensions(opened.folder, report), *sources])
+    names = [*(server_id(one.name) for one in named), *FolderGate(opened).trusted_servers()]
+    return [one for one in dict.fromkeys(names) if one.startswith(incomplete) and one[:1] != "-"]
 
 
 server_argument = click.argument("server", shell_complete=server_names)

@@ -9,13 +9,7 @@ from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
 from tui.model.frozen import Frozen, StateEvent
 from tui.model.servers import ServerId
-from tui.model.trust import (
-    DifferenceLine,
-    Disclosure,
-    ToolChange,
-    TrustAnswer,
-    TrustSubject,
-)
+from tui.model.trust import DifferenceLine, Disclosure, ToolChange, TrustAnswer, TrustSubject
 
 FormValue = str | int | float | bool | tuple[str, ...] | None
 """The value of a form field; a tuple for several choices, None if empty."""

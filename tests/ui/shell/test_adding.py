@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 from textual import events
 from textual.pilot import Pilot
 
 from tests.cli.running import notes_server
 from tests.conftest import World
 from tests.servers import sample
+from tests.support.leaks import FIXTURE_SECRET
 from tests.ui.engine_deck import over_an_engine
 from tests.ui.harness import screen_lines, toasts, until
 from tui.engine.engine import EngineOptions
+from tui.engine.keys.secret_store import SecretStore
 from tui.engine.settings.sources.document import parse_document
 from tui.model.servers import ServerId, ServerStatus
 from tui.store.selectors import server as find_server
@@ -25,6 +28,7 @@ from tui.store.store import Store
 from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.server_form import ServerScreen
 from tui.ui.panes.servers_tree import ServersTree
+from tui.ui.widgets.forms.argument_form import ArgumentForm
 
 SAMPLE: Final = f"{sys.executable} {sample.__file__}"
 SETTINGS: Final = """\
@@ -79,6 +83,11 @@ class Adding:
     async def paste(self, text: str) -> None:
         self.app.post_message(events.Paste(text))
         await self.pilot.pause()
+
+    @property
+    def form(self) -> ArgumentForm[Any]:
+        assert isinstance(self.app.screen, ServerScreen)
+        return self.app.screen.form
 
     def status(self, name: str) -> ServerStatus | None:
         view = find_server(self.store.state, ServerId(name))
@@ -136,6 +145,56 @@ async def test_the_keyring_is_not_offered_for_a_secret_that_cannot_go_there(worl
         await deck.paste(f"claude mcp add adder -- {SAMPLE} --token=hunter2")
         await deck.shown("adder", "--token=***")
         assert "kept in the keyring" not in deck.text
+
+
+PASTED: Final = [
+    '{"mcpServers": {"a": {"command": "%s", "args": ["%s", "$ACME_TOKEN"], "env": {"D": "${HOME}", '
+    '"A": "${keyring:github}", "B": "$ACME_TOKEN", "C": "${NOT_SET:-${keyring:github}}"}}}}',
+    "claude mcp add a -e 'A=${keyring:github}' -e B=$ACME_TOKEN -e 'C=${X:-${keyring:github}}' "
+    "-e D=$HOME -- %s %s",
+    "export A='${keyring:github}' B=$ACME_TOKEN C='$ACME_TOKEN' D=$HOME; %s %s",
+    '{"a": {"command": "%s", "args": ["%s"], "env": {"E": {"$ACME_TOKEN": 1}, "D": "$HOME", '
+    '"B": "$ACME_TOKEN", "A": "${keyring:github}"}}}',
+]
+"""Servers of somebody else's, which name what is the user's; what they run is put in."""
+
+
+@pytest.mark.writes_secrets("credentials.json", "told")
+@pytest.mark.parametrize("pasted", PASTED)
+async def test_A25_what_is_pasted_gets_no_secret_that_the_user_does_not_give(
+    pasted: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, told = f"{FIXTURE_SECRET}of-acme", world.home / "told"
+    SecretStore(world.state, pytest.fail).set("github", f"{FIXTURE_SECRET}of-github")
+    monkeypatch.setenv("ACME_TOKEN", token)
+    script = world.home / "tell.py"
+    script.write_text(
+        f"import os, sys\nopen({str(told)!r}, 'w').write(f'{{os.environ}}{{sys.argv}}')"
+    )
+    async with adding(world, "{}") as deck:
+        await deck.open()
+        await deck.paste(pasted % (sys.executable, script))
+        await deck.shown("switch on below what you give it", "Give it ACME_TOKEN")
+        await deck.press("ctrl+s")
+        await deck.shown("! Left out, as it is yours to give: ACME_TOKEN", "start it")
+        await deck.press("ctrl+s")
+        await deck.shown("save it all the same")
+        assert FIXTURE_SECRET not in told.read_text("utf-8")
+        assert f"'D': '{world.home}'" in told.read_text("utf-8")
+        await deck.press("escape")
+        await deck.shown("Give it ACME_TOKEN")
+        field = next(row for row in deck.form.rows if row.field.key == "give ACME_TOKEN")
+        field.control.focus()
+        await deck.press("space", "ctrl+s")
+        await deck.shown("Receives variables of yours that look secret: ACME_TOKEN.", "start it")
+        told.unlink()
+        await deck.press("ctrl+s")
+        await deck.shown("save it all the same")
+        await deck.press("ctrl+s")
+        await deck.closed()
+        assert token in told.read_text("utf-8")
+        assert "of-github" not in told.read_text("utf-8")
+        assert "keyring" not in str([*deck.entries.values()])
 
 
 async def test_what_fails_is_said_and_can_be_mended_or_saved_all_the_same(world: World) -> None:

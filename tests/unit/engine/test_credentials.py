@@ -134,6 +134,7 @@ def test_vertex_without_a_project_takes_a_key(empty: KeyStore) -> None:
     access = find_access({"GOOGLE_GENAI_USE_VERTEXAI": "1", "GOOGLE_API_KEY": "k"}, empty)
     assert access is not None
     assert (access.kind, secret(access)) == (BackendKind.VERTEX, "k")
+    assert access.source == "GOOGLE_API_KEY"
 
 
 def test_vertex_with_nothing_says_what_is_missing(empty: KeyStore) -> None:
@@ -273,6 +274,10 @@ def test_the_keyring_keeps_the_key_without_the_space_around_it(ring: MemoryKeyri
     store.set(f"\n {KEY}\r\n")
     assert ring.kept == {(SERVICE, USER): KEY}
     assert store.get() == SecretStr(KEY)
+    address = "https://one.example"
+    store.set("mine", address)
+    assert ring.kept == {(SERVICE, USER): KEY, (SERVICE, f"{USER} {address}"): "mine"}
+    assert (store.get(), store.get(address)) == (SecretStr(KEY), SecretStr("mine"))
 
 
 def test_a_locked_keyring_says_so_and_nothing_else_is_used(ring: MemoryKeyring) -> None:

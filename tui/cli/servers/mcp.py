@@ -55,11 +55,7 @@ from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.mcp.wire.recording import Recording
 from tui.engine.mcp.wire.trace import read_trace
 from tui.engine.settings.edits import NoSuchServerError, servers_in
-from tui.engine.settings.typed_entries import (
-    check_entry,
-    named_values,
-    server_entry,
-)
+from tui.engine.settings.typed_entries import check_entry, named_values, server_entry
 from tui.model.bounded_json import writable
 from tui.model.catalog import Catalog, PromptView
 from tui.model.events import OWN_SOURCE

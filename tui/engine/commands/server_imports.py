@@ -1,7 +1,7 @@
 """Servers of other clients: shown in full, and written to the settings where the user says so."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from tui.engine.files.paths import shown_path
 from tui.engine.keys.secret_store import SecretStore, without_literals
 from tui.engine.mcp.catalog.offer import not_included
 from tui.engine.reload import read_settings
+from tui.engine.settings import importers
 from tui.engine.settings.edits import (
     EXCLUDED,
     EditError,
@@ -21,6 +22,7 @@ from tui.engine.settings.edits import (
     servers_in,
     set_excluded,
 )
+from tui.engine.settings.entries import reaches
 from tui.engine.settings.importers import CLIENTS, Candidate, ClientFile, Machine, find_files
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out
@@ -154,12 +156,14 @@ class ServerImports:
         edits: Writes the settings.
         scope: Whose settings: ``user`` or ``project``.
         secrets: Keeps the secrets of entries, which then name them; None leaves them there.
+        given: What the user gives of what entries ask for, as `importers.asked` names it.
     """
 
     machine: Machine
     edits: OwnEdits
     scope: str = "user"
     secrets: SecretStore | None = None
+    given: frozenset[str] = frozenset()
     _entries: dict[ImportOffer, Mapping[str, Any]] = field(default_factory=dict)
 
     def find(self) -> Offered:
@@ -199,21 +203,24 @@ class ServerImports:
         return replace(offer, state=ImportState.WRITTEN)
 
     def _offer(self, candidate: Candidate, there: Mapping[str, object]) -> ImportOffer:
+        left = frozenset(importers.asked(candidate.entry)) - self.given
+        entry = importers.withheld(candidate.entry, left)
         offer = replace(
-            shown_entry(candidate.name, candidate.entry),
+            shown_entry(candidate.name, entry if reaches(entry) else candidate.entry, left),
             client=CLIENTS[candidate.client].title,
             file=candidate.file,
-            state=_state(candidate, there),
+            state=_state(candidate, entry, there),
             notes=(*candidate.warnings, *filter(None, [sanitize_line(candidate.problem)])),
         )
-        self._entries[offer] = candidate.entry
+        self._entries[offer] = entry
         return offer
 
 
-def shown_entry(name: str, entry: Mapping[str, Any]) -> ImportOffer:
-    """Show an entry in full, but for its secrets."""
+def shown_entry(name: str, entry: Mapping[str, Any], left: Set[str] = frozenset()) -> ImportOffer:
+    """Show an entry in full, but for its secrets, and name what was left out of it."""
     shown = EntryFields(entry)
     words = () if is_address(shown.target) else filter(None, (shown.target, *shown.words))
+    missing = [f"Left out, as it is yours to give: {', '.join(sorted(left))}."] * bool(left)
     others = entry_difference(None, {k: v for k, v in shown.others.items() if k != "cwd"})
     return ImportOffer(
         client="",
@@ -225,15 +232,15 @@ def shown_entry(name: str, entry: Mapping[str, Any]) -> ImportOffer:
         cwd=spelled(str(entry["cwd"])) if entry.get("cwd") else "",
         env=tuple(map(spelled, shown.variables)),
         headers=tuple(map(spelled, shown.fields)),
-        warnings=tuple(entry_cautions(entry, references_in(dict(entry)))),
+        warnings=(*map(sanitize_line, missing), *entry_cautions(entry, references_in(dict(entry)))),
         notes=(" ".join(line.text.strip() for line in others),) if others else (),
     )
 
 
-def _state(candidate: Candidate, there: Mapping[str, object]) -> ImportState:
-    if candidate.problem:
+def _state(one: Candidate, entry: Mapping[str, Any], there: Mapping[str, object]) -> ImportState:
+    if one.problem or not reaches(entry):
         return ImportState.UNUSABLE
-    if candidate.name not in there:
+    if one.name not in there:
         return ImportState.NEW
-    is_same = there[candidate.name] == candidate.entry
+    is_same = there[one.name] in (one.entry, entry)
     return ImportState.THERE if is_same else ImportState.TAKEN

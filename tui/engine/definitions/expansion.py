@@ -148,7 +148,9 @@ def references_in(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON val
 
 def secret_names(value: Any) -> frozenset[str]:  # noqa: ANN401 - any JSON value
     """Name the user's secrets that a value refers to, wherever in it."""
-    return frozenset(KEYRING.findall(json.dumps(value, ensure_ascii=False, default=str)))
+    apart = ("}", "}")  # what one text begins, no other one ends
+    texts = json.dumps(value, ensure_ascii=False, default=str, separators=apart)
+    return frozenset(KEYRING.findall(texts))
 
 
 def _split_default(reference: str) -> tuple[str, str | None]:

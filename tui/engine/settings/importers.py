@@ -10,7 +10,7 @@ import shlex
 import sys
 import tomllib
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any, Final
@@ -18,16 +18,12 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from tui.engine.definitions.expansion import references_in, secret_names
+from tui.engine.definitions.expansion import Expansion, references_in, secret_names
 from tui.engine.files.atomic import read_text
 from tui.engine.files.paths import shown_path
 from tui.engine.settings.entries import known_part, salvaged, server_id
 from tui.engine.settings.sources.document import BadDocumentError, dotted, parse_document
-from tui.engine.settings.sources.source import (
-    MAX_SERVERS,
-    SHARED_FILE_NAME,
-    validation_problems,
-)
+from tui.engine.settings.sources.source import MAX_SERVERS, SHARED_FILE_NAME, validation_problems
 from tui.engine.settings.typed_entries import EntryError, address_type, is_address, server_entry
 from tui.model.bounded_json import mapped
 from tui.model.frozen import Frozen
@@ -244,6 +240,35 @@ def _object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+HARMLESS: Final = frozenset(
+    {"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
+    | {"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"}
+)
+"""Variables of the user's that any server may know: they name places, languages and the user."""
+
+
+def asked(entry: object) -> tuple[str, ...]:
+    """Name what an entry asks for of the user's: variables, and secrets as ``keyring:NAME``."""
+    secrets = (f"keyring:{name}" for name in sorted(secret_names(entry)))
+    return (*(name for name in references_in(entry) if name not in HARMLESS), *secrets)
+
+
+def withheld(entry: Mapping[str, Any], names: Set[str]) -> dict[str, Any]:
+    """Return an entry without what it asks for by some names.
+
+    Their defaults count; a text that needs one of them is left empty, whatever else is in it.
+    """
+
+    def without(text: object) -> object:
+        if not isinstance(text, str) or names.isdisjoint(wanted := asked(text)):
+            return text
+        kept = dict.fromkeys({*wanted, *HARMLESS} - names, "")
+        filled = Expansion(kept, kept).text(text)
+        return filled if kept.keys() >= {*asked(filled)} else ""  # a default may ask for more
+
+    return dict(mapped(entry, without))
+
+
 class Candidate(Frozen):
     """A server that another client has, or that was pasted.
 
@@ -284,10 +309,11 @@ class ClientFile(Frozen):
     problem: str = ""
 
 
-def find_files(machine: Machine, client: str | None = None) -> Iterator[ClientFile]:
-    """Read the files that there are of one client, or of all. Blocks."""
-    for name in CLIENTS if client is None else (client,):
-        for path in dict.fromkeys(machine.places(name)):  # the home may be the opened folder
+def find_files(machine: Machine, client: str = "", at: Path | None = None) -> Iterator[ClientFile]:
+    """Read the files that there are of one client, or of all; or that one at a path. Blocks."""
+    for name in (client,) if client else CLIENTS:
+        places = machine.places(name) if at is None else (at,)
+        for path in dict.fromkeys(places):  # the home may be the opened folder
             if (found := read_client_file(machine, name, path)) is not None:
                 yield found
 
@@ -326,8 +352,6 @@ def _candidate(translation: Translation, file: str, name: str, raw: object) -> C
     if not ours or not isinstance(raw, dict):
         problem = "its name cannot be shown" if not ours else "its entry must be an object"
         return replace(blank, problem=problem)
-    if translation.client and secret_names(raw):
-        return replace(blank, problem="it names a secret of yours; write ${keyring:…} yourself")
     entry = translation.entry(raw)
     if not entry:
         problem = "it names neither a command nor an address; an extension may bring it"

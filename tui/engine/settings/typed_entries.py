@@ -198,10 +198,13 @@ class EntryFields:
     def _named(self, key: str, sign: str) -> list[str]:
         words, given = list[str](), self._entry.get(key)
         for name, value in given.items() if isinstance(given, dict) else ():
+            if isinstance(value, dict | list):  # as a text, a key in it could be a reference
+                continue
             is_secret = value and is_secret_variable(name, str(value))
             shown = MASK if is_secret else _masked(str(value))
             shown = str(value) if _REFERENCE.fullmatch(str(value)) else shown
-            words.append(self._hide(f"{name}{sign}{value}", f"{name}{sign}{shown}"))
+            start = f"{name}{sign}" if value else f"{name}{sign.strip()}"
+            words.append(self._hide(f"{start}{value}", f"{start}{shown}"))
         return words
 
     def _word(self, word: str, before: str) -> str:

@@ -238,6 +238,12 @@ class FolderGate:
     def identity(self) -> tuple[object, ...]:
         return self._folder.key if self._folder is not None else ()
 
+    def trusted_servers(self) -> tuple[str, ...]:
+        """Name the servers that the folder had when it was trusted last; it is not read."""
+        if self._before is None or self._standing.swapped:
+            return ()
+        return tuple(server.name for server in self._before.servers)
+
     def may_read(self) -> bool:
         """Return, from the folder's identity alone, whether its files may be read."""
         return self._folder is not None and (self._review or not self._standing.never)

@@ -19,14 +19,7 @@ from tui.ui.panes import DialogName
 from tui.ui.questions.address import LinkScreen
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
-from tui.ui.widgets.text.blocks import (
-    Block,
-    BlockView,
-    IndentBlock,
-    TextBlock,
-    TextPage,
-    styled,
-)
+from tui.ui.widgets.text.blocks import Block, BlockView, IndentBlock, TextBlock, TextPage, styled
 from tui.ui.widgets.text.links import LINK, links_in
 from tui.ui.widgets.text.markdown import parse_markdown
 from tui.ui.widgets.text.plain import fit

@@ -23,7 +23,7 @@ from tui.engine.files.paths import shown_path, usable_state_dir
 from tui.engine.keys.key_store import CredentialError
 from tui.engine.keys.secret_store import SecretStore, without_literals
 from tui.engine.settings.edits import EditError, servers_in
-from tui.engine.settings.importers import Candidate, understand
+from tui.engine.settings.importers import Candidate, asked, understand, withheld
 from tui.engine.settings.typed_entries import (
     EntryError,
     EntryFields,
@@ -50,6 +50,11 @@ MAX_TOOLS: Final = 200
 """Tools of a server on trial that are shown."""
 
 LITERAL: Final = "A secret is better kept in the keyring: switch that on below."
+
+ASKED: Final = "It asks for what is yours: switch on below what you give it."
+
+MAX_GIVEN: Final = 20
+"""Rows for what an entry asks for; what has none is left out."""
 
 ASKS: Final = "It was not started. Save it, and you are asked whether it may."
 
@@ -139,9 +144,13 @@ class ServerScreen(Dialog):
         self._shown = EntryFields(self._entry)
         self._before: object = None
         self._scope = "user"
+        self._asks: Sequence[str] = ()
+        self._left_out = set[str]()
         self._rest: Sequence[Candidate] = ()
         self.line = PasteField(FormField("line", FieldKind.TEXT, "Paste or type", format="server"))
-        self.form = ArgumentForm(_fields(self._shown, name, is_new=not name), make_row)
+        fields = _fields(self._shown, name, "user", ())
+        # a server that is there keeps its name and its file
+        self.form = ArgumentForm(fields[1:-1] if name else fields, make_row)
 
     def compose_body(self) -> ComposeResult:
         with FormBody():
@@ -200,14 +209,11 @@ class ServerScreen(Dialog):
 
     def action_label(self, action: str) -> str | None:
         is_form = self._stage is Stage.FORM
-        match action:
-            case "send":
-                return self._stage.value
-            case "close":
-                return "close" if is_form or self._stage is Stage.REMOVING else "back"
-            case "app.open('imports')":
-                return "other clients" if is_form and self._is_new else ""
-        return None
+        return {
+            "send": self._stage.value,
+            "close": "close" if is_form or self._stage is Stage.REMOVING else "back",
+            "app.open('imports')": "other clients" if is_form and self._is_new else "",
+        }.get(action)
 
     @property
     def _edits(self) -> OwnEdits:
@@ -229,10 +235,10 @@ class ServerScreen(Dialog):
 
     async def _fill(self, one: Candidate) -> None:
         """Fill the form in, and say what else there is to know."""
-        self._shown, self._scope = EntryFields(one.entry), one.scope
-        await self.form.refill(_fields(self._shown, one.name, one.scope, is_new=self._is_new))
+        self._shown, self._scope, self._asks = EntryFields(one.entry), one.scope, asked(one.entry)
+        await self.form.refill(_fields(self._shown, one.name, one.scope, self._asks))
         _, literal = without_literals(one.name, one.entry)
-        notes = [*one.warnings, *([LITERAL] if literal else [])]
+        notes = [*one.warnings, *[LITERAL] * bool(literal), *[ASKED] * bool(self._asks)]
         if self._rest:
             notes.append(f"Then come: {', '.join(other.name for other in self._rest)}.")
         self.notes.update(Content.styled(block("\n".join(notes)), "$text-warning"))
@@ -251,7 +257,10 @@ class ServerScreen(Dialog):
         given = {key: str(value or "") for key, value in self.form.values().items()}
         self._server, self._scope = given.pop("name", self._server), given.pop("scope", self._scope)
         keeps = bool(given.pop("keyring", ""))
-        self._tried = self._shown.entry(**given)
+        kept = {name for name in self._asks if not given.pop(f"give {name}", "")}
+        entry = self._shown.entry(**given)
+        self._left_out = kept.intersection(asked(entry))
+        self._tried = withheld(entry, self._left_out)
         moved = without_literals(self._server, self._tried)
         self._entry, self._secrets = moved if keeps else (self._tried, {})
         check_entry(self._server, self._scope, self._entry)
@@ -309,7 +318,8 @@ class ServerScreen(Dialog):
             for notice in trial.notices:
                 yield Content.styled(f"! {one_line(notice.text)}", "$text-warning")
             yield Content()
-        offer, here = shown_entry(self._server, self._entry), self._bridge.state.workspace
+        offer = shown_entry(self._server, self._entry, self._left_out)
+        here = self._bridge.state.workspace
         yield from offer_lines(replace(offer, cwd=offer.cwd or here) if offer.command else offer)
         if self._before not in (None, self._entry):
             yield Content(f"\n{self._server} is there already. It would change:")
@@ -320,23 +330,25 @@ class ServerScreen(Dialog):
 _OVER: Final = frozenset(ServerStatus) - {ServerStatus.STARTING, ServerStatus.STOPPED}
 
 
-def _fields(shown: EntryFields, name: str, scope: str = "user", *, is_new: bool) -> list[FormField]:
-    """Give the fields of an entry; a server that is there keeps its name and its file."""
+def _fields(shown: EntryFields, name: str, scope: str, asks: Sequence[str]) -> list[FormField]:
+    """Give the fields of an entry, the name first and the file last."""
 
     def row(key: str, title: str, given: str, *, required: bool = False) -> FormField:
         return FormField(key, FieldKind.TEXT, title, "", required, given or None, format=key)
 
-    rows = [
+    def switch(key: str, title: str) -> FormField:
+        return FormField(key, FieldKind.BOOLEAN, title, "", True, False)
+
+    return [
+        row("name", "Name", name, required=True),
         row("target", "Command or address", shown.target, required=True),
         row("args", "Arguments", shown.args),
         row("env", "Variables", shown.env),
         row("headers", "Headers", shown.headers),
-        FormField("keyring", FieldKind.BOOLEAN, "Secrets in keyring", "", True, False),
+        *(switch(f"give {name}", f"Give it {one_line(name)}") for name in asks[:MAX_GIVEN]),
+        switch("keyring", "Secrets in keyring"),
+        FormField("scope", FieldKind.CHOICE, "For", "", True, scope, _SCOPES),
     ]
-    if not is_new:
-        return rows
-    asked = FormField("scope", FieldKind.CHOICE, "For", "", True, scope, _SCOPES)
-    return [row("name", "Name", name, required=True), *rows, asked]
 
 
 def _outcome(view: ServerView) -> Iterator[Content]:

@@ -2,11 +2,22 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tui.engine.settings.importers import CLIENTS, Candidate, Machine, find_files, read_client_file
+from tui.engine.definitions.expansion import KEYRING, Expansion
+from tui.engine.settings.importers import (
+    CLIENTS,
+    Candidate,
+    Machine,
+    asked,
+    find_files,
+    read_client_file,
+    withheld,
+)
 from tui.engine.settings.sources.source import MAX_SERVERS
 
 CODEX = """
@@ -119,6 +130,7 @@ def test_codex(machine: Machine) -> None:
     assert remote.pop("headers") == headers
     assert remote == {"url": "https://mcp.example.com/mcp", "type": "http"}
     assert servers["old"].entry == {"command": "old-server", "disabled": True}
+    assert [one.warnings for one in servers.values()] == [(), (), ()]
 
 
 def test_vs_code_and_what_it_asks_for(machine: Machine) -> None:
@@ -185,6 +197,15 @@ def test_what_does_not_come_along_is_said(machine: Machine) -> None:
         assert only.entry.keys() <= {"command", "args"}, client
 
 
+def test_our_own_references_pass_unchanged_and_unremarked(machine: Machine) -> None:
+    env = {"A": "${keyring:a}", "B": "${B:-b}", "C": "$C ${C}"}
+    write(
+        machine.home / ".cursor" / "mcp.json", {"mcpServers": {"a": {"command": "x", "env": env}}}
+    )
+    [only] = found(machine, "cursor").values()
+    assert (only.entry["env"], only.warnings) == (env, ())
+
+
 def test_what_cannot_be_read_is_said(machine: Machine) -> None:
     for text, said in [
         *(("{", "line 1"), ("[]", "object"), ('{"mcpServers": {"a": 1}}', "must be an object")),
@@ -203,3 +224,86 @@ def test_files_are_where_each_system_has_them(tmp_path: Path) -> None:
     machine = Machine(tmp_path, tmp_path, {}, "darwin")
     assert list(machine.places("claude-desktop")) == [tmp_path / place]
     assert all(list(Machine(tmp_path, tmp_path, {}, "linux").places(one)) for one in CLIENTS)
+
+
+WITHHELD: Final = [
+    ("${keyring:github}", "keyring:github", ""),
+    ("Bearer $TOKEN", "TOKEN", ""),
+    ("${HOME}/a $USER ${XDG_CACHE_HOME:-/b}", "", "${HOME}/a $USER ${XDG_CACHE_HOME:-/b}"),
+    ("${HOME}/${TOKEN:-t} ${USER:-me}", "TOKEN", "${HOME}/t ${USER:-me}"),
+    ("https://x.dev/${REGION:-eu}", "REGION", "https://x.dev/eu"),
+    ("${A:-${SECRET}}", "A", ""),
+    ("${A:-$SECRET}", "A", ""),
+    ("${A:-${HOME}}", "A", "${HOME}"),
+    ("${A:-${keyring:b}}", "A keyring:b", ""),
+    ("${A:-$}{keyring:b}", "A", ""),
+    ("$${A:-}{keyring:b}", "A", ""),
+    ("$$TOKEN", "TOKEN", ""),
+    ("${Home} $home", "Home home", ""),
+    ("${KEYRING:b}", "KEYRING:b", ""),
+    ("${keyring:-b}", "keyring", "b"),
+    ("${TOKEN-b}", "TOKEN-b TOKEN", ""),
+    ("${HOME-b}", "HOME-b", ""),
+    ("$5 and 5$ ${}", "", "$5 and 5$ ${}"),
+]
+
+
+@pytest.mark.parametrize(("text", "names", "left"), WITHHELD)
+def test_what_an_entry_would_be_given_is_named_and_left_out(
+    text: str, names: str, left: str
+) -> None:
+    entry = {"url": "x", "oauth": {"clientSecret": [text, 1]}}
+    assert asked(entry) == tuple(names.split())
+    assert withheld(entry, frozenset(asked(entry))) == {
+        **entry,
+        "oauth": {"clientSecret": [left, 1]},
+    }
+    assert withheld(entry, frozenset()) == entry
+
+
+def test_only_what_is_not_given_is_left_out() -> None:
+    entry = {"command": "x", "env": {"A": "$A", "B": "$B", "C": "$A ${B:-b}", "D": "$A $B"}}
+    assert withheld(entry, {"B"})["env"] == {"A": "$A", "B": "", "C": "$A b", "D": ""}
+
+
+def test_a_text_that_another_one_would_end_hides_no_secret() -> None:
+    entry = {"args": ["${keyring:x", {"${keyring:y": "${keyring:github}"}, "}"]}
+    assert "keyring:github" in asked(entry)
+    assert withheld(entry, frozenset(asked(entry)))["args"][1] == {"${keyring:y": ""}
+
+
+PIECES: Final = ["$", "{", "}", ":", "-", ":-", "A", "B", "HOME", "${", "keyring:", "keyring", "/"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join), st.booleans())
+def test_nothing_is_given_whatever_the_text(text: str, gives: bool) -> None:
+    entry = {"env": {"K": text}, "args": [text]}
+    made = withheld(entry, frozenset(asked(entry)) - ({"B"} if gives else set()))
+    secrets = {"A": "S1", "keyring": "S2", "B": "S3", "A-": "S4", "keyring:A": "S5"}
+    told = repr([*Expansion(secrets, blank={"env"}).members(made).values()])
+    assert not [one for one in (*secrets.values(),) if one in told and not (gives and one == "S3")]
+    assert not KEYRING.search(made["args"][0])
+
+
+def test_no_spelling_of_a_client_hands_a_secret_over(machine: Machine) -> None:
+    codex = """
+        [mcp_servers.a]
+        command = "x"
+        env_vars = ["keyring:b", "T"]
+        [mcp_servers.c]
+        url = "https://x.dev"
+        bearer_token_env_var = "keyring:d"
+        env_http_headers = { X = "keyring:e" }
+    """
+    names = machine.folder.with_name("{keyring:f}")
+    names.mkdir()
+    machine = Machine(machine.home, names, {}, "linux")
+    odd = {"A": "${env:keyring:g}", "B": "$${workspaceFolderBasename}", "C": "${input:c}"}
+    write(machine.folder / ".codex" / "config.toml", codex)
+    write(machine.folder / ".vscode" / "mcp.json", {"servers": {"v": {"command": "x", "env": odd}}})
+    every = [*found(machine, "codex").values(), *found(machine, "vscode").values()]
+    assert {name for one in every for name in asked(one.entry)} == {
+        *("keyring:b", "T", "keyring:d", "keyring:e", "keyring:g", "keyring:f", "C"),
+    }
+    left = [withheld(one.entry, frozenset(asked(one.entry))) for one in every]
+    assert "$" not in repr(left)

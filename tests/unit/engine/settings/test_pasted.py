@@ -144,6 +144,7 @@ SECRETS: Final[list[dict[str, Any]]] = [
     {"command": "a", "env": {"API_KEY": "hunter2x", "MY_TOKEN": "$T", "N": "1 2"}},
     {"url": "https://me:hunter2x@x.dev/?key=hunter2y", "type": "http"},
     {"url": "https://x.dev/", "headers": {"Authorization": "Bearer hunter2x", "X": "1"}},
+    {"url": "https://x.dev/", "headers": {"Authorization": ""}, "type": "http"},
     {"httpUrl": "https://x.dev/", "oauth": {"enabled": False}},
 ]
 

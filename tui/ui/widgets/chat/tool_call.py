@@ -11,12 +11,7 @@ from tui.model.chat import Entry, Progress, TaskProgress, ToolCall, ToolCallStat
 from tui.text import clip, counted, sanitize_line
 from tui.ui.widgets.chat.entries import INDENT, EntryView, clipped_text
 from tui.ui.widgets.text.blocks import Block, IndentBlock, LineBlock, TextBlock, styled
-from tui.ui.widgets.text.picture import (
-    MAX_PICTURES,
-    PictureBlock,
-    draws_pictures,
-    load_all,
-)
+from tui.ui.widgets.text.picture import MAX_PICTURES, PictureBlock, draws_pictures, load_all
 from tui.ui.widgets.text.plain import duration, one_line
 
 MAX_SCANNED: Final = 20_000
