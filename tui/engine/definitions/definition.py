@@ -13,6 +13,7 @@ from tui.engine.logs.redaction import (
     has_secret_part,
     masked_address,
     masked_words,
+    named_words,
     secrets_in_address,
 )
 from tui.model.frozen import Frozen
@@ -64,6 +65,9 @@ _SECRET_VALUE: Final = re.compile(
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
 _SHELL_FUNCTION: Final = "()"
+
+AUTHORIZATION: Final = "authorization"
+"""The name of what signs requests, in what is masked of a server."""
 
 REVIEW_ADVICE: Final = "Press t to review it, or use “Review this folder” in the palette."
 """What the user can do about a server that waits for an answer."""
@@ -325,6 +329,21 @@ def secrets_of(servers: Iterable[ServerDefinition]) -> Iterator[str]:
         if server.withheld is not ServerStatus.UNTRUSTED and not is_of_project:
             yield from server.secrets
             yield from secrets_in_address(server.url)
+
+
+def given_values(server: ServerDefinition, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield what a server is given that may be a secret, each value with its name.
+
+    Args:
+        server: The server; with its secrets filled in, or for their names alone.
+        environ: The environment that it inherits from.
+    """
+    is_small = server.origin is Origin.PROJECT
+    yield from (server.inheritance.of(environ, is_small=is_small) | dict(server.env)).items()
+    yield from server.headers.items()
+    yield from server.kept.items()
+    yield from named_words(server.args)
+    yield from (("url", server.url), (AUTHORIZATION, ""))
 
 
 def shown_target(definition: ServerDefinition) -> str:

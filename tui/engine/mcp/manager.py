@@ -22,6 +22,7 @@ from tui.engine.mcp.backoff import PATIENT, Backoff, RetryPolicy
 from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.catalog.offered_tool import (
     CallNotTakenError,
+    JsonObject,
     OfferedTool,
     OwnTool,
     Permit,
@@ -332,6 +333,8 @@ class ServerManager:
         """
         permit.use()
         tool = permit.tool
+        if words := self.why_masked(tool, permit.arguments):
+            raise ToolCallError(words)
         if isinstance(tool, OwnTool):
             permit.check()
             return await tool.run(permit.arguments)
@@ -344,6 +347,16 @@ class ServerManager:
                 lambda: self._is_returning(tool.server, forgotten), RECONNECT_PATIENCE
             )
         return await self._call_once(permit, on_progress)
+
+    def why_masked(self, tool: OfferedTool, arguments: JsonObject) -> str:
+        """Say why a call cannot be made whose arguments hold what stands for a secret; or ""."""
+        if isinstance(tool, OwnTool) or not (mask := self._context.redactor.mask_in(arguments)):
+            return ""
+        return (
+            f"The arguments hold {mask}, which stands for a secret that gemdeck does not show. "
+            "Nothing was run, so that it is not written in the secret's place. Change only what is "
+            "around it, or let the user do this by hand."
+        )
 
     async def _call_once(
         self, permit: Permit, on_progress: Callable[[Progress], None]

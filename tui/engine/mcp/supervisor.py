@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import time
 import traceback
 from collections.abc import Awaitable, Callable
@@ -9,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.definition import ServerDefinition, given_values
 from tui.engine.keys.key_store import CredentialError
 from tui.engine.keys.secret_store import with_extension_secrets, with_named_secrets
 from tui.engine.mcp.backoff import Backoff
@@ -354,9 +355,12 @@ class Supervisor:
         if self.lacks:
             self._log.remark(self.lacks)
         try:
-            return await with_named_secrets(definition, redactor)
+            definition = await with_named_secrets(definition, redactor)
         except CredentialError as error:
             raise ServerError(str(error), error.advice, permanent=True) from error
+        kept = definition.secrets - self.definition.secrets
+        self._log.learn(given_values(definition, os.environ), kept)
+        return definition
 
     async def _serve(self, live: "Connection") -> None:
         """Be ready until the server ends or has to stop; publish at once why it ended."""

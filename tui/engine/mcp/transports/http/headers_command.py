@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.definition import AUTHORIZATION, ServerDefinition
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import MAX_LOG_LINES, ServerLog
@@ -97,9 +97,8 @@ class HeadersCommand:
     def _mask(self, printed: bytes) -> None:
         """Mask the headers that were printed, also by a program that failed after it."""
         with suppress(JsonError):
-            values = [one for one in read_object(printed).values() if isinstance(one, str)]
-            words = [value.partition(" ")[2] for value in values]
-            self._context.redactor.register(*values, *words)
+            values = read_object(printed).values()
+            self._log.learn((AUTHORIZATION, one) for one in values if isinstance(one, str))
 
     async def _run(self, said: deque[bytes], printed: bytearray) -> None:
         """Run the program to its end; add what it prints, and what else it says."""

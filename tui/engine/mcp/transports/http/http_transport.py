@@ -134,6 +134,7 @@ class HttpTransport:
         headers, tls = definition.headers, definition.tls
         self._http = http = await HttpClient.make(definition.url, headers, tls)
         http.credentials, http.pausing, http.tap = self._credentials, self._pausing, self.tap
+        http.learn = self._log.learn
         streams, self._to_session, from_session = open_streams(self.tap)
         self._channel = StreamableHttp(http, self)
         try:
