@@ -22,7 +22,9 @@ MAX_READ: Final = 4_000
 
 _WORDS: Final = r"""
 password*, passwd*, pass phrase*, pass word*, pass code*, pwd, secret*, credential*,
-(?<!max\s)token, (api|access|private|signing|ssh|master|wallet) key*,
+(?<!\w\s)pass(?!\s\w), (user|db|login|root|admin) pass, (?<!max\s)\w*token, jwt, bearer, pat,
+(api|access|private|signing|ssh|gpg|pgp|master|wallet|encryption|deploy|license) key*,
+authorization, (session|auth) cookie*, connection string*, dsn, security answer*, maiden name,
 (seed|recovery|backup|secret|mnemonic) (phrase|word|key|code)*, mnemonic*,
 pin, pin (code|number), cv[vc]\d?, cvn, card (number|code|verification)*,
 (credit|debit|bank) card*, security code*, iban, (account|routing) number*, sort code,
@@ -44,10 +46,12 @@ numero de (carte|compte|passeport|securite)*, passeport*, securite sociale*,
 
 contrasena*, clave, (frase|palabras) (semilla|de recuperacion|secreta)*,
 (codigo|numero) (pin|de seguridad|de verificacion|de tarjeta|de cuenta)*,
-tarjeta de (credito|debito)*, pasaporte*, dni, seguridad social*, documento de identidad*
+tarjeta de (credito|debito)*, pasaporte*, dni, seguridad social*, documento de identidad*,
+
+senha, wachtwoord, has[lł]o, parola chiave, пароль, \w*密[码碼], \w*パスワード*, \w*비밀번호*
 """
-"""English, German, French and Spanish words, in lower case and without accents. One with ``*``
-may go on, and a blank may be missing. Rather one warning too many than one too few."""
+"""English, German, French and Spanish words, and those for a password elsewhere, in lower case
+and without accents. One with ``*`` may go on, and a blank may be missing."""
 
 MAX_FIELDS: Final = 50
 """Fields of one form; a longer form is refused."""
@@ -82,32 +86,45 @@ NOTHING: Final[Any] = object()
 """Stands for a value of JSON that is not there."""
 
 
+def _unaccented(text: str) -> str:
+    """Return letters without accents; those of other alphabets that look Latin become Latin."""
+    letters = unicodedata.normalize("NFKD", text)
+    return "".join(c for c in letters if not unicodedata.combining(c)).translate(LATIN_ALIKE)
+
+
 def _pattern(word: str) -> str:
     end = "" if word.endswith("*") else r"\b"
     return rf"\b(?:{word.removesuffix('*').replace(' ', ' ?')}){end}"
 
 
-_SECRET: Final = re.compile("|".join(_pattern(word.strip()) for word in _WORDS.split(",")))
+_SECRET: Final = re.compile(
+    "|".join(_pattern(word.strip()) for word in _unaccented(_WORDS).split(","))
+)
+_DENIED: Final = re.compile(r"n[o']t|never|without|nicht|nie(mals)?|kein\w*|jamais|nunca|no")
+"""Words of a sentence that asks for nothing; one that asks has none of them."""
 _WORD_BREAK: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\s_.\-]+")
 _UNSEEN: Final = dict.fromkeys(map(ord, INVISIBLE))
 _DIGITS: Final = str.maketrans("013457$@", "oieastsa")
 """Signs that stand for letters, as in ``passw0rd``."""
 
 
-def asks_for_secret(*texts: str) -> bool:
-    """Return whether a name, a title or a description asks for a secret."""
+def asks_for_secret(*texts: str, whole: bool = False) -> bool:
+    """Return whether a name, a title or a sentence asks for a secret, in part or as a whole."""
+    find = _SECRET.fullmatch if whole else _SECRET.search
     plain = [_folded(text[:MAX_READ]) for text in texts]
-    return any(_SECRET.search(one) or _SECRET.search(one.translate(_DIGITS)) for one in plain)
+    return any(find(one) or find(one.translate(_DIGITS)) for one in plain)
+
+
+def message_asks_for_secret(message: str) -> bool:
+    """Return whether a sentence of a message asks for a secret, and not that none be given."""
+    sentences = re.split(r"[.!?;:\n]", message[:MAX_READ])
+    return any(asks_for_secret(one) for one in sentences if not _DENIED.search(one.casefold()))
 
 
 def _folded(text: str) -> str:
-    """Split a name into words in lower case, without accents or what cannot be seen.
-
-    Letters of other alphabets that look like Latin ones are folded.
-    """
+    """Split a name into words in lower case, without accents or what cannot be seen."""
     words = _WORD_BREAK.sub(" ", unicodedata.normalize("NFKC", text.translate(_UNSEEN)))
-    letters = unicodedata.normalize("NFKD", words.casefold())
-    return "".join(c for c in letters if not unicodedata.combining(c)).translate(LATIN_ALIKE)
+    return _unaccented(words.casefold())
 
 
 class UnusableFormError(ValueError):
@@ -195,7 +212,10 @@ def read_control(key: str, name: str, definition: _Json, *, required: bool) -> C
         minimum=low,
         maximum=high,
         asks_secret=inner.get("format") == "password"
-        or asks_for_secret(name, text_in(definition, "title"), text_in(definition, "description")),
+        or (
+            kind in {FieldKind.TEXT, FieldKind.INTEGER}  # a PIN is one, and no password's length
+            and asks_for_secret(name, text_in(definition, "title"), whole=kind is FieldKind.INTEGER)
+        ),
     )
     return Control(shown, name, values, pattern, sends_null=required and nullable)
 
