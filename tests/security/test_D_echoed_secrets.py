@@ -330,18 +330,18 @@ async def test_D21_the_token_of_a_sign_in_and_what_belongs_to_it_is_masked(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "mask"),
-    [("Authorization", f"Bearer {PLAIN}", "authorization"), ("X-Who", PLAIN, "authorization")],
+    ("name", "value"), [("Authorization", f"Bearer {PLAIN}"), ("X-Who", PLAIN)]
 )
-async def test_D21_a_header_that_a_program_prints_is_masked(
-    name: str, value: str, mask: str
-) -> None:
+async def test_D21_a_header_that_a_program_prints_is_masked(name: str, value: str) -> None:
     script = "import json, sys; print(json.dumps({sys.argv[1]: sys.argv[2]}))"
-    command = {"command": sys.executable, "args": ("-I", "-S", "-c", script, name, value)}
-    async with RawServer() as server, connected(server.url, **command) as (manager, _):
+    args = ("-I", "-S", "-c", script, name, value)
+    async with (
+        RawServer() as server,
+        connected(server.url, command=sys.executable, args=args) as (manager, _),
+    ):
         assert server.requests[-1].headers[name.lower()] == value
         result = await call(manager, "echo", {"text": f"it is {PLAIN}"})
-        assert result.display == f"it is {mask_of(mask)}"
+        assert result.display == f"it is {mask_of('authorization')}"
 
 
 async def test_D21_a_secret_that_is_let_through_to_a_server_is_masked(

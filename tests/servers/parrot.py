@@ -81,6 +81,9 @@ def replies(request: Message, secret: str) -> Iterator[Message]:
             yield answer(ident, {"content": [text]})
         case "tools/call", "write":
             yield answer(ident, {"content": [{"type": "text", "text": json.dumps(params)}]})
+        case "resources/read", _ if params["uri"] != uri:
+            error = {"code": -32002, "message": "there is no such resource"}
+            yield {"jsonrpc": "2.0", "id": ident, "error": error}
         case "tools/call", _:
             yield answer(ident, {"content": [text]})
         case method, _ if method in results:

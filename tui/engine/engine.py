@@ -34,12 +34,7 @@ from tui.engine.commands.server_trials import ServerTrials
 from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.commands.tool_runs import ToolRuns
 from tui.engine.commands.typed_messages import TypedMessages
-from tui.engine.definitions.definition import (
-    ServerDefinition,
-    SettingsProblem,
-    given_values,
-    secrets_of,
-)
+from tui.engine.definitions.definition import ServerDefinition, SettingsProblem, secrets_of
 from tui.engine.desk import Desk
 from tui.engine.files.paths import shown_path, usable_state_dir
 from tui.engine.files.saved import write_new
@@ -357,8 +352,8 @@ class Engine:
         keys = {name: ",".join(own) for name, own in gemdeck.keys.items()}
         self._publish(TerminalSet(gemdeck.bell, gemdeck.title, keys))
         self._redactor.register(*environment_secrets(reading.settings.variables))
-        given = (given_values(one, {}) for one in reading.settings.servers)
-        self._redactor.know_masks(name for values in given for name, _ in values)
+        for one in reading.settings.servers:
+            self._redactor.know_masks(name for name, _ in one.given({}))
         trust = self._plan.trust if self._plan is not None else FolderTrust.UNKNOWN
         verdict, self._reading = reading.settings.project, reading
         if verdict.source and verdict.trust is not trust:

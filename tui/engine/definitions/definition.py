@@ -288,6 +288,16 @@ class ServerDefinition(Frozen):
         """Whether it starts only when it is needed."""
         return self.start is StartMode.LAZY
 
+    def given(self, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Yield what the server is given that may be a secret, each value with its name.
+
+        Args:
+            environ: The environment that it inherits from; empty for names of the entry alone.
+        """
+        inherited = self.inheritance.of(environ, is_small=self.origin is Origin.PROJECT)
+        own = {**self.kept, **self.env, **self.headers, "url": self.url, AUTHORIZATION: ""}
+        yield from (*(inherited | own).items(), *named_words(self.args))
+
     def held(
         self, status: ServerStatus, reason: str, advice: str, *, may_enable: bool = False
     ) -> "ServerDefinition":
@@ -329,21 +339,6 @@ def secrets_of(servers: Iterable[ServerDefinition]) -> Iterator[str]:
         if server.withheld is not ServerStatus.UNTRUSTED and not is_of_project:
             yield from server.secrets
             yield from secrets_in_address(server.url)
-
-
-def given_values(server: ServerDefinition, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield what a server is given that may be a secret, each value with its name.
-
-    Args:
-        server: The server; with its secrets filled in, or for their names alone.
-        environ: The environment that it inherits from.
-    """
-    is_small = server.origin is Origin.PROJECT
-    yield from (server.inheritance.of(environ, is_small=is_small) | dict(server.env)).items()
-    yield from server.headers.items()
-    yield from server.kept.items()
-    yield from named_words(server.args)
-    yield from (("url", server.url), (AUTHORIZATION, ""))
 
 
 def shown_target(definition: ServerDefinition) -> str:

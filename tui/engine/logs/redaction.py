@@ -200,8 +200,7 @@ def named_secrets(name: str, text: str) -> list[str]:
 def named_words(words: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the values in a command line by their flags and names."""
     for before, word in pairwise(("", *words)):
-        is_flag = before.startswith("-") and "=" not in before
-        yield before if is_flag else "", word
+        yield before if re.fullmatch(r"-[\w-]+", before) else "", word
         if pair := _PAIR.fullmatch(word):
             yield pair["name"], pair["value"]
 
@@ -219,7 +218,7 @@ def _folded(text: str) -> str:
 
 
 def masked_text(text: str, known: Sequence[str]) -> str:
-    """Return a text with the secrets from `secrets_in_lines` masked."""
+    """Return a text with these secrets masked."""
     for secret in known:
         text = text.replace(secret, MASK)
     return text
@@ -237,13 +236,6 @@ def masked_shapes(line: str) -> str:
 def without_tokens(text: str) -> str:
     """Return a text cut at `MAX_SHOWN` characters with everything in a token format masked."""
     return _SECRET_SHAPE.sub(MASK, text[:MAX_SHOWN])
-
-
-def secrets_in_lines(values: Iterable[str]) -> list[str]:
-    """Return secrets as they may appear in a sanitized line: whole, sanitized, or by line."""
-    return known_secrets(
-        form for value in values for form in (value, sanitize_line(value), *value.splitlines())
-    )
 
 
 def known_secrets(values: Iterable[str]) -> list[str]:
@@ -307,6 +299,7 @@ class Redactor:
         self._lock = threading.Lock()
         self._letters: dict[str, str] = {}
         self._masks: dict[str, str] = {}
+        self._said: dict[str, str] = {}
         self.revision = 0
 
     def register(self, *values: str, mask: str = MASK) -> None:
@@ -381,15 +374,20 @@ class Redactor:
 
     def _redact_value(self, value: object, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON
         if depth and isinstance(value, dict):
-            return {
-                name: item if name in _PASSED_BACK else self._redact_value(item, depth - 1)
-                for name, item in value.items()
-            }
+            kept = {name: value[name] for name in _PASSED_BACK & value.keys()}
+            return {name: self._redact_value(value[name], depth - 1) for name in value} | kept
         if not isinstance(value, str):
             is_nested = isinstance(value, dict | list)
             return mapped(value, self._redact_value, self._redact_value) if is_nested else value
         text = self.redact_known(value)
-        return self._hidden_in(text) or text
+        text = self._hidden_in(text) or text
+        if text != value and len(value) <= MAX_SHOWN and len(self._said) < MAX_SECRETS:
+            self._said[text] = value
+        return text
+
+    def said(self, text: str) -> str:
+        """Return what was masked to become a text of a message, such as an address; else itself."""
+        return self._said.get(text, text)
 
     def _hidden_in(self, text: str) -> str:
         """Return the mask of a secret that a text holds behind escapes, or an empty string."""
@@ -420,7 +418,7 @@ class Redactor:
 
 def _forms(value: str) -> Iterator[str]:
     """Return the encodings in which a secret may appear."""
-    for form in secrets_in_lines((value, value.strip())):
+    for form in known_secrets((value, value.strip(), sanitize_line(value), *value.splitlines())):
         yield form
         encoded = _bytes(form)
         yield from (quote(encoded, safe) for safe in _SAFE)

@@ -22,7 +22,6 @@ from tui.engine.mcp.backoff import PATIENT, Backoff, RetryPolicy
 from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.catalog.offered_tool import (
     CallNotTakenError,
-    JsonObject,
     OfferedTool,
     OwnTool,
     Permit,
@@ -348,15 +347,12 @@ class ServerManager:
             )
         return await self._call_once(permit, on_progress)
 
-    def why_masked(self, tool: OfferedTool, arguments: JsonObject) -> str:
+    def why_masked(self, tool: OfferedTool, arguments: Mapping[str, Any]) -> str:
         """Say why a call cannot be made whose arguments hold what stands for a secret; or ""."""
-        if isinstance(tool, OwnTool) or not (mask := self._context.redactor.mask_in(arguments)):
-            return ""
-        return (
-            f"The arguments hold {mask}, which stands for a secret that gemdeck does not show. "
-            "Nothing was run, so that it is not written in the secret's place. Change only what is "
-            "around it, or let the user do this by hand."
-        )
+        mask = self._context.redactor.mask_in(arguments)
+        words = f"The arguments hold {mask}, which stands for a secret that gemdeck does not show."
+        ways = "change only what is around it, or let the user do this by hand"
+        return f"{words} Nothing was run: {ways}." if mask and not isinstance(tool, OwnTool) else ""
 
     async def _call_once(
         self, permit: Permit, on_progress: Callable[[Progress], None]

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tui.engine.definitions.definition import ServerDefinition, given_values
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.keys.key_store import CredentialError
 from tui.engine.keys.secret_store import with_extension_secrets, with_named_secrets
 from tui.engine.mcp.backoff import Backoff
@@ -358,8 +358,7 @@ class Supervisor:
             definition = await with_named_secrets(definition, redactor)
         except CredentialError as error:
             raise ServerError(str(error), error.advice, permanent=True) from error
-        kept = definition.secrets - self.definition.secrets
-        self._log.learn(given_values(definition, os.environ), kept)
+        self._log.learn(definition.given(os.environ), definition.secrets - self.definition.secrets)
         return definition
 
     async def _serve(self, live: "Connection") -> None:

@@ -47,11 +47,7 @@ Answer = dict[str, Any]
 
 _FORMATS: Final[Mapping[str, tuple[str, Callable[[str], object], str]]] = {
     "email": (r"[^@\s]{1,64}@[^@\s.]+(?:\.[^@\s.]+)*", str, "name@example.com"),
-    "uri": (
-        r"[A-Za-z][A-Za-z0-9+.-]*:\S+",
-        urlsplit,
-        "https://example.com",
-    ),
+    "uri": (r"[A-Za-z][A-Za-z0-9+.-]*:\S+", urlsplit, "https://example.com"),
     "date": (r"\d{4}-\d{2}-\d{2}", date.fromisoformat, "2026-07-28"),
     "date-time": (  # RFC 3339, with an offset
         r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})",

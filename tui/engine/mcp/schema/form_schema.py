@@ -100,8 +100,8 @@ def _pattern(word: str) -> str:
 _SECRET: Final = re.compile(
     "|".join(_pattern(word.strip()) for word in _unaccented(_WORDS).split(","))
 )
-_DENIED: Final = re.compile(r"n[o']t|never|without|nicht|nie(mals)?|kein\w*|jamais|nunca|no")
-"""Words of a sentence that asks for nothing; one that asks has none of them."""
+_DENIED: Final = re.compile(r"\b(?:never|do(?:es)? not|don.t|niemals|nicht|jamais|nunca)\b")
+"""Words of a sentence that says what is not to be given."""
 _WORD_BREAK: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\s_.\-]+")
 _UNSEEN: Final = dict.fromkeys(map(ord, INVISIBLE))
 _DIGITS: Final = str.maketrans("013457$@", "oieastsa")

@@ -88,17 +88,13 @@ class HeadersCommand:
         except ServerError as error:
             why, is_permanent = error.reason, error.permanent
         finally:
-            self._mask(bytes(printed))
+            with suppress(JsonError):  # a program that failed may have printed some as well
+                values = read_object(bytes(printed)).values()
+                self._log.learn((AUTHORIZATION, one) for one in values if isinstance(one, str))
             self._log.write_stderr([*said])  # only now is it known what to mask there
         last = "".join(f": {line}" for line in self._log.tail(1) if said)
         reason = f"has no headers: its headersCommand {why}{last}"
         raise AuthError(reason, _BY_HAND, is_transient=True, is_permanent=is_permanent)
-
-    def _mask(self, printed: bytes) -> None:
-        """Mask the headers that were printed, also by a program that failed after it."""
-        with suppress(JsonError):
-            values = read_object(printed).values()
-            self._log.learn((AUTHORIZATION, one) for one in values if isinstance(one, str))
 
     async def _run(self, said: deque[bytes], printed: bytearray) -> None:
         """Run the program to its end; add what it prints, and what else it says."""
