@@ -113,6 +113,15 @@ _ESCAPE: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _ESCAPED_SIGN: Final = re.compile(r"\\+[nrt\W_]")
 """A line end, a quotation mark or a sign of Markdown as it is escaped in JSON."""
 
+_RUN: Final = re.compile("[A-Za-z0-9]+")
+"""Characters of a secret that encoders leave as they are."""
+
+_ESCAPED_LETTER: Final = re.compile(rb"[\\%](?:u00)?(?:3\d|[46][1-9A-Fa-f]|[57][\dAa])")
+"""One that is escaped all the same."""
+
+_HIDING: Final = re.compile(r"[\\%\x1b\x80-\x9f]")
+"""Behind what a secret may be hidden: escapes, percent signs, sequences for a terminal."""
+
 _CONTROLS: Final = str.maketrans("\b\f\n\r\t", "bfnrt", "\\")
 
 _MIN_ENCODED: Final = 8
@@ -298,6 +307,7 @@ class Redactor:
         self._forms: dict[str, str] = {}
         self._lock = threading.Lock()
         self._letters: dict[str, str] = {}
+        self._runs = frozenset[bytes]()
         self._masks: dict[str, str] = {}
         self._said: dict[str, str] = {}
         self.revision = 0
@@ -314,6 +324,8 @@ class Redactor:
             found = {form: own for value, own in self._values.items() for form in _forms(value)}
             self._forms = {form: found[form] for form in known_secrets(found)}
             self._letters = {_letters(form): own for form, own in self._forms.items()}
+            runs = (max(_RUN.findall(form), key=len, default="") for form in self._forms)
+            self._runs = frozenset(run.encode() for run in runs)
             self.revision += len(new)
 
     def learnt_since(self, revision: int) -> "Redactor":
@@ -368,9 +380,10 @@ class Redactor:
             message: The message.
             line: The same as it was written, which tells fast that there is nothing to mask.
         """
-        if not self._forms or self.redact_json(text := line.decode("utf-8", "replace")) == text:
-            return message
-        return self._redact_value(message, PROTOCOL_DEPTH)
+        may_hold = any(run in line for run in self._runs)
+        if self._runs and not may_hold and (b"\\u00" in line or b"%" in line):
+            may_hold = _ESCAPED_LETTER.search(line) is not None
+        return self._redact_value(message, PROTOCOL_DEPTH) if may_hold else message
 
     def _redact_value(self, value: object, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON
         if depth and isinstance(value, dict):
@@ -391,7 +404,7 @@ class Redactor:
 
     def _hidden_in(self, text: str) -> str:
         """Return the mask of a secret that a text holds behind escapes, or an empty string."""
-        if text.isprintable() and "\\" not in text and "%" not in text:
+        if not _HIDING.search(text):
             return ""
         read = {letters := _letters(text), without_sequences(letters), _letters(unquote(letters))}
         found = (mask for form, mask in self._letters.items() if any(form in one for one in read))
