@@ -17,7 +17,7 @@ from tests.cli.running import Result, run, write_settings
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import READY, Play, Turncoat, tool
 from tests.servers.parrot import replies
-from tests.servers.web import Exchange, RawServer
+from tests.servers.web import Exchange, RawServer, answer
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.mcp.asking import Stage
 from tests.unit.engine.mcp.network.support import connected, define
@@ -28,7 +28,7 @@ from tui.cli.output import ExitCode
 from tui.engine.definitions.definition import Inheritance, ServerDefinition
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.keys.secret_store import SecretStore
-from tui.engine.logs.redaction import Redactor, mask_of, named_secrets
+from tui.engine.logs.redaction import Redactor, mask_of, named_secrets, named_words
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.catalog.results import convert_result
 from tui.engine.mcp.session.sdk_patches import read_call_result
@@ -249,6 +249,24 @@ def test_D21_what_stands_in_ordinary_text_is_no_secret_by_its_name(
     assert bool(named_secrets(name, value)) == bool(found)
 
 
+def test_D21_the_words_of_a_command_line_have_the_names_before_them() -> None:
+    words = [
+        "run",
+        "-e",
+        "A_TOKEN=a:b",
+        "--env=B_KEY=c",
+        "--token",
+        "d",
+        "--header",
+        "X-Key: e",
+        "f",
+    ]
+    found = [*named_words(words)]
+    named = [("A_TOKEN", "a:b"), ("B_KEY", "c"), ("--token", "d"), ("X-Key", "e"), ("", "f")]
+    assert [one for one in named if one not in found] == []
+    assert ("--token", "--header") not in found
+
+
 @pytest.mark.parametrize(
     ("text", "is_mask"),
     [
@@ -342,6 +360,17 @@ async def test_D21_a_header_that_a_program_prints_is_masked(name: str, value: st
         assert server.requests[-1].headers[name.lower()] == value
         result = await call(manager, "echo", {"text": f"it is {PLAIN}"})
         assert result.display == f"it is {mask_of('authorization')}"
+
+
+async def test_D21_an_address_that_a_server_leads_to_is_masked() -> None:
+    away = answer(307, location=f"http://elsewhere.example/{PLAIN}")
+    async with (
+        RawServer(on={"tools/call": away}) as server,
+        connected(server.url, headers={"X-Key": PLAIN}) as (manager, watcher),
+    ):
+        with pytest.raises(ToolCallError, match="redirects to") as refused:
+            await call(manager, "echo", {"text": "hi"})
+        assert spoken([refused.value, *watcher.events]) == []
 
 
 async def test_D21_a_secret_that_is_let_through_to_a_server_is_masked(

@@ -210,8 +210,8 @@ def named_words(words: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the values in a command line by their flags and names."""
     for before, word in pairwise(("", *words)):
         yield before if re.fullmatch(r"-[\w-]+", before) else "", word
-        if pair := _PAIR.fullmatch(word):
-            yield pair["name"], pair["value"]
+        while pair := _PAIR.fullmatch(word):
+            yield pair["name"], (word := pair["value"])
 
 
 def mask_of(name: str) -> str:

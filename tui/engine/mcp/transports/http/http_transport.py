@@ -339,6 +339,7 @@ class HttpTransport:
 
     async def _fail(self, request: types.JSONRPCRequest, fault: ExchangeError) -> None:
         """Answer a request whose exchange failed, and end the connection if necessary."""
+        fault.error = fault.error.masked(self._log.mask)  # it may quote an address of the server's
         error = fault.error if self._is_up else connect_error(fault)
         if not self._is_up and fault.reply is None:
             self.problem = error
