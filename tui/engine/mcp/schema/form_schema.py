@@ -86,22 +86,12 @@ NOTHING: Final[Any] = object()
 """Stands for a value of JSON that is not there."""
 
 
-def _unaccented(text: str) -> str:
-    """Return letters without accents; those of other alphabets that look Latin become Latin."""
-    letters = unicodedata.normalize("NFKD", text)
-    return "".join(c for c in letters if not unicodedata.combining(c)).translate(LATIN_ALIKE)
-
-
 def _pattern(word: str) -> str:
     end = "" if word.endswith("*") else r"\b"
     return rf"\b(?:{word.removesuffix('*').replace(' ', ' ?')}){end}"
 
 
-_SECRET: Final = re.compile(
-    "|".join(_pattern(word.strip()) for word in _unaccented(_WORDS).split(","))
-)
-_DENIED: Final = re.compile(r"\b(?:never|do(?:es)? not|don.t|niemals|nicht|jamais|nunca)\b")
-"""Words of a sentence that says what is not to be given."""
+_SECRET: Final = re.compile("|".join(_pattern(word.strip()) for word in _WORDS.split(",")))
 _WORD_BREAK: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\s_.\-]+")
 _UNSEEN: Final = dict.fromkeys(map(ord, INVISIBLE))
 _DIGITS: Final = str.maketrans("013457$@", "oieastsa")
@@ -109,22 +99,21 @@ _DIGITS: Final = str.maketrans("013457$@", "oieastsa")
 
 
 def asks_for_secret(*texts: str, whole: bool = False) -> bool:
-    """Return whether a name, a title or a sentence asks for a secret, in part or as a whole."""
+    """Return whether a name, a title or a message asks for a secret, in part or as a whole."""
     find = _SECRET.fullmatch if whole else _SECRET.search
-    plain = [_folded(text[:MAX_READ]) for text in texts]
+    cut = [text[:MAX_READ] for text in texts]
+    plain = [*map(_folded, cut), *map(str.casefold, cut)]  # what has no Latin letters stays
     return any(find(one) or find(one.translate(_DIGITS)) for one in plain)
 
 
-def message_asks_for_secret(message: str) -> bool:
-    """Return whether a sentence of a message asks for a secret, and not that none be given."""
-    sentences = re.split(r"[.!?;:\n]", message[:MAX_READ])
-    return any(asks_for_secret(one) for one in sentences if not _DENIED.search(one.casefold()))
-
-
 def _folded(text: str) -> str:
-    """Split a name into words in lower case, without accents or what cannot be seen."""
+    """Split a name into words in lower case, without accents or what cannot be seen.
+
+    Letters of other alphabets that look like Latin ones are folded.
+    """
     words = _WORD_BREAK.sub(" ", unicodedata.normalize("NFKC", text.translate(_UNSEEN)))
-    return _unaccented(words.casefold())
+    letters = unicodedata.normalize("NFKD", words.casefold())
+    return "".join(c for c in letters if not unicodedata.combining(c)).translate(LATIN_ALIKE)
 
 
 class UnusableFormError(ValueError):
