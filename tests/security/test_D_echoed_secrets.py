@@ -35,6 +35,7 @@ from tui.engine.mcp.session.sdk_patches import read_call_result
 from tui.engine.mcp.transports.jsonrpc_lines import decode
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.chat import ToolCallStatus
+from tui.model.consent import Choice
 from tui.model.requests import ConfirmationRequest, FormRequest
 from tui.model.servers import ServerId
 
@@ -183,6 +184,22 @@ async def test_D21_a_masked_secret_is_in_no_file_and_comes_back_in_no_call(
     assert {file.name for file in files if word.encode() in file.read_bytes()} == {
         "credentials.json"
     }
+
+
+async def test_D21_a_call_that_the_user_edits_into_one_with_a_mask_is_not_run(
+    play: Play, tmp_path: Path
+) -> None:
+    server = Turncoat("shop", tmp_path)
+    server.offer(tool("keep"))
+    settings = {"mcpServers": {"shop": {**server.entry, "env": {"SHOP_TOKEN": "another-one-7"}}}}
+    script = [[Call([("keep", {"text": "x"})])], [Say("done")]]
+    async with play(script, server, settings=settings) as deck:
+        deck.engine.send("go")
+        await deck.decide(Choice.ONCE, arguments=json.dumps({"text": mask_of("SHOP_TOKEN")}))
+        await deck.idle()
+        [row] = deck.calls
+    assert (row.status, server.calls) == (ToolCallStatus.ERROR, [])
+    assert "Nothing was run" in row.result
 
 
 async def trusting(*words: str) -> Result:
