@@ -255,6 +255,8 @@ async def test_D21_no_command_prints_what_a_server_repeats() -> None:
         ("AUTH_USER", "jane.doe@example.com", []),
         ("GIT_AUTHOR_NAME", "Maximilian Mustermann", []),
         ("PRIVATE_REGISTRY", "registry.example.com:5000", []),
+        ("DATABASE_URL", "postgres://postgres:postgres@localhost/postgres", []),
+        ("url", "https://h/mcp?project=the-project-of-the-whole-team", []),
         ("COLOUR", "Zq7-Zq7-Zq7", []),
     ],
 )

@@ -198,10 +198,10 @@ def named_secrets(name: str, text: str) -> list[str]:
     A token may follow a word, as in ``Bearer TOKEN``. What reads as plain words, a number, a path
     or an address is none: it stands in ordinary text as well.
     """
-    given = (text, text.partition(" ")[2].strip()) if is_secret_variable(name, text) else ()
+    given = [text, text.partition(" ")[2].strip()] if is_secret_variable(name, text) else []
+    found = [one for one in given + secrets_in_address(text) if not _PLACE.fullmatch(one)]
     least = MIN_WORDS if is_secret_name(name) else len(text) + 1
-    found = [one for one in given if len(one) >= least or not _WORDS.fullmatch(one)]
-    found = [one for one in found if not _PLACE.fullmatch(one)] + secrets_in_address(text)
+    found = [one for one in found if len(one) >= least or not _WORDS.fullmatch(one)]
     return [one for one in found if len(one) >= MIN_ENVIRONMENT_SECRET]
 
 
@@ -295,7 +295,7 @@ def _letters(text: str) -> str:
 
 
 class Redactor:
-    """Masks the secrets of this run. Methods may be called from any thread.
+    """Masks the secrets of this run, or of one server. Methods may be called from any thread.
 
     Attributes:
         revision: Grows whenever a further secret is known.
@@ -312,7 +312,7 @@ class Redactor:
         self.revision = 0
 
     def register(self, *values: str, mask: str = MASK) -> None:
-        """Mask these values from now on; those shorter than `MIN_SECRET` are ignored."""
+        """Put a mask in place of these values from now on, of `MIN_SECRET` characters or more."""
         with self._lock:
             long = dict.fromkeys(value for value in values if len(value.strip()) >= MIN_SECRET)
             if not (new := [value for value in long if value not in self._values]):

@@ -89,10 +89,10 @@ class ServerLog:
         """
         kept = [one for one in kept if len(one) >= MIN_ENVIRONMENT_SECRET]
         for name, text in given:
-            secrets = [one for one in kept if one in text] + named_secrets(name, text)
-            self.own.register(*secrets, mask=mask_of(name))
-            self._redactor.register(*secrets)
-            self._redactor.know_masks([name] if secrets else [])
+            if secrets := [one for one in kept if one in text] + named_secrets(name, text):
+                self.own.register(*secrets, mask=mask_of(name))
+                self._redactor.register(*secrets)
+                self._redactor.know_masks([name])
 
     def write_stderr(self, lines: Sequence[bytes]) -> None:
         """Add lines of the server's standard error."""
