@@ -355,7 +355,7 @@ class ServerManager:
         """Say why a call cannot be made whose arguments hold what stands for a secret; or ""."""
         mask = self.redactor.mask_in(arguments)
         words = f"The arguments hold {mask}, which stands for a secret that gemdeck does not show."
-        ways = "change only what is around it, or let the user do this by hand"
+        ways = "change only what is around it, or make this change outside gemdeck"
         return f"{words} Nothing was run: {ways}." if mask and not isinstance(tool, OwnTool) else ""
 
     async def _call_once(
