@@ -20,7 +20,7 @@ from tests.support.leaks import FIXTURE_SECRET
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.paths import LOG_NAME, log_dir
 from tui.engine.logs.log_file import prepare_process
-from tui.engine.logs.redaction import Redactor
+from tui.engine.logs.redaction import Redactor, mask_of
 from tui.engine.mcp.wire.trace import TraceFile
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.servers import ServerId
@@ -68,7 +68,7 @@ async def test_I05_no_secret_of_a_run_is_written_or_said(gemini: FakeGemini) -> 
     options = ("--debug", "--trace", str(trace), "-o", "json", "--allowed-tools", "talks")
     result = await run("-p", "hello", *options, gemini=gemini)
     [call] = result.json["tool_calls"]
-    assert "*** is not accepted" in call["result"]
+    assert f"{mask_of('RAW_TOKEN')} is not accepted" in call["result"]
     assert "API key" in result.json["error"]["message"]
     assert spoken(result.stdout + result.stderr) == []
     traced = trace.read_text()

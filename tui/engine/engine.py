@@ -353,6 +353,8 @@ class Engine:
         keys = {name: ",".join(own) for name, own in gemdeck.keys.items()}
         self._publish(TerminalSet(gemdeck.bell, gemdeck.title, keys))
         self._redactor.register(*environment_secrets(reading.settings.variables))
+        for one in reading.settings.servers:
+            self._redactor.know_masks(name for name, _ in one.given({}))
         trust = self._plan.trust if self._plan is not None else FolderTrust.UNKNOWN
         verdict, self._reading = reading.settings.project, reading
         if verdict.source and verdict.trust is not trust:

@@ -267,7 +267,8 @@ async def read(
         try:
             data = joined_contents(found.raw["contents"])
         except ValueError:
-            raise CommandError("The server sent a blob that is not valid base64.") from None
+            words = "The server sent a blob that is not valid base64, or that holds its secret."
+            raise CommandError(words) from None
         if file is None:
             return CommandOutput(value, data)
         _write(file, data)

@@ -278,7 +278,7 @@ class CallRunner:
             async with asyncio.TaskGroup() as group:
                 for step_call in step_calls:
                     prepared, call = step_call.prepared, step_call.call
-                    fault = await _fault(prepared) if prepared is not None else CANCELLED
+                    fault = await self._fault(prepared) if prepared is not None else CANCELLED
                     if prepared is None or prepared.tool is None or fault:
                         off = self.record_withheld(step_call.entry, call.name, call.arguments)
                         self._refuse(step_call, _Refusal(off or fault))
@@ -320,6 +320,18 @@ class CallRunner:
         tool, reason = held
         self.publish(decided(entry, tool, _shown_arguments(arguments), "deny", reason))
         return SWITCHED_OFF if self.tools.registry.is_off(tool) else ""
+
+    async def _fault(self, prepared: _Prepared) -> str:
+        """Return why a call cannot be made, or an empty string; a schema may make that slow."""
+        if prepared.tool is None or prepared.fault:
+            return prepared.fault
+        try:
+            faults = await asyncio.to_thread(_faults, prepared.tool.schema, prepared.arguments)
+        except (ValueError, RecursionError) as error:
+            return f"The call cannot be made: {sanitize_line(str(error))}"
+        listed = "; ".join(map(sanitize_line, faults[:MAX_FAULTS]))
+        words = f"The arguments do not fit the tool's schema: {listed}" if faults else ""
+        return words or self.tools.why_masked(prepared.tool, prepared.arguments)
 
     async def _decide(
         self,
@@ -439,18 +451,6 @@ def _prepare(call: FunctionCall, offered: Mapping[str, OfferedTool]) -> _Prepare
     except (ValueError, RecursionError, ToolCallError) as error:
         fault = f"The call cannot be made: {sanitize_line(str(error))}"
         return _Prepared(tool, call.arguments, _shown_arguments(call.arguments), fault)
-
-
-async def _fault(prepared: _Prepared) -> str:
-    """Return why a call cannot be made, or an empty string; a schema may make that slow."""
-    if prepared.tool is None or prepared.fault:
-        return prepared.fault
-    try:
-        faults = await asyncio.to_thread(_faults, prepared.tool.schema, prepared.arguments)
-    except (ValueError, RecursionError) as error:
-        return f"The call cannot be made: {sanitize_line(str(error))}"
-    listed = "; ".join(map(sanitize_line, faults[:MAX_FAULTS]))
-    return f"The arguments do not fit the tool's schema: {listed}" if faults else ""
 
 
 def _faults(schema: JsonObject, arguments: JsonObject) -> list[str]:

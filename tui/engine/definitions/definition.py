@@ -13,6 +13,7 @@ from tui.engine.logs.redaction import (
     has_secret_part,
     masked_address,
     masked_words,
+    named_words,
     secrets_in_address,
 )
 from tui.model.frozen import Frozen
@@ -64,6 +65,9 @@ _SECRET_VALUE: Final = re.compile(
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
 _SHELL_FUNCTION: Final = "()"
+
+AUTHORIZATION: Final = "authorization"
+"""The name of what signs requests, in what is masked of a server."""
 
 REVIEW_ADVICE: Final = "Press t to review it, or use “Review this folder” in the palette."
 """What the user can do about a server that waits for an answer."""
@@ -283,6 +287,16 @@ class ServerDefinition(Frozen):
     def is_lazy(self) -> bool:
         """Whether it starts only when it is needed."""
         return self.start is StartMode.LAZY
+
+    def given(self, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Yield what the server is given that may be a secret, each value with its name.
+
+        Args:
+            environ: The environment that it inherits from; empty for names of the entry alone.
+        """
+        inherited = self.inheritance.of(environ, is_small=self.origin is Origin.PROJECT)
+        own = {**self.kept, **self.env, **self.headers, "url": self.url, AUTHORIZATION: ""}
+        yield from (*(inherited | own).items(), *named_words(self.args))
 
     def held(
         self, status: ServerStatus, reason: str, advice: str, *, may_enable: bool = False

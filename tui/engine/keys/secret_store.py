@@ -176,6 +176,7 @@ async def with_extension_secrets(
         headers=MappingProxyType(filled["headers"]),
         url=filled["url"],
         args=tuple(filled["args"]),
+        secrets=server.secrets | frozenset(values.values()),
     )
     set_here = {**values, **{name: value for name, value in server.env.items() if value}}
     missing = ", ".join(name for name in server.kept if name not in set_here)

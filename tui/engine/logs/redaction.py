@@ -7,10 +7,13 @@ import base64
 import json
 import re
 import threading
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from itertools import pairwise
+from typing import Any, Final
 from urllib.parse import SplitResult, quote, quote_plus, unquote, unquote_plus, urlsplit
 
+from tui.model.bounded_json import mapped
 from tui.text import clip, clip_middle, sanitize_line, without_sequences
 
 MASK: Final = "***"
@@ -27,6 +30,23 @@ MAX_SHOWN: Final = 2_000
 
 MIN_ENVIRONMENT_SECRET: Final = 8
 """Shortest environment value that is masked; flags and numbers are shorter."""
+
+HIDDEN: Final = "hidden by gemdeck"
+"""How each mask ends that stands for a secret of a server in what it says."""
+
+MAX_SECRET_NAME: Final = 64
+"""Characters of the name of a secret in its mask."""
+
+MIN_WORDS: Final = 16
+"""Length from which words that a name calls a secret are one, such as a passphrase."""
+
+_WORDS: Final = re.compile(
+    r"(?:[A-Z]?[a-z]+|[A-Z]+)(?:[ ._,@/-]+(?:[A-Z]?[a-z]+|[A-Z]+))*(?:\d{1,4}|:\d+)?|[\d ._,:/-]+"
+)
+"""Words, a host, a number, a date."""
+
+_PLACE: Final = re.compile(r"(?s:(?:~|\.{0,2}|[A-Za-z]:)[/\\].*|[\w+.-]+(?:://.*|@[A-Za-z.-]+))")
+"""A path, an address, or an address of mail."""
 
 _NOT_SECRET: Final = frozenset(
     {
@@ -79,11 +99,29 @@ MAX_REDACTED_LINE: Final = 4_000
 ESCAPED: Final = 6
 """Most characters that one becomes in JSON."""
 
+PROTOCOL_DEPTH: Final = 2
+"""Levels of a message whose names are those of the protocol: its own, and its result's."""
+
+_PASSED_BACK: Final = {"id", "method", "nextCursor", "requestState", "progressToken", "requestId"}
+"""What of a message gemdeck reads or passes back, and does not show as what the server says."""
+
 _SAFE: Final = ("", "/", "!'()*", "*")
 """What encoders leave as it is in a URL: Python's two, and JavaScript's."""
 
 _JSON_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ESCAPE: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
+_ESCAPED_SIGN: Final = re.compile(r"\\+[nrt\W_]")
+"""A line end, a quotation mark or a sign of Markdown as it is escaped in JSON."""
+
+_RUN: Final = re.compile("[A-Za-z0-9]+")
+"""Characters of a secret that encoders leave as they are."""
+
+_ESCAPED_LETTER: Final = re.compile(rb"[\\%](?:u00)?(?:3\d|[46][1-9A-Fa-f]|[57][\dAa])")
+"""One that is escaped all the same."""
+
+_HIDING: Final = re.compile(r"[\\%\x1b\x80-\x9f]")
+"""Behind what a secret may be hidden: escapes, percent signs, sequences for a terminal."""
+
 _CONTROLS: Final = str.maketrans("\b\f\n\r\t", "bfnrt", "\\")
 
 _MIN_ENCODED: Final = 8
@@ -154,8 +192,41 @@ def environment_secrets(environ: Mapping[str, str]) -> list[str]:
     return [value for value in found if len(value) >= MIN_ENVIRONMENT_SECRET]
 
 
+def named_secrets(name: str, text: str) -> list[str]:
+    """Return what of a value is secret by its name, and the secrets of an address in it.
+
+    A token may follow a word, as in ``Bearer TOKEN``. What reads as plain words, a number, a path
+    or an address is none: it stands in ordinary text as well.
+    """
+    given = [text, text.partition(" ")[2].strip()] if is_secret_variable(name, text) else []
+    found = [one for one in given + secrets_in_address(text) if not _PLACE.fullmatch(one)]
+    least = MIN_WORDS if is_secret_name(name) else len(text) + 1
+    found = [one for one in found if len(one) >= least or not _WORDS.fullmatch(one)]
+    return [one for one in found if len(one) >= MIN_ENVIRONMENT_SECRET]
+
+
+def named_words(words: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the values in a command line by their flags and names."""
+    for before, word in pairwise(("", *words)):
+        yield before if re.fullmatch(r"-[\w-]+", before) else "", word
+        while pair := _PAIR.fullmatch(word):
+            yield pair["name"], (word := pair["value"])
+
+
+def mask_of(name: str) -> str:
+    """Return what stands for a secret of a server: plain, so that a model can copy it as it is."""
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-")[:MAX_SECRET_NAME]
+    return f"[secret {plain or 'value'} {HIDDEN}]"
+
+
+def _folded(text: str) -> str:
+    """Return the letters and digits of a text, which models keep where they change the rest."""
+    plain = unicodedata.normalize("NFKC", unquote(text)).casefold()
+    return re.sub(r"[\W_]+", "", plain) if "gemdeck" in plain else ""
+
+
 def masked_text(text: str, known: Sequence[str]) -> str:
-    """Return a text with the secrets from `secrets_in_lines` masked."""
+    """Return a text with these secrets masked."""
     for secret in known:
         text = text.replace(secret, MASK)
     return text
@@ -173,13 +244,6 @@ def masked_shapes(line: str) -> str:
 def without_tokens(text: str) -> str:
     """Return a text cut at `MAX_SHOWN` characters with everything in a token format masked."""
     return _SECRET_SHAPE.sub(MASK, text[:MAX_SHOWN])
-
-
-def secrets_in_lines(values: Iterable[str]) -> list[str]:
-    """Return secrets as they may appear in a sanitized line: whole, sanitized, or by line."""
-    return known_secrets(
-        form for value in values for form in (value, sanitize_line(value), *value.splitlines())
-    )
 
 
 def known_secrets(values: Iterable[str]) -> list[str]:
@@ -231,32 +295,36 @@ def _letters(text: str) -> str:
 
 
 class Redactor:
-    """Masks the secrets of this run. Methods may be called from any thread.
+    """Masks the secrets of this run, or of one server. Methods may be called from any thread.
 
     Attributes:
         revision: Grows whenever a further secret is known.
     """
 
     def __init__(self) -> None:
-        self._values: dict[str, None] = {}
-        self._forms: tuple[str, ...] = ()
+        self._values: dict[str, str] = {}
+        self._forms: dict[str, str] = {}
         self._lock = threading.Lock()
-        self._letters: tuple[str, ...] = ()
+        self._letters: dict[str, str] = {}
+        self._runs = frozenset[bytes]()
+        self._masks: dict[str, str] = {}
+        self._said: dict[str, str] = {}
         self.revision = 0
 
-    def register(self, *values: str) -> None:
-        """Mask these values from now on; those shorter than `MIN_SECRET` are ignored."""
+    def register(self, *values: str, mask: str = MASK) -> None:
+        """Put a mask in place of these values from now on, of `MIN_SECRET` characters or more."""
         with self._lock:
             long = dict.fromkeys(value for value in values if len(value.strip()) >= MIN_SECRET)
             if not (new := [value for value in long if value not in self._values]):
                 return
-            self._values |= dict.fromkeys(new)
+            self._values |= dict.fromkeys(new, mask)
             while len(self._values) > MAX_SECRETS:
                 del self._values[next(iter(self._values))]
-            self._forms = tuple(
-                known_secrets(form for value in self._values for form in _forms(value))
-            )
-            self._letters = tuple(dict.fromkeys(map(_letters, self._forms)))
+            found = {form: own for value, own in self._values.items() for form in _forms(value)}
+            self._forms = {form: found[form] for form in known_secrets(found)}
+            self._letters = {_letters(form): own for form, own in self._forms.items()}
+            runs = (max(_RUN.findall(form), key=len, default="") for form in self._forms)
+            self._runs = frozenset(run.encode() for run in runs)
             self.revision += len(new)
 
     def learnt_since(self, revision: int) -> "Redactor":
@@ -265,6 +333,15 @@ class Redactor:
         known = len(self._values) - (self.revision - revision)
         found.register(*list(self._values)[max(0, known) :])
         return found
+
+    def know_masks(self, names: Iterable[str]) -> None:
+        """Know the masks of secrets with these names from now on."""
+        self._masks |= {_folded(mask): mask for mask in map(mask_of, names)}
+
+    def mask_in(self, value: object) -> str:
+        """Return a known mask that a JSON value holds, however it was rewritten; "" if none."""
+        text = _folded(_ESCAPED_SIGN.sub("", json.dumps(value, ensure_ascii=False)))
+        return next((mask for one, mask in self._masks.items() if one in text), "")
 
     def redact(self, text: str) -> str:
         """Return a text with secrets masked, clipped to about `MAX_REDACTED` characters."""
@@ -275,9 +352,9 @@ class Redactor:
 
     def redact_known(self, text: str) -> str:
         """Return a text with only the registered secrets masked, in all their encodings."""
-        if self._forms and len(text) >= len(self._forms[-1]):  # the shortest; most texts are short
-            for form in self._forms:
-                text = text.replace(form, MASK)
+        for form, mask in self._forms.items():
+            if len(form) <= len(text):  # most texts are short
+                text = text.replace(form, mask)
         return text
 
     def redact_json(self, text: str) -> str:
@@ -288,18 +365,52 @@ class Redactor:
         or only a part of it, is masked as well.
         """
         text = self.redact_known(text)
-        is_plain = text.isprintable() and "\\" not in text and "%" not in text
-        if is_plain or not self._is_hidden_in(text):
+        if not self._hidden_in(text):
             return text
         text = _JSON_STRING.sub(self._masked_string, text)
-        return MASK if self._is_hidden_in(text) else text
+        return self._hidden_in(text) or text
 
-    def _is_hidden_in(self, text: str) -> bool:
+    def redact_message(self, message: object, line: bytes) -> Any:  # noqa: ANN401 - any JSON
+        """Return a message with the registered secrets masked in its texts and their names.
+
+        The protocol's own names stay, and what is passed back as it came, such as ids and cursors.
+
+        Args:
+            message: The message.
+            line: The same as it was written, which tells fast that there is nothing to mask.
+        """
+        may_hold = any(run in line for run in self._runs)
+        if self._runs and not may_hold and (b"\\u00" in line or b"%" in line):
+            may_hold = _ESCAPED_LETTER.search(line) is not None
+        return self._redact_value(message, PROTOCOL_DEPTH) if may_hold else message
+
+    def _redact_value(self, value: object, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON
+        if depth and isinstance(value, dict):
+            kept = {name: value[name] for name in _PASSED_BACK & value.keys()}
+            return {name: self._redact_value(value[name], depth - 1) for name in value} | kept
+        if not isinstance(value, str):
+            is_nested = isinstance(value, dict | list)
+            return mapped(value, self._redact_value, self._redact_value) if is_nested else value
+        text = self.redact_known(value)
+        text = self._hidden_in(text) or text
+        if text != value and len(value) <= MAX_SHOWN and len(self._said) < MAX_SECRETS:
+            self._said[text] = value
+        return text
+
+    def said(self, text: str) -> str:
+        """Return what was masked to become a text of a message, such as an address; else itself."""
+        return self._said.get(text, text)
+
+    def _hidden_in(self, text: str) -> str:
+        """Return the mask of a secret that a text holds behind escapes, or an empty string."""
+        if not _HIDING.search(text):
+            return ""
         read = {letters := _letters(text), without_sequences(letters), _letters(unquote(letters))}
-        return any(form in one for one in read for form in self._letters)
+        found = (mask for form, mask in self._letters.items() if any(form in one for one in read))
+        return next(found, "")
 
     def _masked_string(self, written: re.Match[str]) -> str:
-        return f'"{MASK}"' if self._is_hidden_in(written[0]) else written[0]
+        return f'"{mask}"' if (mask := self._hidden_in(written[0])) else written[0]
 
     def redact_ends(self, head: str, tail: str) -> tuple[str, str]:
         """Mask both ends of a text, without what may be a part of a secret where it was cut."""
@@ -319,7 +430,7 @@ class Redactor:
 
 def _forms(value: str) -> Iterator[str]:
     """Return the encodings in which a secret may appear."""
-    for form in secrets_in_lines((value, value.strip())):
+    for form in known_secrets((value, value.strip(), sanitize_line(value), *value.splitlines())):
         yield form
         encoded = _bytes(form)
         yield from (quote(encoded, safe) for safe in _SAFE)

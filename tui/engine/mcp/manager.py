@@ -18,6 +18,7 @@ from tui.engine.bus import Publish
 from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.files.paths import shown_path
 from tui.engine.files.state_file import Content, StateFile
+from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.backoff import PATIENT, Backoff, RetryPolicy
 from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.catalog.offered_tool import (
@@ -167,7 +168,10 @@ class ServerManager:
         registry: The names of tools and prompts.
         wire: What was said with them.
         tasks: The calls that they run as tasks.
+        redactor: Knows what stands for their secrets.
     """
+
+    redactor = Redactor()
 
     def __init__(
         self,
@@ -180,7 +184,7 @@ class ServerManager:
     ) -> None:
         self._publish = publish
         self._context = context
-        self.wire = context.wire
+        self.wire, self.redactor = context.wire, context.redactor
         self._enablement = enablement or Enablement()
         self._saving = TaskSet("whether a server is enabled could not be saved")
         self._retry = retry
@@ -332,6 +336,8 @@ class ServerManager:
         """
         permit.use()
         tool = permit.tool
+        if words := self.why_masked(tool, permit.arguments):
+            raise ToolCallError(words)
         if isinstance(tool, OwnTool):
             permit.check()
             return await tool.run(permit.arguments)
@@ -344,6 +350,13 @@ class ServerManager:
                 lambda: self._is_returning(tool.server, forgotten), RECONNECT_PATIENCE
             )
         return await self._call_once(permit, on_progress)
+
+    def why_masked(self, tool: OfferedTool, arguments: Mapping[str, Any]) -> str:
+        """Say why a call cannot be made whose arguments hold what stands for a secret; or ""."""
+        mask = self.redactor.mask_in(arguments)
+        words = f"The arguments hold {mask}, which stands for a secret that gemdeck does not show."
+        ways = "change only what is around it, or make this change outside gemdeck"
+        return f"{words} Nothing was run: {ways}." if mask and not isinstance(tool, OwnTool) else ""
 
     async def _call_once(
         self, permit: Permit, on_progress: Callable[[Progress], None]

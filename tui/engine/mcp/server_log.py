@@ -5,12 +5,12 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from typing import Final
 
 from tui.engine.bus import Publish
-from tui.engine.logs.redaction import Redactor, masked_text, secrets_in_lines
+from tui.engine.logs.redaction import MIN_ENVIRONMENT_SECRET, Redactor, mask_of, named_secrets
 from tui.engine.mcp.wire.tap import Tap
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.chat import Severity
@@ -51,6 +51,7 @@ class ServerLog:
 
     Attributes:
         tap: The same.
+        own: Masks the secrets that the server itself was given, each by its name.
     """
 
     def __init__(
@@ -63,8 +64,9 @@ class ServerLog:
     ) -> None:
         self._server = server
         self._publish = publish
-        self._secrets = secrets_in_lines(secrets)
         self._redactor = redactor or Redactor()
+        self._redactor.register(*secrets)
+        self.own = Redactor()
         self.tap = tap or Wire(redactor=redactor).tap(server)
         self._stderr: deque[bytes] = deque(maxlen=MAX_LOG_LINES)
         self._pending: deque[tuple[float, str, Severity, bytes | str, str]] = deque(
@@ -77,6 +79,20 @@ class ServerLog:
     def begin(self) -> None:
         self._stderr.clear()
         self.tap.begin()
+
+    def learn(self, given: Iterable[tuple[str, str]], kept: Collection[str] = ()) -> None:
+        """Mask from now on, in all that the server says, the secrets that it was given.
+
+        Args:
+            given: Values by the names under which they were given.
+            kept: Those that are secret whatever they look like, alone or in one of the values.
+        """
+        kept = [one for one in kept if len(one) >= MIN_ENVIRONMENT_SECRET]
+        for name, text in given:
+            if secrets := [one for one in kept if one in text] + named_secrets(name, text):
+                self.own.register(*secrets, mask=mask_of(name))
+                self._redactor.register(*secrets)
+                self._redactor.know_masks([name])
 
     def write_stderr(self, lines: Sequence[bytes]) -> None:
         """Add lines of the server's standard error."""
@@ -99,7 +115,7 @@ class ServerLog:
         return tuple(islice(shown, count))[::-1]
 
     def mask(self, text: str) -> str:
-        return self._redactor.redact_known(masked_text(text, self._secrets))
+        return self._redactor.redact_known(text)
 
     def mask_failure(self, failure: Failure) -> Failure:
         """Return a failure with secrets masked, and what looks like one in its reason."""

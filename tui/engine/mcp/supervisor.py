@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import time
 import traceback
 from collections.abc import Awaitable, Callable
@@ -356,9 +357,11 @@ class Supervisor:
         if self.lacks:
             self._log.remark(self.lacks)
         try:
-            return await with_named_secrets(definition, redactor)
+            definition = await with_named_secrets(definition, redactor)
         except CredentialError as error:
             raise ServerError(str(error), error.advice, permanent=True) from error
+        self._log.learn(definition.given(os.environ), definition.secrets - self.definition.secrets)
+        return definition
 
     async def _serve(self, live: "Connection") -> None:
         """Be ready until the server ends or has to stop; publish at once why it ended."""

@@ -62,11 +62,13 @@ class Signature(Frozen):
         token: The bearer token, or empty.
         headers: Headers to add.
         query: Query parameters to add.
+        secrets: Of these and of what else was kept for the server, what it must not repeat.
     """
 
     token: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
 class ServerCredentials(Protocol):

@@ -289,11 +289,11 @@ class TokenSession:
         if record is None or not record.access_token:
             return Signature()
         # over SSE the settings may name a query parameter that carries it
-        name = self.definition.sign_in.oauth.token_param_name
+        name, token = self.definition.sign_in.oauth.token_param_name, record.access_token
         if name and self.definition.transport is Transport.SSE:
-            return Signature(record.access_token, query={name: record.access_token})
-        headers = {"authorization": f"Bearer {record.access_token}"}
-        return Signature(record.access_token, headers)
+            return Signature(token, query={name: token}, secrets=record.secrets())
+        headers = {"authorization": f"Bearer {token}"}
+        return Signature(token, headers, secrets=record.secrets())
 
     async def refused(self, challenge: Challenge, sent: Signature, attempt: int) -> bool:
         """Get another token if there is a way without a sign-in, or sign in for more scopes."""

@@ -79,13 +79,37 @@ def test_a_field_that_may_be_null_is_not_required() -> None:
         *("pa\u200bssword", "ＰＩＮ"),  # noqa: RUF001 - hidden and wide letters
         *("s\u0435\u0435d phrase", "p\u0430ssword", "P\u0410SSW\u041eRD", "\u03a1IN"),
         *("passw0rd", "p@$$w0rd", "p1n", "cr3dit card", "\u0455ecr3t"),
+        *("authtoken", "GITHUB_TOKEN", "user_pass", "pass", "Authorization", "jwt", "GPG key"),
+        *("session cookie", "connectionString", "пароль", "请输入密码", "パスワード", "비밀번호"),
     ],
 )
 def test_C08_a_field_that_seems_to_want_a_secret_is_marked(name: str) -> None:
     [field] = read_form({"properties": {name: {"type": "string"}}}).fields
     assert field.asks_secret
     assert field_of(type="string", title=name).asks_secret
-    assert field_of(type="string", description=f"Please enter: {name}, now.").asks_secret
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "marked"),
+    [
+        ("age", {"type": "integer", "description": "Do not give us your card's PIN."}, False),
+        ("note", {"type": "string", "description": "Never a password or a token."}, False),
+        ("password_length", {"type": "integer"}, False),
+        ("has_password", {"type": "boolean"}, False),
+        ("secret_kind", {"type": "string", "enum": ["password", "token"]}, False),
+        ("card number share", {"type": "number"}, False),
+        ("PIN", {"type": "integer"}, True),
+        ("a", {"type": "integer", "title": "CVV"}, True),
+        ("a", {"type": "string", "format": "password"}, True),
+        ("a", {"type": ["string", "null"], "title": "API key"}, True),
+        ("a", {"anyOf": [{"type": "string", "format": "password"}, {"type": "null"}]}, True),
+    ],
+)
+def test_D23_a_field_is_judged_by_its_kind_its_format_and_its_name(
+    name: str, schema: dict[str, object], *, marked: bool
+) -> None:
+    [field] = read_form({"properties": {name: schema}}).fields
+    assert field.asks_secret is marked
 
 
 def test_a_harmless_field_is_not_marked() -> None:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import mcp_types as types
 
+from tui.engine.logs.redaction import HIDDEN
 from tui.engine.mcp.catalog.offered_tool import (
     STRUCTURED,
     MediaPart,
@@ -151,6 +152,8 @@ def picture_of(part: MediaPart) -> Picture | None:
 
 def data_problem(data: str) -> str:
     """Say why the model's service would refuse data, or nothing."""
+    if HIDDEN in data:
+        return "The data is left out: it holds a secret of this server's"
     if len(data) > MAX_MEDIA_CHARS:
         return f"The data is left out: {_size(data)} is too much"
     try:  # some encoders wrap their lines

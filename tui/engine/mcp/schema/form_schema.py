@@ -22,7 +22,9 @@ MAX_READ: Final = 4_000
 
 _WORDS: Final = r"""
 password*, passwd*, pass phrase*, pass word*, pass code*, pwd, secret*, credential*,
-(?<!max\s)token, (api|access|private|signing|ssh|master|wallet) key*,
+(?<!\w\s)pass(?!\s\w), (user|db|login|root|admin) pass, (?<!max\s)\w*token, jwt, bearer, pat,
+(api|access|private|signing|ssh|gpg|pgp|master|wallet|encryption|deploy|license) key*,
+authorization, (session|auth) cookie*, connection string*, dsn, security answer*, maiden name,
 (seed|recovery|backup|secret|mnemonic) (phrase|word|key|code)*, mnemonic*,
 pin, pin (code|number), cv[vc]\d?, cvn, card (number|code|verification)*,
 (credit|debit|bank) card*, security code*, iban, (account|routing) number*, sort code,
@@ -44,10 +46,12 @@ numero de (carte|compte|passeport|securite)*, passeport*, securite sociale*,
 
 contrasena*, clave, (frase|palabras) (semilla|de recuperacion|secreta)*,
 (codigo|numero) (pin|de seguridad|de verificacion|de tarjeta|de cuenta)*,
-tarjeta de (credito|debito)*, pasaporte*, dni, seguridad social*, documento de identidad*
+tarjeta de (credito|debito)*, pasaporte*, dni, seguridad social*, documento de identidad*,
+
+senha, wachtwoord, has[lł]o, parola chiave, пароль, \w*密[码碼], \w*パスワード*, \w*비밀번호*
 """
-"""English, German, French and Spanish words, in lower case and without accents. One with ``*``
-may go on, and a blank may be missing. Rather one warning too many than one too few."""
+"""English, German, French and Spanish words, and those for a password elsewhere, in lower case
+and without accents. One with ``*`` may go on, and a blank may be missing."""
 
 MAX_FIELDS: Final = 50
 """Fields of one form; a longer form is refused."""
@@ -94,10 +98,12 @@ _DIGITS: Final = str.maketrans("013457$@", "oieastsa")
 """Signs that stand for letters, as in ``passw0rd``."""
 
 
-def asks_for_secret(*texts: str) -> bool:
-    """Return whether a name, a title or a description asks for a secret."""
-    plain = [_folded(text[:MAX_READ]) for text in texts]
-    return any(_SECRET.search(one) or _SECRET.search(one.translate(_DIGITS)) for one in plain)
+def asks_for_secret(*texts: str, whole: bool = False) -> bool:
+    """Return whether a name, a title or a message asks for a secret, in part or as a whole."""
+    find = _SECRET.fullmatch if whole else _SECRET.search
+    cut = [text[:MAX_READ] for text in texts]
+    plain = [*map(_folded, cut), *map(str.casefold, cut)]  # what has no Latin letters stays
+    return any(find(one) or find(one.translate(_DIGITS)) for one in plain)
 
 
 def _folded(text: str) -> str:
@@ -195,7 +201,10 @@ def read_control(key: str, name: str, definition: _Json, *, required: bool) -> C
         minimum=low,
         maximum=high,
         asks_secret=inner.get("format") == "password"
-        or asks_for_secret(name, text_in(definition, "title"), text_in(definition, "description")),
+        or (
+            kind in {FieldKind.TEXT, FieldKind.INTEGER}  # a PIN is one, and no password's length
+            and asks_for_secret(name, text_in(definition, "title"), whole=kind is FieldKind.INTEGER)
+        ),
     )
     return Control(shown, name, values, pattern, sends_null=required and nullable)
 

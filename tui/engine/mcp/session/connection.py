@@ -411,9 +411,9 @@ class Connection:
         self._lists = await list_offer(client, self._log, self._lists)
         self.listed = self.clock() - begun - self.connected
         self.offer = await asyncio.to_thread(read_offer, self._lists)
-        self.features = await stack.enter_async_context(
-            Features(client, definition.id, lambda: self.offer, context, self._call_timeout)
-        )
+        said, offered = self._log.own.said, lambda: self.offer
+        features = Features(client, definition.id, offered, context, self._call_timeout, said)
+        self.features = await stack.enter_async_context(features)
         self.tasks = TaskRequests(client, self._clean, self._handler.withdraw)
         self.tasks.asked = self._call_timeout.asked
         stack.callback(self.tasks.close)

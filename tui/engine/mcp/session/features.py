@@ -165,6 +165,7 @@ class Features:
         offer: Returns the current offer of the server.
         context: Keeps subscriptions and log levels across reconnects.
         call_timeout: Limits the requests.
+        said: Returns an address as the server wrote it, from how it is shown.
     """
 
     def __init__(
@@ -174,12 +175,13 @@ class Features:
         offer: Callable[[], ServerOffer],
         context: ClientContext,
         call_timeout: CallTimeout,
+        said: Callable[[str], str] = str,
     ) -> None:
         self._client = client
         self._server = server
         self._offer = offer
         self._context = context
-        self._call_timeout = call_timeout
+        self._call_timeout, self._said = call_timeout, said
         self._subscriptions = Subscriptions(client, self._publish_update)
         self._resuming: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -215,7 +217,7 @@ class Features:
         self._refuse_withheld(uri)
         async with self._requesting():
             with sdk_patches.keeping_results() as kept:
-                result = await self._client.read_resource(uri)
+                result = await self._client.read_resource(self._said(uri))
         shown = sanitize_line(uri)
         read = await asyncio.to_thread(results.convert_resource, self._server, shown, result)
         return replace(read, raw=kept[-1])

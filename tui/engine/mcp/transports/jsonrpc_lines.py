@@ -22,6 +22,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.backoff import Clock
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
@@ -110,6 +111,9 @@ SLICE: Final = 0.01
 MAX_NOISE_LINES: Final = 20
 """Invalid lines that are shown in the server's log; further ones are dropped."""
 
+_NONE: Final = Redactor()
+"""Masks nothing."""
+
 HANDSHAKE: Final = frozenset({"initialize", "server/discover"})
 """Requests whose answers the SDK validates on the loop before `sdk_patches` applies."""
 
@@ -161,14 +165,14 @@ class DecodedLine(NamedTuple):
     fault: FrameFault | None = None
 
 
-async def read(line: bytes, most: int = MAX_STRUCTURE) -> DecodedLine:
+async def read(line: bytes, most: int = MAX_STRUCTURE, secrets: Redactor = _NONE) -> DecodedLine:
     """Read one line as `decode` does, in a thread if it is long."""
     if len(line) <= MAX_ON_LOOP:
-        return decode(line, most)
-    return await asyncio.to_thread(decode, line, most)
+        return decode(line, most, secrets)
+    return await asyncio.to_thread(decode, line, most, secrets)
 
 
-def decode(line: bytes, most: int = MAX_STRUCTURE) -> DecodedLine:
+def decode(line: bytes, most: int = MAX_STRUCTURE, secrets: Redactor = _NONE) -> DecodedLine:
     """Read one line.
 
     An unreadable reply becomes an error reply, so that its caller fails at once. A server cannot
@@ -177,6 +181,7 @@ def decode(line: bytes, most: int = MAX_STRUCTURE) -> DecodedLine:
     Args:
         line: The line.
         most: Most structural characters that a reply may have.
+        secrets: Masks the secrets of the server.
 
     Returns:
         The message; or the start of the line if it is not a message; or None for a blank line.
@@ -192,7 +197,7 @@ def decode(line: bytes, most: int = MAX_STRUCTURE) -> DecodedLine:
         return DecodedLine(found, count, FrameFault.TOO_LARGE)
     # Parsing first and validating then costs a sixth of what validating the text would.
     try:
-        value = read_value(line, count)
+        value = secrets.redact_message(read_value(line, count), line)
     except JsonError as error:
         found = _unreadable(line, _id_by_pattern(line), str(error))
         return DecodedLine(found, count, FrameFault.NOT_JSON)
@@ -326,7 +331,7 @@ class FlowControl:
         await self._wait()  # for earlier messages: a message does not wait for its own cost
         while self._open.total() >= MAX_OPEN:
             await self._sleep(PAUSE)
-        found, structure, fault = await read(line, self._most)
+        found, structure, fault = await read(line, self._most, self._log.own)
         message = None if isinstance(found, str) else found
         if found is not None:
             self._tap.received(line, message, fault)

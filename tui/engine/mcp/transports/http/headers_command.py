@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.definition import AUTHORIZATION, ServerDefinition
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import MAX_LOG_LINES, ServerLog
@@ -88,18 +88,13 @@ class HeadersCommand:
         except ServerError as error:
             why, is_permanent = error.reason, error.permanent
         finally:
-            self._mask(bytes(printed))
+            with suppress(JsonError):  # a program that failed may have printed some as well
+                values = read_object(bytes(printed)).values()
+                self._log.learn((AUTHORIZATION, one) for one in values if isinstance(one, str))
             self._log.write_stderr([*said])  # only now is it known what to mask there
         last = "".join(f": {line}" for line in self._log.tail(1) if said)
         reason = f"has no headers: its headersCommand {why}{last}"
         raise AuthError(reason, _BY_HAND, is_transient=True, is_permanent=is_permanent)
-
-    def _mask(self, printed: bytes) -> None:
-        """Mask the headers that were printed, also by a program that failed after it."""
-        with suppress(JsonError):
-            values = [one for one in read_object(printed).values() if isinstance(one, str)]
-            words = [value.partition(" ")[2] for value in values]
-            self._context.redactor.register(*values, *words)
 
     async def _run(self, said: deque[bytes], printed: bytearray) -> None:
         """Run the program to its end; add what it prints, and what else it says."""

@@ -6,7 +6,7 @@ import socket
 import ssl
 import time
 import urllib.request
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -15,6 +15,7 @@ from typing import Final
 
 import httpx2
 
+from tui.engine.definitions.definition import AUTHORIZATION
 from tui.engine.files.atomic import read_regular
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.http.http_errors import (
@@ -103,6 +104,7 @@ class HttpClient:
         credentials: Signs each request, or None.
         pausing: Stops the clocks of calls while a refused request is looked into.
         tap: Notes the statuses of exchanges, or None.
+        learn: Takes the secrets in what signs a request, before it is sent.
     """
 
     def __init__(self, url: httpx2.URL, headers: Headers, proxy: str | None, tls: Tls) -> None:
@@ -110,6 +112,7 @@ class HttpClient:
         self.credentials: ServerCredentials | None = None
         self.pausing: Pausing = nullcontext
         self.tap: Tap | None = None
+        self.learn: Callable[[Iterable[tuple[str, str]]], object] = tuple
         self.proxy = ""
         via = httpx2.URL(proxy) if proxy is not None else None
         if via is not None:
@@ -168,6 +171,8 @@ class HttpClient:
         """
         for attempt in range(MAX_REFUSALS + 1):
             signature = await self._signature()
+            given = (*signature.headers.values(), *signature.secrets)
+            self.learn((AUTHORIZATION, one) for one in given)
             signed = url.copy_merge_params(signature.query) if signature.query else url
             request = self._client.build_request(
                 method, signed, headers={**headers, **signature.headers}, content=content

@@ -134,6 +134,7 @@ class HttpTransport:
         headers, tls = definition.headers, definition.tls
         self._http = http = await HttpClient.make(definition.url, headers, tls)
         http.credentials, http.pausing, http.tap = self._credentials, self._pausing, self.tap
+        http.learn = self._log.learn
         streams, self._to_session, from_session = open_streams(self.tap)
         self._channel = StreamableHttp(http, self)
         try:
@@ -338,6 +339,7 @@ class HttpTransport:
 
     async def _fail(self, request: types.JSONRPCRequest, fault: ExchangeError) -> None:
         """Answer a request whose exchange failed, and end the connection if necessary."""
+        fault.error = fault.error.masked(self._log.mask)  # it may quote an address of the server's
         error = fault.error if self._is_up else connect_error(fault)
         if not self._is_up and fault.reply is None:
             self.problem = error
