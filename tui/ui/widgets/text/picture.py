@@ -23,6 +23,9 @@ MAX_PICTURES: Final = 4
 MAX_PIXELS: Final = 16_000_000
 """Pixels of a picture that is decoded."""
 
+HELD: Final = {"WEBP": 4_000_000}
+"""Pixels of a kind whose decoder lets no other thread run until it is done."""
+
 MAX_KEPT: Final = (240, 200)
 """Pixels of what is kept of it to be drawn."""
 
@@ -51,13 +54,12 @@ class PictureBlock(Block):
 
     async def load(self) -> None:
         """Decode the picture in a thread."""
-        reason = f"it has more than {MAX_PIXELS:,} pixels"
         try:
             self._image = await asyncio.to_thread(_decoded, self._picture)
+        except _TooLargeError as error:
+            self._problem = f"The picture cannot be shown: it has more than {error} pixels."
         except Exception:  # noqa: BLE001 - hostile data, and the errors of four decoders
-            reason = "it is damaged or of an unknown kind"
-        if self._image is None:
-            self._problem = f"The picture cannot be shown: {reason}."
+            self._problem = "The picture cannot be shown: it is damaged or of an unknown kind."
         self._width = -1
 
     def layout(self, width: int) -> list[Content]:
@@ -81,16 +83,23 @@ def _row(pixels: bytes, columns: int, row: int) -> Content:
     return Content("▀" * columns, spans=[Span(x, x + 1, one) for x, one in enumerate(styles)])
 
 
-def _decoded(picture: Picture) -> "Image | None":
+class _TooLargeError(Exception):
+    """A picture has more pixels than are decoded; the text says how many these are."""
+
+
+def _check_size(width: int, height: int, most: int = MAX_PIXELS) -> None:
+    if width * height > most:
+        raise _TooLargeError(f"{most:,}")
+
+
+def _decoded(picture: Picture) -> "Image":
     """Decode the first frame, unless it has too many pixels, and make it small."""
     from PIL import Image  # noqa: PLC0415 - for the first picture
 
     Image.MAX_IMAGE_PIXELS = None  # it would warn on the terminal; the limit is ours
-    if picture.width * picture.height > MAX_PIXELS:
-        return None
+    _check_size(picture.width, picture.height)
     with Image.open(BytesIO(b64decode(picture.data)), formats=FORMATS) as image:
-        if image.width * image.height > MAX_PIXELS:
-            return None
+        _check_size(*image.size, HELD.get(image.format or "", MAX_PIXELS))
         image.thumbnail(MAX_KEPT)
         seen = image.convert("RGBA")
     ground = Image.new("RGBA", seen.size, GROUND)
