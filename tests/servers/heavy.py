@@ -1,20 +1,17 @@
 """A server whose single messages are heavy: run it as ``heavy.py MODE``.
 
-``tools`` offers a hundred thousand, ``numbers`` tells its progress in a million digits, over and
-over, ``pictures`` answers with many at once, ``forms`` offers tools whose forms have no end, and
-``quiet`` does none of it.
+``tools`` offers a hundred thousand and says over and over that they changed, ``numbers`` tells its
+progress and writes its log in millions of digits, and ``quiet`` does none of it.
 """
 
-import base64
 import json
 import sys
 import threading
 import time
-from io import BytesIO
 from typing import Any
 
 MODE = sys.argv[1]
-TOOLS = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
+TOOLS = 100_000
 LOCK = threading.Lock()
 Message = dict[str, Any]
 
@@ -46,17 +43,11 @@ def count() -> None:
         time.sleep(0.05)
 
 
-def pictures() -> list[Message]:
-    """Draw many pictures."""
-    from PIL import Image
-
-    content = []
-    for number in range(60):
-        out = BytesIO()
-        Image.new("RGB", (3_000, 3_000), (number * 4, 0, 0)).save(out, "PNG")
-        data = base64.b64encode(out.getvalue()).decode()
-        content.append({"type": "image", "mimeType": "image/png", "data": data})
-    return content
+def change() -> None:
+    """Say again and again that the tools changed."""
+    while True:
+        time.sleep(0.5)
+        send({"method": "notifications/tools/list_changed"})
 
 
 def tool(name: str) -> Message:
@@ -84,13 +75,12 @@ def main() -> None:
             offered = {"tools": {"listChanged": True}, "logging": {}}
             result = {"protocolVersion": "2025-06-18", "capabilities": offered, "serverInfo": about}
             send({"id": message["id"], "result": result})
-            if MODE == "numbers":
-                threading.Thread(target=count, daemon=True).start()
+            if works := {"numbers": count, "tools": change}.get(MODE):
+                threading.Thread(target=works, daemon=True).start()
         elif method == "tools/list":
             send({"id": message["id"], "result": lists(params.get("cursor"))})
         elif method == "tools/call":
-            content = pictures() if MODE == "pictures" else [{"type": "text", "text": "done"}]
-            send({"id": message["id"], "result": {"content": content}})
+            send({"id": message["id"], "result": {"content": [{"type": "text", "text": "done"}]}})
         elif "id" in message and method is not None:
             send({"id": message["id"], "error": {"code": -32601, "message": "unknown"}})
 

@@ -17,7 +17,19 @@ from tui.engine.workspace import OutsideError, Workspace
 TABLE = [
     *("folder/", "folder/**", "!folder", "folder", "f*/", "**/folder/", "/folder/", "folder//"),
     *("*.log", "build/", "/top", "a/b", "a/*/b", "a/**/b", "**/b", "a/**", "**/a/**/b", "**"),
-    *("!a", "a\n!a", "a*\n!ab", "a/\n!a/b", "*\n!*/\n!b", "\\!a", "\\#a", "#a", "a\\ ", "a ", "a  "),
+    *(
+        "!a",
+        "a\n!a",
+        "a*\n!ab",
+        "a/\n!a/b",
+        "*\n!*/\n!b",
+        "\\!a",
+        "\\#a",
+        "#a",
+        "a\\ ",
+        "a ",
+        "a  ",
+    ),
     *("[ab]", "[!a]", "[^a]b", "[a-c]?", "[]a]", "[a", "[[:alpha:]]", "[![:digit:]]*", "[c-a]"),
     *("[[:no:]]", "a\\", "a\\/", "//a", "a//b", "/", "!", "?", "??", "é", "[é]", "***", "a***b"),
     *("a**/b", "a/**b", "**\\/b", "*a*a*a*b", "a?b/c*", "\ufeffa", "a\r", "a\0b", "\\*", "[\\]]"),
@@ -26,7 +38,21 @@ TABLE = [
 
 PATHS = [
     *("a", "b", "ab", "abc", "a/b", "a/x/b", "a/x/y/b", "x/a", "x/a/b", "top", "x/top", "run.log"),
-    *("x/run.log", "build/out", "!a", "#a", "a ", "]", "1", "é", "a\\", "*", "a\nb", "aaaab", "axb/cc"),
+    *(
+        "x/run.log",
+        "build/out",
+        "!a",
+        "#a",
+        "a ",
+        "]",
+        "1",
+        "é",
+        "a\\",
+        "*",
+        "a\nb",
+        "aaaab",
+        "axb/cc",
+    ),
     *("c", "-", "folder", os.fsdecode(b"\xff\xfe"), os.fsdecode(b"x/\xe9a")),
 ]
 PIECES = [
@@ -125,7 +151,14 @@ def test_A26_the_bounds_hide_rather_than_show(
 
 def test_A26_no_file_of_a_folder_shows_what_our_list_or_the_users_hides(tmp_path: Path) -> None:
     root = tmp_path.resolve()
-    hidden = ["node_modules/x.js", ".venv/x.py", "dist/x", ".hg/x", "sub/node_modules/x", "mine.txt"]
+    hidden = [
+        "node_modules/x.js",
+        ".venv/x.py",
+        "dist/x",
+        ".hg/x",
+        "sub/node_modules/x",
+        "mine.txt",
+    ]
     for path in [*hidden, ".env", "sub/id_rsa", "tls.pem", "shown.txt", ".git/info/exclude"]:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text("mine.txt\n" if path.endswith("exclude") else "")

@@ -36,11 +36,13 @@ MAX_FILES: Final = 1_000
 REPOSITORY: Final = ".git"
 
 HIDDEN: Final = frozenset(
-    "CVS _darcs .bzr .git .hg .jj .sl .svn"
-    " .bundle .eggs .gradle .m2 .nox .pnpm-store .tox .venv .yarn bower_components node_modules"
-    " site-packages venv virtualenv __pypackages__"
-    " .cache .mypy_cache .next .nuxt .parcel-cache .pytest_cache .ruff_cache .svelte-kit .terraform"
-    " .turbo __pycache__ build dist target".split()
+    {
+        *("CVS", "_darcs", ".bzr", REPOSITORY, ".hg", ".jj", ".sl", ".svn"),
+        *("bower_components", "node_modules", "site-packages", "venv", ".eggs", ".gradle"),
+        *(".nox", ".pnpm-store", ".tox", ".venv", ".yarn", "build", "dist", "target"),
+        *("__pycache__", ".cache", ".mypy_cache", ".next", ".nuxt", ".parcel-cache"),
+        *(".pytest_cache", ".ruff_cache", ".svelte-kit", ".terraform", ".turbo"),
+    }
 )
 """Folders of version control, dependencies and builds: no list shows them, whatever files say."""
 
@@ -70,20 +72,14 @@ _LITERAL: Final = re.compile(rb"[^\\\[*?]*")
 _KEPT: Final = re.compile(rb"(?:\\.|[^\\ ]| ++(?!\Z))*+\\?", re.DOTALL)
 """A pattern without the blanks behind it."""
 
-_KINDS: Final = {
-    b"alnum": rb"0-9A-Za-z",
-    b"alpha": rb"A-Za-z",
-    b"blank": rb" \t",
-    b"cntrl": rb"\x01-\x1f\x7f",
-    b"digit": rb"0-9",
-    b"graph": rb"!-~",
-    b"lower": rb"a-z",
-    b"print": rb" -~",
-    b"punct": rb"!-/:-@\[-`{-~",
-    b"space": rb" \t\n\r",
-    b"upper": rb"A-Z",
-    b"xdigit": rb"0-9A-Fa-f",
-}
+_KINDS: Final = dict(
+    kind.split(b"=")
+    for kind in rb"""
+    alnum=0-9A-Za-z alpha=A-Za-z blank=\x20\t cntrl=\x01-\x1f\x7f digit=0-9 graph=!-~ lower=a-z
+    print=\x20-~ punct=!-/:-@\[-`{-~ space=\x20\t\n\r upper=A-Z xdigit=0-9A-Fa-f
+    """.split()
+)
+"""Characters of the classes that a set may name."""
 
 _Rules = tuple[tuple[re.Pattern[bytes], bool], ...]
 """What patterns match and whether it is left out, the last first."""

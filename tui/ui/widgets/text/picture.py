@@ -55,11 +55,14 @@ class PictureBlock(Block):
     async def load(self) -> None:
         """Decode the picture in a thread."""
         try:
-            self._image = await asyncio.to_thread(_decoded, self._picture)
-        except _TooLargeError as error:
-            self._problem = f"The picture cannot be shown: it has more than {error} pixels."
+            image = await asyncio.to_thread(_decoded, self._picture)
         except Exception:  # noqa: BLE001 - hostile data, and the errors of four decoders
             self._problem = "The picture cannot be shown: it is damaged or of an unknown kind."
+        else:
+            if isinstance(image, int):
+                self._problem = f"The picture cannot be shown: it has more than {image:,} pixels."
+            else:
+                self._image = image
         self._width = -1
 
     def layout(self, width: int) -> list[Content]:
@@ -83,23 +86,17 @@ def _row(pixels: bytes, columns: int, row: int) -> Content:
     return Content("▀" * columns, spans=[Span(x, x + 1, one) for x, one in enumerate(styles)])
 
 
-class _TooLargeError(Exception):
-    """A picture has more pixels than are decoded; the text says how many these are."""
-
-
-def _check_size(width: int, height: int, most: int = MAX_PIXELS) -> None:
-    if width * height > most:
-        raise _TooLargeError(f"{most:,}")
-
-
-def _decoded(picture: Picture) -> "Image":
-    """Decode the first frame, unless it has too many pixels, and make it small."""
+def _decoded(picture: Picture) -> "Image | int":
+    """Decode the first frame, made small; if it has too many pixels, return the limit."""
     from PIL import Image  # noqa: PLC0415 - for the first picture
 
     Image.MAX_IMAGE_PIXELS = None  # it would warn on the terminal; the limit is ours
-    _check_size(picture.width, picture.height)
+    if picture.width * picture.height > MAX_PIXELS:
+        return MAX_PIXELS
     with Image.open(BytesIO(b64decode(picture.data)), formats=FORMATS) as image:
-        _check_size(*image.size, HELD.get(image.format or "", MAX_PIXELS))
+        most = HELD.get(image.format or "", MAX_PIXELS)
+        if image.width * image.height > most:
+            return most
         image.thumbnail(MAX_KEPT)
         seen = image.convert("RGBA")
     ground = Image.new("RGBA", seen.size, GROUND)
