@@ -7,34 +7,17 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tui.engine.files.atomic import read_regular
-from tui.engine.files.git_branch import repository_of
+from tui.engine.files.ignored import HIDDEN, IgnoreRules
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
 from tui.model.frozen import Frozen
 from tui.model.input.fuzzy import best
 from tui.text import counted, for_model, is_shown_whole, note_hidden, sanitize_line
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
-
-MAX_PATTERNS: Final = 64 * 1024
-"""Largest file of patterns that is read, in bytes."""
-
-MAX_WILDCARDS: Final = 4
-"""Wildcards in one pattern; one with more costs too much to match, and is not applied."""
-
-REPOSITORY: Final = ".git"
-
-_FILES: Final = (f"{REPOSITORY}/info/exclude", ".gitignore", ".geminiignore")  # the last wins
-_Rules = tuple[int, "GitIgnoreSpec"]
-"""Where a path in a folder starts, and the folder's patterns."""
-
-_WILDCARD: Final = re.compile(r"\*+|\[")
 
 MAX_LISTED: Final = 20_000
 """Most files and folders that are listed, those nearest to the root first."""
@@ -77,74 +60,6 @@ _MEDIA: Final = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/h
 _DOCUMENT: Final = "application/pdf"
 
 Part = TextPart | MediaPart
-
-
-class IgnoreRules:
-    """Which files below a root are left out. Reads each folder's patterns once. Blocks.
-
-    Args:
-        root: A real folder; patterns of the folders above it count up to the repository's.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self._top = repository_of(root) or root
-        self._chains: dict[Path, tuple[_Rules, ...]] = {}
-
-    def leaves_out(self, path: Path, *, is_folder: bool) -> bool:
-        """Return whether a file or folder is ignored, itself or because of a folder it is in."""
-        if path == self._top:
-            return False
-        steps = [step for step in reversed(path.parents) if step.is_relative_to(self._top)][1:]
-        return any(self.names(step, is_folder=True) for step in steps) or self.names(
-            path, is_folder=is_folder
-        )
-
-    def names(self, path: Path, *, is_folder: bool) -> bool:
-        """Return whether a pattern names this very path; the deepest folder's word counts."""
-        if path.name == REPOSITORY:
-            return True
-        written = f"{path.as_posix()}/" if is_folder else path.as_posix()
-        for start, spec in self._rules_of(path.parent):
-            if (verdict := spec.check_file(written[start:]).include) is not None:
-                return verdict
-        return False
-
-    def _rules_of(self, folder: Path) -> "tuple[_Rules, ...]":
-        """Return the patterns for what is in a folder, the deepest folder's first."""
-        if folder not in self._chains:
-            spec = _compile("\n".join(_patterns(folder)))
-            start = len(folder.as_posix().rstrip("/")) + 1
-            own = ((start, spec),) if spec is not None else ()
-            above = () if folder in {self._top, folder.parent} else self._rules_of(folder.parent)
-            self._chains[folder] = (*own, *above)
-        return self._chains[folder]
-
-
-def _patterns(folder: Path) -> Iterator[str]:
-    for name in _FILES:
-        try:
-            text = read_regular(folder / name, MAX_PATTERNS).decode("utf-8", "replace")
-        except (OSError, ValueError):
-            continue
-        yield from (
-            line for line in text.splitlines() if len(_WILDCARD.findall(line)) <= MAX_WILDCARDS
-        )
-
-
-@lru_cache(maxsize=256)
-def _compile(patterns: str) -> "GitIgnoreSpec | None":
-    if not patterns:
-        return None
-    from pathspec import GitIgnoreSpec  # noqa: PLC0415 - in a thread, on first use
-
-    usable = []
-    for line in patterns.splitlines():
-        try:
-            GitIgnoreSpec.from_lines([line])
-        except ValueError:  # git skips a pattern that it cannot read
-            continue
-        usable.append(line)
-    return GitIgnoreSpec.from_lines(usable)
 
 
 class OutsideError(Exception):
@@ -231,24 +146,33 @@ class Workspace:
         """Yield what is below a folder, breadth first and sorted, with whether it is a folder.
 
         Ignored files and links that leave the root are left out; linked folders are not entered.
+
+        Raises:
+            UnreadablePathError: At the end or after `MAX_SECONDS`, if there is more.
         """
         rules = IgnoreRules(root)
         folders = deque([top])
-        while folders:
+        end = time.monotonic() + MAX_SECONDS
+        is_cut = False
+        while folders and time.monotonic() < end:
             folder = folders.popleft()
             try:
-                entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+                with os.scandir(folder) as found:
+                    entries = sorted(islice(found, MAX_SCANNED), key=lambda entry: entry.name)
+                    is_cut |= next(found, None) is not None
             except OSError:
                 continue
             for entry in entries:
                 path, is_folder = Path(entry.path), entry.is_dir(follow_symlinks=False)
-                if entry.name == REPOSITORY or rules.names(path, is_folder=is_folder):
+                if (is_folder and entry.name in HIDDEN) or rules.names(path, is_folder=is_folder):
                     continue
                 if entry.is_symlink() and not _leads_to_file(path, root):
                     continue
                 yield path, is_folder
                 if is_folder:
                     folders.append(path)
+        if folders or is_cut:
+            raise UnreadablePathError("it holds too many files and folders")
 
     def _paths(self) -> list[str]:
         roots = self._real_roots()
@@ -259,14 +183,14 @@ class Workspace:
 
     def _list(self, roots: tuple[Path, ...]) -> list[str]:
         paths: list[str] = []
-        end = time.monotonic() + MAX_SECONDS
         for root in roots:
-            for path, is_folder in self.walk(root, root):
-                if len(paths) >= MAX_LISTED or time.monotonic() > end:
-                    return paths
-                shown = _shown(path, root, roots)
-                if is_shown_whole(shown):
-                    paths.append(f"{shown}/" if is_folder else shown)
+            with suppress(UnreadablePathError):  # what was found until then is listed
+                for path, is_folder in self.walk(root, root):
+                    if len(paths) >= MAX_LISTED:
+                        return paths
+                    shown = _shown(path, root, roots)
+                    if is_shown_whole(shown) and (is_folder or not _SECRETS.fullmatch(path.name)):
+                        paths.append(f"{shown}/" if is_folder else shown)
         return paths
 
     def _real_roots(self) -> tuple[Path, ...]:

@@ -32,6 +32,7 @@ from tui.ui.widgets.chat.transcript import SearchLine, SearchWords, Transcript
 from tui.ui.widgets.text.blocks import COPY
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.json_tree import MAX_CHILDREN, JsonTree, json_in
+from tui.ui.widgets.text.picture import MAX_PICTURES
 
 CODE = "Two:\n\n```py\na = 1\nb = 2\n```\n\n~~~\nlast one\n~~~\n"
 
@@ -350,6 +351,15 @@ async def test_a_picture_is_drawn_in_the_conversation_and_in_the_viewer(kind: st
         assert deck.commands.calls[-2:] == said
         await deck.press("t")
         await deck.until(lambda: "[image 40x20" in deck.text)
+
+
+async def test_E44_of_many_pictures_few_are_decoded_and_no_large_one_that_holds_the_loop() -> None:
+    large = picture((2_100, 2_000), "WEBP")
+    async with running(ran("many", *[large] * 60)) as deck:
+        words = "cannot be shown: it has more than 4,000,000 pixels"
+        await deck.until(lambda: deck.text.count(words) == MAX_PICTURES)
+    async with running(ran("one", picture((2_100, 2_000), "PNG"))) as deck:
+        await deck.until(lambda: "▀" in deck.text)
 
 
 async def test_a_picture_that_cannot_be_decoded_says_so_and_16_colors_draw_none() -> None:

@@ -1,5 +1,6 @@
 """Elicitation: a server asks the user to fill in a form or open an address."""
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -178,7 +179,7 @@ class Elicitation:
             action = await self._visit(address, params)
             return types.ElicitResult(action=action.value)
         try:
-            form = read_form(params.requested_schema)
+            form = await asyncio.to_thread(read_form, params.requested_schema)
         except UnusableFormError as error:
             return _invalid(f"The form cannot be shown: {error}.")
         return await self._fill_in(form, params.message)

@@ -17,7 +17,7 @@ from tui.model.input.arguments import reveal
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
 from tui.text import INVISIBLE, LATIN_ALIKE, sanitize, sanitize_line
 
-MAX_READ: Final = 4_000
+MAX_READ: Final = 1_000
 """Characters of a text that are looked through; no more are shown."""
 
 _WORDS: Final = r"""
@@ -59,6 +59,9 @@ MAX_FIELDS: Final = 50
 MAX_OPTIONS: Final = 200
 """Options of one field; a longer choice is refused."""
 
+MAX_ALL_OPTIONS: Final = 300
+"""Options of all fields of a form; each is a widget to draw, or an entry of a list."""
+
 MAX_OPTION: Final = 1_000
 """Characters of an option; a choice with a longer one is refused, as none is shown in part."""
 
@@ -67,6 +70,9 @@ MAX_TITLE: Final = 120
 
 MAX_DESCRIPTION: Final = 1_000
 """Characters of a field's description that are shown."""
+
+MAX_LINES: Final = 20
+"""Lines of a field's description that are shown."""
 
 MAX_DEFAULT: Final = 4_000
 """Longest default text of a field."""
@@ -168,25 +174,31 @@ def read_form(schema: _Json) -> Form:
     needed = {name for name in as_list(schema.get("required")) if isinstance(name, str)}
     controls: list[Control] = []
     keys: set[str] = set()
+    room = MAX_ALL_OPTIONS
     for name, definition in properties.items():
         if not isinstance(definition, Mapping):
             raise UnusableFormError("one of its fields is not an object")
         key = unique(sanitize_line(str(name), MAX_TITLE), keys)
-        controls.append(read_control(key, str(name), definition, required=name in needed))
+        control = read_control(key, str(name), definition, required=name in needed, room=room)
+        room -= len(control.field.options)
+        controls.append(control)
     return Form(tuple(controls))
 
 
-def read_control(key: str, name: str, definition: _Json, *, required: bool) -> Control:
-    """Read the schema of one property.
+def read_control(
+    key: str, name: str, definition: _Json, *, required: bool, room: int = MAX_ALL_OPTIONS
+) -> Control:
+    """Read the schema of one property, for whose options the form has still `room`.
 
     Raises:
         UnusableFormError: If no field can show it.
     """
     inner, nullable = _without_null(definition)
     kind = _kind(inner)
-    values, options = _options(kind, inner)
+    values, options = _options(kind, inner, room)
     title = sanitize_line(text_in(definition, "title"), MAX_TITLE) or key
     description = sanitize(text_in(definition, "description"), MAX_DESCRIPTION)
+    description = "\n".join(description.split("\n")[:MAX_LINES])
     pattern = text_in(inner, "pattern") if kind is FieldKind.TEXT else ""
     low, high = _bounds(kind, inner)
     shown = FormField(
@@ -233,7 +245,9 @@ def _kind(definition: _Json) -> FieldKind:
     return _KINDS[name]
 
 
-def _options(kind: FieldKind, definition: _Json) -> tuple[dict[str, Any], tuple[FieldOption, ...]]:
+def _options(
+    kind: FieldKind, definition: _Json, room: int
+) -> tuple[dict[str, Any], tuple[FieldOption, ...]]:
     """Return the shown option values with the server's values, and the options as shown."""
     if kind is FieldKind.CHOICES:
         items = definition.get("items")
@@ -245,6 +259,8 @@ def _options(kind: FieldKind, definition: _Json) -> tuple[dict[str, Any], tuple[
         raise UnusableFormError("one of its choices has no options")
     if len(pairs) > MAX_OPTIONS:
         raise UnusableFormError(f"one of its choices has more than {MAX_OPTIONS} options")
+    if len(pairs) > room:
+        raise UnusableFormError(f"its choices have more than {MAX_ALL_OPTIONS} options together")
     values: dict[str, Any] = {}
     options: list[FieldOption] = []
     taken: set[str] = set()

@@ -18,6 +18,7 @@ from tui.engine.mcp.schema.flatten import (
     resolve_reference,
 )
 from tui.engine.mcp.schema.form_schema import (
+    MAX_ALL_OPTIONS,
     MAX_FIELDS,
     MAX_OPTIONS,
     MAX_TITLE,
@@ -131,13 +132,14 @@ def merge_tool_form(
 
 
 class _Reader:
-    """Reads one schema, with a budget of steps and of fields."""
+    """Reads one schema, with a budget of steps, of fields and of their options."""
 
     def __init__(self, document: _Json, choices: Mapping[str, str]) -> None:
         self._document = document
         self._choices = choices
         self._steps = 0
         self._left = MAX_FIELDS
+        self._room = MAX_ALL_OPTIONS
         self._keys = set[str]()
 
     def places(self, arguments: _Json) -> Iterator[_Place]:
@@ -187,9 +189,12 @@ class _Reader:
         if options_of(own):
             definition.pop("type", None)
         try:
-            control = read_control(_shown(name), name, definition, required=spot.required)
+            control = read_control(
+                _shown(name), name, definition, required=spot.required, room=self._room
+            )
         except UnusableFormError:
             return self._json(spot)
+        self._room -= len(control.field.options)
         field, default = control.field, control.field.default
         is_empty = value is NOTHING or (value is None and spot.nullable)
         is_line = field.kind is not FieldKind.TEXT or str(default).isprintable()

@@ -23,6 +23,9 @@ MAX_PICTURES: Final = 4
 MAX_PIXELS: Final = 16_000_000
 """Pixels of a picture that is decoded."""
 
+HELD: Final = {"WEBP": 4_000_000}
+"""Pixels of a kind whose decoder lets no other thread run until it is done."""
+
 MAX_KEPT: Final = (240, 200)
 """Pixels of what is kept of it to be drawn."""
 
@@ -51,13 +54,15 @@ class PictureBlock(Block):
 
     async def load(self) -> None:
         """Decode the picture in a thread."""
-        reason = f"it has more than {MAX_PIXELS:,} pixels"
         try:
-            self._image = await asyncio.to_thread(_decoded, self._picture)
+            image = await asyncio.to_thread(_decoded, self._picture)
         except Exception:  # noqa: BLE001 - hostile data, and the errors of four decoders
-            reason = "it is damaged or of an unknown kind"
-        if self._image is None:
-            self._problem = f"The picture cannot be shown: {reason}."
+            self._problem = "The picture cannot be shown: it is damaged or of an unknown kind."
+        else:
+            if isinstance(image, int):
+                self._problem = f"The picture cannot be shown: it has more than {image:,} pixels."
+            else:
+                self._image = image
         self._width = -1
 
     def layout(self, width: int) -> list[Content]:
@@ -81,16 +86,17 @@ def _row(pixels: bytes, columns: int, row: int) -> Content:
     return Content("▀" * columns, spans=[Span(x, x + 1, one) for x, one in enumerate(styles)])
 
 
-def _decoded(picture: Picture) -> "Image | None":
-    """Decode the first frame, unless it has too many pixels, and make it small."""
+def _decoded(picture: Picture) -> "Image | int":
+    """Decode the first frame, made small; if it has too many pixels, return the limit."""
     from PIL import Image  # noqa: PLC0415 - for the first picture
 
     Image.MAX_IMAGE_PIXELS = None  # it would warn on the terminal; the limit is ours
     if picture.width * picture.height > MAX_PIXELS:
-        return None
+        return MAX_PIXELS
     with Image.open(BytesIO(b64decode(picture.data)), formats=FORMATS) as image:
-        if image.width * image.height > MAX_PIXELS:
-            return None
+        most = HELD.get(image.format or "", MAX_PIXELS)
+        if image.width * image.height > most:
+            return most
         image.thumbnail(MAX_KEPT)
         seen = image.convert("RGBA")
     ground = Image.new("RGBA", seen.size, GROUND)
