@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tests.cli.running import Result, notes_server, run, write_settings
-from tests.fakes.gemini import FakeGemini
+from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Call, Say
 from tests.security.opened import Place, opened, place
 from tests.unit.engine.approval.verdicts import STARTS, recorded
 from tests.unit.engine.mcp.support import eventually
 from tui.cli.output import ExitCode
-from tui.model.chat import ChatNotice
+from tui.model.chat import BackendKind, ChatNotice
 from tui.model.servers import ServerStatus
 from tui.store import selectors
 
@@ -26,7 +26,7 @@ ADD = [Call([("add_note", {"text": "milk"})])]
 GIT = {"type": "git", "source": "https://example.com/acme/notes.git"}
 
 
-def install(installed: Mapping[str, str] | None = None, **more: object) -> None:
+def install(installed: Mapping[str, Any] | None = None, **more: object) -> None:
     """Install an extension with the notes server; tell how, as gemini-cli does."""
     folder = Path.home() / ".gemini" / "extensions" / "es"
     folder.mkdir(parents=True, exist_ok=True)
@@ -68,19 +68,22 @@ def user(**more: Any) -> dict[str, Any]:  # noqa: ANN401
         ({"allowedExtensions": ["^https://example\\.com/other/"]}, GIT, False),
         ({"allowedExtensions": ["acme"]}, None, False),
         ({"allowedExtensions": ["acme"]}, {"type": "git", "source": "x\nacme"}, False),
+        ({"allowedExtensions": ["acme"]}, {"type": "git", "source": ["acme"]}, False),
+        ({"allowedExtensions": [".*"]}, {"type": "git", "source": ""}, False),
         ({"allowedExtensions": ["("]}, GIT, False),
         ({"allowedExtensions": "acme"}, GIT, False),
         ({"allowedExtensions": []}, GIT, True),
         ({"blockGitExtensions": True}, GIT, False),
         ({"blockGitExtensions": "true"}, {**GIT, "type": "github-release"}, False),
         ({"blockGitExtensions": True}, {"type": "local", "source": "/x"}, True),
+        ({"blockGitExtensions": True}, {"type": ["git"]}, True),
         ({"blockGitExtensions": False}, GIT, True),
     ],
 )
 async def test_A27_an_extension_that_gemini_cli_does_not_load_starts_no_server(
     gemini: FakeGemini,
     security: Mapping[str, Any],
-    installed: Mapping[str, str] | None,
+    installed: Mapping[str, Any] | None,
     is_used: bool,
 ) -> None:
     install(installed)
@@ -280,3 +283,23 @@ async def test_A27_a_start_that_gemini_cli_refuses_is_refused_with_its_code(
         assert result.code == 0
         return
     assert (result.code, len(gemini.requests)) == (theirs["code"], theirs["requests"])
+
+
+async def test_A27_on_the_screen_no_other_way_to_sign_in_is_taken(
+    place: Place, gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", gemini.url)
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    place.user({"security": {"auth": {"enforcedType": "vertex-ai"}}})
+    async with opened(place) as deck:
+        assert deck.state.model.backend is BackendKind.DEMO
+        said = "enforcedType in ~/.gemini/settings.json allows only vertex-ai"
+        assert [said in one.text for one in deck.state.notices].count(True) == 1
+        deck.engine.service.use_api_key(KEY)
+        await eventually(lambda: [said in one.text for one in deck.state.notices].count(True) == 2)
+        assert deck.state.model.backend is BackendKind.DEMO
+    assert (gemini.requests, gemini.checks) == ([], [])
+    for command in (("doctor", "--offline"), ("key", "show")):
+        told = await run(*command, env={"GEMINI_API_KEY": KEY})
+        assert told.code == 1
+        assert said in told.stdout + told.stderr

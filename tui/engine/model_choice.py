@@ -28,6 +28,7 @@ from tui.engine.keys.credentials import (
     keep_access,
     key_access,
     overruling,
+    permitted,
     typed_base_url,
     vertex_access,
     with_file,
@@ -36,7 +37,6 @@ from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import EngineOptions
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.prohibitions import RunRules
 from tui.model.chat import BackendKind, ModelView, Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.settings import GemdeckSettings
@@ -76,7 +76,7 @@ class ModelChoice:
         self._has_looked = False
         self._found: ModelAccess | None = None
         self._access: ModelAccess | None = None
-        self._settings, self._run = GemdeckSettings(), RunRules()
+        self._settings, self._auth = GemdeckSettings(), ("", "")
         self._own: Mapping[str, str] = {}
         self._current: str | None = None
         self._choices = itertools.count()
@@ -94,7 +94,7 @@ class ModelChoice:
 
     async def find(self, settings: LoadedSettings) -> None:
         """Find a model, once, as the settings allow."""
-        self._settings, self._run = settings.gemdeck, settings.run
+        self._settings, self._auth = settings.gemdeck, settings.run.auth
         self._own = settings.variables
         if not self._has_looked and self.options.needs_model and not self.options.demo:
             self._has_looked = True
@@ -231,21 +231,7 @@ class ModelChoice:
             return ModelAccess(BackendKind.OTHER)
         environ = with_file(self._own, os.environ)
         finding = in_daemon_thread(lambda: find_access(environ, KeyStore(), self.services.get()))
-        if (access := await finding) is not None:
-            self._check(access)
-        return access
-
-    def _check(self, access: ModelAccess) -> None:
-        """Refuse any way to sign in but the one that the settings enforce.
-
-        Raises:
-            CredentialError: If this is another one.
-        """
-        ways = ("gemini-api-key", "gateway") if access.base_url else ("gemini-api-key",)
-        ways = ("vertex-ai",) if access.kind is BackendKind.VERTEX else ways
-        if access.kind is not BackendKind.OTHER and self._run.auth not in ("", *ways):
-            words = f"{self._run.auth_place} allows only {self._run.auth}; this is {ways[0]}."
-            raise CredentialError(sanitize_line(words), advice="Choose another service (F9).")
+        return permitted(await finding, self._auth)
 
     async def _in_order(self, change: Callable[[], Result]) -> Result:
         """Change what is kept after all changes before, however long a keyring takes."""
@@ -273,7 +259,7 @@ class ModelChoice:
 
     async def _open(self, access: ModelAccess, name: str = "") -> ModelBackend:
         """Open a model of a service: by its name, or its usual one, which the settings name."""
-        self._check(access)
+        permitted(access, self._auth)
         if access.api_key is not None:
             self.redactor.register(access.api_key.get_secret_value())
         settings = self._settings.model_copy(update={"model": name}) if name else self._settings

@@ -124,15 +124,14 @@ class RunRules(Frozen):
     Attributes:
         untrusted: The variable by which no server may run, or "".
         sandbox: Where a sandbox is asked for, which gemdeck has not got, or "".
-        auth: The only way to sign in to the model's service, as gemini-cli names it, or "".
-        auth_place: Where that stands.
+        auth: The only way to sign in to the model's service, as gemini-cli names it, and where
+            that stands; nothing where there is no such rule.
         max_requests: Most requests to the model; below 0 or None for any number.
     """
 
     untrusted: str = ""
     sandbox: str = ""
-    auth: str = ""
-    auth_place: str = ""
+    auth: tuple[Any, str] = ("", "")
     max_requests: int | None = None
 
     def why_held(self, *, is_program: bool) -> tuple[str, str]:
@@ -214,8 +213,8 @@ def read_run_rules(
         box, place = words[SANDBOX_VARIABLE], SANDBOX_VARIABLE
     if own.sandbox is not None or says_no(box) or words.get("SANDBOX"):  # which we are in
         place = ""
-    auth, auth_place = _standing(sources, environ, ("security", "auth", "enforcedType"))
-    return RunRules(untrusted, place, str(auth or ""), auth_place, turns)
+    auth = _standing(sources, environ, ("security", "auth", "enforcedType"))
+    return RunRules(untrusted, place, auth, turns)
 
 
 def extension_rule(sources: Sequence[Source], environ: Mapping[str, str]) -> Refusal:
@@ -225,7 +224,7 @@ def extension_rule(sources: Sequence[Source], environ: Mapping[str, str]) -> Ref
 
     def refusal(installed: Mapping[str, Any]) -> str:
         if listed:
-            is_in = _is_listed(str(installed.get("source") or ""), listed)
+            is_in = _is_listed(installed.get("source"), listed)
             return "" if is_in else f"not used: {listed_in} does not list where it comes from"
         is_blocked = not says_no(blocks) and installed.get("type") in ("git", "github-release")
         return f"not used: {blocked_in} blocks what was downloaded" if is_blocked else ""
@@ -233,9 +232,11 @@ def extension_rule(sources: Sequence[Source], environ: Mapping[str, str]) -> Ref
     return refusal
 
 
-def _is_listed(source: str, patterns: Any) -> bool:  # noqa: ANN401 - any JSON value
+def _is_listed(source: object, patterns: object) -> bool:
+    if not (isinstance(source, str) and source.isprintable() and isinstance(patterns, list)):
+        return False
     real = os.path.realpath(source) if os.path.exists(source) else source  # noqa: PTH110 - a text
-    is_fit = isinstance(patterns, list) and source.isprintable() and 0 < len(real) <= MAX_SOURCE
+    is_fit = 0 < len(real) <= MAX_SOURCE
     try:
         return is_fit and any(re.search(pattern, real, re.ASCII) for pattern in patterns)
     except (re.error, TypeError, RecursionError, OverflowError):

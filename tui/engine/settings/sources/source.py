@@ -437,7 +437,7 @@ def _installation(folder: Path) -> tuple[Path, Mapping[str, Any]]:
 def _keychain(name: str, installed: Mapping[str, Any]) -> str:
     """Name the service under which gemini-cli keeps the secrets of an extension."""
     whole = str(installed.get("source", name))
-    is_cloned = installed.get("type") in {"git", "github-release"}
+    is_cloned = installed.get("type") in ("git", "github-release")  # it may be any JSON value
     if is_cloned and (match := _REPOSITORY.fullmatch(whole)):
         whole = f"https://github.com/{match[1]}/{match[2].replace('.git', '', 1)}"
     return f"Gemini CLI Extensions {name} {hashlib.sha256(whole.encode()).hexdigest()}"
