@@ -185,7 +185,8 @@ def _settings(loaded: LoadedSettings) -> DoctorSection:
         )
         section.add(verdict, f"{file.file}: {file.origin.value}, {file.state}")
     for problem in loaded.problems:
-        section.add(FindingLevel.FAILED if problem.fatal else FindingLevel.WARNING, str(problem))
+        level = FindingLevel.NOTE if problem.quiet else FindingLevel.WARNING
+        section.add(FindingLevel.FAILED if problem.fatal else level, str(problem))
     found = [one for one in layers.settings(loaded) if one.places != (DEFAULT,)]
     for one in found:
         where = places_text(one.places, adds_up=one.adds_up)

@@ -87,7 +87,7 @@ _ENDINGS: Final[Mapping[TurnOutcome | None, tuple[ExitCode, str, str]]] = {
     TurnOutcome.OUT_OF_REQUESTS: (
         ExitCode.TURN_LIMIT,
         "The turn reached its limit of requests to the model.",
-        "Ask for less, or increase --max-turns.",
+        "Ask for less, or increase --max-turns, or model.maxSessionTurns in the settings.",
     ),
 }
 """The exit codes of turns, and why they were not completed; of others the errors say why."""
@@ -170,6 +170,10 @@ class _Session:
                 advice = "Leave it out; --allowed-tools allows single tools."
                 refusal = f"--yolo is forbidden by {place}."
                 return self.refuse(refusal, advice, ExitCode.BAD_SETTINGS)
+            reason, advice = settings.run.why_held(is_program=True)
+            if reason:
+                code = ExitCode.UNTRUSTED if settings.run.untrusted else ExitCode.SANDBOX
+                return self.refuse(f"{reason}.", advice, code)
             bundled = (demo_server(),) if options.demo else ()
             if unclear := self._read_allowed([one.id for one in (*settings.servers, *bundled)]):
                 advice = "SERVER.* allows all tools of one server."

@@ -22,6 +22,7 @@ from tui.engine.keys.credentials import (
     forget_access,
     keep_access,
     key_access,
+    permitted,
     typed_base_url,
     with_file,
 )
@@ -115,9 +116,10 @@ def kept_access(loaded: LoadedSettings, keys: KeyStore) -> ModelAccess | None:
     """Return the service that answers, and its credentials; None if there are none. Blocks.
 
     Raises:
-        CredentialError: If they cannot be read.
+        CredentialError: If they cannot be read, or the settings do not allow them.
     """
-    return find_access(with_file(loaded.variables, os.environ), keys, _services().get())
+    access = find_access(with_file(loaded.variables, os.environ), keys, _services().get())
+    return permitted(access, loaded.run.auth)
 
 
 async def check_access(access: ModelAccess, settings: GemdeckSettings) -> None:

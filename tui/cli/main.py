@@ -307,6 +307,7 @@ def main(  # noqa: PLR0913 - one for each option that is not the engine's
         folder,
         allowed_tools=(*allowed_tools, *allowed_servers),
         allows_all=yolo or approval_mode == "yolo",
+        names_mode=yolo or approval_mode is not None,
         only_servers=frozenset(allowed_servers) or None,
         **given,
     )

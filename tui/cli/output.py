@@ -40,10 +40,14 @@ class ExitCode(IntEnum):
     """No key for the model."""
     NO_INPUT = 42
     """No prompt, or no terminal for the screen."""
+    SANDBOX = 44
+    """The settings or GEMINI_SANDBOX ask for a sandbox."""
     BAD_SETTINGS = 52
     """Settings that cannot be used, or that forbid what was asked."""
     TURN_LIMIT = 53
     """Too many tool calls or requests in the turn."""
+    UNTRUSTED = 55
+    """GEMINI_RESTRICTED_MODE or GEMINI_CLI_TRUST_WORKSPACE trusts no folder."""
     CANCELLED = 130
     """Cancelled."""
 

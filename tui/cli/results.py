@@ -31,8 +31,10 @@ from tui.store.state import AppState
 _ERROR_TYPES: Final[Mapping[ExitCode, str]] = {
     ExitCode.NO_KEY: "FatalAuthenticationError",
     ExitCode.NO_INPUT: "FatalInputError",
+    ExitCode.SANDBOX: "FatalSandboxError",
     ExitCode.BAD_SETTINGS: "FatalConfigError",
     ExitCode.TURN_LIMIT: "FatalTurnLimitedError",
+    ExitCode.UNTRUSTED: "FatalUntrustedWorkspaceError",
     ExitCode.CANCELLED: "FatalCancellationError",
 }
 """What gemini-cli calls the errors that end with these codes."""

@@ -93,8 +93,8 @@ def _checked() -> CommandOutput:
 
     problems = read_settings(opened_folder(), None, check_keys=check_keys).settings.problems
     value = {"problems": [asdict(one) for one in problems]}
-    is_fatal = any(one.fatal for one in problems)
-    code = ExitCode.BAD_SETTINGS if is_fatal else ExitCode.ERROR if problems else ExitCode.OK
+    is_fatal, is_wrong = any(one.fatal for one in problems), any(not one.quiet for one in problems)
+    code = ExitCode.BAD_SETTINGS if is_fatal else ExitCode.ERROR if is_wrong else ExitCode.OK
     return CommandOutput(value, "\n".join(map(str, problems)) or "Nothing is wrong.", code)
 
 

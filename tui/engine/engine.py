@@ -255,7 +255,7 @@ class Engine:
             What was read, problems included. Nothing in the settings makes this fail.
         """
         settings = (await self._read_first()).settings
-        await self.service.find(settings.gemdeck, settings.variables)
+        await self.service.find(settings)
         return settings
 
     async def start(self) -> None:
@@ -271,7 +271,7 @@ class Engine:
         if self._options.follow_settings:
             self._tasks.start(self._reader.watch())
         self._tasks.start(self._follow(self._reader))
-        await self.service.find(first.settings.gemdeck, first.settings.variables)
+        await self.service.find(first.settings)
         if self.service.is_found:
             await self.servers.wait_imported()  # servers answer while the model's SDK is imported
         await self.service.begin()
@@ -286,6 +286,7 @@ class Engine:
             return self._first
         self._first = first = await in_daemon_thread(self._read)
         self._turns.settings = settings = first.settings.gemdeck
+        self._turns.max_requests = first.settings.run.max_requests
         if further := first.settings.context.said.include_directories:
             self.features.open_folders(map(Path, further))
         patience = self._options.server_patience
@@ -295,8 +296,9 @@ class Engine:
         self.sessions.configure(settings.sessions, saves=self._options.saves)
         await asyncio.to_thread(self._enablement.load)
         await self.runs.saved.load()
+        self.access.ignores_hooks = settings.project_hooks == "ignore"
         await self.access.open(self.servers)
-        for problem in first.settings.problems:
+        for problem in (one for one in first.settings.problems if not one.quiet):
             self._publish(NoticeRaised(problem_notice(problem)))
         if self._options.demo:
             self.service.use_demo()

@@ -28,6 +28,7 @@ from tui.engine.keys.credentials import (
     keep_access,
     key_access,
     overruling,
+    permitted,
     typed_base_url,
     vertex_access,
     with_file,
@@ -35,6 +36,7 @@ from tui.engine.keys.credentials import (
 from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import EngineOptions
+from tui.engine.settings.loader import LoadedSettings
 from tui.model.chat import BackendKind, ModelView, Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.settings import GemdeckSettings
@@ -74,7 +76,7 @@ class ModelChoice:
         self._has_looked = False
         self._found: ModelAccess | None = None
         self._access: ModelAccess | None = None
-        self._settings = GemdeckSettings()
+        self._settings, self._auth = GemdeckSettings(), ("", "")
         self._own: Mapping[str, str] = {}
         self._current: str | None = None
         self._choices = itertools.count()
@@ -90,14 +92,10 @@ class ModelChoice:
         """Whether there is a service to open; the demo is none."""
         return self._found is not None
 
-    async def find(self, settings: GemdeckSettings, own: Mapping[str, str]) -> None:
-        """Find a model, once.
-
-        Args:
-            settings: Say how to use it.
-            own: What the user's ``.env`` sets.
-        """
-        self._settings, self._own = settings, own
+    async def find(self, settings: LoadedSettings) -> None:
+        """Find a model, once, as the settings allow."""
+        self._settings, self._auth = settings.gemdeck, settings.run.auth
+        self._own = settings.variables
         if not self._has_looked and self.options.needs_model and not self.options.demo:
             self._has_looked = True
             try:
@@ -232,7 +230,8 @@ class ModelChoice:
         if self.provider is not None:
             return ModelAccess(BackendKind.OTHER)
         environ = with_file(self._own, os.environ)
-        return await in_daemon_thread(lambda: find_access(environ, KeyStore(), self.services.get()))
+        finding = in_daemon_thread(lambda: find_access(environ, KeyStore(), self.services.get()))
+        return permitted(await finding, self._auth)
 
     async def _in_order(self, change: Callable[[], Result]) -> Result:
         """Change what is kept after all changes before, however long a keyring takes."""
@@ -260,6 +259,7 @@ class ModelChoice:
 
     async def _open(self, access: ModelAccess, name: str = "") -> ModelBackend:
         """Open a model of a service: by its name, or its usual one, which the settings name."""
+        permitted(access, self._auth)
         if access.api_key is not None:
             self.redactor.register(access.api_key.get_secret_value())
         settings = self._settings.model_copy(update={"model": name}) if name else self._settings

@@ -28,6 +28,7 @@ class EngineOptions(Frozen):
         attended: Whether somebody sits before a screen and can be asked.
         allowed_tools: ``server.tool`` or ``server`` patterns of tools that run unasked.
         allows_all: Whether all tools run unasked that no rule denies.
+        names_mode: Whether an approval mode was named, so that the settings' plan mode is off.
         needs_model: Whether a model is to answer.
         private: Whether nothing of the conversation is kept on disk. Without a user
             only a session that is resumed is.
@@ -50,6 +51,7 @@ class EngineOptions(Frozen):
     attended: bool = False
     allowed_tools: tuple[str, ...] = ()
     allows_all: bool = False
+    names_mode: bool = False
     needs_model: bool = True
     private: bool = False
     resume: str | None = None

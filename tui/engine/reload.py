@@ -267,7 +267,7 @@ class SettingsReader:
         Of a file that is broken it is said once, however its breaks change while it is edited.
         """
         told_broken = _broken(self._told)
-        for problem in loaded.problems:
+        for problem in (one for one in loaded.problems if not one.quiet):
             if problem in self._told or (problem.fatal and problem.file in told_broken):
                 continue
             notice = problem_notice(problem)
@@ -290,5 +290,5 @@ def _broken(problems: "frozenset[SettingsProblem] | tuple[SettingsProblem, ...]"
 def _at_start_only(loaded: LoadedSettings) -> GemdeckSettings:
     """Give the part of the settings that is not applied while gemdeck runs."""
     at_once = ("protocols", "always_deny", "environment_block", "bell", "title", "keys", "prices")
-    of_servers = ("profiles", "start", "sleep_after")
+    of_servers = ("profiles", "start", "sleep_after", "sandbox")
     return loaded.gemdeck.model_copy(update=dict.fromkeys((*at_once, *of_servers)))

@@ -5,7 +5,7 @@ and gemdeck's own under ``gemdeck``.
 """
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, SecretStr, model_validator
 
@@ -403,6 +403,9 @@ class ModelSettings(Section):
     """gemini-cli's ``model``."""
 
     name: ModelName | None = Field(None, description="Model to use, unless `gemdeck.model` is set.")
+    max_session_turns: WholeNumber | None = Field(
+        None, description="Most requests to the model in one run; below 0 for any number."
+    )
 
 
 class ContextSettings(Section):
@@ -611,6 +614,12 @@ class GemdeckSettings(Section):
         max_length=MAX_PROFILES,
         description="Servers and tools for a task, by a name that `--profile` and `/profile` take. "
         "Has no effect in a project's file.",
+    )
+    project_hooks: Literal["ask", "ignore"] = Field(
+        "ask", description="Whether tools ask that a project's `BeforeTool` hooks would check."
+    )
+    sandbox: Literal["none"] | None = Field(
+        None, description="`none` starts servers although a sandbox was asked for gemini-cli."
     )
     always_allow: tuple[AllowedPattern, ...] = Field(
         (),

@@ -179,6 +179,8 @@ class TurnSetup:
         context_files: Reads the files of context, at the start of each turn.
         reviewer: Shows results to the user before the model gets them.
         max_steps: Most answers of the model in one turn; None for any number.
+        max_requests: Most requests of all turns together; below 0 or None for any number.
+        requests: Those that were made.
         settings: Say how much a turn may do, and instruct the model.
         profiles: Those that can be chosen, and those in use, by name; "" stands for none.
         skills: The skills of the servers, or None.
@@ -191,6 +193,8 @@ class TurnSetup:
     context_files: Callable[[], Awaitable[Sequence[e.ContextFile]]] | None = None
     reviewer: ResultReviewer | None = None
     max_steps: int | None = None
+    max_requests: int | None = None
+    requests: int = 0
     settings: GemdeckSettings = field(default_factory=GemdeckSettings)
     profiles: dict[str, Profile] = field(default_factory=lambda: {"": EVERYTHING})
     skills: Skills | None = None
@@ -357,9 +361,11 @@ class Turn:
         self._set_phase(TurnPhase.ASKING, server)
 
     async def _run_steps(self) -> TurnOutcome:
+        setup = self._setup
         for step in itertools.count():
-            if step == self._setup.max_steps:
+            if step == setup.max_steps or setup.requests == setup.max_requests:
                 break
+            setup.requests += 1
             offered = self._offered()
             await self._run_step(offered)
             self._has_answer = True
@@ -377,8 +383,12 @@ class Turn:
                 self._interrupt("The turn ended here: too many tool calls.")
                 return TurnOutcome.LIMITED
         self._interrupt("The turn ended here: too many requests.")
-        words = f"A turn is limited to {self._setup.max_steps} requests to the model."
-        self._notify(Severity.WARNING, words, "Send another message to let the model continue.")
+        words = f"A turn is limited to {setup.max_steps} requests to the model."
+        advice = "Send another message to let the model continue."
+        if setup.requests == setup.max_requests:
+            words = f"model.maxSessionTurns allows {counted(setup.requests, 'request')} in a run."
+            advice = "Increase it in the settings, or start gemdeck again."
+        self._notify(Severity.WARNING, words, advice)
         return TurnOutcome.OUT_OF_REQUESTS
 
     def _name_missing(self, servers: Sequence[ServerId]) -> None:

@@ -315,6 +315,7 @@ class SettingsProblem(Frozen):
         key: The dotted key, such as ``mcpServers.git.url``; empty for the file as a whole.
         message: What is wrong and what to do, one line.
         fatal: Whether a file could not be used at all that is the user's own or the system's.
+        quiet: Whether nothing depends on it, so that only who asks what is wrong is told.
     """
 
     file: str
@@ -322,6 +323,7 @@ class SettingsProblem(Frozen):
     key: str
     message: str
     fatal: bool = False
+    quiet: bool = False
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file

@@ -120,6 +120,27 @@ class ModelAccess(Frozen):
     is_kept: bool = False
 
 
+def permitted(access: ModelAccess | None, auth: tuple[object, str]) -> ModelAccess | None:
+    """Return how to reach a service if the settings allow it.
+
+    Args:
+        access: How.
+        auth: The only way to sign in, as gemini-cli names it, and where that stands; "" for any.
+
+    Raises:
+        CredentialError: If it is another one.
+    """
+    if access is None or access.kind is BackendKind.OTHER:
+        return access
+    ways = ("gemini-api-key", "gateway") if access.base_url else ("gemini-api-key",)
+    ways = ("vertex-ai",) if access.kind is BackendKind.VERTEX else ways
+    enforced, place = auth
+    if enforced and enforced not in ways:
+        words = f"{place} allows only {enforced}; this is {ways[0]}."
+        raise CredentialError(sanitize_line(words), advice="Choose another service (F9).")
+    return access
+
+
 def with_file(own: Mapping[str, str], environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return the environment with the user's ``.env``, which ranks below it."""
     return {**{name: own[name] for name in _FILE_VARIABLES if name in own}, **environ}

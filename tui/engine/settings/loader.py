@@ -17,9 +17,13 @@ from tui.engine.settings.prohibitions import (
     EVERY,
     Permission,
     Restriction,
+    RunRules,
     blocked_by,
+    extension_rule,
+    name_elsewhere,
     read_enablement,
     read_policies,
+    read_run_rules,
     restricted_by,
     voids,
 )
@@ -46,7 +50,7 @@ from tui.engine.settings.sources.source import (
     user_variables,
 )
 from tui.model.frozen import Frozen
-from tui.model.servers import Origin, ServerId, ServerStatus, StartMode
+from tui.model.servers import Origin, ServerId, ServerStatus, StartMode, Transport
 from tui.model.settings import GemdeckSettings, McpSettings, ModelSettings, ToolPattern
 from tui.model.settings_rules import check_model_name
 
@@ -76,7 +80,7 @@ def read_gemdeck(
     model: str | None,
     denied: tuple[ToolPattern, ...],
     report: Report,
-) -> GemdeckSettings:
+) -> tuple[GemdeckSettings, ModelSettings]:
     """Merge gemdeck's own settings key by key, and find the model that answers.
 
     Args:
@@ -85,13 +89,16 @@ def read_gemdeck(
         model: The model named on the command line, or None.
         denied: What is denied elsewhere.
         report: Takes what is wrong.
+
+    Returns:
+        Them, and gemini-cli's settings of the model.
     """
     values: dict[str, Any] = {}
     blocked: tuple[str, ...] = ()
-    foreign: str | None = None
+    foreign = ModelSettings()
     known = known_keys(GemdeckSettings)
     for source in sources:
-        foreign = _gemini_cli_model(source, environ) or foreign
+        foreign = foreign.model_copy(update=_gemini_cli_model(source, environ))
         raw = source.section("gemdeck")
         if not isinstance(source.content.get("gemdeck"), dict | None):
             denied += (Restriction(source=f"gemdeck in {source.file}"),)  # it may have denied any
@@ -103,13 +110,12 @@ def read_gemdeck(
         blocked += blocked_by(source, raw.pop(BLOCK_KEY, None))
         section = source.salvaged(GemdeckSettings, raw, "gemdeck")
         values |= {key: getattr(section, key) for key in section.model_fields_set}
-    if foreign:
-        values.setdefault("model", foreign)
+    if foreign.name:
+        values.setdefault("model", foreign.name)
     if (named := _named_model(environ, model, report)) is not None:
         values["model"] = named
-    return GemdeckSettings.model_validate(values).model_copy(
-        update={"always_deny": denied, "environment_block": blocked}
-    )
+    update = {"always_deny": denied, "environment_block": blocked}
+    return GemdeckSettings.model_validate(values).model_copy(update=update), foreign
 
 
 def with_keys(
@@ -144,17 +150,19 @@ def with_project(settings: GemdeckSettings, rules: ProjectRules) -> GemdeckSetti
     return settings.model_copy(update={**lowered, "always_deny": denied})
 
 
-def _gemini_cli_model(source: Source, environ: Mapping[str, str]) -> str | None:
-    """Return the model that ``model.name``, or an older file's ``model``, names."""
+def _gemini_cli_model(source: Source, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return what ``model`` sets: the model, which it is in an older file, and a limit."""
     value = source.content.get("model")
     raw = {"name": value} if isinstance(value, str) else source.section("model")
-    raw = source.expanded({"name": raw["name"]} if "name" in raw else {}, ("model",), environ)
-    name = source.salvaged(ModelSettings, raw, "model").name
+    raw = {key: raw[key] for key in raw if key in known_keys(ModelSettings)}
+    raw = source.expanded(raw, ("model",), environ)
+    found = source.salvaged(ModelSettings, raw, "model").model_dump(exclude_unset=True)
     try:
-        return _no_alias(name) if name is not None else None
+        _no_alias(found.get("name", ""))
     except ValueError as error:
         source.note(("model", "name"), str(error))
-        return None
+        del found["name"]
+    return found
 
 
 def _named_model(environ: Mapping[str, str], model: str | None, report: Report) -> str | None:
@@ -194,12 +202,16 @@ class McpRules(Frozen):
     command: str
     command_source: Source | None
     off: Mapping[str, str]
+    run: RunRules = RunRules()
 
     def apply(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
         """Withhold a server that the rules do not let start."""
         name = compared(entry.name)
         if definition.withheld is not None and not definition.may_enable:
             return definition
+        reason, advice = self.run.why_held(is_program=definition.transport is Transport.STDIO)
+        if reason:
+            return definition.held(_DISABLED, f"Disabled: {reason}.", advice)
         if name in self.excluded:
             advice = f"Remove it from mcp.excluded in {self.excluded[name]}."
             return definition.held(_DISABLED, "Disabled: listed in mcp.excluded.", advice)
@@ -277,6 +289,7 @@ class LoadedSettings(Frozen):
         project: What became of what the opened folder brings.
         variables: What the user's own ``.env`` sets.
         context: Where files of context are or may be.
+        run: What gemini-cli's files and variables demand of the run.
     """
 
     gemdeck: GemdeckSettings
@@ -285,6 +298,7 @@ class LoadedSettings(Frozen):
     project: ProjectVerdict
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     context: ContextPlaces = field(default_factory=ContextPlaces)
+    run: RunRules = RunRules()
 
     @property
     def no_yolo(self) -> str:
@@ -333,13 +347,15 @@ def load_settings(
     sources = [one for at in own if (one := read_source(at.origin, at.path, report))]
     variables = read_variables(user_variables(home), report) or {}
     environ = {**variables, **environ}
-    manifests = list(read_extensions(folder, report))
+    manifests = list(read_extensions(folder, report, extension_rule(sources, environ)))
     denied = read_policies(own, sources, manifests, environ, report)
-    gemdeck = read_gemdeck(sources, environ, model, denied, report)
+    gemdeck, foreign = read_gemdeck(sources, environ, model, denied, report)
     gemdeck = with_keys(gemdeck, sources, check_keys)
+    run = read_run_rules(sources, environ, gemdeck, foreign.max_session_turns)
+    name_elsewhere(environ, report)
     inheritance, developed = inheritance_of(gemdeck), frozenset(gemdeck.developed_servers)
     reader = ServerReader(environ, inheritance, developed, folder=folder, home=home, gate=project)
-    mcp = read_mcp(sources, environ, read_enablement(report))
+    mcp = replace(read_mcp(sources, environ, read_enablement(report)), run=run)
     context = find_context(sources, manifests, folder, report)
     if tried is not None:
         document = SettingsDocument({"mcpServers": tried}, {}, ())
@@ -347,7 +363,7 @@ def load_settings(
     servers = [(entry, reader.read(entry)) for entry in _own_entries(sources, mcp, manifests)]
     entries: Sequence[Entry] = ()
     offer: ProjectOffer | None = None
-    if project.may_read():
+    if project.may_read() and not run.untrusted:
         files = [layer for layer in layers if layer.origin is Origin.PROJECT]
         taken = {definition.id for _, definition in servers}
         entries, offer, context = read_offer(files, reader, taken, context, report)
@@ -362,7 +378,7 @@ def load_settings(
     definitions = (_with_choices(one, gemdeck) for one in narrowed)
     report.problems += reader.problems
     listed = _listed(report.problems, [shown_path(one.path, home) for one in layers])
-    return LoadedSettings(gemdeck, tuple(definitions), listed, verdict, variables, context)
+    return LoadedSettings(gemdeck, tuple(definitions), listed, verdict, variables, context, run)
 
 
 def _own_entries(
@@ -411,9 +427,9 @@ def _with_choices(server: ServerDefinition, gemdeck: GemdeckSettings) -> ServerD
 def _listed(
     problems: Iterable[SettingsProblem], files: Iterable[str]
 ) -> tuple[SettingsProblem, ...]:
-    """Sort problems by file and line, and limit their number."""
+    """Sort problems by file and line, quiet ones last, and limit their number."""
     rank = {file: number for number, file in enumerate(files)}
-    ordered = sorted(problems, key=lambda problem: (rank.get(problem.file, -1), problem.line))
+    ordered = sorted(problems, key=lambda one: (one.quiet, rank.get(one.file, -1), one.line))
     more = len(ordered) - MAX_PROBLEMS
     if more > 0:
         rest = SettingsProblem("settings", 0, "", f"and {more} more problems")

@@ -1,37 +1,43 @@
-"""What gemini-cli's own files forbid, and what they would allow.
+"""What gemini-cli's own files and variables forbid, and what they would allow.
 
-Its prohibitions hold here, by names that are compared generously: `tools.exclude`, the deny rules
-of its policies, and the servers that it was told to leave off; likewise what it asks about:
-`tools.confirmationRequired`, rules with `ask_user`, and tools that one of its hooks would check. A
+Its prohibitions hold here, by names that are compared generously: `tools.exclude`, what extensions
+exclude, plan mode, the deny rules of its policies, and the servers that it was told to leave off;
+likewise what it asks about: `tools.confirmationRequired`, rules with `ask_user`, and tools that one
+of its hooks would check. What it demands of a whole run is in `RunRules`. A
 condition of a rule is not looked at, so such a rule restricts more here than there. What it allows
 gives no permission and is named. A file of rules that cannot be read forbids everything, since it
 was meant to forbid.
 """
 
 import itertools
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 
+from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.expansion import Expansion
 from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import read_text
 from tui.engine.files.paths import shown_path
-from tui.engine.settings.sources.document import BadDocumentError, read_document
+from tui.engine.settings.sources.document import BadDocumentError, dotted, read_document
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
     LayerFile,
+    Refusal,
     Report,
     Source,
     system_folder,
     validation_problems,
 )
+from tui.model.frozen import Frozen
 from tui.model.servers import Origin
 from tui.model.settings import GemdeckSettings, ToolPattern
 from tui.model.settings_types import MAX_PATTERNS
@@ -62,6 +68,7 @@ POLICIES: Final = "policies"
 _ALL: Final = "no tool runs until this is corrected"
 _ASKED: Final = "every tool is asked about until this is corrected"
 _PREFIX: Final = "mcp_"
+_IGNORING: Final = ', unless gemdeck.projectHooks in your settings is "ignore"'
 _SHELL_ONLY: Final = frozenset({"commandPrefix", "commandRegex"})
 _DECISIONS: Final = ("allow", "ask_user", "deny")
 """What a policy may decide."""
@@ -72,23 +79,13 @@ TRUST_PRIORITY: Final = 200
 _CUT: Final = "..."
 """What stands for the middle of a long name there."""
 
-_WITHOUT_EFFECT: Final[Mapping[tuple[str, ...], str]] = {
-    ("tools", "allowed"): "lets no tool run here; use gemdeck.alwaysAllow",
-    ("tools", "core"): "has no effect here",
-    ("mcp", "autoAllowInHeadless"): "lets no tool run here; use --allowed-tools",
-    ("security", "environmentVariableRedaction", "allowed"): "use gemdeck.environmentAllow",
-}
-_RENAMED: Final[Mapping[str, str]] = {
-    "allowMCPServers": "mcp.allowed",
-    "excludeMCPServers": "mcp.excluded",
-    "mcpServerCommand": "mcp.serverCommand",
-    "allowedTools": "tools.allowed",
-    "coreTools": "tools.core",
-    "excludeTools": "tools.exclude",
-    "contextFileName": "context.fileName",
-    "includeDirectories": "context.includeDirectories",
-}
-"""Keys of gemini-cli's first settings for what gemdeck heeds; it no longer reads them either."""
+MAX_SOURCE: Final = 500
+"""Longest source of an extension that a regular expression is tried on, in characters."""
+
+SANDBOX_VARIABLE: Final = "GEMINI_SANDBOX"
+"""Asks for a sandbox, or for none, above all files."""
+
+_NO_SANDBOX: Final = 'To go without, set gemdeck.sandbox to "none" in your settings.'
 
 
 class Permission(StrEnum):
@@ -113,6 +110,39 @@ class Restriction(ToolPattern):
     voids: tuple[Permission, ...] = ()
 
 
+class PlanRule(Restriction):
+    """Plan mode: no tool runs unless the command line names another mode."""
+
+
+class HookRule(Restriction):
+    """A hook of a project would check these tools; the user may have said to ignore that."""
+
+
+class RunRules(Frozen):
+    """What gemini-cli's files and variables demand of a whole run.
+
+    Attributes:
+        untrusted: The variable by which no server may run, or "".
+        sandbox: Where a sandbox is asked for, which gemdeck has not got, or "".
+        auth: The only way to sign in to the model's service, as gemini-cli names it, and where
+            that stands; nothing where there is no such rule.
+        max_requests: Most requests to the model; below 0 or None for any number.
+    """
+
+    untrusted: str = ""
+    sandbox: str = ""
+    auth: tuple[Any, str] = ("", "")
+    max_requests: int | None = None
+
+    def why_held(self, *, is_program: bool) -> tuple[str, str]:
+        """Say why a server may not start, and what to do; nothing where it may."""
+        if self.untrusted:
+            return f"{self.untrusted} lets no server run", f"Unset {self.untrusted}."
+        if self.sandbox and is_program:
+            return f"{self.sandbox} asks for a sandbox, and gemdeck has none", _NO_SANDBOX
+        return "", ""
+
+
 _WEAK: Final = (Permission.YOLO, Permission.GRANTS)
 """What a rule that asks makes void whatever its priority."""
 
@@ -132,14 +162,95 @@ def restricted_by(
         own: The value of its ``gemdeck.alwaysDeny``.
         environ: Variables for expansion.
     """
-    for path, words in _WITHOUT_EFFECT.items():
-        if source.at(path):
-            source.note(path, words)
-    if old := [key for key in source.content if key in _RENAMED]:
-        named = ", ".join(f"{key} (now {_RENAMED[key]})" for key in old)
+    _name_ineffective(source)
+    renamed = key_table()["renamed"]
+    if old := [key for key in source.content if key in renamed]:
+        named = ", ".join(f"{key} (now {renamed[key]})" for key in old)
         source.note((old[0],), f"old names without effect: {named}")
     denied = _always_denied(own, source)
-    return (*denied, *_listed(source, environ), *_switches(source), *_hooked(source))
+    switches = *_mode(source, environ), *_switches(source)
+    return (*denied, *_listed(source, environ), *switches, *_hooked(source))
+
+
+@cache
+def key_table() -> Mapping[str, Any]:
+    """Read what becomes of each key, variable and file of gemini-cli."""
+    return tomllib.loads(Path(__file__).with_name("gemini_cli_keys.toml").read_text("utf-8"))
+
+
+def _name_ineffective(source: Source) -> None:
+    """Name the keys without effect; of those that harm nobody only who asks is told."""
+    for group in ("told", "named", *(["project"] if source.origin is Origin.PROJECT else ())):
+        for key, words in key_table()[group].items():
+            path, is_quiet = tuple(key.split(".")), group == "named"
+            if (value := source.at(path)) or (is_quiet and value is not None):
+                source.note(path, words, quiet=is_quiet)
+
+
+def name_elsewhere(environ: Mapping[str, str], report: Report) -> None:
+    """Name the variables, and the files in the user's home, that have no effect here."""
+    for name, words in key_table()["elsewhere"].items():
+        if environ.get(name) or any(report.home.glob(name)):
+            report.problems.append(SettingsProblem(name, 0, "", words, quiet=True))
+
+
+def read_run_rules(
+    sources: Sequence[Source], environ: Mapping[str, str], own: GemdeckSettings, turns: int | None
+) -> RunRules:
+    """Find what a run must keep to; a project's file demands nothing of the kind.
+
+    Args:
+        sources: The settings of the user and the system, lowest layer first.
+        environ: The variables.
+        own: gemdeck's own settings, by which it may go without a sandbox.
+        turns: gemini-cli's ``model.maxSessionTurns``.
+    """
+    words = {name: environ[name].strip().lower() for name in environ}
+    untrusted, _ = min(words.items() & key_table()["untrusting"].items(), default=("", ""))
+    box, place = _standing(sources, environ, ("tools", "sandbox"), ("sandbox",))
+    box = box.get("enabled") if isinstance(box, dict) else box
+    if words.get(SANDBOX_VARIABLE):
+        box, place = words[SANDBOX_VARIABLE], SANDBOX_VARIABLE
+    if own.sandbox is not None or says_no(box) or words.get("SANDBOX"):  # which we are in
+        place = ""
+    auth = _standing(sources, environ, ("security", "auth", "enforcedType"))
+    return RunRules(untrusted, place, auth, turns)
+
+
+def extension_rule(sources: Sequence[Source], environ: Mapping[str, str]) -> Refusal:
+    """Return what refuses extensions; patterns that cannot be read refuse all."""
+    listed, listed_in = _standing(sources, environ, ("security", "allowedExtensions"))
+    blocks, blocked_in = _standing(sources, environ, ("security", "blockGitExtensions"))
+
+    def refusal(installed: Mapping[str, Any]) -> str:
+        if listed:
+            is_in = _is_listed(installed.get("source"), listed)
+            return "" if is_in else f"not used: {listed_in} does not list where it comes from"
+        is_blocked = not says_no(blocks) and installed.get("type") in ("git", "github-release")
+        return f"not used: {blocked_in} blocks what was downloaded" if is_blocked else ""
+
+    return refusal
+
+
+def _is_listed(source: object, patterns: object) -> bool:
+    if not (isinstance(source, str) and source.isprintable() and isinstance(patterns, list)):
+        return False
+    real = os.path.realpath(source) if os.path.exists(source) else source  # noqa: PTH110 - a text
+    is_fit = 0 < len(real) <= MAX_SOURCE
+    try:
+        return is_fit and any(re.search(pattern, real, re.ASCII) for pattern in patterns)
+    except (re.error, TypeError, RecursionError, OverflowError):
+        return False
+
+
+def _standing(
+    sources: Sequence[Source], environ: Mapping[str, str], *paths: tuple[str, ...]
+) -> tuple[Any, str]:
+    """Return the value of a key in the highest file, by any of its names, and where it stands."""
+    for source, path in itertools.product(reversed(sources), paths):
+        if (value := source.at(path)) is not None:
+            return Expansion(environ).value(value), f"{dotted(path)} in {source.file}"
+    return None, ""
 
 
 def _always_denied(raw: object, source: Source) -> Iterator[ToolPattern]:
@@ -162,8 +273,13 @@ def _always_denied(raw: object, source: Source) -> Iterator[ToolPattern]:
 
 
 def _listed(source: Source, environ: Mapping[str, str]) -> Iterator[Restriction]:
-    """Read the lists under ``tools``, whose names mean tools with and without their server's."""
+    """Read the lists under ``tools``, whose names mean tools with and without their server's.
+
+    An extension has one list.
+    """
     tools = source.content.get("tools") or {}
+    if source.extension:
+        tools = {"exclude": source.content.get("excludeTools")}
     tools = tools if isinstance(tools, dict) else {"exclude": 0}  # it may have forbidden any
     for key, void, effect in (
         ("exclude", (), _ALL),
@@ -172,11 +288,12 @@ def _listed(source: Source, environ: Mapping[str, str]) -> Iterator[Restriction]
         if (raw := tools.get(key)) is None:
             continue
         names = Expansion(environ).value([raw] if isinstance(raw, str) else raw)
-        where = f"tools.{key} in {source.file}"
+        path = ("excludeTools",) if source.extension else ("tools", key)
+        where = f"{dotted(path)} in {source.file}"
         is_list = isinstance(names, list) and len(names) <= MAX_PATTERNS
         if not is_list or not all(map(_is_name, names)):
             words = f"must be a list of at most {MAX_PATTERNS} names; {effect}"
-            source.note(("tools", key), words)
+            source.note(path, words)
             yield Restriction(source=where, voids=void)
             continue
         pairs = dict.fromkeys(
@@ -189,29 +306,45 @@ def _listed(source: Source, environ: Mapping[str, str]) -> Iterator[Restriction]
             yield Restriction(server=server, tool=tool, source=where, voids=void)
 
 
+def says_no(value: object) -> bool:
+    """Return whether the value of a switch leaves it off; every other one sets it."""
+    return value in (None, False, 0, "", "false", "0")
+
+
+def _mode(source: Source, environ: Mapping[str, str]) -> Iterator[Restriction]:
+    """Read the approval mode, of which plan mode denies and no other one permits anything."""
+    keys = ("general", "defaultApprovalMode"), ("tools", "approvalMode")
+    mode, place = _standing([source], environ, *keys)
+    is_off = source.at(("general", "plan", "enabled")) in (False, "false")
+    if str(mode).strip().lower() == "plan" and not is_off:
+        yield PlanRule(source=place)
+    elif mode not in (None, "default", "plan"):
+        source.note(keys[0], "lets no tool run here; use --approval-mode")
+
+
 def _switches(source: Source) -> Iterator[Restriction]:
-    """Read what switches permissions off; every value but one that says no does."""
-    for key, permission in (
-        ("disableYoloMode", Permission.YOLO),
-        ("disableAlwaysAllow", Permission.GRANTS),
-    ):
-        if source.at(("security", key)) not in (None, False, 0, "", "false"):
+    """Read what switches permissions off."""
+    switches = {"disableYoloMode": Permission.YOLO, "disableAlwaysAllow": Permission.GRANTS}
+    for key, permission in switches.items():
+        if not says_no(source.at(("security", key))):
             yield Restriction(source=f"security.{key} in {source.file}", voids=(permission,))
 
 
 def _hooked(source: Source) -> Iterator[Restriction]:
     """Name the hooks, of which none runs here, and ask about the tools that they would check."""
+    kind = HookRule if source.origin is Origin.PROJECT else Restriction
     hooks = source.content.get("hooks")
     named = hooks.items() if isinstance(hooks, dict) else ()
     events = {name: found for name, found in named if found and isinstance(found, list)}
     if events.keys() - {"disabled"}:
         listed = ", ".join(name for name in [*events][:MAX_NAMED] if name != "disabled")
         asked = "; you are asked about what BeforeTool checks" if "BeforeTool" in events else ""
+        asked += _IGNORING if asked and kind is HookRule else ""
         source.note(("hooks",), f"not run here: {listed}{asked}")
     parts = [part for one in events.get("BeforeTool", ()) for part in _matcher(one)]
     where = f"hooks.BeforeTool in {source.file}"
     for part in dict.fromkeys(parts) if len(parts) <= MAX_PATTERNS else (EVERY,):
-        yield Restriction(tool=part, source=where, voids=tuple(Permission))
+        yield kind(tool=part, source=where, voids=tuple(Permission))
 
 
 def _matcher(hook: object) -> Iterator[str]:
@@ -246,12 +379,12 @@ def read_policies(
     environ: Mapping[str, str],
     report: Report,
 ) -> tuple[Restriction, ...]:
-    """Read the rules of policies that deny tools of servers, or ask about them. Blocks.
+    """Read the rules of policies and of extensions on tools of servers. Blocks.
 
     Args:
         layers: The settings files of the user and the system; see `policy_places`.
         sources: Those that there are. They may name further places of policies.
-        manifests: Those of the extensions, which may have some beside them.
+        manifests: Those of the extensions, which may exclude tools and have policies beside them.
         environ: Variables for expansion.
         report: Takes what is wrong.
     """
@@ -261,6 +394,7 @@ def read_policies(
     beside = (Path(one.variables["extensionPath"]) / POLICIES for one in manifests)
     places = dict.fromkeys((users, *beside), False)
     places |= dict.fromkeys(systems, True)
+    found = [rule for manifest in manifests for rule in _listed(manifest, environ)]
     for source, key in itertools.product(sources, ("policyPaths", "adminPolicyPaths")):
         named = _names_in(source.content.get(key), source, (key,))
         for text in map(Expansion(environ).text, named[:MAX_POLICIES]):
@@ -268,7 +402,6 @@ def read_policies(
             places[place] = places.get(place, False) or key == "adminPolicyPaths"
             if not place.exists():
                 source.note((key,), f"{sanitize_line(text, MAX_NAME)} does not exist")
-    found: list[Restriction] = []
     for place, is_firm in places.items():
         files: Sequence[Path] = ()
         with _denying_if_unread(place, found, report):

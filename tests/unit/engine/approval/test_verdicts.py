@@ -49,5 +49,7 @@ def test_no_verdict_is_looser_than_gemini_clis_and_few_are_stricter(machine: Mac
                 stricter.add((case.row, case.permission))
     # what was allowed for good does not lift a rule here, nor does a list at the same rank
     others = {one for one in stricter if one[1] != "saved"}
-    assert others == {("user asks, 200", "allowed")}
+    # lists lift plan mode there, and --yolo does here as well, in the gate
+    lifted = {("plan mode", permission) for permission in ("allowed", "session", "yolo")}
+    assert others == {("user asks, 200", "allowed"), *lifted}
     assert {row for row, _ in stricter}.isdisjoint({"nothing", "no always", "user asks, plan"})

@@ -58,6 +58,9 @@ MAX_ENTRY_PROBLEMS: Final = 10
 
 Section = TypeVar("Section", bound=BaseModel)
 
+Refusal = Callable[[Mapping[str, Any]], str]
+"""Says of an extension, by how it was installed, why it is not used; nothing where it is."""
+
 ENV_FILE: Final = ".env"
 
 MAX_FILE: Final = 64 * 1024
@@ -189,14 +192,14 @@ class Source(Frozen):
     def content(self) -> Mapping[str, Any]:
         return self.document.content
 
-    def problem(self, path: KeyPath, message: str, *, fatal: bool = False) -> SettingsProblem:
+    def problem(self, path: KeyPath, message: str, *, quiet: bool = False) -> SettingsProblem:
         """Make a problem with a key of this file."""
-        line = self.document.line_of(path)
-        return SettingsProblem(self.file, line, dotted(path), sanitize_line(message), fatal)
+        line, words = self.document.line_of(path), sanitize_line(message)
+        return SettingsProblem(self.file, line, dotted(path), words, quiet=quiet)
 
-    def note(self, path: KeyPath, message: str, *, fatal: bool = False) -> None:
+    def note(self, path: KeyPath, message: str, *, quiet: bool = False) -> None:
         """Report a problem with a key of this file."""
-        self.report.problems.append(self.problem(path, message, fatal=fatal))
+        self.report.problems.append(self.problem(path, message, quiet=quiet))
 
     def at(self, path: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
         """Return what stands at a path; None where nothing does."""
@@ -382,8 +385,14 @@ def _installations(home: Path) -> list[tuple[Path, Mapping[str, Any]]]:
     return [_installation(place / name) for name in names[:MAX_EXTENSIONS]]
 
 
-def read_extensions(folder: Path, report: Report) -> Iterator[Source]:
-    """Read the manifests of the extensions that are enabled for an opened folder."""
+def read_extensions(folder: Path, report: Report, refusal: Refusal) -> Iterator[Source]:
+    """Read the manifests of the extensions that are enabled for an opened folder.
+
+    Args:
+        folder: The folder.
+        report: Takes what is wrong.
+        refusal: Says why one is not used.
+    """
     rules = _enablement(report)
     if rules is None:
         return
@@ -391,6 +400,9 @@ def read_extensions(folder: Path, report: Report) -> Iterator[Source]:
     for path, installed in _installations(report.home):
         source = read_source(Origin.EXTENSION, path, report)
         if source is None:
+            continue
+        if words := refusal(installed):
+            source.note((), words)
             continue
         given = source.content.get("name")
         name = sanitize_line(given if isinstance(given, str) else path.parent.name, MAX_NAME)
@@ -425,7 +437,7 @@ def _installation(folder: Path) -> tuple[Path, Mapping[str, Any]]:
 def _keychain(name: str, installed: Mapping[str, Any]) -> str:
     """Name the service under which gemini-cli keeps the secrets of an extension."""
     whole = str(installed.get("source", name))
-    is_cloned = installed.get("type") in {"git", "github-release"}
+    is_cloned = installed.get("type") in ("git", "github-release")  # it may be any JSON value
     if is_cloned and (match := _REPOSITORY.fullmatch(whole)):
         whole = f"https://github.com/{match[1]}/{match[2].replace('.git', '', 1)}"
     return f"Gemini CLI Extensions {name} {hashlib.sha256(whole.encode()).hexdigest()}"

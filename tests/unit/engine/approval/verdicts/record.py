@@ -3,6 +3,7 @@
 python3 -m tests.unit.engine.approval.verdicts.record [VERSION]
 """
 
+import asyncio
 import json
 import os
 import subprocess
@@ -10,9 +11,13 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
+from tests.fakes.gemini import KEY, FakeGemini
+from tests.fakes.gemini_script import Call, Say
+from tests.security.decks import Turncoat, tool
 from tests.support.node import NPM, node_executable
-from tests.unit.engine.approval.verdicts import RECORDED, ROWS, TOOLS, Case, cases
+from tests.unit.engine.approval.verdicts import RECORDED, ROWS, STARTS, TOOLS, Case, cases
 
 VERSION: Final = "0.61.0"
 
@@ -35,7 +40,19 @@ for (const one of JSON.parse(readFileSync(cases, 'utf-8'))) {
     verdicts[one.name][tool] = (await engine.check(call, tool.split('.')[0])).decision;
   }
 }
-process.stdout.write('\\nVERDICTS ' + JSON.stringify(verdicts) + '\\n');
+const keys = [];
+const walk = (node, above) => {
+  for (const [name, one] of Object.entries(node)) {
+    if (one.properties) walk(one.properties, above + name + '.');
+    else keys.push(above + name);
+  }
+};
+const isSchema = (name) =>
+  /^chunk-.*\\.js$/.test(name) &&
+  readFileSync(bundle + '/' + name, 'utf-8').includes('  getSettingsSchema,');
+const schema = await import(bundle + '/' + readdirSync(bundle).find(isSchema));
+walk(schema.getSettingsSchema(), '');
+process.stdout.write('\\nVERDICTS ' + JSON.stringify({ keys, verdicts }) + '\\n');
 process.exit(0);
 """
 
@@ -63,11 +80,36 @@ def given(case: Case, folder: Path) -> dict[str, object]:
     return {
         "name": case.name,
         "settings": settings,
-        "mode": "yolo" if case.permission == "yolo" else "default",
+        "mode": "yolo" if case.permission == "yolo" else row.mode,
         "interactive": case.interactive,
         "session": case.permission == "session",
         "tools": TOOLS,
     }
+
+
+async def started(command: list[str], folder: Path) -> dict[str, object]:
+    """Run each start; return its exit code, requests and whether the tool was offered."""
+    found: dict[str, object] = {}
+    for name, start in STARTS.items():
+        home = folder / name
+        (home / ".gemini").mkdir(parents=True)
+        server = Turncoat("notes", home)
+        server.offer(tool("add_note"))
+        start.write(home / ".gemini", server.entry)
+        steps = [[Call([("mcp_notes_add_note", {"text": "milk"})])]] * 3
+        async with FakeGemini([*steps, [Say("done")]]) as gemini:
+            environ = {"PATH": os.environ["PATH"], "HOME": str(home), "GEMINI_API_KEY": KEY}
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                env={**environ, "GOOGLE_GEMINI_BASE_URL": gemini.url, **start.environ},
+                cwd=home,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+            )
+            code = await asyncio.wait_for(process.wait(), 120)
+            offered = any("mcp_notes_add_note" in str(one.body["tools"]) for one in gemini.requests)
+            found[name] = {"code": code, "requests": len(gemini.requests), "offered": offered}
+    return found
 
 
 def main() -> None:
@@ -87,6 +129,9 @@ def main() -> None:
             text=True,
             check=True,
         )
+        words = ("-p", "x", "--yolo", "--skip-trust", "-m", "gemini-2.5-flash")
+        with patch("tests.fakes.gemini.check_request"):  # what it sends is not judged here
+            starts = asyncio.run(started([node, str(bundle / "gemini.js"), *words], Path(name)))
         Path(name, ".gemini").mkdir(exist_ok=True)
         Path(name, ".gemini/settings.json").write_text('{"security": {"disableYoloMode": true}}')
         refused = subprocess.run(
@@ -97,11 +142,17 @@ def main() -> None:
             capture_output=True,
             check=False,
         )
-    verdicts = json.loads(done.stdout.rpartition("VERDICTS ")[2])
-    lines = (f"  {json.dumps(name)}: {json.dumps(verdicts[name])}" for name in verdicts)
+    said = json.loads(done.stdout.rpartition("VERDICTS ")[2])
     head = f'"version": "{version}", "exit code of --yolo": {refused.returncode}'
-    text = f'{{{head}, "verdicts": {{\n' + ",\n".join(lines) + "\n}}\n"
-    RECORDED.write_text(text, "ascii")
+    keys = ",\n".join(f"  {json.dumps(key)}" for key in said["keys"])
+    tables = {"starts": starts, "verdicts": said["verdicts"]}
+    written = (f'"{part}": {{\n{_lines(table)}\n}}' for part, table in tables.items())
+    text = ",\n".join([head, f'"keys": [\n{keys}\n]', *written])
+    RECORDED.write_text(f"{{{text}}}\n", "ascii")
+
+
+def _lines(table: dict[str, object]) -> str:
+    return ",\n".join(f"  {json.dumps(name)}: {json.dumps(table[name])}" for name in table)
 
 
 if __name__ == "__main__":
