@@ -17,6 +17,7 @@ from tui.engine.settings.edits import begin_settings
 from tui.engine.settings.entries import server_entries, server_id
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.origins import Layers, merged, settings_schema
+from tui.engine.settings.prohibitions import extension_rule
 from tui.engine.settings.sources.source import Report, layer_files, read_extensions, read_source
 from tui.engine.trust.folder_gate import FolderGate, OpenedFolder
 from tui.text import sanitize_line
@@ -132,8 +133,10 @@ def server_names(
     """
     opened, report = opened_folder(), Report(Path.home())
     layers = layer_files(opened.home, environ=os.environ, home=opened.home)  # those of the home
-    sources = filter(None, (read_source(one.origin, one.path, report) for one in layers))
-    named = server_entries([*read_extensions(opened.folder, report), *sources])
+    read = (read_source(one.origin, one.path, report) for one in layers)
+    sources = [one for one in read if one is not None]
+    refusal = extension_rule(sources, os.environ)
+    named = server_entries([*read_extensions(opened.folder, report, refusal), *sources])
     names = [*(server_id(one.name) for one in named), *FolderGate(opened).trusted_servers()]
     return [one for one in dict.fromkeys(names) if one.startswith(incomplete) and one[:1] != "-"]
 
