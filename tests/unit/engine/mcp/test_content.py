@@ -115,10 +115,13 @@ def test_a_block_is_not_lost_over_its_annotations() -> None:
         assert convert({**text("a"), "annotations": annotations}).display == "a"
 
 
-def test_no_content_says_that_it_could_not_be_read() -> None:
-    empty: tuple[object, ...] = ([], None)
-    for nothing in empty:
-        assert convert_raw({"content": nothing}) == ToolResult((TextPart(NOTHING),), NOTHING)
+def test_an_empty_result_is_one_and_what_cannot_be_read_says_so() -> None:
+    blank = text("")
+    contents: tuple[object, ...] = ([], None, [blank], [blank, blank])
+    empty: list[dict[str, Any]] = [{}, {"structuredContent": None}]
+    for raw in (*empty, *({"content": nothing} for nothing in contents)):
+        assert convert_raw(raw) == ToolResult((TextPart(NOTHING),), NOTHING), raw
+    assert convert_raw({"structuredContent": {}}).display == "{}"
     words = "[The tool's response cannot be read.]"
     odd = convert_raw({"content": "text"})
     assert odd == ToolResult((TextPart(words),), words, is_error=True)

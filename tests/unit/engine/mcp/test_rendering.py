@@ -72,6 +72,14 @@ def test_hidden_commands_of_a_prompt_and_a_resource_are_spelled_out_and_counted(
     assert reading.remark == note
 
 
+def test_an_empty_resource_is_called_empty() -> None:
+    text = types.TextResourceContents(uri="m://x", text="")
+    for contents in ([], [text]):
+        result = types.ReadResourceResult(contents=contents)
+        reading = convert_resource(ServerId("s"), "m://x", result)
+        assert reading.parts[1:-1] == (TextPart(results.EMPTY),)
+
+
 def test_a_resource_of_several_contents_names_each() -> None:
     texts = [types.TextResourceContents(uri=f"m://x/{n}", text=str(n)) for n in range(102)]
     result = types.ReadResourceResult(contents=texts)

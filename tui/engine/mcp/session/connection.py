@@ -372,7 +372,9 @@ class Connection:
         except Exception as error:  # whatever the SDK raises, the user wants the reason
             failure = await self._explain(error)
             if self._era.distrust(of_probe=not (self.connected or failure.permanent)):
-                self._log.remark(f"{failure.reason}; it is started again, and greeted otherwise")
+                self._log.remark(
+                    f"{failure.reason}; it is started again and greeted with initialize"
+                )
                 failure = ProbeError(failure.reason)
             raise failure from error
         return self
