@@ -1,6 +1,5 @@
 """Each key of gemini-cli's settings is obeyed, named as without effect, or changes nothing here."""
 
-import json
 from pathlib import Path
 
 from tests.cli.running import run, write_settings
@@ -78,4 +77,3 @@ async def test_what_harms_nobody_is_named_to_who_asks_and_to_nobody_else() -> No
         assert (await run("-p", "x", gemini=gemini, env=env)).stderr == ""
     write_settings({"tools": {"allowed": ["x"]}})
     assert (await run("settings", "check")).code == 1
-    assert json.dumps(listed)
