@@ -133,6 +133,7 @@ def test_E42_E43_heavy_messages_leave_typing(tmp_path: Path, measure: Measure) -
             assert heavy.delay <= max(0.1, 1.5 * quiet.delay)
 
 
+@pytest.mark.timeout(120)
 def test_A26_hostile_ignore_files_leave_typing(tmp_path: Path, measure: Measure) -> None:
     delays = dict[str, float]()
     for kind in ("quiet", "hostile"):

@@ -7,7 +7,9 @@ import os
 import resource
 import shutil
 import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.cli.running import run
+from tests.support.terminal import Terminal
 from tests.support.waiting import eventually
 from tui.cli.main import main
 from tui.engine.engine import Engine, EngineOptions
@@ -318,6 +321,29 @@ async def test_J08_a_read_only_state_folder_is_said_once_and_the_run_goes_on(
                 mend()
                 await asyncio.to_thread(write_now)
             assert kept() >= DECIDED
+
+
+@needs_root
+def test_J13_gemdeck_ends_with_a_read_only_home_as_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent = list[float]()
+    (work := tmp_path / "work").mkdir()
+    monkeypatch.delenv("GEMDECK_HOME", raising=False)
+    with mounted(tmp_path / "disk", "size=4m,mode=700") as home:
+        monkeypatch.setenv("HOME", str(home))
+        for is_read_only in (False, True):
+            if is_read_only:
+                read_only(home)
+            with Terminal([sys.executable, "-m", "tui", "--demo"], cwd=work) as terminal:
+                terminal.wait_for("ready")
+                terminal.type("left as a draft")
+                terminal.wait_for("left as a draft")
+                began = time.monotonic()
+                terminal.press("ctrl+q")
+                assert terminal.wait_for_exit() == 0
+                spent.append(time.monotonic() - began)
+    assert spent[1] <= 2 * spent[0] + 1
 
 
 @needs_root

@@ -10,6 +10,7 @@ import pytest
 from tests.support.measures import Measure
 from tests.support.stalls import LoopWatch
 from tests.unit.engine.mcp.support import call, eventually, find_tool, ready, running, script
+from tui.engine.mcp.catalog.offer import RawOffer
 from tui.engine.mcp.session import listing
 from tui.engine.mcp.session.listing import ListKind, StaleLists
 from tui.model.servers import ServerStatus as S
@@ -62,6 +63,17 @@ async def test_a_storm_without_end_is_rationed() -> None:
     world.changes.add([ListKind.TOOLS])
     await world.changes.next()
     assert world.now - moments[-1] == pytest.approx(60 + listing.DEBOUNCE)
+
+
+async def test_E42_long_lists_are_read_again_the_later_the_longer_they_are() -> None:
+    for items, pause in ((0, listing.INTERVAL), (100, 2.8), (10_000, 32.5)):
+        world, moments = World(), list[float]()
+        for _ in range(3):
+            world.changes.add([ListKind.TOOLS])
+            await world.changes.next()
+            moments.append(world.now)
+            world.changes.rest(RawOffer(tools=[{}] * items))
+        assert [late - soon for soon, late in pairwise(moments)] == [pytest.approx(pause)] * 2
 
 
 @pytest.mark.usefixtures("quick")

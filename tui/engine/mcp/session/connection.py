@@ -442,9 +442,11 @@ class Connection:
         async with asyncio.TaskGroup() as tasks:
             if sdk_patches.is_stateless(client):
                 tasks.create_task(listen(client, self._stale, Backoff()))
+            self._stale.rest(self._lists)
             while await self._refresh(client):
                 self.offer = await asyncio.to_thread(read_offer, self._lists)
                 on_offer(self.offer)
+                self._stale.rest(self._lists)
 
     async def _refresh(self, client: Client) -> bool:
         """Wait for changes and read the lists; return False once the connection is lost."""

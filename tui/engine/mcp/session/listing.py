@@ -45,6 +45,9 @@ DEBOUNCE: Final = 0.3
 INTERVAL: Final = 2.5
 """Shortest time between two refreshes, in seconds."""
 
+ITEM_REST: Final = 0.003
+"""Seconds that each listed item puts the next refresh off: each costs the loop time."""
+
 _GONE: Final = frozenset({types.METHOD_NOT_FOUND, types.CONNECTION_CLOSED})
 """Errors after which listening is pointless."""
 
@@ -106,6 +109,11 @@ class StaleLists:
         """Take an announcement of a change, of either era; ignore other messages."""
         if (kind := _ANNOUNCED.get(type(message))) is not None:
             self.add([kind])
+
+    def rest(self, lists: RawOffer) -> None:
+        """Put the next refresh off by how many items these lists have."""
+        parts = (lists.tools, lists.prompts, lists.resources, lists.templates)
+        self._next_at = max(self._next_at, self._clock()) + sum(map(len, parts)) * ITEM_REST
 
     async def next(self) -> Iterable[ListKind]:
         """Wait until some lists are due, and return them."""
