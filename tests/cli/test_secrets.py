@@ -67,6 +67,7 @@ async def test_a_secret_is_kept_listed_by_its_name_and_forgotten() -> None:
     file = Path(os.environ["GEMDECK_HOME"]) / "credentials.json"
     assert json.loads(file.read_text())["secret github"] == SECRET
     assert file.stat().st_mode & 0o777 == 0o600
+    keep("another", "1234")
     keep("another")
     assert (await run("secret", "list", "--json")).json == {"names": ["another", "github"]}
     wrong = await run("secret", "forget", "githup")

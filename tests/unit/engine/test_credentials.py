@@ -146,8 +146,9 @@ def test_vertex_with_nothing_says_what_is_missing(empty: KeyStore) -> None:
 def test_vertex_by_hand_needs_a_project_and_no_location() -> None:
     assert vertex_access({}, " my-project ", "").location == "global"
     for project, location in (("p/../x", "l"), ("p", "evil.example/"), ("", "l")):
-        with pytest.raises(CredentialError, match="not a valid name"):
+        with pytest.raises(CredentialError, match="not a valid name") as caught:
             vertex_access({}, project, location)
+        assert "Set GOOGLE_CLOUD_PROJECT" in caught.value.advice
 
 
 def test_a_key_in_the_environment_that_is_none_is_named_and_not_quoted(empty: KeyStore) -> None:
