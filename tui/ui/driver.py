@@ -108,16 +108,13 @@ class VanishingOutput(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Write, or drop the text if the terminal is gone."""
-        try:
-            return self._output.write(_DOUBTFUL.sub(_plainly, text))
-        except OSError:
-            return len(text)
+        with suppress(OSError):
+            self._output.write(_DOUBTFUL.sub(_plainly, text))
+        return len(text)
 
     def flush(self) -> None:
-        try:
+        with suppress(OSError):
             self._output.flush()
-        except OSError:
-            return
 
     def fileno(self) -> int:
         return self._output.fileno()
