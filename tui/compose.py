@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from tui.engine.background import OrderedWorker, within
 from tui.engine.files.paths import log_dir, shown_path, state_dir
@@ -54,6 +54,11 @@ _log: Final = logging.getLogger(__name__)
 
 END_PATIENCE: Final = 2.0
 """Seconds that the process gets to end after the screen was left and the servers have ended."""
+
+HELD_PATIENCE: Final = 0.5
+"""Seconds that each step gets by which the process ends while the event loop is held."""
+
+HELD: Final = b"gemdeck was too busy to quit, so it was ended at once.\n"
 
 SIGNAL_EXIT_BASE: Final = 128
 """Added to a signal's number for the exit code, as shells do."""
@@ -126,6 +131,7 @@ async def _run(
         on_first_paint=painted.set,
         crash_dir=log_dir(),
         history=_history(options, writer, folder, known, tell),
+        end_held=partial(_end_held, writer, commands),
     )
     is_broken = False
 
@@ -160,16 +166,32 @@ async def _run(
 
 def _guard_end(writer: OrderedWorker, code: int) -> None:
     """End the process all the same if a thread that still runs, in a call that hangs, keeps it."""
-
-    def end() -> None:
-        writer.close(WRITE_PATIENCE)
-        with suppress(TimeoutError):
-            within(WRITE_PATIENCE, write_now)
-        os._exit(code)
-
-    timer = threading.Timer(END_PATIENCE, end)
+    timer = threading.Timer(END_PATIENCE, _end, (writer, code, WRITE_PATIENCE))
     timer.daemon = True
     timer.start()
+
+
+def _end_held(writer: OrderedWorker, commands: Commands, restore: Callable[[], None]) -> None:
+    """End the process while the event loop is held; the guards of the servers end those."""
+
+    async def save() -> None:
+        os.write(2, HELD)
+        conversations = commands.engine.conversations
+        os.write(2, _way_back(conversations).encode())
+        for one in conversations:
+            await one.recorder.aclose()
+
+    _end(writer, 1, HELD_PATIENCE, restore, lambda: asyncio.run(save()))
+
+
+def _end(
+    writer: OrderedWorker, code: int, patience: float, *before: Callable[[], object]
+) -> NoReturn:
+    """End the process once what waits is written, or does not come to an end."""
+    for step in (*before, writer.close, write_now):
+        with suppress(Exception):  # whatever fails now, the others must be tried
+            within(patience, step)
+    os._exit(code)
 
 
 def _history(

@@ -53,7 +53,7 @@ _SECRETS: Final = re.compile(
     r"|\.(?:netrc|pgpass|npmrc|pypirc|htpasswd|git-credentials)|credentials(?:\.json)?",
     re.IGNORECASE,
 )
-"""Names of files that mostly hold secrets: a folder does not bring them, naming them does."""
+"""Names of files that mostly hold secrets: a folder does not bring them, typing them does."""
 
 _BINARY_SAMPLE: Final = 8_192
 _MEDIA: Final = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")

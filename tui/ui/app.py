@@ -40,6 +40,8 @@ from tui.ui.widgets.key_bar import why_not
 if TYPE_CHECKING:
     from tui.ui.pending import PendingController
 
+QUIT_KEY: Final = "ctrl+q"
+
 SETTLE_SECONDS: Final = 0.1
 """Seconds without a change of size after which everything is redrawn."""
 
@@ -83,6 +85,12 @@ class GemdeckApp(App[int], inherit_bindings=False):
         on_first_paint: Called once, after the first frame; slow work starts there.
         crash_dir: Where crash reports go; if None, none is written.
         history: Keeps sent messages between runs; if None, they are not kept.
+        end_held: Ends the process, from any thread, while the event loop is held; it takes what
+            gives the terminal back.
+
+    Attributes:
+        quit_keys: The keys that quit.
+        is_leaving: Whether it ends.
     """
 
     TITLE = NAME
@@ -101,9 +109,13 @@ class GemdeckApp(App[int], inherit_bindings=False):
         on_first_paint: Callable[[], None] | None = None,
         crash_dir: Path | None = None,
         history: HistoryStorage | None = None,
+        end_held: Callable[[Callable[[], None]], None] = lambda _: None,
     ) -> None:
         super().__init__()
         self.commands = commands
+        self.end_held = end_held
+        self.quit_keys = [QUIT_KEY]
+        self.is_leaving = False
         self.bridge = StoreBridge(self, store)
         self.keyboard = Keyboard()
         self._quitting: SecondPress[str] = SecondPress()
@@ -207,6 +219,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         """Set the user's keys by binding id; all others keep their defaults."""
         self._own_keys.clear()
         self._own_keys.update(keymap)
+        self.quit_keys = keymap.get("app.quit", QUIT_KEY).split(",")
         super().set_keymap(with_shared(keymap))
 
     def _take_keys(self, own: Mapping[str, str]) -> None:
@@ -294,6 +307,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         """Quit, by whatever way; what was typed just now is saved."""
         if self.screen_stack:  # empty while the app closes
             self.deck.chat.keep_draft()
+        self.is_leaving = True
         super().exit(result, return_code, message)
 
     async def action_quit(self) -> None:

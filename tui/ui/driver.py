@@ -6,13 +6,15 @@ import re
 import selectors
 import signal
 from codecs import getincrementaldecoder
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
-from threading import Event
+from threading import Event, Lock, Thread
+from time import monotonic, sleep
 from typing import Any, Final, TextIO, cast
 
 from rich.cells import cell_len
 from textual import events
+from textual._parser import ParseTimeout
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Size
@@ -35,11 +37,32 @@ MIN_RUN: Final = 64
 _RUN: Final = re.compile(rf"[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]{{{MIN_RUN},}}")
 """Text without control keys; its line ends are pasted ones, but for the last."""
 
-_WILD_REPORT: Final = re.compile(r"\x1b\[[\d;:]*\d{8,}[\d;:]*[u~]")
-"""A key report with a number that is no character; Textual's parser fails on it."""
+MAX_SIDE: Final = 4_096
+"""Most rows and columns that a terminal may report."""
 
-_ALT_DIGIT: Final = re.compile(r"\x1b([1-9])")
-"""Alt with a digit, for which Textual's parser gives what a Mac's keyboard has there, such as ™."""
+MAX_ANSWER: Final = 4_096
+"""Characters of a terminal's answer; what comes after them counts as keys."""
+
+ANSWER_PATIENCE: Final = 1.0
+"""Seconds of silence that end an answer."""
+
+QUIT_PATIENCE: Final = 1.5
+"""Seconds that the event loop may be held after the key that quits."""
+
+SLOW: Final = 0.25
+"""Seconds from which the event loop counts as held until it answers."""
+
+_ANSWER: Final = re.compile(r"\x1b(?:\]\d|P[\d!$+=>|]|_G|\[[?>=][\d;:]*[@-~])\Z")
+"""What only a terminal's answer begins with (OSC, DCS, APC), or is (CSI); modes are read on."""
+
+_END: Final = re.compile(r"(?:\x07|\x1b\\|\x9c|\x1b\[[^\x1b]*)\Z")
+
+_SEQUENCE: Final = re.compile(r"\x1b\[[ -?]*\Z")
+"""A sequence that goes on."""
+
+_MODIFIED: Final = re.compile(r"\x1b(?:\[27;5;(\d+)~|([1-9]))")
+"""Control with a key as xterm reports it (modifyOtherKeys), and Alt with a digit, for which
+Textual's parser gives what a Mac's keyboard has there, such as ™."""
 
 _UNTITLED: Final = frozenset({"linux", "dumb", ""})
 """Terminals without a title, which might print it."""
@@ -85,19 +108,55 @@ class VanishingOutput(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Write, or drop the text if the terminal is gone."""
-        try:
-            return self._output.write(_DOUBTFUL.sub(_plainly, text))
-        except OSError:
-            return len(text)
+        with suppress(OSError):
+            self._output.write(_DOUBTFUL.sub(_plainly, text))
+        return len(text)
 
     def flush(self) -> None:
-        try:
+        with suppress(OSError):
             self._output.flush()
-        except OSError:
-            return
 
     def fileno(self) -> int:
         return self._output.fileno()
+
+
+class DeckParser(XTermParser):
+    """Textual's parser, which loses no more than the sequence that it cannot read.
+
+    What a terminal answers is no key, nor is a control character within a sequence.
+    """
+
+    def parse(self, token_callback: Callable[[Message], None]) -> Generator[Any, str, None]:
+        while not self.is_eof:
+            with suppress(Exception):  # whatever it is that a terminal sends
+                yield from self._up_to_answer(super().parse(token_callback))
+
+    def _up_to_answer(self, reader: Generator[Any, str, None]) -> Generator[Any, str, None]:
+        """Give a reader what comes before an answer of the terminal, and skip that."""
+        wanted, seen = next(reader), ""
+        while not _ANSWER.search(seen):
+            try:
+                character = yield wanted
+            except ParseTimeout as timeout:
+                wanted, seen = reader.throw(timeout), ""
+                continue
+            if "\x1b" != character < " " and _SEQUENCE.search(seen):
+                continue
+            seen = (seen + character)[-MIN_RUN:]
+            wanted = reader.send(character)
+        with suppress(ParseTimeout):
+            while len(seen) < MAX_ANSWER and not _END.search(seen):
+                seen += yield self.read1(ANSWER_PATIENCE)
+
+    def parse_mouse_code(self, code: str) -> Message | None:
+        sizes = (*(self.terminal_size or (0,)), *(self.terminal_pixel_size or (0,)))
+        self.mouse_pixels &= min(sizes) > 0  # a terminal that knows no pixels means cells
+        return super().parse_mouse_code(code)
+
+    def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
+        if (found := _MODIFIED.fullmatch(sequence)) is not None:
+            sequence = f"\x1b[{found[1]};5u" if found[1] else f"\x1b[{ord(found[2])};3u"
+        return super()._sequence_to_key_events(sequence, alt)
 
 
 class TerminalInput:
@@ -108,8 +167,7 @@ class TerminalInput:
     """
 
     def __init__(self, *, debug: bool = False) -> None:
-        self._debug = debug
-        self._parser = XTermParser(debug)
+        self._parser = DeckParser(debug)
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._pastes = PasteReader()
 
@@ -128,30 +186,16 @@ class TerminalInput:
             case Pasted(text):
                 yield events.Paste(text)
             case Keystrokes(text):
-                known = _WILD_REPORT.sub("", text)
                 at = 0
-                for run in _RUN.finditer(known) if "\x1b" not in known else ():
-                    yield from self._keys(known[at : run.start()])
+                for run in _RUN.finditer(text) if "\x1b" not in text else ():
+                    yield from self._keys(text[at : run.start()])
                     pasted = run[0].rstrip("\r")
                     yield events.Paste(clean_paste(pasted))
                     at = run.start() + len(pasted)
-                yield from self._keys(known[at:])
+                yield from self._keys(text[at:])
 
-    def _keys(self, text: str) -> Iterator[Message]:
-        at = 0
-        for found in _ALT_DIGIT.finditer(text):
-            yield from self._parsed(text[at : found.start()])
-            yield events.Key(f"alt+{found[1]}", None)
-            at = found.end()
-        yield from self._parsed(text[at:])
-
-    def _parsed(self, text: str) -> Iterator[Message]:
-        if not text:  # the parser takes an empty string for the end of input
-            return
-        try:
-            yield from self._parser.feed(text)
-        except (ValueError, OverflowError):  # a key report with a number out of range
-            self._parser = XTermParser(self._debug)
+    def _keys(self, text: str) -> Iterable[Message]:
+        return self._parser.feed(text) if text else ()  # an empty one would be the end of input
 
 
 class DeckDriver(LinuxDriver):
@@ -162,6 +206,7 @@ class DeckDriver(LinuxDriver):
         if self._file is not None:
             self._file = cast("io.TextIOWrapper", VanishingOutput(self._file))
         self._title = ""
+        self._watching = Lock()
 
     def set_title(self, title: str) -> None:
         """Give the terminal's window a title until it is ours no more; an empty one ends that.
@@ -249,6 +294,38 @@ class DeckDriver(LinuxDriver):
                         self.process_message(message)
                 for message in source.tick():
                     self.process_message(message)
+
+    def process_message(self, message: Message) -> None:
+        """Pass on what can be; watch that the app takes up the key that quits."""
+        if isinstance(message, events.Resize):
+            if min(message.size) <= 0 or max(message.size) > MAX_SIDE:
+                return
+        elif isinstance(message, events.Key) and not message.is_printable:
+            app: Any = self._app
+            if message.key in app.quit_keys and self._watching.acquire(blocking=False):
+                Thread(target=self._watch_quit, args=(app,), daemon=True).start()
+        super().process_message(message)
+
+    def _watch_quit(self, app: Any) -> None:  # noqa: ANN401 - a `GemdeckApp`
+        """End the process if the event loop is held; once the app ends, until the loop does."""
+        held, until = 0.0, monotonic() + 2 * QUIT_PATIENCE
+        with suppress(RuntimeError):  # the loop has ended
+            while app.is_leaving or monotonic() < until:
+                answered, asked = Event(), monotonic()
+                self._loop.call_soon_threadsafe(answered.set)
+                if not answered.wait(QUIT_PATIENCE - held):
+                    app.end_held(self._restore)
+                took = monotonic() - asked
+                held = held + took if took > SLOW else 0.0
+                sleep(SLOW / 2)
+        self._watching.release()
+
+    def _restore(self) -> None:
+        """Give the terminal back, if it is ours, from another thread than the event loop's."""
+        if self._writer_thread is not None and self._writer_thread.is_alive():
+            self._disable_mouse_support()  # which Textual does in the main thread alone
+            self.stop_application_mode()
+            self.close()
 
     def _read(self) -> bytes | None:
         """Read what is available: empty if the terminal is gone, None if there is nothing yet."""

@@ -17,10 +17,12 @@ from tui.model.catalog import (
 from tui.model.input.mentions import (
     PathMention,
     ResourceMention,
+    as_sent,
     as_text,
     find_resource,
     mentions,
     typed_mention,
+    unnamed,
 )
 from tui.model.input.own_commands import (
     OWN_COMMANDS,
@@ -235,3 +237,13 @@ def test_a_text_of_somebody_else_mentions_and_commands_nothing(text: str) -> Non
     assert mentions(written, {ServerId("a"): Catalog()}) == []
     assert not written.startswith("/")
     assert written.replace("\\", "") == text.strip().replace("\\", "")
+
+
+@given(st.text("ab@/\\\"'([{< \n:", max_size=30), st.text("ab@( ", max_size=9))
+def test_a_text_in_one_piece_mentions_nothing_but_what_the_draft_does(
+    text: str, draft: str
+) -> None:
+    assert mentions(unnamed(text), {}) == []
+    assert as_sent(unnamed(text)) == text
+    assert {*mentions(unnamed(text, draft), {})} <= {*mentions(text, {})} & {*mentions(draft, {})}
+    assert as_sent(unnamed(as_sent(text), text)) == as_sent(text)

@@ -29,6 +29,7 @@ from tui.model.input.mentions import (
     Mention,
     PathMention,
     ResourceMention,
+    as_sent,
     find_resource,
     mentions,
     typed_mention,
@@ -214,10 +215,11 @@ class TypedMessages:
             conversation.send(Message(text, partial(self._load_skill, conversation, text, data)))
             return
         try:
-            is_plain = not self._servers.waiting_for() and self._named(text) is None
+            names_nothing = not self._servers.waiting_for() and self._named(text) is None
         except MessageError as error:
             give_back(conversation.publish, text, error)
         else:
+            is_plain = names_nothing and as_sent(text) == text
             whole = Message(_joined(data, text)) if is_plain else self._later(text, data)
             conversation.send(whole)
 
@@ -240,13 +242,14 @@ class TypedMessages:
         else:
             wanted = list(dict.fromkeys([*(named or ()), ResourceMention(server, uri)]))
             text = f"{words} {typed_mention(uri, server)}".strip()
-            conversation.send(Message(text, partial(self._attachments.read, wanted, words)))
+            read = partial(self._attachments.read, wanted, as_sent(words))
+            conversation.send(Message(text, read))
 
     async def _load_skill(
         self, conversation: Conversation, text: str, data: str, ask: Ask
     ) -> MessageContent:
         """Load a skill for the user, once its turn has come; what is typed after it goes along."""
-        _, typed = command_words(text)
+        _, typed = command_words(as_sent(text))
         context = conversation.context
         if context is None or (skills := context.setup.skills) is None or not typed:
             raise MessageError(f"Type /{SKILL} SERVER:SKILL")
@@ -265,11 +268,11 @@ class TypedMessages:
         """Return a message of which it is decided in its turn what it names."""
 
         async def fetch(ask: Ask) -> MessageContent:
-            named = self._named(text)
+            named, words = self._named(text), _joined(data, as_sent(text))
             if named is None:
-                return MessageContent.of_text(_joined(data, text))
+                return MessageContent.of_text(words)
             if not isinstance(named, TypedPrompt):
-                return await self._attachments.read(named, _joined(data, text), ask)
+                return await self._attachments.read(named, words, ask)
             return await self._render(named, text, data, ask)
 
         return Message(text or data, fetch)
@@ -280,7 +283,7 @@ class TypedMessages:
         Raises:
             MessageError: If it names what is not there.
         """
-        if (prompt := find_prompt(text, self._servers.catalogs.items())) is not None:
+        if (prompt := find_prompt(as_sent(text), self._servers.catalogs.items())) is not None:
             name = prompt.prompt.name
             if prompt.prompt.problem:
                 raise MessageError(f"/{name} cannot be sent: {prompt.prompt.problem}.")

@@ -25,8 +25,11 @@ MAX_TEMPLATES: Final = 2_000
 _PUNCTUATION: Final = ".,;:!?'\""
 _BRACKETS: Final = {")": "(", "]": "[", "}": "{", ">": "<"}
 _ESCAPED: Final = re.compile(r"\\(\s)")
-_AT: Final = r"""(?<![^\s(\[{<"'])@"""
+_START: Final = r"""(?<![^\s(\[{<"'])"""
+_AT: Final = f"{_START}@"
 """What begins a mention: it stands not within a word, as in a mail address."""
+_NAMED: Final = rf"{_START}(?=\\*@\S)"
+"""Where a mention stands, or what a backslash keeps from being one."""
 _BLANK: Final = re.compile(r"\s")
 
 
@@ -83,7 +86,20 @@ def mentions(text: str, catalogs: Mapping[ServerId, Catalog]) -> list[Mention]:
 
 def as_text(text: str) -> str:
     """Write a text of somebody else so that, as a message, it mentions and commands nothing."""
-    return re.sub(rf"{_AT}|\A/", lambda found: f"\\{found[0]}", text.strip())
+    return re.sub(r"\A/", r"\/", unnamed(text.strip()))
+
+
+def unnamed(text: str, draft: str = "") -> str:
+    """Write a text that came in one piece so that it mentions nothing but what a draft does."""
+    if not draft:
+        return re.sub(_NAMED, r"\\", text)
+    kept = {*re.findall(word := rf"{_NAMED}\S+", draft)}
+    return re.sub(word, lambda found: found[0] if found[0] in kept else unnamed(found[0]), text)
+
+
+def as_sent(text: str) -> str:
+    """Return what a message says, without the backslashes before ``@`` that is only text."""
+    return re.sub(rf"{_START}\\(?=\\*@\S)", "", text)
 
 
 def typed_mention(target: str, server: str = "") -> str:

@@ -12,6 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
 from tui.model.chat import MAIN, ConversationId, EntryId, TurnPhase, UserMessage
+from tui.model.input.mentions import as_sent
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import last_session, pending_here, waiting_text
@@ -242,7 +243,7 @@ class ChatPane(TabbedPane):
             self.composer.put_back(event.text)  # it would go to the other conversation
             return
         if (command := find_own_command(event.text)) is not None:
-            self.post_message(RunCommand(command, event.text))
+            self.post_message(RunCommand(command, as_sent(event.text)))
             return
         self.transcript.go_to_end()
         edited, self._edited = self._edited, None
@@ -256,7 +257,7 @@ class ChatPane(TabbedPane):
         from tui.model.input.typed import find_prompt  # noqa: PLC0415 - on first use
 
         servers = self._bridge.state.servers
-        found = find_prompt(text, [(view.id, view.catalog) for view in servers])
+        found = find_prompt(as_sent(text), [(view.id, view.catalog) for view in servers])
         if found is None or found.prompt.problem:
             return False
         if found.asks_help:

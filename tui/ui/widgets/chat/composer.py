@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.model.frozen import Frozen
+from tui.model.input.mentions import as_sent, unnamed
 from tui.ui import keymap
 from tui.ui.paste import clean_paste
 
@@ -335,14 +336,15 @@ class Composer(TextArea, inherit_bindings=False):
         """Write the message in the user's editor."""
         from tui.ui.editor import edit_text  # noqa: PLC0415 - on first use
 
+        draft = self.message
         try:
-            text = await edit_text(self.app, self.message)
+            text = await edit_text(self.app, draft)
         except (OSError, ValueError) as error:
             words = getattr(error, "strerror", None) or str(error)
             self.notify(words, title="Editor", severity="error", markup=False)
         else:
             self.clear()
-            self._insert_pasted(clean_paste(text))
+            self._insert_pasted(clean_paste(as_sent(text)), draft)
 
     def action_up(self) -> None:
         """Go a line up; from the first line, to the message before."""
@@ -396,10 +398,13 @@ class Composer(TextArea, inherit_bindings=False):
         super().action_cut()
         self.app.copy_to_clipboard(self._folds.unfold(self.app.clipboard))
 
-    def _insert_pasted(self, text: str) -> None:
-        """Insert a text, or if it is long, a character that stands for it."""
-        draft = self.message
-        room = MAX_MESSAGE - len(draft)
+    def _insert_pasted(self, text: str, draft: str = "") -> None:
+        """Insert a text, or if it is long, a character that stands for it.
+
+        Only what is typed or chosen is a mention, in this text as well if it is in the draft.
+        """
+        text = unnamed(text, draft)
+        room = MAX_MESSAGE - len(self.message)
         if len(text) > room:
             text = text[: max(0, room)]
             self.notify(
@@ -409,7 +414,8 @@ class Composer(TextArea, inherit_bindings=False):
             )
         if len(text) >= MIN_FOLD and len(self.text) + len(text) > FOLD_AT:
             self.notify(f"{SHOWN} stands for {len(text):,} pasted characters.", markup=False)
-            text = self._folds.fold(text, self.text)
+            word = (self.get_text_range((0, 0), min(self.selection)) + SHOWN).split()[-1]
+            text = " " * ("@" in word) + self._folds.fold(text, self.text)
         self.replace(text, *self.selection)
         self.scroll_cursor_visible()
 

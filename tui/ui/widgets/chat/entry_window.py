@@ -115,7 +115,6 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
         self._window = Window()
         self._views: list[EntryView] = []
         self._marked: re.Pattern[str] | None = None
-        self._fits = True
         self._holds = False
 
     def compose(self) -> ComposeResult:
@@ -128,7 +127,7 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
         self._label_edges()
 
     def anchor(self, anchor: bool = True) -> None:
-        """Follow the end, from where there is more than fits.
+        """Follow the end, from where there is more than fits; while hidden, once it is shown.
 
         Textual would push a short conversation down, and let go of it at the first key.
         """
@@ -234,12 +233,15 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
 
     @property
     def _overflows(self) -> bool:
-        return self.virtual_size.height > self.size.height
+        """Whether there is more than fits; a hidden widget has no size, and nothing to fit into."""
+        return bool(self.size) and self.virtual_size.height > self.size.height
+
+    def on_resize(self) -> None:
+        self._follow_overflow()
 
     def _follow_overflow(self) -> None:
         """Begin to follow the end, or stop it."""
-        fitted, self._fits = self._fits, not self._overflows
-        if self._fits or (fitted and not self._holds):
+        if self.size and not (self._overflows and (self._holds or self.is_anchored)):
             self.anchor()
 
     @property

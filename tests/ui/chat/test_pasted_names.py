@@ -1,0 +1,180 @@
+"""Files go along that were typed or chosen, not those that a text in one piece names."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+from textual import events
+from textual.pilot import Pilot
+
+from tests.fakes.gemini import KEY, FakeGemini, Step
+from tests.fakes.gemini_script import Fail, Say
+from tests.ui.engine_deck import over_an_engine
+from tests.ui.harness import until
+from tui.engine.engine import EngineOptions
+from tui.ui.app import GemdeckApp
+from tui.ui.widgets.chat.composer import FOLD_AT, SHOWN, Composer
+
+MAIL: Final = (
+    "see @src/ and (@README.md)\n@.env for more, @.env.\nmail jane@shop.example, @ once; "
+    r'say \@README.md "@.env" @"README.md" @scope/pkg'
+)
+LONG: Final = "lorem ipsum\n" * (FOLD_AT // 10) + MAIL + "\nand so on"
+PIECES: Final = pytest.mark.parametrize("piece", [MAIL, LONG], ids=["short", "folded"])
+
+
+class Writing:
+    """The app in a folder with files, and what the model got."""
+
+    def __init__(self, fake: FakeGemini, pilot: Pilot[int]) -> None:
+        self._fake, self.pilot = fake, pilot
+
+    @property
+    def composer(self) -> Composer:
+        app = self.pilot.app
+        assert isinstance(app, GemdeckApp)
+        return app.deck.chat.composer
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        await until(self.pilot, condition)
+
+    async def paste(self, text: str) -> None:
+        before = self.composer.message
+        self.pilot.app.post_message(events.Paste(text))
+        await self.until(lambda: self.composer.message != before)
+
+    async def send(self) -> list[str]:
+        """Press Enter, and give the texts that the model got."""
+        self.composer._pasted_at = 0.0
+        before = len(self._fake.requests)
+        await self.pilot.press("enter")
+        await self.until(lambda: len(self._fake.requests) > before)
+        await self.idle()
+        parts = self._fake.requests[-1].contents[-1]["parts"]
+        return [part["text"] for part in parts]
+
+    async def idle(self) -> None:
+        app = self.pilot.app
+        assert isinstance(app, GemdeckApp)
+        await self.until(lambda: app.state.conversation.turn is None)
+        await self.pilot.pause()
+
+
+@asynccontextmanager
+async def writing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *steps: Step
+) -> AsyncIterator[Writing]:
+    shop = folder / "shop"
+    (shop / "src").mkdir(parents=True, exist_ok=True)
+    for name in (".env", "README.md", "src/a.py"):
+        (shop / name).write_text(f"content of {name}\n")
+    async with FakeGemini([*steps, *[(Say("read it"),)] * 9]) as fake:
+        monkeypatch.setenv("GEMINI_API_KEY", KEY)
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
+        options = EngineOptions(shop, follow_settings=False, attended=True)
+        async with over_an_engine(options) as (_, store, _, pilot):
+            await until(pilot, lambda: store.state.conversation.model is not None)
+            app = pilot.app
+            assert isinstance(app, GemdeckApp)
+            await until(pilot, lambda: app.deck.chat.is_filled)
+            yield Writing(fake, pilot)
+
+
+@pytest.mark.parametrize(
+    "piece", [MAIL, LONG, "@.env", "@README.md"], ids=["short", "folded", "secret", "file"]
+)
+async def test_C15_a_paste_sends_no_file_and_reaches_the_model_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: str
+) -> None:
+    async with writing(tmp_path, monkeypatch) as at:
+        await at.pilot.press(*"read ")
+        await at.paste(piece)
+        assert (SHOWN in at.composer.get_line(0).plain) is (piece is LONG)
+        assert await at.send() == [f"read {piece}"]
+        await at.pilot.press(*"@README.md ")
+        await at.paste(piece)
+        text, *file = await at.send()
+        assert text == f"@README.md {piece}"
+        assert file == ["[File README.md]", "content of README.md\n", "[End of README.md]"]
+        await at.pilot.press("up")
+        assert await at.send() == [text, *file]
+
+
+@PIECES
+async def test_C15_what_comes_back_names_what_was_typed_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: str
+) -> None:
+    async with writing(tmp_path, monkeypatch, (Fail(400),), (Say("once"),)) as at:
+        await at.pilot.press(*"@src/a.py ")
+        await at.paste(piece)
+        text, *file = await at.send()
+        assert file == ["[File src/a.py]", "content of src/a.py\n", "[End of src/a.py]"]
+        await at.until(lambda: at.composer.holds_returned)
+        assert await at.send() == [text, *file]
+        await at.pilot.press(*"/edit", "enter")
+        await at.until(lambda: len(at.pilot.app.screen_stack) > 1)
+        await at.pilot.press("enter")
+        await at.until(lambda: at.composer.message.startswith("@src/a.py"))
+        await at.pilot.press(*" now")
+        assert await at.send() == [f"{text} now", *file]
+
+
+@PIECES
+async def test_C15_a_draft_of_an_earlier_run_names_what_was_typed_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: str
+) -> None:
+    async with writing(tmp_path, monkeypatch) as at:
+        await at.pilot.press(*"see @src/a.py and ")
+        await at.paste(piece)
+        at.pilot.app.exit()
+    async with writing(tmp_path, monkeypatch) as at:
+        await at.until(lambda: at.composer.holds_returned)
+        text, *file = await at.send()
+        assert text == f"see @src/a.py and {piece}"
+        assert file == ["[File src/a.py]", "content of src/a.py\n", "[End of src/a.py]"]
+
+
+async def test_C15_an_editors_text_names_what_was_typed_in_the_message_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def edited(_: object, text: str) -> str:
+        assert text == r"@README.md \@.env"
+        return f"{text} @src/ and @.env"
+
+    monkeypatch.setattr("tui.ui.editor.edit_text", edited)
+    async with writing(tmp_path, monkeypatch) as at:
+        await at.pilot.press(*"@README.md ")
+        await at.paste("@.env")
+        await at.pilot.press("ctrl+g")
+        await at.until(lambda: r"\@src/" in at.composer.message)
+        text, *file = await at.send()
+        assert text == "@README.md @.env @src/ and @.env"
+        assert file == ["[File README.md]", "content of README.md\n", "[End of README.md]"]
+
+
+async def test_C15_a_paste_after_a_typed_sign_is_named_where_it_is_a_word_and_not_folded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with writing(tmp_path, monkeypatch) as at:
+        await at.pilot.press(*"see @")
+        await at.paste("src/a.py")
+        assert len(await at.send()) == 4
+        for before in ("@", "@sr"):
+            await at.pilot.press(*before)
+            await at.paste("c/a.py\n" + "lorem ipsum\n" * FOLD_AT)
+            assert len(await at.send()) == 1
+
+
+async def test_C15_what_a_paste_named_counts_once_its_backslash_is_gone_or_it_is_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with writing(tmp_path, monkeypatch) as at:
+        await at.paste("@README.md")
+        await at.pilot.press("home", "delete")
+        assert len(await at.send()) == 4
+        await at.pilot.press(*"@READ")
+        await at.until(lambda: at.composer.completing)
+        await at.pilot.press("tab")
+        assert len(await at.send()) == 4
