@@ -71,7 +71,7 @@ def cost(
     (Path.home() / ".gemini" / "settings.json").write_text(json.dumps(settings))
     delays, memory = list[float](), list[float]()
     with Terminal([sys.executable, "-m", "tui", "--demo"], cwd=folder) as terminal:
-        terminal.wait_for("1 ready")
+        terminal.wait_for("1 ready" if script == "flooding" else "2 ready")
         for key, words in keys.items():
             terminal.press(key)
             terminal.wait_for(words)

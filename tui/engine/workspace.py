@@ -25,7 +25,7 @@ MAX_LISTED: Final = 20_000
 MAX_SHOWN: Final = 200
 """Characters of a path in a message."""
 
-MAX_SECONDS: Final = 5.0
+MAX_SECONDS: Final = 2.0
 """Seconds after which a walk ends with what it has."""
 
 LIST_AGE: Final = 5.0
