@@ -65,8 +65,8 @@ class ServerLog:
         self._server = server
         self._publish = publish
         self._redactor = redactor or Redactor()
-        self._redactor.register(*secrets)
-        self.own = Redactor()
+        self._secrets, self.own = Redactor(), Redactor()
+        self._secrets.register(*secrets)
         self.tap = tap or Wire(redactor=redactor).tap(server)
         self._stderr: deque[bytes] = deque(maxlen=MAX_LOG_LINES)
         self._pending: deque[tuple[float, str, Severity, bytes | str, str]] = deque(
@@ -115,7 +115,7 @@ class ServerLog:
         return tuple(islice(shown, count))[::-1]
 
     def mask(self, text: str) -> str:
-        return self._redactor.redact_known(text)
+        return self._redactor.redact_known(self._secrets.redact_known(text))
 
     def mask_failure(self, failure: Failure) -> Failure:
         """Return a failure with secrets masked, and what looks like one in its reason."""
