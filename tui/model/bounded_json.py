@@ -19,8 +19,8 @@ MAX_DEPTH: Final = 64
 MAX_QUOTED: Final = 40
 """Characters of a key quoted in an error."""
 
-MAX_DIGITS: Final = 300
-"""Longest number, in characters: it fits a float, and costs little to read and to write."""
+MAX_DIGITS: Final = 1_000
+"""Longest number, in characters: it costs little to read and to write."""
 
 MAX_ALL_DIGITS: Final = 4_000_000
 """Most digits of all numbers of a reply; they, too, take a tenth of a second."""
@@ -181,7 +181,7 @@ def read_value(text: bytes, count: int | None = None) -> object:
     if count > MAX_STRUCTURE:
         raise JsonError("is too complex to be read")
     if _has_long_numbers(text) and _has_long_numbers(_STRING.sub(b"", _without_escapes(text))):
-        raise JsonError("has a number that is too long to be read")
+        raise JsonError(f"{_UNREADABLE}: a number has too many digits")
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:

@@ -29,9 +29,8 @@ def test_E43_a_number_of_many_digits_is_refused_wherever_it_stands() -> None:
         read_value(f"[NaN,{LONG}]".encode())  # mended on another way
 
 
-def test_E43_long_numbers_within_texts_and_what_fits_a_float_pass() -> None:
+def test_E43_long_numbers_within_texts_and_numbers_of_the_most_digits_pass() -> None:
     texts = [LONG, f'"{LONG}\\"', f"\\{LONG}", MANY]
     assert read_value(json.dumps(texts).encode()) == texts
     largest = "9" * MAX_DIGITS
     assert read_value(f"[{largest},1e999999]".encode()) == [int(largest), float("inf")]
-    assert float(int(largest)) > 0
