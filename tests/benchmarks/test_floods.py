@@ -1,21 +1,27 @@
 """What servers that flood us cost, against a silent one in the same run."""
 
 import json
+import os
 import statistics
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import psutil
 import pytest
 
+from tests.servers import deluge, web
 from tests.support.measures import Measure
 from tests.support.rows import row
 from tests.support.terminal import Terminal
+
+SERVERS = Path(deluge.__file__).parent
 
 KEYS = 60
 """Letters typed; the 95th percentile is that of their delays."""
@@ -41,6 +47,18 @@ PROTOCOL = {"f7": "/ search", "v": "exchanges", "f6": "> message"}
 HOSTILE = "\n".join(f"*{'a' * 30}*{'a' * 20}*b*z{number}" for number in range(900)) + "\n*a*a*a*a*b"
 """Patterns that a matcher which tries again never gets done with."""
 
+MANY: int = 100
+"""Servers that die as soon as they start."""
+
+BESIDE_SECONDS = 15.0
+"""How long keys are pressed in two decks in turn."""
+
+BESIDE_BUDGET = 1.5
+"""How much longer a key may take in the deck with the servers than in the quiet one beside it."""
+
+BESIDE_LIMIT = 4.0
+"""The same, as it fails the test: what else the machine does hits a deck that works the most."""
+
 NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -64,8 +82,7 @@ def cost(
     before: str = " ",
 ) -> Cost:
     """Run the deck beside a server, which may never get ready, press keys, and type."""
-    server = Path(__file__).parent.parent / "servers" / f"{script}.py"
-    entry = {"command": sys.executable, "args": [str(server), *modes]}
+    entry = {"command": sys.executable, "args": [str(SERVERS / f"{script}.py"), *modes]}
     (Path.home() / ".gemini").mkdir(exist_ok=True)
     settings = {"mcpServers": {"flooding": entry}}
     (Path.home() / ".gemini" / "settings.json").write_text(json.dumps(settings))
@@ -146,3 +163,64 @@ def test_A26_hostile_ignore_files_leave_typing(tmp_path: Path, measure: Measure)
         delays[kind] = cost(folder, SILENT, before="@").delay
     measure(f"hostile .gitignore: {delays['hostile'] * 1000:.0f} ms ({delays['quiet'] * 1000:.0f})")
     assert delays["hostile"] <= max(0.1, 1.5 * delays["quiet"])
+
+
+def slow_down(folder: Path, servers: Mapping[str, Mapping[str, Any]]) -> tuple[float, float]:
+    """Press keys in a quiet deck and in one with these servers; give the 95th percentiles."""
+    delays = list[float](), list[float]()
+    with ExitStack() as stack:
+        decks = list[Terminal]()
+        for name, entries in (("quiet", {}), ("busy", servers)):
+            home = folder / name
+            (home / ".gemini").mkdir(parents=True)
+            (home / "opened").mkdir()
+            (home / ".gemini" / "settings.json").write_text(json.dumps({"mcpServers": entries}))
+            env = {**os.environ, "HOME": str(home), "GEMDECK_HOME": str(home / "own")}
+            command = [sys.executable, "-m", "tui", "--demo"]
+            decks.append(stack.enter_context(Terminal(command, cwd=home / "opened", env=env)))
+        for terminal in decks:
+            terminal.wait_for("1 ready", 60.0)
+        began = time.monotonic()
+        while time.monotonic() - began < BESIDE_SECONDS or len(delays[0]) < KEYS // 2:
+            letter = "qzwk"[len(delays[0]) % 4]
+            for terminal, taken in zip(decks, delays, strict=True):
+                pressed = time.monotonic()
+                terminal.type(letter)
+                terminal.wait_for(f" {letter} ")
+                taken.append(time.monotonic() - pressed)
+                terminal.press("backspace")
+                terminal.wait_gone(f" {letter} ")
+        for terminal in decks:
+            terminal.press("ctrl+q")
+            terminal.wait_for_exit()
+    quiet, busy = (statistics.quantiles(taken, n=20)[-1] for taken in delays)
+    return quiet, busy
+
+
+def judge(measure: Measure, what: str, quiet: float, busy: float) -> None:
+    """Tell how much longer a key takes, and fail where that is far too long."""
+    measure(
+        f"{what}: a key takes {busy * 1000:.0f} ms, in a quiet deck beside it {quiet * 1000:.0f},"
+        f" ratio {busy / quiet:.2f} (budget {BESIDE_BUDGET})"
+    )
+    assert busy <= max(0.1, BESIDE_LIMIT * quiet)
+
+
+@pytest.mark.timeout(120)
+def test_E41_a_hundred_servers_that_die_in_loops_leave_typing(
+    tmp_path: Path, measure: Measure
+) -> None:
+    dying = {"command": sys.executable, "args": [str(SERVERS / "raw.py"), "exit"]}
+    servers = {f"dying{number}": dying for number in range(MANY)}
+    judge(measure, f"{MANY} servers that die", *slow_down(tmp_path, servers))
+
+
+@pytest.mark.timeout(240)
+async def test_E40_what_never_ends_over_http_leaves_typing(
+    tmp_path: Path, measure: Measure
+) -> None:
+    async with web.process(sys.executable, deluge.__file__, "{port}") as (url, _):
+        for kind in ("continue", "crumbs", "comments"):
+            with row(kind):
+                servers = {"endless": {"httpUrl": f"{url}/{kind}"}}
+                judge(measure, kind, *slow_down(tmp_path / kind, servers))

@@ -256,12 +256,14 @@ async def _reach(section: DoctorSection, access: ModelAccess | None) -> None:
     """See whether the service answers at all; any answer counts."""
     import httpx2  # noqa: PLC0415 - slow
 
+    from tui.engine.mcp.transports.http.pacing import pace  # noqa: PLC0415 - ditto
+
     address = os.environ.get("GOOGLE_GEMINI_BASE_URL", "").strip() or SERVICE
     address = access.base_url or address if access is not None else address
     began = time.monotonic()
     try:
         async with (
-            httpx2.AsyncClient(timeout=REACH_TIMEOUT) as client,
+            pace(httpx2.AsyncClient(timeout=REACH_TIMEOUT)) as client,
             client.stream("GET", address) as answer,  # its body is not read
         ):
             status = answer.status_code

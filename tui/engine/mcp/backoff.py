@@ -1,11 +1,18 @@
 """When to start a failed server again, and when to give up."""
 
+import math
 import random
 import time
 from collections.abc import Callable
 from typing import Final
 
 from tui.model.frozen import Frozen
+
+AT_ONCE: Final = 20
+"""Servers that start by themselves at once; a start by the user never waits."""
+
+START_PAUSE: Final = 0.5
+"""Seconds between the starts of more than that, so that many that die leave the machine usable."""
 
 Clock = Callable[[], float]
 """A clock in seconds that never goes back, such as `time.monotonic`."""
@@ -23,7 +30,7 @@ class RetryPolicy(Frozen):
         most_delay: The longest wait.
         jitter: The fraction by which a wait varies, so that servers that failed together do not
             all come back at the same moment.
-        max_failures: Failures in a row after which the server is given up.
+        max_failures: Failures in a row after which a program is given up.
         stable: A connection that was ready for this long resets the count of failures.
     """
 
@@ -49,6 +56,7 @@ class Backoff:
         policy: The delays and limits.
         clock: The current time.
         rng: The source of the jitter.
+        gives_up: Whether there is an end; what is away on the network may come back any time.
 
     Attributes:
         policy: The delays and limits.
@@ -59,17 +67,20 @@ class Backoff:
         policy: RetryPolicy = PATIENT,
         clock: Clock = time.monotonic,
         rng: Random | None = None,
+        *,
+        gives_up: bool = True,
     ) -> None:
         self.policy = policy
         self._clock = clock
         self._rng = rng or random.random
+        self._gives_up = gives_up
         self._failures = 0
         self._ready_since: float | None = None
 
     @property
     def is_exhausted(self) -> bool:
         """Whether the server failed too often in a row."""
-        return self._failures >= self.policy.max_failures
+        return self._gives_up and self._failures >= self.policy.max_failures
 
     def reset(self) -> None:
         """Forget all failures, as when the user starts the server."""
@@ -96,3 +107,17 @@ class Backoff:
     def seconds_until(self, moment: float) -> float:
         """Return the seconds from now until a moment of the clock; 0 if it has passed."""
         return max(0.0, moment - self._clock())
+
+
+class StartQueue:
+    """Spreads the starts of many servers over time, in the order in which they are asked for."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._last = -math.inf
+
+    def seconds(self) -> float:
+        """Take the next turn; return the seconds until it comes."""
+        now = self._clock()
+        self._last = max(self._last, now - AT_ONCE * START_PAUSE) + START_PAUSE
+        return max(0.0, self._last - now)

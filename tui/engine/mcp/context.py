@@ -9,6 +9,7 @@ from typing import Any
 from tui.engine.bus import Publish
 from tui.engine.desk import Desk
 from tui.engine.logs.redaction import Redactor
+from tui.engine.mcp.backoff import StartQueue
 from tui.engine.mcp.catalog.kept_catalogs import CatalogStore
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage
 from tui.engine.mcp.catalog.registry import Budget, ToolVisibility
@@ -105,6 +106,7 @@ class ClientContext:
         client_version: Our version, as servers are told it.
         catalogs: Keeps what servers offer that start when they are needed.
         sleep_after: Seconds without use after which those sleep; 0 for never.
+        starts: When servers start by themselves.
         eras: Remembers which servers speak which era of the protocol.
         zygote: Forks the parents of stdio servers; the manager of the servers closes it.
         gives_instructions: Whether the model gets what servers say about themselves.
@@ -126,6 +128,7 @@ class ClientContext:
     client_version: str = ""
     catalogs: CatalogStore = field(default_factory=CatalogStore)
     sleep_after: float = 0.0
+    starts: StartQueue = field(default_factory=StartQueue)
     eras: EraCache = field(default_factory=EraCache)
     zygote: Zygote = field(default_factory=Zygote)
     gives_instructions: bool = True

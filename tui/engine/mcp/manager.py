@@ -34,6 +34,7 @@ from tui.engine.mcp.catalog.registry import Registry
 from tui.engine.mcp.catalog.skill_entry import Skill
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
+from tui.engine.mcp.network_watch import watch_network
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.session.task_state import TaskState
 from tui.engine.mcp.supervisor import Connect, Supervisor
@@ -48,7 +49,7 @@ from tui.model.events import (
     ServersConfigured,
     ServerStatusChanged,
 )
-from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView
+from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView, Transport
 from tui.model.settings import EVERYTHING, Profile
 from tui.text import sanitize_line
 
@@ -205,10 +206,12 @@ class ServerManager:
         self._closed = False
 
     async def __aenter__(self) -> Self:
+        self._unwatch = watch_network(self.network_changed)
         return self
 
     async def __aexit__(self, *exception: object) -> None:
         self._closed = True
+        self._unwatch()
         await self.tasks.aclose()
         for supervisor in self._running:
             supervisor.close()
@@ -271,6 +274,11 @@ class ServerManager:
         """Restart every server that is not disabled, untrusted or invalid."""
         for server in self._supervisors:
             self.restart(server)
+
+    def network_changed(self) -> None:
+        """Try the servers on the network again that are away."""
+        for supervisor in self._supervisors.values():
+            supervisor.network_changed()
 
     def set_enabled(self, server: ServerId, *, enabled: bool) -> None:
         """Disable or enable a server, also for later runs.
@@ -525,7 +533,7 @@ class ServerManager:
             log,
             on_status=self._status_changed,
             on_offer=self._offer_changed,
-            backoff=Backoff(self._retry),
+            backoff=Backoff(self._retry, gives_up=definition.transport is Transport.STDIO),
             enabled=self._enablement.is_enabled(definition),
         )
         earlier = [task for known, task in self._running.items() if known.id == definition.id]

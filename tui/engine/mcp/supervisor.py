@@ -17,11 +17,13 @@ from tui.engine.mcp.backoff import Backoff
 from tui.engine.mcp.catalog.offer import ServerOffer, read_offer
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ProbeError, ServerError, SignInError, internal_error
+from tui.engine.mcp.network_watch import ASLEEP, clock_offset
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio.launch import running_server
 from tui.engine.mcp.usage import UsageMeter
 from tui.model.chat import Severity
 from tui.model.servers import (
+    ATTEMPTED,
     UNDECIDED,
     Failure,
     ServerId,
@@ -123,7 +125,7 @@ class Supervisor:
         self._enabled = enabled and not definition.may_enable
         self._closing = False
         self._is_told = False
-        self._dozes = self._may_recall = False
+        self._dozes = self._may_recall = self._queues = False
         self._restarts = 0
         self._cause = ""
 
@@ -149,6 +151,7 @@ class Supervisor:
     def begin(self) -> None:
         """Start the server, unless it starts when it is needed and what it offers is kept."""
         self.start()
+        self._queues = True
         if self.definition.is_lazy and self.status is _S.STARTING:
             self._may_recall, self.is_launching = True, False
 
@@ -171,7 +174,7 @@ class Supervisor:
         A server that waits for a retry starts at once; its earlier failures are forgotten.
         """
         self._backoff.reset()
-        self._has_settled = False
+        self._has_settled = self._queues = False
         self._restarts, self.restarted = 0, ""
         if self.status in _AT_REST:
             self._wanted = self.is_launching = True
@@ -179,6 +182,12 @@ class Supervisor:
             self._wake.set()
         elif self.status is _S.STOPPING:
             self._wanted = self._enabled
+
+    def network_changed(self) -> None:
+        """Try a server on the network again that is away, whatever the reason was."""
+        if self.definition.transport is not Transport.STDIO and self.status in ATTEMPTED:
+            self.start()
+            self._has_settled = self._queues = True
 
     def stop(self) -> None:
         """Stop the server; it stays stopped."""
@@ -283,15 +292,21 @@ class Supervisor:
         self.is_launching = self.status is _S.STARTING
 
     async def _pause(self) -> None:
-        """Wait for the next attempt or the next command."""
-        try:
-            async with asyncio.timeout(self._backoff.seconds_until(self.retry_at or 0.0)):
-                await self._wake.wait()
-        except TimeoutError:
-            if self.status is _S.RETRYING:
-                self._restarts += 1
-                self.restarted = f"restarted {self._restarts} ×, {self._cause}"
-                self._move(_S.STARTING)
+        """Wait for the next attempt or the next command, or until the machine was asleep."""
+        offset = clock_offset()
+        while (left := self._backoff.seconds_until(self.retry_at or 0.0)) > 0:
+            if self._wake.is_set():
+                return
+            if clock_offset() - offset > ASLEEP:
+                return self.network_changed()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, ASLEEP)):
+                    await self._wake.wait()
+        if self.status is _S.RETRYING:
+            self._restarts += 1
+            self.restarted = f"restarted {self._restarts} ×, {self._cause}"
+            self._queues = True
+            self._move(_S.STARTING)
 
     async def _run_once(self) -> None:
         """Connect once and hold the connection until it ends.
@@ -304,7 +319,9 @@ class Supervisor:
         if not self._dozes:
             self.usage.started()
         try:
-            async with asyncio.timeout(self.definition.timeout) as self._deadline:
+            async with asyncio.timeout(None) as self._deadline:
+                await asyncio.sleep(self._context.starts.seconds() if self._queues else 0)
+                self._grant(self.definition.timeout)
                 definition = await self._filled()
                 async with running_server(
                     definition, self._log, self._context, self._must_stop

@@ -192,7 +192,7 @@ def _told(error: Exception) -> AuthError:
     kind = sanitize_line(type(error).__name__)
     if isinstance(error, exceptions.DefaultCredentialsError):
         return AuthError("gets no Google credentials: there are none here", _LOG_IN)
-    if isinstance(error, exceptions.TransportError) or getattr(error, "retryable", False):
+    if isinstance(error, exceptions.TransportError | OSError) or getattr(error, "retryable", False):
         reason = f"gets no Google credentials for now ({kind})"
         return AuthError(reason, "Check the network, or try again later.", is_transient=True)
     return AuthError(

@@ -5,7 +5,14 @@ from itertools import product
 
 import pytest
 
-from tui.engine.mcp.backoff import LISTENING, Backoff, RetryPolicy
+from tui.engine.mcp.backoff import (
+    AT_ONCE,
+    LISTENING,
+    START_PAUSE,
+    Backoff,
+    RetryPolicy,
+    StartQueue,
+)
 from tui.model.servers import TRANSITIONS, ServerStatus, advance
 
 
@@ -75,6 +82,23 @@ def test_five_failures_in_a_row_are_enough_and_a_reset_begins_anew() -> None:
     world.backoff.reset()
     assert not world.backoff.is_exhausted
     assert world.fail() == 0.25
+
+
+def test_G40_what_is_away_on_the_network_is_tried_up_to_a_minute_apart_without_end() -> None:
+    backoff = Backoff(clock=lambda: 0.0, rng=lambda: 0.5, gives_up=False)
+    waits = [backoff.failed() for _ in range(1_000)]
+    assert (waits[:8], set(waits[7:])) == ([0.25, 1, 2, 4, 8, 16, 32, 60], {60})
+    assert not backoff.is_exhausted
+
+
+def test_E41_many_starts_are_spread_and_a_pause_brings_the_first_ones_back() -> None:
+    now = 1_000.0
+    queue = StartQueue(lambda: now)
+    waits = [queue.seconds() for _ in range(100)]
+    assert waits[:AT_ONCE] == [0.0] * AT_ONCE
+    assert waits[AT_ONCE:] == [START_PAUSE * n for n in range(1, 101 - AT_ONCE)]
+    now += 2 * waits[-1]
+    assert [queue.seconds() for _ in range(AT_ONCE + 1)][-2:] == [0.0, START_PAUSE]
 
 
 def test_a_server_moves_only_along_the_table() -> None:

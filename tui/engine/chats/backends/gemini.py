@@ -30,6 +30,7 @@ from tui.engine.chats.backends.service_errors import (
 )
 from tui.engine.keys.credentials import ModelAccess
 from tui.engine.mcp.transports.http.http_errors import CONNECT_TIMEOUT
+from tui.engine.mcp.transports.http.pacing import LEAST_PIECE, pace
 from tui.model.chat import BackendKind, Usage
 from tui.model.models import ModelOffer
 from tui.model.settings import GemdeckSettings
@@ -43,6 +44,16 @@ MAX_STEP_BYTES: Final = 64 * 1024 * 1024
 
 MAX_ERROR_BYTES: Final = 1024 * 1024
 """Longest body of an error; it is parsed as a whole, which takes the time of the event loop."""
+
+MAX_COST: Final = 256 * 1024
+"""Most values in one event, which is parsed as a whole.
+
+Four characters of what is no data, as of an error, are as much: each of them is looked at.
+"""
+
+_DATA: Final = b"\ndata: "
+_BLANK_LINE: Final = re.compile(rb"\n\r?\n")
+_PARTS: Final = (b"[", b"{", b",")
 
 _open_responses: ContextVar[list[httpx2.Response] | None] = ContextVar(
     "_open_responses", default=None
@@ -82,18 +93,24 @@ _MUST_CALL: Final = types.ToolConfig(
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """Forwards a body until it exceeds the limit."""
+    """Forwards a body until it exceeds the limit, or one event of it the most that is parsed."""
 
     def __init__(self, inner: httpx2.AsyncByteStream, limit: int) -> None:
         self._inner = inner
         self._limit = limit
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = self._limit
+        left, cost, start = self._limit, 0, b"\n"  # of the line that is not over yet
         async for piece in self._inner:
-            left -= len(piece)
-            if left < 0:
-                raise BodyTooLongError(f"it is longer than {self._limit // 1024**2} MiB")
+            left -= max(len(piece), LEAST_PIECE * (1 + piece.count(b"\n")))
+            text = start + piece
+            line = text[max(text.rfind(b"\n"), 0) :]
+            start = line[: len(_DATA)]
+            cost = 0 if _BLANK_LINE.search(text) else cost
+            cost += sum(map(piece.count, _PARTS)) + (len(line) // 4 if start != _DATA else 0)
+            if left < 0 or cost > MAX_COST:
+                limit = f"longer than {self._limit // 1024**2} MiB"
+                raise BodyTooLongError(f"it is {limit if left < 0 else 'too complex to be read'}")
             yield piece
 
     async def aclose(self) -> None:
@@ -132,11 +149,9 @@ def make_http_client(idle_timeout: float, tls: ssl.SSLContext) -> httpx2.AsyncCl
         if responses is not None:
             responses.append(response)
 
-    return httpx2.AsyncClient(
-        event_hooks={"request": [limit_request], "response": [limit_response]},
-        follow_redirects=False,
-        verify=tls,
-    )
+    client = httpx2.AsyncClient(follow_redirects=False, verify=tls)
+    client.event_hooks = {"request": [limit_request], "response": [limit_response]}
+    return pace(client)
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from rich.segment import Segment
 from rich.text import Text
 from textual.content import Content
 from textual.style import Style as TextStyle
+from textual.visual import VisualType
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -40,6 +41,12 @@ class PlainText(Static):
     def __init__(self, content: str | Content = "", *, classes: str | None = None) -> None:
         super().__init__(content, markup=False, classes=classes)
         self.auto_links = False  # the keys in it can be clicked, but are no links
+
+    def update(self, content: VisualType = "", *, layout: bool = True) -> None:
+        """Show something, unless it is there already: a layout draws the whole screen anew."""
+        before, now = (Content(x) if isinstance(x, str) else x for x in (self.content, content))
+        if not (isinstance(before, Content) and isinstance(now, Content) and before.is_same(now)):
+            super().update(content, layout=layout)
 
 
 def one_line(text: str) -> str:

@@ -27,6 +27,7 @@ from tui.engine.mcp.transports.http.http_errors import (
     media_type,
     redirect_error,
 )
+from tui.engine.mcp.transports.http.pacing import pace, weight
 from tui.engine.mcp.wire.tap import Tap
 from tui.engine.sign_in.sign_in_record import (
     AuthError,
@@ -131,6 +132,7 @@ class HttpClient:
                 socket_options=_KEEPALIVE,
             ),
         )
+        pace(self._client)
 
     @classmethod
     async def make(cls, url: str, headers: Headers, tls: Tls = None) -> "HttpClient":
@@ -270,7 +272,7 @@ async def read_body(response: httpx2.Response, limit: int = MAX_BODY) -> bytes:
     pieces: list[bytes] = []
     size = 0
     async for piece in read_pieces(response):
-        size += len(piece)
+        size += weight(piece)
         if size > limit:
             raise _too_large(limit)
         pieces.append(piece)
@@ -301,7 +303,7 @@ async def discard(response: httpx2.Response) -> None:
     size = 0
     with converting_errors(response.url, response.status_code):
         async for piece in response.aiter_raw():
-            size += len(piece)
+            size += weight(piece)
             if size > MAX_DISCARDED:
                 return
 
@@ -410,4 +412,4 @@ class _Pieces(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in read_pieces(self._response):
             yield piece
-            await self._count_lines(piece.count(b"\n") + piece.count(b"\r"))
+            await self._count_lines(1 + piece.count(b"\n") + piece.count(b"\r"))

@@ -1,0 +1,117 @@
+"""Servers on the network that are away for long, and what makes gemdeck try them at once."""
+
+import asyncio
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+
+from tests.servers.web import RawServer, SseServer, answer
+from tests.unit.engine.mcp.network.support import WEB, connected, define
+from tests.unit.engine.mcp.support import (
+    HASTY,
+    LATER,
+    Watcher,
+    call,
+    eventually,
+    running,
+    script,
+)
+from tui.engine.mcp import supervisor
+from tui.engine.mcp.catalog.offered_tool import ToolCallError
+from tui.engine.mcp.manager import ServerManager
+from tui.model.servers import ServerStatus as S
+from tui.model.servers import Transport
+
+KINDS = pytest.mark.parametrize(
+    ("kind", "transport"), [(RawServer, Transport.HTTP), (SseServer, Transport.SSE)]
+)
+
+
+async def leave(server: RawServer, manager: ServerManager, watcher: Watcher) -> None:
+    """Stop a server; over HTTP only a call tells that it is gone."""
+    await server.stop()
+    with suppress(ToolCallError, AssertionError):  # its tool may be gone already
+        await call(manager, "echo")
+    await eventually(lambda: S.RETRYING in watcher.statuses(WEB))
+
+
+@KINDS
+async def test_G40_a_server_that_is_away_longer_than_five_failures_comes_back(
+    kind: type[RawServer], transport: Transport
+) -> None:
+    async with kind() as server, connected(server.url, transport, HASTY) as (manager, watcher):
+        await leave(server, manager, watcher)
+        away = HASTY.max_failures + 3
+        await eventually(lambda: watcher.statuses(WEB).count(S.RETRYING) >= away)
+        assert S.FAILED not in watcher.statuses(WEB)
+        async with server:  # at its port of before
+            await watcher.until(WEB, S.STARTING, S.READY)
+            assert (await call(manager, "echo", {"text": "again"})).display == "again"
+
+
+@KINDS
+async def test_G40_after_a_sleep_it_is_tried_at_once(
+    kind: type[RawServer], transport: Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offset = 0.0
+    monkeypatch.setattr(supervisor, "ASLEEP", 0.02)
+    monkeypatch.setattr(supervisor, "clock_offset", lambda: offset)
+    async with kind() as server, connected(server.url, transport, LATER) as (manager, watcher):
+        await leave(server, manager, watcher)
+        async with server:
+            await asyncio.sleep(0.1)  # some looks at the clocks
+            assert watcher.statuses(WEB)[-1] is S.RETRYING
+            offset = 3_600.0
+            await watcher.until(WEB, S.RETRYING, S.STARTING, S.READY)
+
+
+async def test_G40_after_a_change_of_the_network_it_is_tried_whatever_the_reason_was() -> None:
+    async with RawServer({"initialize": answer(405)}) as server:
+        definitions = define(server.url), script("raw", "exit")
+        async with running(*definitions, retry=HASTY) as (manager, watcher):
+            await watcher.until(WEB, S.STARTING, S.FAILED)
+            await watcher.until("raw", S.STARTING, S.FAILED)
+            server.on.clear()
+            manager.network_changed()
+            await watcher.until(WEB, S.FAILED, S.STARTING, S.READY)
+            manager.network_changed()
+            assert watcher.statuses(WEB)[-1] is S.READY, "one that is there is left alone"
+            assert watcher.statuses("raw")[-1] is S.FAILED, "a program needs no network"
+    async with RawServer() as server, connected(server.url, retry=LATER) as (manager, watcher):
+        await leave(server, manager, watcher)
+        async with server:
+            manager.network_changed()
+            await watcher.until(WEB, S.RETRYING, S.STARTING, S.READY)
+
+
+IN_A_NETWORK_OF_ITS_OWN = """
+import asyncio, fcntl, socket, struct
+from tui.engine.mcp import network_watch
+
+async def main():
+    told = asyncio.Event()
+    network_watch.SETTLE = 0.01
+    close = network_watch.watch_network(told.set)
+    for _ in range(2):
+        for flags in (0, 1):  # the loopback interface goes down and up, and gets its addresses
+            with socket.socket() as control:
+                fcntl.ioctl(control, 0x8914, struct.pack("16sh14x", b"lo", flags))
+        await asyncio.wait_for(told.wait(), 5)
+        told.clear()
+    close()
+    print("told twice")
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of its addresses")
+def test_G40_the_kernel_tells_of_addresses_that_come_and_go() -> None:
+    alone = ["unshare", "--user", "--map-root-user", "--net"]
+    if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no network namespaces here")
+    command = [*alone, sys.executable, "-W", "error", "-c", IN_A_NETWORK_OF_ITS_OWN]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert (ran.stdout, ran.stderr) == ("told twice\n", "")
