@@ -79,6 +79,8 @@ def test_what_holds_no_content_for_one_file_is_not_compared(folder: Path) -> Non
         {"content": AFTER, "contents": AFTER},
     ):
         assert file_change(folder, {"path": "src/a.py", **other}) is None, other
+    for named in (5, None, ["src/a.py"], "src/a.py\n"):
+        assert file_change(folder, {"path": named, "content": AFTER}) is None, named
 
 
 async def test_questions_have_the_difference_and_come_in_order(folder: Path) -> None:
