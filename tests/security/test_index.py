@@ -7,10 +7,14 @@ from typing import Final
 
 TESTS: Final = Path(__file__).resolve().parent.parent
 
-LAST_ROW: Final = {"A": 23, "B": 24, "C": 14, "D": 20, "J": 12}
+LAST_ROW: Final = {"A": 27, "B": 27, "C": 17, "D": 23, "J": 13}
 """The sections that are held here, and the number of their last row."""
 
 ADDED: Final = {
+    "A24": "shell completion puts a name of an untrusted folder into a command line, or reads it",
+    "A25": "an entry from elsewhere names a variable or a secret of the user's, and gets it",
+    "A26": "an ignore file of a folder takes ages to match, or shows what ours or the user's hides",
+    "A27": "what gemini-cli's files and variables forbid beyond single tools is allowed, silently",
     "B17": "a rule on a folder is left by .., links, also ones bent after the question, spellings",
     "B18": "a rule on a value is met by another type: numbers as texts, arrays, nested objects",
     "B19": "a call has arguments that the rule does not name, or lacks some that it names",
@@ -19,8 +23,27 @@ ADDED: Final = {
     "B22": "a rule on arguments that cannot be read, of a project or of another version, allows",
     "B23": "names and values of arguments make the words of a rule say something else, or hide it",
     "B24": "a server says that a tool only reads, and then changes it, adds another or contradicts",
+    "B25": "a path with a link and `..` meets a rule on another file than its server opens",
+    "B26": "the model gets a skill, or a file of one, that the user has not seen",
+    "B27": "grants lie in a folder that others can write to, and permit once gemdeck has closed it",
+    "C15": "a text that comes in one piece names files, secrets too, that go along",
+    "C16": "text that only a model reads is neither spelled out nor counted",
+    "C17": "a catalog file edited by hand speaks for a server that sleeps",
+    "D21": "a server repeats the secret that it was given; a call carries the mask back",
+    "D22": "bytes of the terminal end its reader: impossible sizes, wild numbers, cut sequences",
+    "D23": "a form of a server asks for a secret under another name, or only forbids them",
+    "E40": "an HTTP peer sends interim answers, heads or bodies without end, or in tiny pieces",
+    "E41": "a hundred servers die as soon as they start, again and again",
+    "E42": "a server lists a hundred thousand tools, and says over and over that they changed",
+    "E43": "numbers of very many digits hold whoever reads or writes them",
+    "E44": "many pictures at once, or one whose decoder lets nothing else run",
+    "E45": "a form of a hostile schema has options, lines and words without end",
+    "E46": "the event loop is held, and the key that quits does not end gemdeck",
+    "E47": "a task, or a call, asks the user for input without end",
+    "G40": "a server on the network is away for long, or the machine sleeps or changes its network",
+    "J13": "the home is read-only when gemdeck ends",
 }
-"""Rows that came with rules on arguments, and what each is about."""
+"""Rows that came after the list, and what each is about."""
 
 NOT_YET: Final = {
     "A16": "there is neither an import of servers nor a link that adds one",
@@ -41,8 +64,7 @@ def ids() -> Iterator[str]:
 
 
 def test_every_row_that_applies_has_a_test() -> None:
-    rows = {f"{key}{n:02}" for key, last in LAST_ROW.items() for n in range(1, last + 1)}
-    found = set(ids())
+    held = {f"{key}{n:02}" for key, last in LAST_ROW.items() for n in range(1, last + 1)}
+    rows, found = held | ADDED.keys(), set(ids())
     assert rows - found == set(NOT_YET)
     assert {row for row in found if row[0] in LAST_ROW} <= rows
-    assert ADDED.keys() <= rows

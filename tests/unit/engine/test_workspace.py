@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tui.engine import workspace as workspace_module
-from tui.engine.files.ignored import IgnoreRules
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
 from tui.engine.workspace import (
     MAX_FILES,
