@@ -275,9 +275,7 @@ async def _reach(section: DoctorSection, access: ModelAccess | None) -> None:
 
 
 def _server(
-    view: ServerView,
-    definition: ServerDefinition,
-    session: ServerSession,
+    view: ServerView, definition: ServerDefinition, session: ServerSession
 ) -> DoctorSection:
     """Say how one server stands, and what to do about it."""
     section = DoctorSection(f"Server {view.id}")

@@ -128,10 +128,7 @@ Word = Annotated[str, BeforeValidator(_word), AfterValidator(_without_nul)]
 WholePath = Annotated[Word, AfterValidator(_whole_path)]
 Words = Annotated[tuple[Word, ...], BeforeValidator(_few), BeforeValidator(_words)]
 Names = Annotated[
-    tuple[Word, ...],
-    Field(max_length=MAX_PATTERNS),
-    BeforeValidator(_few),
-    BeforeValidator(_words),
+    tuple[Word, ...], Field(max_length=MAX_PATTERNS), BeforeValidator(_few), BeforeValidator(_words)
 ]
 NamePattern = Annotated[str, Field(min_length=1, max_length=200)]
 Variables = Annotated[dict[str, Word], BeforeValidator(_few), AfterValidator(_variables)]
