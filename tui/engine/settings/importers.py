@@ -30,11 +30,9 @@ from tui.model.frozen import Frozen
 from tui.text import sanitize, sanitize_line
 
 _KEPT: Final = frozenset(
-    {
-        *("command", "args", "env", "cwd", "url", "httpUrl", "headers", "type", "timeout"),
-        *("description", "includeTools", "excludeTools", "disabled", "oauth"),
-        *("authProviderType", "targetAudience", "targetServiceAccount"),
-    }
+    {"command", "args", "env", "cwd", "url", "httpUrl", "headers", "type", "timeout"}
+    | {"description", "includeTools", "excludeTools", "disabled", "oauth"}
+    | {"authProviderType", "targetAudience", "targetServiceAccount"}
 )
 _PERMISSIONS: Final = frozenset({"trust", "alwaysAllow", "autoApprove", "auto_approve"})
 _SILENT: Final = frozenset({"source", "enabled", "settings", "gallery", "version", "id", "name"})

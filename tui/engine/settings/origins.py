@@ -39,10 +39,8 @@ DEFAULT: Final = "default"
 """Where a value stands that no file sets."""
 
 _ADD_UP: Final = frozenset(
-    {
-        *("gemdeck.alwaysDeny", "gemdeck.environmentBlock", "mcp.excluded", "mcp.allowed"),
-        "context.includeDirectories",
-    }
+    {"gemdeck.alwaysDeny", "gemdeck.environmentBlock", "mcp.excluded", "mcp.allowed"}
+    | {"context.includeDirectories"}
 )
 """Lists of which those of all files hold."""
 
