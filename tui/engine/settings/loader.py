@@ -234,9 +234,8 @@ class McpRules(Frozen):
         """Add a list of the only servers that start."""
         if self.allowed is None:
             return replace(self, allowed=names, allowed_in=file)
-        return replace(
-            self, allowed=self.allowed & names, allowed_in=f"{self.allowed_in} and {file}"
-        )
+        places = f"{self.allowed_in} and {file}"
+        return replace(self, allowed=self.allowed & names, allowed_in=places)
 
 
 def read_mcp(
