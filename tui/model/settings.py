@@ -323,11 +323,8 @@ class ServerSettings(Section):
     def _check_combinations(self) -> Self:
         """Check the rules that span several keys."""
         if not (self.command or self.url or self.http_url):
-            raise ValueError(
-                "tcp is not supported; use command, url or httpUrl"
-                if self.tcp
-                else "needs one of command, url and httpUrl"
-            )
+            tcp = "tcp is not supported; use command, url or httpUrl"
+            raise ValueError(tcp if self.tcp else "needs one of command, url and httpUrl")
         if self.type and self.transport_type and self.type != self.transport_type:
             raise ValueError("type and transportType contradict each other; keep one of them")
         self._check_provider()
@@ -340,9 +337,8 @@ class ServerSettings(Section):
             case AuthProviderType.SERVICE_ACCOUNT_IMPERSONATION if not (
                 self.target_audience and self.target_service_account
             ):
-                raise ValueError(
-                    "service_account_impersonation needs targetAudience and targetServiceAccount"
-                )
+                words = "needs targetAudience and targetServiceAccount"
+                raise ValueError(f"service_account_impersonation {words}")
 
     @property
     def named_transport(self) -> Transport | None:

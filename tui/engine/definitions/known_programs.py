@@ -46,9 +46,8 @@ NODES: Final = frozenset({"node", "nodejs", "electron", "bun", "deno", "tsx", "t
 
 _NPM: Final = ("package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml")
 _PYTHON: Final = (
-    *("pyproject.toml", "uv.toml", "uv.lock", "setup.py", "setup.cfg", "poetry.lock"),
-    *("poetry.toml", "pdm.lock", "pdm.toml", ".pdm-python", "Pipfile", "hatch.toml"),
-    ".python-version",
+    *("pyproject.toml", "uv.toml", "uv.lock", "setup.py", "setup.cfg", "poetry.lock", "pdm.lock"),
+    *("poetry.toml", "pdm.toml", ".pdm-python", "Pipfile", "hatch.toml", ".python-version"),
 )
 _COMPOSE: Final = (
     *("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"),

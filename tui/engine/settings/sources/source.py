@@ -216,13 +216,13 @@ class Source(Frozen):
             self.note((name,), "must be an object: { … }")
         return {}
 
-    def expanded(
-        self, raw: Mapping[str, Any], path: KeyPath, environ: Mapping[str, str]
+    def known_part(
+        self, model: type[BaseModel], raw: Mapping[str, Any], key: str, environ: Mapping[str, str]
     ) -> dict[str, Any]:
-        """Expand the variables in an object, which has this key."""
-        expansion = Expansion(environ)
-        value = expansion.members(raw, path)
-        self.report.problems += expansion_problems(expansion, path, self.problem)
+        """Return what means something of a section, which has this key, with variables expanded."""
+        expansion, known = Expansion(environ), known_keys(model)
+        value = expansion.members({name: raw[name] for name in raw if name in known}, (key,))
+        self.report.problems += expansion_problems(expansion, (key,), self.problem)
         return value
 
     def salvaged(self, model: type[Section], raw: Mapping[str, Any], *path: str) -> Section:
