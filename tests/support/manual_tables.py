@@ -16,7 +16,7 @@ from pydantic import BaseModel
 import tui.manual
 from tui.cli.main import main
 from tui.cli.output import ExitCode
-from tui.engine.settings.origins import SECTIONS
+from tui.engine.settings.origins import SECTIONS, descriptions
 from tui.model.input.own_commands import OWN_COMMANDS, OwnCommand, Takes
 from tui.model.settings import ServerSettings
 from tui.ui.keymap import KEYS, Place
@@ -162,11 +162,12 @@ def settings_reference() -> Iterator[tuple[str, str, str]]:
 
 def _keys(start: str, section: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
     """Give the keys of a section, and those of the sections in it."""
+    described = descriptions(section)
     for name, field in section.model_fields.items():
         key = f"{start}{field.alias or name}"
         default = None if field.is_required() else field.get_default(call_default_factory=True)
         below = f"{key}.*." if get_origin(field.annotation) is dict else f"{key}."
-        yield key, _written(default), str(field.description)
+        yield key, _written(default), described[field.alias or name]
         for part in (field.annotation, *get_args(field.annotation)):
             if isinstance(part, type) and issubclass(part, BaseModel):
                 yield from _keys(below, part)

@@ -104,9 +104,7 @@ def advised(reason: str, advice: str) -> str:
     return f"{reason}{stop} {advice}".strip()
 
 
-def checked_ids(
-    _context: click.Context, _parameter: click.Parameter, ids: tuple[str, ...]
-) -> tuple[str, ...]:
+def checked_ids(_context: object, _parameter: object, ids: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse an empty ID, such as an unset variable of a script: every ID begins with it."""
     if not all(ids):
         raise click.BadParameter("an ID is empty.")
@@ -181,9 +179,8 @@ class _PlainWords(shells.ShellComplete):
 @functools.cache
 def offer_plain_words() -> None:
     """Let every shell be offered plain words alone, with whatever script it asks."""
-    for shell in filter(
-        None, map(shells.get_completion_class, ("bash", "zsh", "fish", "powershell"))
-    ):
+    names = ("bash", "zsh", "fish", "powershell")
+    for shell in filter(None, map(shells.get_completion_class, names)):
         shells.add_completion_class(type(shell.__name__, (_PlainWords, shell), {}))
 
 

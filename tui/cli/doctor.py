@@ -58,7 +58,7 @@ _ADVICE: Final[Mapping[FolderTrust, str]] = {
 }
 
 
-class FindingLevel(StrEnum):
+class Level(StrEnum):
     """How something stands. The value is the word before it."""
 
     OK = "ok"
@@ -67,12 +67,12 @@ class FindingLevel(StrEnum):
     FAILED = "failed"
 
 
-_VERDICTS: Final[Mapping[ServerStatus, FindingLevel]] = {
-    ServerStatus.READY: FindingLevel.OK,
-    ServerStatus.DISABLED: FindingLevel.NOTE,
-    ServerStatus.STOPPED: FindingLevel.NOTE,
-    ServerStatus.UNTRUSTED: FindingLevel.WARNING,
-    ServerStatus.NEEDS_SIGN_IN: FindingLevel.WARNING,
+_VERDICTS: Final[Mapping[ServerStatus, Level]] = {
+    ServerStatus.READY: Level.OK,
+    ServerStatus.DISABLED: Level.NOTE,
+    ServerStatus.STOPPED: Level.NOTE,
+    ServerStatus.UNTRUSTED: Level.WARNING,
+    ServerStatus.NEEDS_SIGN_IN: Level.WARNING,
 }
 
 
@@ -90,16 +90,14 @@ class DoctorSection:
     findings: list[dict[str, Any]] = field(default_factory=list)
     value: dict[str, Any] = field(default_factory=dict)
 
-    def add(
-        self, verdict: FindingLevel, text: str, advice: str = "", details: Sequence[str] = ()
-    ) -> None:
+    def add(self, verdict: Level, text: str, advice: str = "", details: Sequence[str] = ()) -> None:
         """Add what was looked at, how it stands, and what to do about it."""
         found = {"verdict": verdict.value, "text": text, "advice": advice}
         self.findings.append({**found, "details": list(details)})
 
     @property
     def has_failed(self) -> bool:
-        return any(one["verdict"] == FindingLevel.FAILED for one in self.findings)
+        return any(one["verdict"] == Level.FAILED for one in self.findings)
 
 
 @click.command(epilog="Example: gemdeck doctor files\n\nExample: gemdeck doctor --json --offline")
@@ -149,7 +147,7 @@ async def doctor(server: str | None, start: StartOptions, *, offline: bool) -> C
 
 def _text(section: Mapping[str, Any]) -> str:
     """Write a section as text."""
-    width = max(map(len, FindingLevel))
+    width = max(map(len, Level))
     lines = [section["title"]]
     for one in section["findings"]:
         lines.append(f"{GAP}{one['verdict']:<{width}}{GAP}{one['text']}")
@@ -168,10 +166,8 @@ def _program() -> DoctorSection:
     }
     section.value = {**versions, "state": str(state_dir()), "log": str(log_dir() / LOG_NAME)}
     words = f"{__version__} with Python {versions['python']} on {versions['platform']}"
-    section.add(FindingLevel.OK, words)
-    section.add(
-        FindingLevel.NOTE, f"state in {shown(state_dir())}, log in {shown(log_dir() / LOG_NAME)}"
-    )
+    section.add(Level.OK, words)
+    section.add(Level.NOTE, f"state in {shown(state_dir())}, log in {shown(log_dir() / LOG_NAME)}")
     return section
 
 
@@ -180,23 +176,19 @@ def _settings(loaded: LoadedSettings) -> DoctorSection:
     section = DoctorSection("Settings")
     layers = Layers(Path.cwd(), Path.home(), os.environ)
     for file in layers.files:
-        verdict = {"read": FindingLevel.OK, "absent": FindingLevel.NOTE}.get(
-            file.state, FindingLevel.WARNING
-        )
+        verdict = {"read": Level.OK, "absent": Level.NOTE}.get(file.state, Level.WARNING)
         section.add(verdict, f"{file.file}: {file.origin.value}, {file.state}")
     for problem in loaded.problems:
-        level = FindingLevel.NOTE if problem.quiet else FindingLevel.WARNING
-        section.add(FindingLevel.FAILED if problem.fatal else level, str(problem))
+        level = Level.NOTE if problem.quiet else Level.WARNING
+        section.add(Level.FAILED if problem.fatal else level, str(problem))
     found = [one for one in layers.settings(loaded) if one.places != (DEFAULT,)]
     for one in found:
         where = places_text(one.places, adds_up=one.adds_up)
-        section.add(
-            FindingLevel.NOTE, sanitize_line(f"{one.key} = {one.value!r}", 120) + f"  {where}"
-        )
+        section.add(Level.NOTE, sanitize_line(f"{one.key} = {one.value!r}", 120) + f"  {where}")
     for server in loaded.servers:
         places = layers.server_places(server.id)
         if len(places) > 1:
-            section.add(FindingLevel.NOTE, f"mcpServers.{server.id}  {places_text(places)}")
+            section.add(Level.NOTE, f"mcpServers.{server.id}  {places_text(places)}")
     section.value = {
         "files": [{"file": one.file, "state": one.state} for one in layers.files],
         "problems": [asdict(one) for one in loaded.problems],
@@ -211,7 +203,7 @@ def _folder(loaded: LoadedSettings) -> DoctorSection:
     """Say whether the opened folder is trusted."""
     section, trust = DoctorSection("This folder"), loaded.project.trust
     is_open = trust in {FolderTrust.TRUSTED, FolderTrust.NOTHING_TO_TRUST}
-    verdict = FindingLevel.OK if is_open else FindingLevel.WARNING
+    verdict = Level.OK if is_open else Level.WARNING
     section.add(verdict, f"{shown(Path.cwd())}: {trust.value}", _ADVICE.get(trust, ""))
     section.value = {"trust": trust.value}
     return section
@@ -224,21 +216,21 @@ async def _model(loaded: LoadedSettings, redactor: Redactor, *, offline: bool) -
     try:
         async with asyncio.timeout(KEYRING_LIMIT):
             place = await in_daemon_thread(lambda: keys.place)
-            section.add(FindingLevel.OK, f"keys are kept in {place}")
+            section.add(Level.OK, f"keys are kept in {place}")
             access = await in_daemon_thread(lambda: kept_access(loaded, keys))
     except CredentialError as error:
-        section.add(FindingLevel.FAILED, sanitize_line(redactor.redact(str(error))), error.advice)
+        section.add(Level.FAILED, sanitize_line(redactor.redact(str(error))), error.advice)
     except TimeoutError:
-        section.add(FindingLevel.FAILED, "the keyring does not answer", "Unlock it, and try again.")
+        section.add(Level.FAILED, "the keyring does not answer", "Unlock it, and try again.")
     if access is None:
         if not section.has_failed:
             advice = "Set GEMINI_API_KEY, or enter a key on the screen (F9)."
-            section.add(FindingLevel.WARNING, "there is no key, so only the demo answers", advice)
+            section.add(Level.WARNING, "there is no key, so only the demo answers", advice)
     else:
         if access.api_key is not None:
             redactor.register(access.api_key.get_secret_value())
-        section.add(FindingLevel.OK, f"{access.kind.value}, with credentials from {access.source}")
-    section.add(FindingLevel.NOTE, f"the model is {loaded.gemdeck.model}")
+        section.add(Level.OK, f"{access.kind.value}, with credentials from {access.source}")
+    section.add(Level.NOTE, f"the model is {loaded.gemdeck.model}")
     if not offline:
         await _reach(section, access)
         if access is not None:
@@ -246,9 +238,9 @@ async def _model(loaded: LoadedSettings, redactor: Redactor, *, offline: bool) -
                 await check_access(access, loaded.gemdeck)
             except (ModelError, OSError, ValueError) as error:
                 words = sanitize_line(redactor.redact(str(error)))
-                section.add(FindingLevel.FAILED, words, getattr(error, "advice", ""))
+                section.add(Level.FAILED, words, getattr(error, "advice", ""))
             else:
-                section.add(FindingLevel.OK, "the service takes the credentials")
+                section.add(Level.OK, "the service takes the credentials")
     return section
 
 
@@ -270,29 +262,25 @@ async def _reach(section: DoctorSection, access: ModelAccess | None) -> None:
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
         words = f"{address} cannot be reached: {type(error).__name__} {error}"
         advice = "Check the network, and the variables HTTPS_PROXY and SSL_CERT_FILE."
-        section.add(FindingLevel.FAILED, sanitize_line(words, 300), advice)
+        section.add(Level.FAILED, sanitize_line(words, 300), advice)
         return
     took = round((time.monotonic() - began) * 1000)
-    section.add(FindingLevel.OK, f"{address} answers ({status}) within {took} ms")
+    section.add(Level.OK, f"{address} answers ({status}) within {took} ms")
 
 
 def _server(
-    view: ServerView,
-    definition: ServerDefinition,
-    session: ServerSession,
+    view: ServerView, definition: ServerDefinition, session: ServerSession
 ) -> DoctorSection:
     """Say how one server stands, and what to do about it."""
     section = DoctorSection(f"Server {view.id}")
     reason, advice = why_not_ready(view)
-    verdict = _VERDICTS.get(view.status, FindingLevel.FAILED)
-    verdict = FindingLevel.WARNING if view.lacks and verdict is FindingLevel.OK else verdict
+    verdict = _VERDICTS.get(view.status, Level.FAILED)
+    verdict = Level.WARNING if view.lacks and verdict is Level.OK else verdict
     words = f"{view.status.value}: {reason}" if reason else view.status.value
     section.add(verdict, words, advice)
-    section.add(
-        FindingLevel.NOTE, f"{view.transport.value} from {definition.source}: {view.target}"
-    )
+    section.add(Level.NOTE, f"{view.transport.value} from {definition.source}: {view.target}")
     if definition.program:
-        section.add(FindingLevel.OK, f"its program is {definition.program}")
+        section.add(Level.OK, f"its program is {definition.program}")
     frames = [one for one in session.engine.wire.frames() if one.server == view.id]
     taken = [one for one in frames if one.kind in _STEPS][:MAX_STEPS]
     steps = [(round(one.time - taken[0].time, 3), _step_words(one)) for one in taken]
@@ -300,16 +288,16 @@ def _server(
         lines = [f"{seconds:8.3f} s  {what}" for seconds, what in steps]
         section.add(verdict, "its steps", details=lines)
     if view.status is ServerStatus.READY:
-        section.add(FindingLevel.OK, f"it offers {counted(len(view.catalog.tools), 'tool')}")
+        section.add(Level.OK, f"it offers {counted(len(view.catalog.tools), 'tool')}")
     refused = [(tool.name, tool.problem) for tool in view.catalog.tools if tool.problem]
     for name, why in refused:
-        section.add(FindingLevel.WARNING, f"the model is not offered {name}: {why}")
+        section.add(Level.WARNING, f"the model is not offered {name}: {why}")
     own = [line.text for line in session.log(view.id) if line.source == OWN_SOURCE]
     said = [line.text for line in session.log(view.id) if line.source != OWN_SOURCE]
     if own:
-        section.add(FindingLevel.NOTE, "gemdeck remarked", details=own[-MAX_LINES:])
+        section.add(Level.NOTE, "gemdeck remarked", details=own[-MAX_LINES:])
     if said:
-        section.add(FindingLevel.NOTE, "it wrote", details=said[-MAX_LINES:])
+        section.add(Level.NOTE, "it wrote", details=said[-MAX_LINES:])
     section.value = {
         "name": view.id,
         "status": view.status.value,

@@ -101,13 +101,7 @@ class OutputFormat(StrEnum):
     STREAM_JSON = "stream-json"
 
 
-def run_headless(
-    options: EngineOptions,
-    prompt: str,
-    *,
-    output: OutputFormat = OutputFormat.TEXT,
-    debug: bool = False,
-) -> int:
+def run_headless(options: EngineOptions, prompt: str, *, output: OutputFormat, debug: bool) -> int:
     """Run one turn, print its result, and return the exit code.
 
     Args:

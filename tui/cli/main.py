@@ -45,9 +45,7 @@ _COMMANDS: Final[Mapping[str, str]] = {
 """Where each command is; it is loaded when it is used."""
 
 
-def _checked_model(
-    _context: click.Context, _parameter: click.Parameter, name: str | None
-) -> str | None:
+def _checked_model(_context: object, _parameter: object, name: str | None) -> str | None:
     """Refuse an invalid model name."""
     if name is None:
         return None
@@ -57,9 +55,7 @@ def _checked_model(
         raise click.BadParameter(str(error)) from error
 
 
-def _known_profile(
-    context: click.Context, _parameter: click.Parameter, name: str | None
-) -> str | None:
+def _known_profile(context: click.Context, _parameter: object, name: str | None) -> str | None:
     """Refuse a name that no profile has, unless the settings cannot be read; that is said later."""
     if name is None or context.resilient_parsing:  # it completes, and reads nothing of the folder
         return None
@@ -73,16 +69,12 @@ def _known_profile(
     return name
 
 
-def _words(
-    _context: click.Context, _parameter: click.Parameter, given: Iterable[str]
-) -> tuple[str, ...]:
+def _words(_context: object, _parameter: object, given: Iterable[str]) -> tuple[str, ...]:
     """Split lists with commas."""
     return tuple(word.strip() for one in given for word in one.split(",") if word.strip())
 
 
-def _folders(
-    context: click.Context, parameter: click.Parameter, given: Iterable[str]
-) -> tuple[Path, ...]:
+def _folders(context: object, parameter: object, given: Iterable[str]) -> tuple[Path, ...]:
     """Return the real paths of folders."""
     folders = tuple(Path(word).resolve() for word in _words(context, parameter, given))
     for folder in folders:

@@ -124,9 +124,7 @@ def opened_folder() -> OpenedFolder:
     return OpenedFolder(Path.cwd(), Path.home(), usable_state_dir(), (), say, attended=False)
 
 
-def server_names(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[str]:
+def server_names(_context: object, _parameter: object, incomplete: str) -> list[str]:
     """Complete the name of a server: of the user's, and of those the folder was trusted with.
 
     Those are in the user's own record. No file of the folder is read: it may be anybody's.

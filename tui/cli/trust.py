@@ -73,9 +73,8 @@ async def allow(content: str, *, children: bool) -> CommandOutput:
     if found.question.refusal:
         raise CommandError(found.question.refusal)
     if len(content) < ID_LENGTH or not found.hash.startswith(content):
-        raise CommandError(
-            "This folder has other content now: gemdeck trust show", ExitCode.NOT_FOUND
-        )
+        words = "This folder has other content now: gemdeck trust show"
+        raise CommandError(words, ExitCode.NOT_FOUND)
     opened.trust(found.offer, found.folder, children=children)
     return _now(opened, wanted=FolderTrust.TRUSTED)
 

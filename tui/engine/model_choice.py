@@ -126,7 +126,11 @@ class ModelChoice:
     def use_api_key(self, key: str) -> None:
         """Let Gemini answer, and keep the key, once the service has accepted it."""
         self.redactor.register(key)
-        self._choose(partial(self._use_key, key))
+
+        def find(keys: KeyStore) -> ModelAccess:
+            return key_access(os.environ, SecretStr(checked_key(key)), keys.place)
+
+        self._choose(partial(self._use, Service.GOOGLE, find))
 
     def use_address(self, address: str, key: str) -> None:
         """Let the Gemini API at an address answer, and keep both, once it has accepted the key.
@@ -135,7 +139,16 @@ class ModelChoice:
         """
         if key:
             self.redactor.register(key)
-        self._choose(partial(self._use_address, address, key))
+
+        def find(keys: KeyStore) -> ModelAccess:
+            place = typed_base_url(address)
+            secret = SecretStr(checked_key(key)) if key else keys.get(place)
+            if secret is None:
+                words = "No key is kept for this address."
+                raise CredentialError(words, advice="Enter its key, too.")
+            return address_access(place, secret, keys.place)
+
+        self._choose(partial(self._use, Service.ADDRESS, find))
 
     def use_model(self, name: str, one: Conversation) -> None:
         """Let another model of the same service answer in a conversation."""
@@ -152,7 +165,11 @@ class ModelChoice:
 
     def use_vertex(self, project: str, location: str) -> None:
         """Let Vertex answer with the credentials of the environment, and keep the project."""
-        self._choose(partial(self._use_vertex, project, location))
+
+        def find(_: KeyStore) -> ModelAccess:
+            return vertex_access(os.environ, project, location)
+
+        self._choose(partial(self._use, Service.VERTEX, find))
 
     def use_demo(self) -> None:
         """Stay with the offline demo model, or let it answer again with its servers."""
@@ -173,28 +190,10 @@ class ModelChoice:
         one.model = name  # for the service that is chosen next
         raise ModelError("The demo has no other model.", advice="Enter a key first (F9).")
 
-    async def _use_key(self, key: str) -> None:
-        secret, store = SecretStr(checked_key(key)), KeyStore()
-        source = await in_daemon_thread(lambda: store.place)
-        await self._use_checked(key_access(os.environ, secret, source), store, Service.GOOGLE)
-
-    async def _use_address(self, address: str, key: str) -> None:
-        address, store = typed_base_url(address), KeyStore()
-        if key:
-            secret: SecretStr | None = SecretStr(checked_key(key))
-        else:
-            secret = await in_daemon_thread(lambda: store.get(address))
-        if secret is None:
-            raise CredentialError("No key is kept for this address.", advice="Enter its key, too.")
-        source = await in_daemon_thread(lambda: store.place)
-        await self._use_checked(address_access(address, secret, source), store, Service.ADDRESS)
-
-    async def _use_vertex(self, project: str, location: str) -> None:
-        access = vertex_access(os.environ, project, location)
-        await self._use_checked(access, KeyStore(), Service.VERTEX)
-
-    async def _use_checked(self, access: ModelAccess, store: KeyStore, service: Service) -> None:
+    async def _use(self, service: Service, find: Callable[[KeyStore], ModelAccess]) -> None:
         """Let a service answer that accepts the credentials, and keep what was entered."""
+        store = KeyStore()
+        access = await in_daemon_thread(partial(find, store))
         async with self._opened(access) as backend:
             await backend.check()
             wins = overruling(with_file(self._own, os.environ))

@@ -398,9 +398,8 @@ def _withheld_here(verdict: ProjectVerdict, starts: Sequence[TrustCase]) -> Iter
 
 def _trust_folder(folder: str) -> str:
     """Say how a run without a screen is told to trust this very folder."""
-    return sanitize_line(
-        f"To let it take effect in this run, add --trust-folder {shlex.quote(folder)}"
-    )
+    words = f"To let it take effect in this run, add --trust-folder {shlex.quote(folder)}"
+    return sanitize_line(words)
 
 
 def _own_denials(sources: LoadedSettings) -> tuple[ToolPattern, ...]:

@@ -202,14 +202,12 @@ def mapped(value: object, change: Callable[[Any], Any], key: Callable[[str], str
 
 def whole_numbers(value: object) -> Any:  # noqa: ANN401 - any JSON
     """Write whole floats as integers: to JSON ``3.0`` is ``3``, to some servers it is none."""
-    return mapped(
-        value,
-        lambda one: (
-            int(one)
-            if isinstance(one, float) and one.is_integer() and abs(one) < MAX_SAFE_INTEGER
-            else one
-        ),
-    )
+
+    def whole(one: Any) -> object:  # noqa: ANN401 - any JSON
+        is_whole = isinstance(one, float) and one.is_integer() and abs(one) < MAX_SAFE_INTEGER
+        return int(one) if is_whole else one
+
+    return mapped(value, whole)
 
 
 def text_in(value: Mapping[str, Any], key: str) -> str:
@@ -244,7 +242,7 @@ def structure(text: bytes) -> int:
     If there are few, those in strings are counted too. The count may stop above `MAX_STRUCTURE`.
     It is an estimate for invalid JSON.
     """
-    count = _count(text)
+    count = len(text) - len(text.translate(None, _STRUCTURAL))
     if count <= FEW:
         return count
     rest = _without_escapes(text).translate(None, _PLAIN)
@@ -264,10 +262,6 @@ def _has_long_numbers(text: bytes) -> bool:
         return False
     digits = len(text) - len(text.translate(None, _DIGITS))
     return digits > MAX_ALL_DIGITS or b"0" * (MAX_DIGITS + 1) in text.translate(_ZEROS)
-
-
-def _count(text: bytes) -> int:
-    return len(text) - len(text.translate(None, _STRUCTURAL))
 
 
 def _read_mended(text: bytes) -> object:

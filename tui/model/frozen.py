@@ -27,12 +27,7 @@ class _Maker(type):
     """Makes a frozen data class with slots of each class."""
 
     def __new__(
-        cls,
-        name: str,
-        bases: tuple[type, ...],
-        content: dict[str, Any],
-        *,
-        kw_only: bool = False,
+        cls, name: str, bases: tuple[type, ...], content: dict[str, Any], *, kw_only: bool = False
     ) -> type:
         made: type = super().__new__(cls, name, bases, content)
         if "__slots__" not in content:  # else it is made already

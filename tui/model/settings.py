@@ -105,63 +105,52 @@ OAUTH_SECRETS: Final = ("clientSecret", "privateKey", "identityToken")
 class OAuthSettings(Section):
     """``oauth`` of a server: how to sign in."""
 
-    enabled: Flag | None = Field(
-        None, description="Whether gemdeck may sign in. If not set, it may."
-    )
-    client_id: str | None = Field(
-        None,
-        description="OAuth client ID. If not set, gemdeck registers itself if possible. The https "
-        "address of a client metadata document counts where the server takes one.",
-    )
-    client_secret: SecretStr | None = Field(
-        None,
-        description="OAuth client secret. Better by reference: `${keyring:NAME}` or `$MY_SECRET`.",
-    )
-    authorization_url: WebAddress | None = Field(
-        None, description="Authorization endpoint. Discovered if not set."
-    )
-    token_url: WebAddress | None = Field(None, description="Token endpoint. Discovered if not set.")
-    issuer: WebAddress | None = Field(
-        None, description="Issuer identifier of the authorization server."
-    )
-    registration_url: WebAddress | None = Field(
-        None, description="Endpoint for dynamic client registration."
-    )
-    scopes: Words = Field((), description="Scopes to request.")
-    audiences: Words = Field((), description="Audiences the token is meant for.")
-    redirect_uri: WebAddress = Field(
-        DEFAULT_REDIRECT, description="Address on this machine that the browser returns to."
-    )
-    token_param_name: str | None = Field(
-        None, description="Query parameter that carries the token on SSE addresses."
-    )
-    grant_type: GrantType = Field(
-        GrantType.AUTHORIZATION_CODE,
-        description="How to get a token: a sign-in in the browser, client credentials, or the word "
-        "of an enterprise's identity provider.",
-    )
-    private_key: SecretStr | None = Field(
-        None,
-        description="Private key (PEM) that signs the client's assertions (private_key_jwt) for "
-        "client_credentials, instead of a secret. Better a variable, such as $MY_KEY.",
-    )
-    signing_algorithm: str = Field("RS256", description="Algorithm of `privateKey`.")
-    identity_token: SecretStr | None = Field(
-        None,
-        description="For identity_assertion: your ID token at your enterprise's identity "
-        "provider. Better a variable, such as $MY_ID_TOKEN.",
-    )
-    identity_token_file: WholePath | None = Field(
-        None,
-        description="For identity_assertion: a file with the token, read again for each sign-in, "
-        "such as the one of a workload. Without `identityTokenUrl` it is the assertion itself.",
-    )
-    identity_token_url: WebAddress | None = Field(
-        None, description="For identity_assertion: the identity provider's token endpoint."
-    )
-    identity_client_id: str | None = Field(
-        None, description="For identity_assertion: the client ID there, if it is another one."
-    )
+    enabled: Flag | None = None
+    """Whether gemdeck may sign in. If not set, it may."""
+    client_id: str | None = None
+    """OAuth client ID. If not set, gemdeck registers itself if possible. The https address of a
+    client metadata document counts where the server takes one.
+    """
+    client_secret: SecretStr | None = None
+    """OAuth client secret. Better by reference: `${keyring:NAME}` or `$MY_SECRET`."""
+    authorization_url: WebAddress | None = None
+    """Authorization endpoint. Discovered if not set."""
+    token_url: WebAddress | None = None
+    """Token endpoint. Discovered if not set."""
+    issuer: WebAddress | None = None
+    """Issuer identifier of the authorization server."""
+    registration_url: WebAddress | None = None
+    """Endpoint for dynamic client registration."""
+    scopes: Words = ()
+    """Scopes to request."""
+    audiences: Words = ()
+    """Audiences the token is meant for."""
+    redirect_uri: WebAddress = DEFAULT_REDIRECT
+    """Address on this machine that the browser returns to."""
+    token_param_name: str | None = None
+    """Query parameter that carries the token on SSE addresses."""
+    grant_type: GrantType = GrantType.AUTHORIZATION_CODE
+    """How to get a token: a sign-in in the browser, client credentials, or the word of an
+    enterprise's identity provider.
+    """
+    private_key: SecretStr | None = None
+    """Private key (PEM) that signs the client's assertions (private_key_jwt) for
+    client_credentials, instead of a secret. Better a variable, such as $MY_KEY.
+    """
+    signing_algorithm: str = "RS256"
+    """Algorithm of `privateKey`."""
+    identity_token: SecretStr | None = None
+    """For identity_assertion: your ID token at your enterprise's identity provider. Better a
+    variable, such as $MY_ID_TOKEN.
+    """
+    identity_token_file: WholePath | None = None
+    """For identity_assertion: a file with the token, read again for each sign-in, such as the one
+    of a workload. Without `identityTokenUrl` it is the assertion itself.
+    """
+    identity_token_url: WebAddress | None = None
+    """For identity_assertion: the identity provider's token endpoint."""
+    identity_client_id: str | None = None
+    """For identity_assertion: the client ID there, if it is another one."""
 
     def secrets(self) -> dict[str, SecretStr]:
         """Return the secrets that are given, by the names of their attributes."""
@@ -173,13 +162,12 @@ class TlsSettings(Section):
 
     model_config = ConfigDict(extra="forbid")  # a slip must not leave one out
 
-    ca_file: WholePath | None = Field(
-        None, description="Certificates that count for this server beside those of the system."
-    )
-    cert_file: WholePath | None = Field(None, description="Certificate that gemdeck shows.")
-    key_file: WholePath | None = Field(
-        None, description="Its key, not encrypted, where `certFile` does not hold it."
-    )
+    ca_file: WholePath | None = None
+    """Certificates that count for this server beside those of the system."""
+    cert_file: WholePath | None = None
+    """Certificate that gemdeck shows."""
+    key_file: WholePath | None = None
+    """Its key, not encrypted, where `certFile` does not hold it."""
 
     @model_validator(mode="after")
     def _check_key(self) -> Self:
@@ -196,26 +184,25 @@ def _checked_pattern(name: str) -> str:
 class ModelPrice(Section):
     """The prices of one model, for a million tokens each."""
 
-    input: Price = Field(description="Price of a million tokens sent.")
-    cached: Price | None = Field(
-        None,
-        description="Price of a million of those that were cached. If not set, that of `input`.",
-    )
-    output: Price = Field(description="Price of a million tokens answered, thoughts included.")
+    input: Price
+    """Price of a million tokens sent."""
+    cached: Price | None = None
+    """Price of a million of those that were cached. If not set, that of `input`."""
+    output: Price
+    """Price of a million tokens answered, thoughts included."""
 
 
 class PriceSettings(Section):
     """``gemdeck.prices``."""
 
-    currency: str = Field(
-        "USD", pattern=r"^[A-Za-z$€£¥]{1,8}$", description="Word shown behind a cost."
-    )
+    currency: str = Field("USD", pattern=r"^[A-Za-z$€£¥]{1,8}$")
+    """Word shown behind a cost."""
     models: dict[Annotated[str, AfterValidator(_checked_pattern)], ModelPrice] = Field(
-        default_factory=dict,
-        max_length=MAX_MODELS,
-        description="Prices by model name, or by its beginning with `*` after it. The whole name "
-        "counts, else the longest beginning; a model without a price has no cost.",
+        default_factory=dict, max_length=MAX_MODELS
     )
+    """Prices by model name, or by its beginning with `*` after it. The whole name counts, else the
+    longest beginning; a model without a price has no cost.
+    """
 
     def cost(self, model: str, usage: Usage) -> float | None:
         """Return what a request has cost, or None if the model has no price."""
@@ -243,14 +230,10 @@ class PriceSettings(Section):
 class SessionSettings(Section):
     """``gemdeck.sessions``: which conversations are kept."""
 
-    save: Flag = Field(True, description="Save conversations, so that they can be resumed.")
-    keep_days: Number = Field(
-        30,
-        ge=0,
-        le=MAX_KEEP_DAYS,
-        description="Days after its last change at which a saved conversation is deleted; 0 keeps "
-        "all.",
-    )
+    save: Flag = True
+    """Save conversations, so that they can be resumed."""
+    keep_days: Number = Field(30, ge=0, le=MAX_KEEP_DAYS)
+    """Days after its last change at which a saved conversation is deleted; 0 keeps all."""
 
 
 DEFAULT_MODEL: Final = "gemini-3.8-flash"
@@ -272,84 +255,61 @@ MAX_IDLE_TIMEOUT: Final = 3_600
 class ServerSettings(Section):
     """One entry of ``mcpServers``: of `httpUrl`, `url` and `command` the first counts."""
 
-    command: Word | None = Field(
-        None, description="Program to start. It speaks MCP over stdin and stdout."
-    )
-    args: Words = Field(
-        (), description="Arguments of the program. They are not passed through a shell.", repr=False
-    )
-    env: Variables = Field(
-        default_factory=dict,
-        description="Environment variables of the program, in addition to those it inherits.",
-        repr=False,
-    )
-    cwd: Word | None = Field(None, description="Working folder of the program.")
-    url: WebAddress | None = Field(
-        None,
-        description="Address of a network server. `type` selects the transport; without it, "
-        "streamable HTTP is tried first, then SSE.",
-        repr=False,
-    )
-    http_url: WebAddress | None = Field(
-        None,
-        description="Address of a streamable HTTP server: an older spelling of `url` with "
-        '`"type": "http"`. Wins over `url`.',
-        repr=False,
-    )
-    type: NamedTransport | None = Field(None, description="Transport of `url`.")
-    transport_type: NamedTransport | None = Field(None, description="Another spelling of `type`.")
-    tcp: str | None = Field(None, description="WebSocket address. Accepted but not supported.")
-    headers: Headers = Field(
-        default_factory=dict, description="HTTP headers sent with every request.", repr=False
-    )
-    headers_command: Words = Field(
-        (),
-        description="Program with its arguments, without a shell, that prints further headers of a "
-        "network server as a JSON object. Run before connecting, and again after a 401.",
-        repr=False,
-    )
-    timeout: Number = Field(
-        DEFAULT_TIMEOUT,
-        gt=0,
-        le=MAX_TIMEOUT,
-        description="Timeout of connecting and of each request, in milliseconds.",
-    )
-    start: StartMode | None = Field(
-        None,
-        description="`lazy` starts it when it is needed, `eager` with gemdeck. If not set, "
-        "`gemdeck.start` counts.",
-    )
-    trust: Flag = Field(
-        False,
-        description="Run this server's tools without asking. Has no effect in a project's file.",
-    )
-    review_results: Flag = Field(
-        False,
-        description="Show you each result of its tools before the model gets it: pass, trim or "
-        "withhold it.",
-    )
-    description: str = Field("", description="Your description, shown on its page.")
-    include_tools: Words | None = Field(
-        None, description="Offer only these tools to the model. If not set, all are offered."
-    )
-    exclude_tools: Words = Field(
-        (), description="Never offer these tools to the model. Wins over `includeTools`."
-    )
-    oauth: OAuthSettings | None = Field(None, description="How to sign in.")
-    tls: TlsSettings | None = Field(
-        None, description="Certificates for a network server and its sign-in."
-    )
-    auth_provider_type: AuthProviderType = Field(
-        AuthProviderType.DYNAMIC_DISCOVERY,
-        description="Where credentials come from: the server's own OAuth, Google Application "
-        "Default Credentials, or an impersonated service account.",
-    )
-    target_audience: str | None = Field(
-        None, description="For service_account_impersonation: the audience of the ID token."
-    )
-    target_service_account: str | None = Field(
-        None, description="For service_account_impersonation: the account to act as."
-    )
+    command: Word | None = None
+    """Program to start. It speaks MCP over stdin and stdout."""
+    args: Words = Field((), repr=False)
+    """Arguments of the program. They are not passed through a shell."""
+    env: Variables = Field(default_factory=dict, repr=False)
+    """Environment variables of the program, in addition to those it inherits."""
+    cwd: Word | None = None
+    """Working folder of the program."""
+    url: WebAddress | None = Field(None, repr=False)
+    """Address of a network server. `type` selects the transport; without it, streamable HTTP is
+    tried first, then SSE.
+    """
+    http_url: WebAddress | None = Field(None, repr=False)
+    """Address of a streamable HTTP server: an older spelling of `url` with `"type": "http"`. Wins
+    over `url`.
+    """
+    type: NamedTransport | None = None
+    """Transport of `url`."""
+    transport_type: NamedTransport | None = None
+    """Another spelling of `type`."""
+    tcp: str | None = None
+    """WebSocket address. Accepted but not supported."""
+    headers: Headers = Field(default_factory=dict, repr=False)
+    """HTTP headers sent with every request."""
+    headers_command: Words = Field((), repr=False)
+    """Program with its arguments, without a shell, that prints further headers of a network server
+    as a JSON object. Run before connecting, and again after a 401.
+    """
+    timeout: Number = Field(DEFAULT_TIMEOUT, gt=0, le=MAX_TIMEOUT)
+    """Timeout of connecting and of each request, in milliseconds."""
+    start: StartMode | None = None
+    """`lazy` starts it when it is needed, `eager` with gemdeck. If not set, `gemdeck.start` counts.
+    """
+    trust: Flag = False
+    """Run this server's tools without asking. Has no effect in a project's file."""
+    review_results: Flag = False
+    """Show you each result of its tools before the model gets it: pass, trim or withhold it."""
+    description: str = ""
+    """Your description, shown on its page."""
+    include_tools: Words | None = None
+    """Offer only these tools to the model. If not set, all are offered."""
+    exclude_tools: Words = ()
+    """Never offer these tools to the model. Wins over `includeTools`."""
+    oauth: OAuthSettings | None = None
+    """How to sign in."""
+    tls: TlsSettings | None = None
+    """Certificates for a network server and its sign-in."""
+    auth_provider_type: AuthProviderType = AuthProviderType.DYNAMIC_DISCOVERY
+    """Where credentials come from: the server's own OAuth, Google Application Default Credentials,
+    or an impersonated service account.
+    """
+    target_audience: str | None = None
+    """For service_account_impersonation: the audience of the ID token."""
+    target_service_account: str | None = None
+    """For service_account_impersonation: the account to act as."""
 
     @model_validator(mode="before")
     @classmethod
@@ -363,11 +323,8 @@ class ServerSettings(Section):
     def _check_combinations(self) -> Self:
         """Check the rules that span several keys."""
         if not (self.command or self.url or self.http_url):
-            raise ValueError(
-                "tcp is not supported; use command, url or httpUrl"
-                if self.tcp
-                else "needs one of command, url and httpUrl"
-            )
+            tcp = "tcp is not supported; use command, url or httpUrl"
+            raise ValueError(tcp if self.tcp else "needs one of command, url and httpUrl")
         if self.type and self.transport_type and self.type != self.transport_type:
             raise ValueError("type and transportType contradict each other; keep one of them")
         self._check_provider()
@@ -380,9 +337,8 @@ class ServerSettings(Section):
             case AuthProviderType.SERVICE_ACCOUNT_IMPERSONATION if not (
                 self.target_audience and self.target_service_account
             ):
-                raise ValueError(
-                    "service_account_impersonation needs targetAudience and targetServiceAccount"
-                )
+                words = "needs targetAudience and targetServiceAccount"
+                raise ValueError(f"service_account_impersonation {words}")
 
     @property
     def named_transport(self) -> Transport | None:
@@ -392,42 +348,43 @@ class ServerSettings(Section):
 class McpSettings(Section):
     """``mcp``: rules for all servers."""
 
-    server_command: str | None = Field(
-        None, description="Command line of an additional server, which is named `mcp`."
-    )
-    allowed: Words | None = Field(None, description="If set, only these servers start.")
-    excluded: Words = Field((), description="These servers never start.")
+    server_command: str | None = None
+    """Command line of an additional server, which is named `mcp`."""
+    allowed: Words | None = None
+    """If set, only these servers start."""
+    excluded: Words = ()
+    """These servers never start."""
 
 
 class ModelSettings(Section):
     """gemini-cli's ``model``."""
 
-    name: ModelName | None = Field(None, description="Model to use, unless `gemdeck.model` is set.")
-    max_session_turns: WholeNumber | None = Field(
-        None, description="Most requests to the model in one run; below 0 for any number."
-    )
+    name: ModelName | None = None
+    """Model to use, unless `gemdeck.model` is set."""
+    max_session_turns: WholeNumber | None = None
+    """Most requests to the model in one run; below 0 for any number."""
 
 
 class ContextSettings(Section):
     """gemini-cli's ``context``."""
 
-    file_name: ContextNames | None = Field(
-        None,
-        description="Names of the files whose text goes to the model in every turn, in `~/.gemini` "
-        "and in trusted projects. If not set, GEMINI.md. Those of a project count there, too.",
-    )
-    include_directories: Words = Field(
-        (),
-        description="Further folders that servers are told to work in. Of a project those in its "
-        "repository count, for their files of context alone.",
-    )
+    file_name: ContextNames | None = None
+    """Names of the files whose text goes to the model in every turn, in `~/.gemini` and in trusted
+    projects. If not set, GEMINI.md. Those of a project count there, too.
+    """
+    include_directories: Words = ()
+    """Further folders that servers are told to work in. Of a project those in its repository count,
+    for their files of context alone.
+    """
 
 
 class ToolNames(Section):
     """The names of tools. ``*`` matches any characters within a name."""
 
-    server: NamePattern = Field("*", description="Name of the server; * matches any characters.")
-    tool: NamePattern = Field("*", description="Name of the tool; * matches any characters.")
+    server: NamePattern = "*"
+    """Name of the server; * matches any characters."""
+    tool: NamePattern = "*"
+    """Name of the tool; * matches any characters."""
 
     def matches(self, server: str, tool: str) -> bool:
         """Return whether it is about a tool, by the exact characters of its names."""
@@ -438,12 +395,11 @@ class ToolPattern(ToolNames):
     """One rule on tools, or on calls of them with certain arguments."""
 
     arguments: dict[str, dict[ConditionKind, Any]] = Field(
-        default_factory=dict,
-        min_length=1,
-        max_length=MAX_CONDITIONS,
-        description='What arguments must be, by name: `{"is": VALUE}`, `{"folder": PATH}`, '
-        '`{"starts": TEXT}` or `{"any": true}`. An allowed call has no others.',
+        default_factory=dict, min_length=1, max_length=MAX_CONDITIONS
     )
+    """What arguments must be, by name: `{"is": VALUE}`, `{"folder": PATH}`, `{"starts": TEXT}` or
+    `{"any": true}`. An allowed call has no others.
+    """
 
     @model_validator(mode="after")
     def _check_arguments(self) -> Self:
@@ -484,13 +440,12 @@ class Profile(Section):
 
     model_config = ConfigDict(extra="forbid")  # a list by a wrong name would leave nothing out
 
-    description: str = Field("", description="Your words on it, shown where you choose one.")
-    servers: Names | None = Field(None, description="Only these servers run. If not set, all do.")
-    tools: tuple[ToolNames, ...] | None = Field(
-        None,
-        max_length=MAX_PATTERNS,
-        description="Of their tools the model holds only these. If not set, all.",
-    )
+    description: str = ""
+    """Your words on it, shown where you choose one."""
+    servers: Names | None = None
+    """Only these servers run. If not set, all do."""
+    tools: tuple[ToolNames, ...] | None = Field(None, max_length=MAX_PATTERNS)
+    """Of their tools the model holds only these. If not set, all."""
 
     def includes(self, server: str, tool: str = "") -> bool:
         """Return whether it has a server, or a tool of it, by its name as the server spells it."""
@@ -509,126 +464,81 @@ NOTHING: Final = Profile(servers=())
 class GemdeckSettings(Section):
     """``gemdeck``: gemdeck's own settings."""
 
-    model: ModelName = Field(DEFAULT_MODEL, description="Model to use.")
-    max_tool_calls: WholeNumber = Field(
-        50, ge=1, le=MAX_TOOL_CALLS, description="Most tool calls in one turn."
-    )
+    model: ModelName = DEFAULT_MODEL
+    """Model to use."""
+    max_tool_calls: WholeNumber = Field(50, ge=1, le=MAX_TOOL_CALLS)
+    """Most tool calls in one turn."""
     max_result_size: WholeNumber = Field(
-        DEFAULT_RESULT_SIZE,
-        ge=MIN_RESULT_SIZE,
-        le=MAX_RESULT_SIZE,
-        description="Most characters of one tool result for the model. Of a longer one it gets "
-        "the beginning and the end, and can read the rest.",
+        DEFAULT_RESULT_SIZE, ge=MIN_RESULT_SIZE, le=MAX_RESULT_SIZE
     )
-    max_tools: WholeNumber = Field(
-        DEFAULT_MAX_TOOLS,
-        ge=1,
-        le=MAX_OFFERED_TOOLS,
-        description="Most tools the model holds at once, of all servers together. With more, it "
-        "searches the others and loads what it finds.",
-    )
-    max_tool_share: Number = Field(
-        DEFAULT_TOOL_SHARE,
-        gt=0,
-        le=MAX_TOOL_SHARE,
-        description="Most that these tools take of the model's context, in percent.",
-    )
-    server_instructions: Flag = Field(
-        True,
-        description="Send what servers say about themselves to the model with every request, "
-        "marked as the servers' words.",
-    )
-    api_version: str = Field(
-        "v1beta",
-        pattern=r"^v[0-9]{1,2}((alpha|beta)[0-9]{0,2})?$",
-        description="Version of the Gemini API.",
-    )
-    wait_for_servers: Number = Field(
-        30,
-        ge=0,
-        le=MAX_WAIT,
-        description="Most seconds that a message waits for servers that are starting.",
-    )
-    start: StartMode = Field(
-        StartMode.EAGER,
-        description="When servers start whose entry does not say: `eager` with gemdeck, `lazy` "
-        "when they are needed.",
-    )
-    sleep_after: Number = Field(
-        600,
-        ge=0,
-        le=MAX_SLEEP_AFTER,
-        description="Seconds without use after which a lazy server sleeps again; 0 for never.",
-    )
-    idle_timeout: Number = Field(
-        120,
-        gt=0,
-        le=MAX_IDLE_TIMEOUT,
-        description="Seconds without data after which an answer is aborted.",
-    )
-    bell: Flag = Field(
-        True, description="Ring for a question or the end of a long turn while you look elsewhere."
-    )
-    title: Flag = Field(True, description="Show what goes on in the terminal's title.")
-    thoughts: Flag = Field(True, description="Show summaries of the model's thinking.")
-    system_instruction: str = Field(
-        "",
-        max_length=MAX_INSTRUCTION,
-        description="Instructions for the model, sent with every request.",
-    )
-    protocols: dict[str, ProtocolEra] = Field(
-        default_factory=dict,
-        description="Protocol by server name: `handshake` forces the revisions up to 2025-11-25, "
-        "`stateless` forces 2026-07-28, `auto` detects it.",
-    )
-    environment_allow: Names = Field(
-        (),
-        description="Names of your environment variables that stdio servers get although they "
-        "look secret; all that a project's servers get beyond a small set.",
-    )
-    environment_block: Names = Field(
-        (),
-        description="Names of your environment variables that no server inherits. The lists of "
-        "all files apply.",
-    )
-    developed_servers: Names = Field(
-        (),
-        description="Names of servers of yours that you develop: a change of their code asks "
-        "nothing. Has no effect in a project's file.",
-    )
-    keys: dict[str, Words] = Field(
-        default_factory=dict,
-        max_length=MAX_PATTERNS,
-        description="Keys of your own by the action's id, several in a list or with commas. The "
-        "manual's page on keys lists the ids.",
-    )
-    sessions: SessionSettings = Field(
-        default_factory=SessionSettings, description="Which conversations are kept."
-    )
-    prices: PriceSettings = Field(
-        default_factory=PriceSettings,
-        description="What models cost. Without prices no cost is shown.",
-    )
+    """Most characters of one tool result for the model. Of a longer one it gets the beginning and
+    the end, and can read the rest.
+    """
+    max_tools: WholeNumber = Field(DEFAULT_MAX_TOOLS, ge=1, le=MAX_OFFERED_TOOLS)
+    """Most tools the model holds at once, of all servers together. With more, it searches the
+    others and loads what it finds.
+    """
+    max_tool_share: Number = Field(DEFAULT_TOOL_SHARE, gt=0, le=MAX_TOOL_SHARE)
+    """Most that these tools take of the model's context, in percent."""
+    server_instructions: Flag = True
+    """Send what servers say about themselves to the model with every request, marked as the
+    servers' words.
+    """
+    api_version: str = Field("v1beta", pattern=r"^v[0-9]{1,2}((alpha|beta)[0-9]{0,2})?$")
+    """Version of the Gemini API."""
+    wait_for_servers: Number = Field(30, ge=0, le=MAX_WAIT)
+    """Most seconds that a message waits for servers that are starting."""
+    start: StartMode = StartMode.EAGER
+    """When servers start whose entry does not say: `eager` with gemdeck, `lazy` when they are
+    needed.
+    """
+    sleep_after: Number = Field(600, ge=0, le=MAX_SLEEP_AFTER)
+    """Seconds without use after which a lazy server sleeps again; 0 for never."""
+    idle_timeout: Number = Field(120, gt=0, le=MAX_IDLE_TIMEOUT)
+    """Seconds without data after which an answer is aborted."""
+    bell: Flag = True
+    """Ring for a question or the end of a long turn while you look elsewhere."""
+    title: Flag = True
+    """Show what goes on in the terminal's title."""
+    thoughts: Flag = True
+    """Show summaries of the model's thinking."""
+    system_instruction: str = Field("", max_length=MAX_INSTRUCTION)
+    """Instructions for the model, sent with every request."""
+    protocols: dict[str, ProtocolEra] = Field(default_factory=dict)
+    """Protocol by server name: `handshake` forces the revisions up to 2025-11-25, `stateless`
+    forces 2026-07-28, `auto` detects it.
+    """
+    environment_allow: Names = ()
+    """Names of your environment variables that stdio servers get although they look secret; all
+    that a project's servers get beyond a small set.
+    """
+    environment_block: Names = ()
+    """Names of your environment variables that no server inherits. The lists of all files apply."""
+    developed_servers: Names = ()
+    """Names of servers of yours that you develop: a change of their code asks nothing. Has no
+    effect in a project's file.
+    """
+    keys: dict[str, Words] = Field(default_factory=dict, max_length=MAX_PATTERNS)
+    """Keys of your own by the action's id, several in a list or with commas. The manual's page on
+    keys lists the ids.
+    """
+    sessions: SessionSettings = Field(default_factory=SessionSettings)
+    """Which conversations are kept."""
+    prices: PriceSettings = Field(default_factory=PriceSettings)
+    """What models cost. Without prices no cost is shown."""
     profiles: dict[Annotated[str, Field(pattern=PROFILE_NAME)], Profile] = Field(
-        default_factory=dict,
-        max_length=MAX_PROFILES,
-        description="Servers and tools for a task, by a name that `--profile` and `/profile` take. "
-        "Has no effect in a project's file.",
+        default_factory=dict, max_length=MAX_PROFILES
     )
-    project_hooks: Literal["ask", "ignore"] = Field(
-        "ask", description="Whether tools ask that a project's `BeforeTool` hooks would check."
-    )
-    sandbox: Literal["none"] | None = Field(
-        None, description="`none` starts servers although a sandbox was asked for gemini-cli."
-    )
-    always_allow: tuple[AllowedPattern, ...] = Field(
-        (),
-        max_length=MAX_PATTERNS,
-        description="Tools that run without asking. Has no effect in a project's file.",
-    )
-    always_deny: tuple[ToolPattern, ...] = Field(
-        (),
-        max_length=MAX_PATTERNS,
-        description="Tools that never run and are hidden from the model, or calls with certain "
-        "arguments. Wins over every permission. The rules of all files apply.",
-    )
+    """Servers and tools for a task, by a name that `--profile` and `/profile` take. Has no effect
+    in a project's file.
+    """
+    project_hooks: Literal["ask", "ignore"] = "ask"
+    """Whether tools ask that a project's `BeforeTool` hooks would check."""
+    sandbox: Literal["none"] | None = None
+    """`none` starts servers although a sandbox was asked for gemini-cli."""
+    always_allow: tuple[AllowedPattern, ...] = Field((), max_length=MAX_PATTERNS)
+    """Tools that run without asking. Has no effect in a project's file."""
+    always_deny: tuple[ToolPattern, ...] = Field((), max_length=MAX_PATTERNS)
+    """Tools that never run and are hidden from the model, or calls with certain arguments. Wins
+    over every permission. The rules of all files apply.
+    """

@@ -27,7 +27,7 @@ MAX_PATTERNS: Final = 1_000
 """Most names in a list, or rules in `alwaysAllow` or `alwaysDeny`."""
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")  # RFC 9110, 5.6.2: token
-_STREAMABLE_HTTP: Final = frozenset({"streamable-http", "streamableHttp", "streamable_http"})
+STREAMABLE_HTTP: Final = frozenset({"streamable-http", "streamableHttp", "streamable_http"})
 """Other clients' names for the transport ``http``."""
 
 
@@ -78,7 +78,7 @@ def _without_nul(value: str) -> str:
 
 
 def _transport(value: object) -> object:
-    return Transport.HTTP if isinstance(value, str) and value in _STREAMABLE_HTTP else value
+    return Transport.HTTP if isinstance(value, str) and value in STREAMABLE_HTTP else value
 
 
 def _variables(value: dict[str, str]) -> dict[str, str]:
@@ -128,10 +128,7 @@ Word = Annotated[str, BeforeValidator(_word), AfterValidator(_without_nul)]
 WholePath = Annotated[Word, AfterValidator(_whole_path)]
 Words = Annotated[tuple[Word, ...], BeforeValidator(_few), BeforeValidator(_words)]
 Names = Annotated[
-    tuple[Word, ...],
-    Field(max_length=MAX_PATTERNS),
-    BeforeValidator(_few),
-    BeforeValidator(_words),
+    tuple[Word, ...], Field(max_length=MAX_PATTERNS), BeforeValidator(_few), BeforeValidator(_words)
 ]
 NamePattern = Annotated[str, Field(min_length=1, max_length=200)]
 Variables = Annotated[dict[str, Word], BeforeValidator(_few), AfterValidator(_variables)]

@@ -1,6 +1,6 @@
 """`reduce`, the pure function from state and event to the next state."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
@@ -67,21 +67,16 @@ def clip_old_results(transcript: TranscriptState) -> TranscriptState:
     entries = (*transcript.settled, *transcript.live)
     if sum(_size(entry) for entry in entries if isinstance(entry, ToolCall)) <= MAX_RESULTS:
         return transcript
-    kept = _clipped(reversed(entries))[::-1]
+    kept = [*_clipped(reversed(entries))][::-1]
     count = len(transcript.settled)
     return replace(transcript, settled=tuple(kept[:count]), live=tuple(kept[count:]))
 
 
-def _clipped(newest_first: Iterable[Entry]) -> list[Entry]:
+def _clipped(newest_first: Iterable[Entry]) -> Iterator[Entry]:
     room = MAX_RESULTS
-    kept: list[Entry] = []
     for entry in newest_first:
-        if isinstance(entry, ToolCall):
-            room -= _size(entry)
-            kept.append(entry if room >= 0 else _cut(entry))
-        else:
-            kept.append(entry)
-    return kept
+        room -= _size(entry) if isinstance(entry, ToolCall) else 0
+        yield _cut(entry) if isinstance(entry, ToolCall) and room < 0 else entry
 
 
 def _size(call: ToolCall) -> int:

@@ -15,17 +15,11 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 MAX_NAMED: Final = 2
 """Servers that `waiting_text` names; the rest are counted."""
 
+_S = ServerStatus
+
 COUNTED: Final = (
-    ServerStatus.READY,
-    ServerStatus.FAILED,
-    ServerStatus.INVALID,
-    ServerStatus.RETRYING,
-    ServerStatus.NEEDS_SIGN_IN,
-    ServerStatus.UNTRUSTED,
-    ServerStatus.ASLEEP,
-    ServerStatus.STOPPED,
-    ServerStatus.STOPPING,
-    ServerStatus.STARTING,
+    *(_S.READY, _S.FAILED, _S.INVALID, _S.RETRYING, _S.NEEDS_SIGN_IN, _S.UNTRUSTED),
+    *(_S.ASLEEP, _S.STOPPED, _S.STOPPING, _S.STARTING),
 )
 """The statuses that are counted, in the order of the header."""
 

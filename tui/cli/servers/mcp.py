@@ -373,9 +373,8 @@ async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any)
     with as_usage():
         keeps = given.pop("keyring")
         if keeps and scope == "project":
-            raise click.UsageError(
-                "A project's settings cannot name a secret of yours. Add -s user."
-            )
+            words = "A project's settings cannot name a secret of yours. Add -s user."
+            raise click.UsageError(words)
         entry = server_entry(**given)
         without, literal = without_literals(name, entry)
         entry = without if keeps else entry

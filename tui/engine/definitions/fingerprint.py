@@ -31,12 +31,9 @@ SIGN_IN_KEYS: Final = ("oauth", "authProviderType", "targetAudience", "targetSer
 """Keys of an entry that say how gemdeck signs in to the server."""
 
 _RUN_KEYS: Final = frozenset(
-    {
-        *("command", "args", "env", "cwd", "url", "httpUrl", "headers", "type", "transportType"),
-        *("headersCommand", "tls"),
-        *("timeout", "includeTools", "excludeTools", "disabled"),
-        *SIGN_IN_KEYS,
-    }
+    {"command", "args", "env", "cwd", "url", "httpUrl", "headers", "type", "transportType"}
+    | {"headersCommand", "tls", "timeout", "includeTools", "excludeTools", "disabled"}
+    | {*SIGN_IN_KEYS}
 )
 
 _PURPOSE: Final = "server-1"

@@ -71,25 +71,21 @@ _QUIET_FLAGS: Final[Mapping[str, str]] = {
 """Per interpreter, flags that load no code. After any other one we do not know what runs."""
 
 _OWN_FOLDER: Final = frozenset(
-    {
-        *("python", "node", "ruby", "perl", "java"),
-        *("sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh"),
-    }
+    {"python", "node", "ruby", "perl", "java"}
+    | {"sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh"}
 )
 """Interpreters that look for what a script loads beside it, not where they start."""
 
 _ALIASES: Final = {"pythonw": "python", "pypy": "python", "nodejs": "node"}
 
 _WRAPPERS: Final = frozenset(
-    {
-        *("env", "sudo", "doas", "su", "runuser", "nice", "ionice", "nohup", "timeout", "gtimeout"),
-        *("stdbuf", "setsid", "time", "xargs", "script", "watch", "flock", "taskset", "chrt"),
-        *("chroot", "unshare", "nsenter", "bwrap", "firejail", "systemd-run", "dbus-run-session"),
-        *("xvfb-run", "caffeinate", "arch", "command", "exec", "prlimit", "setpriv", "capsh"),
-        *("strace", "ltrace", "valgrind", "proot", "fakeroot", "rlwrap", "unbuffer", "winpty"),
-        *("wine", "parallel", "entr", "watchexec", "ssh-agent", "setarch", "linux32", "linux64"),
-        *("coreutils", "toybox", "op", "doppler", "infisical"),
-    }
+    {"env", "sudo", "doas", "su", "runuser", "nice", "ionice", "nohup", "timeout", "gtimeout"}
+    | {"stdbuf", "setsid", "time", "xargs", "script", "watch", "flock", "taskset", "chrt"}
+    | {"chroot", "unshare", "nsenter", "bwrap", "firejail", "systemd-run", "dbus-run-session"}
+    | {"xvfb-run", "caffeinate", "arch", "command", "exec", "prlimit", "setpriv", "capsh"}
+    | {"strace", "ltrace", "valgrind", "proot", "fakeroot", "rlwrap", "unbuffer", "winpty"}
+    | {"wine", "parallel", "entr", "watchexec", "ssh-agent", "setarch", "linux32", "linux64"}
+    | {"coreutils", "toybox", "op", "doppler", "infisical"}
 )
 """Programs that run another one, which their arguments name."""
 
@@ -108,10 +104,8 @@ _OPTION_VARIABLES: Final[Mapping[str, str]] = {
 """Variables that hold flags, and whose."""
 
 _ADDRESS_VARIABLES: Final = frozenset(
-    {
-        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NODE_TLS_REJECT_UNAUTHORIZED"),
-        *("UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "DOCKER_HOST"),
-    }
+    {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NODE_TLS_REJECT_UNAUTHORIZED"}
+    | {"UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "DOCKER_HOST"}
 )
 """Variables that change whom a program talks to, not what it loads from a folder."""
 

@@ -10,38 +10,32 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.model.servers import Origin
 
 RUNNERS: Final = frozenset(
-    {
-        *("npx", "npx-cli", "npm", "npm-cli", "pnpm", "pnpx", "yarn", "yarnpkg", "bun", "bunx"),
-        *("corepack", "deno", "tsx", "ts-node", "nodemon", "electron", "volta", "volta-shim"),
-        *("uv", "uvx", "pip", "pipx", "pipenv", "poetry", "pdm", "hatch", "rye", "pixi", "tox"),
-        *("dotenv", "dotenvx", "foreman", "honcho", "terraform", "tofu"),
-        *("nox", "invoke", "inv", "conda", "mamba", "micromamba", "pytest", "ipython", "jupyter"),
-        *("bundle", "bundler", "rake", "gem", "composer", "artisan", "mix", "iex", "rebar3"),
-        *("make", "gmake", "just", "task", "ninja", "cmake", "meson", "scons", "bazel", "bazelisk"),
-        *("cargo", "rustup", "go", "dotnet", "gradle", "gradlew", "mvn", "mvnw", "ant", "sbt"),
-        *("mill", "lein", "clj", "clojure", "stack", "cabal", "zig", "swift", "dart", "flutter"),
-        *("nix", "nix-shell", "nix-build", "devbox", "devenv", "direnv", "mise", "asdf", "rtx"),
-        *("docker-compose", "podman-compose", "vagrant", "rscript", "r", "julia", "octave"),
-        *("bmake", "pmake", "qmake", "remake", "git", "hg", "svn", "jj", "fossil", "gdb", "lldb"),
-        *("vi", "vim", "nvim", "gvim", "view", "ex", "ed", "emacs", "emacsclient", "nano", "code"),
-        *("fastmcp", "uvicorn", "gunicorn", "hypercorn", "granian", "flask", "fastapi", "celery"),
-    }
+    {"npx", "npx-cli", "npm", "npm-cli", "pnpm", "pnpx", "yarn", "yarnpkg", "bun", "bunx"}
+    | {"corepack", "deno", "tsx", "ts-node", "nodemon", "electron", "volta", "volta-shim"}
+    | {"uv", "uvx", "pip", "pipx", "pipenv", "poetry", "pdm", "hatch", "rye", "pixi", "tox"}
+    | {"dotenv", "dotenvx", "foreman", "honcho", "terraform", "tofu"}
+    | {"nox", "invoke", "inv", "conda", "mamba", "micromamba", "pytest", "ipython", "jupyter"}
+    | {"bundle", "bundler", "rake", "gem", "composer", "artisan", "mix", "iex", "rebar3"}
+    | {"make", "gmake", "just", "task", "ninja", "cmake", "meson", "scons", "bazel", "bazelisk"}
+    | {"cargo", "rustup", "go", "dotnet", "gradle", "gradlew", "mvn", "mvnw", "ant", "sbt"}
+    | {"mill", "lein", "clj", "clojure", "stack", "cabal", "zig", "swift", "dart", "flutter"}
+    | {"nix", "nix-shell", "nix-build", "devbox", "devenv", "direnv", "mise", "asdf", "rtx"}
+    | {"docker-compose", "podman-compose", "vagrant", "rscript", "r", "julia", "octave"}
+    | {"bmake", "pmake", "qmake", "remake", "git", "hg", "svn", "jj", "fossil", "gdb", "lldb"}
+    | {"vi", "vim", "nvim", "gvim", "view", "ex", "ed", "emacs", "emacsclient", "nano", "code"}
+    | {"fastmcp", "uvicorn", "gunicorn", "hypercorn", "granian", "flask", "fastapi", "celery"}
 )
 """Programs that run or obey what they find in the folder they start in."""
 
 SHELLS: Final = frozenset(
-    {
-        *("sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh", "busybox"),
-        *("cmd", "powershell", "pwsh", "nu", "xonsh", "elvish"),
-    }
+    {"sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh", "busybox"}
+    | {"cmd", "powershell", "pwsh", "nu", "xonsh", "elvish"}
 )
 INTERPRETERS: Final = SHELLS | frozenset(
-    {
-        *("python", "pythonw", "pypy", "node", "nodejs", "ruby", "jruby", "perl", "php", "lua"),
-        *("luajit", "java", "groovy", "kotlin", "scala", "tclsh", "wish", "guile", "racket"),
-        *("escript", "erl", "elixir", "qjs", "osascript", "awk", "gawk", "mono", "wasmtime"),
-        *("mawk", "nawk", "ld"),
-    }
+    {"python", "pythonw", "pypy", "node", "nodejs", "ruby", "jruby", "perl", "php", "lua"}
+    | {"luajit", "java", "groovy", "kotlin", "scala", "tclsh", "wish", "guile", "racket"}
+    | {"escript", "erl", "elixir", "qjs", "osascript", "awk", "gawk", "mono", "wasmtime"}
+    | {"mawk", "nawk", "ld"}
 )
 CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl", "finch", "container"})
 BUILDS: Final = frozenset({"compose", "build", "buildx", "bake"})
@@ -52,9 +46,8 @@ NODES: Final = frozenset({"node", "nodejs", "electron", "bun", "deno", "tsx", "t
 
 _NPM: Final = ("package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml")
 _PYTHON: Final = (
-    *("pyproject.toml", "uv.toml", "uv.lock", "setup.py", "setup.cfg", "poetry.lock"),
-    *("poetry.toml", "pdm.lock", "pdm.toml", ".pdm-python", "Pipfile", "hatch.toml"),
-    ".python-version",
+    *("pyproject.toml", "uv.toml", "uv.lock", "setup.py", "setup.cfg", "poetry.lock", "pdm.lock"),
+    *("poetry.toml", "pdm.toml", ".pdm-python", "Pipfile", "hatch.toml", ".python-version"),
 )
 _COMPOSE: Final = (
     *("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"),
@@ -94,27 +87,22 @@ MANIFESTS: Final[Mapping[str, tuple[str, ...]]] = {
 """The files that runners obey, by the names of these; looked for where they run, not above."""
 
 _LOADING: Final = frozenset(
-    {
-        *("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "NODE_PATH", "NODE_OPTIONS", "RUBYLIB"),
-        *("RUBYOPT", "PERL5LIB", "PERLLIB", "PERL5OPT", "BASH_ENV", "ENV", "JAVA_TOOL_OPTIONS"),
-        *("PERL_USE_UNSAFE_INC", "LUA_PATH", "LUA_CPATH", "LUA_INIT", "PHPRC", "PHP_INI_SCAN_DIR"),
-        *("JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "GCONV_PATH", "LD_PRELOAD", "LD_LIBRARY_PATH"),
-        *("LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH"),
-    }
+    {"PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "NODE_PATH", "NODE_OPTIONS", "RUBYLIB"}
+    | {"RUBYOPT", "PERL5LIB", "PERLLIB", "PERL5OPT", "BASH_ENV", "ENV", "JAVA_TOOL_OPTIONS"}
+    | {"PERL_USE_UNSAFE_INC", "LUA_PATH", "LUA_CPATH", "LUA_INIT", "PHPRC", "PHP_INI_SCAN_DIR"}
+    | {"JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "GCONV_PATH", "LD_PRELOAD", "LD_LIBRARY_PATH"}
+    | {"LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH"}
 )
 """Variables by which a program loads code into itself, whoever set them."""
 
 _LOADER_NAMES: Final = _LOADING | frozenset(
-    {
-        *("PATH", "PATHEXT", "NODE_EXTRA_CA_CERTS", "ZDOTDIR", "PYTHONSTARTUP", "PYTHONINSPECT"),
-        *("PERL5DB", "CLASSPATH", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_EXTERNAL_DIFF"),
-        *("GIT_EXEC_PATH", "GIT_DIR", "SSH_ASKPASS", "EDITOR", "VISUAL", "PAGER", "BROWSER"),
-        *("SHELL", "HOME", "IFS", "PS4", "PROMPT_COMMAND", "HTTP_PROXY", "HTTPS_PROXY"),
-        *("ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
-        *("NODE_TLS_REJECT_UNAUTHORIZED", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX"),
-        *("DOCKER_HOST", "PYTHONPYCACHEPREFIX", "BUNDLE_GEMFILE", "DOTNET_STARTUP_HOOKS"),
-        "TCLLIBPATH",
-    }
+    {"PATH", "PATHEXT", "NODE_EXTRA_CA_CERTS", "ZDOTDIR", "PYTHONSTARTUP", "PYTHONINSPECT"}
+    | {"PERL5DB", "CLASSPATH", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_EXTERNAL_DIFF"}
+    | {"GIT_EXEC_PATH", "GIT_DIR", "SSH_ASKPASS", "EDITOR", "VISUAL", "PAGER", "BROWSER"}
+    | {"SHELL", "HOME", "IFS", "PS4", "PROMPT_COMMAND", "HTTP_PROXY", "HTTPS_PROXY"}
+    | {"ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}
+    | {"NODE_TLS_REJECT_UNAUTHORIZED", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX"}
+    | {"DOCKER_HOST", "PYTHONPYCACHEPREFIX", "BUNDLE_GEMFILE", "DOTNET_STARTUP_HOOKS", "TCLLIBPATH"}
 )
 _LOADER_PREFIXES: Final = (
     *("LD_", "DYLD_", "NPM_CONFIG_", "PIP_", "GIT_CONFIG", "BASH_FUNC_"),

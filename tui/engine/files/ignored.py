@@ -36,13 +36,11 @@ MAX_FILES: Final = 1_000
 REPOSITORY: Final = ".git"
 
 HIDDEN: Final = frozenset(
-    {
-        *("CVS", "_darcs", ".bzr", REPOSITORY, ".hg", ".jj", ".sl", ".svn"),
-        *("bower_components", "node_modules", "site-packages", "venv", ".eggs", ".gradle"),
-        *(".nox", ".pnpm-store", ".tox", ".venv", ".yarn", "build", "dist", "target"),
-        *("__pycache__", ".cache", ".mypy_cache", ".next", ".nuxt", ".parcel-cache"),
-        *(".pytest_cache", ".ruff_cache", ".svelte-kit", ".terraform", ".turbo"),
-    }
+    {"CVS", "_darcs", ".bzr", REPOSITORY, ".hg", ".jj", ".sl", ".svn"}
+    | {"bower_components", "node_modules", "site-packages", "venv", ".eggs", ".gradle"}
+    | {".nox", ".pnpm-store", ".tox", ".venv", ".yarn", "build", "dist", "target"}
+    | {"__pycache__", ".cache", ".mypy_cache", ".next", ".nuxt", ".parcel-cache"}
+    | {".pytest_cache", ".ruff_cache", ".svelte-kit", ".terraform", ".turbo"}
 )
 """Folders of version control, dependencies and builds: no list shows them, whatever files say."""
 

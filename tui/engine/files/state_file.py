@@ -11,6 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
@@ -258,10 +259,7 @@ class StateFile:
         return data
 
     def _applied(self, changes: Iterable[Change], content: Content | None) -> Content:
-        result = content if content is not None else {}
-        for change in changes:
-            result = change(result)
-        return result
+        return reduce(lambda made, change: change(made), changes, content or {})
 
     def _kept_waiting(self) -> Content:
         """Return the content with all unwritten changes."""

@@ -76,11 +76,12 @@ class AuditLog:
     def heed(self, event: Event) -> None:
         """Record decisions, calls and changes of rules. Other events are ignored."""
         match event:
-            case ToolCallDecided():
-                about = _about(event)
-                if event.decision == "allow":
+            case ToolCallDecided(decision=decision):
+                about = event.said()
+                self._append("decision", **about)
+                if decision == "allow":
+                    del about["decision"], about["source"]
                     self._allowed[event.call] = about
-                self._append("decision", **about, decision=event.decision, source=event.source)
             case TaskKept(call=call, task=task) if task:  # which an earlier run may have begun
                 names = ("call", "server", "fingerprint", "tool")
                 self._allowed.setdefault(call, {name: getattr(event, name) for name in names})
@@ -93,14 +94,7 @@ class AuditLog:
                 took = round(event.seconds or 0.0, 3)
                 self._append("call", **about, outcome=event.status.value, seconds=took)
             case ToolRuleChanged():
-                self._append(
-                    "rule",
-                    server=event.server,
-                    fingerprint=event.fingerprint,
-                    tool=event.tool,
-                    definition=event.definition,
-                    decision=event.decision,
-                )
+                self._append("rule", **event.said())
 
     def record_trust(self, place: str, content: str, *, decision: str, source: str) -> None:
         """Record what was decided about a folder or a settings file.
@@ -145,15 +139,3 @@ class AuditLog:
         if name in _IDENTIFIERS:
             return clip(value, MAX_FIELD)
         return sanitize_line(self._redactor.redact(value), MAX_FIELD)
-
-
-def _about(event: ToolCallDecided) -> dict[str, str]:
-    """Return the fields that identify a call and its tool."""
-    return {
-        "call": event.call,
-        "server": event.server,
-        "fingerprint": event.fingerprint,
-        "tool": event.tool,
-        "definition": event.definition,
-        "arguments": event.arguments,
-    }

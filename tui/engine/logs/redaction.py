@@ -49,11 +49,8 @@ _PLACE: Final = re.compile(r"(?s:(?:~|\.{0,2}|[A-Za-z]:)[/\\].*|[\w+.-]+(?:://.*
 """A path, an address, or an address of mail."""
 
 _NOT_SECRET: Final = frozenset(
-    {
-        *("PWD", "SSH_AUTH_SOCK", "SESSION_MANAGER", "DESKTOP_SESSION"),
-        *("DBUS_SESSION_BUS_ADDRESS", "XDG_SESSION_CLASS", "XDG_SESSION_DESKTOP"),
-        *("XDG_SESSION_PATH", "XDG_SESSION_TYPE"),
-    }
+    {"PWD", "SSH_AUTH_SOCK", "SESSION_MANAGER", "DESKTOP_SESSION", "DBUS_SESSION_BUS_ADDRESS"}
+    | {"XDG_SESSION_CLASS", "XDG_SESSION_DESKTOP", "XDG_SESSION_PATH", "XDG_SESSION_TYPE"}
 )
 """Common desktop variables with secret-sounding names; PWD is the opened folder."""
 

@@ -43,9 +43,7 @@ class NoSuchServerError(EditError):
         self.known = known
 
 
-def add_server(
-    path: Path, name: str, entry: Mapping[str, Any], replaces: object | None = None
-) -> None:
+def add_server(path: Path, name: str, entry: Mapping[str, Any], replaces: object = None) -> None:
     """Write an entry to a settings file, which is made if there is none. Blocks.
 
     Args:
@@ -94,10 +92,8 @@ def remove_server(path: Path, name: str) -> None:
         if name not in servers:
             raise NoSuchServerError(servers)
         del servers[name]
-        return _without_member(text, document, SERVERS, name), {
-            **document.content,
-            SERVERS: servers,
-        }
+        content = {**document.content, SERVERS: servers}
+        return _without_member(text, document, SERVERS, name), content
 
     _edit(path, remove)
 

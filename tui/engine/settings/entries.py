@@ -281,25 +281,23 @@ class ServerReader:
 
     def _define(self, entry: Entry, server: ServerId) -> ServerDefinition:
         """Validate an entry; the definition is withheld where it must not start."""
-        origin, extension = entry.source.origin, entry.source.extension
+        source = entry.source
         blank = ServerDefinition(
             server,
-            origin,
+            source.origin,
             Transport.STDIO,
             inheritance=self._inheritance,
             developed=server in self._developed and not entry.project,
-            extension=extension,
-            source=entry.source.file,
-            line=entry.source.document.line_of(entry.path),
+            extension=source.extension,
+            source=source.file,
+            line=source.document.line_of(entry.path),
             written=MappingProxyType(dict(entry.raw)) if isinstance(entry.raw, dict) else _EMPTY,
         )
         if not isinstance(entry.raw, dict):
             return self._refuse(blank, entry, "must be an object: { … }")
         if words := _misplaced(entry):
             return self._refuse(_sketch(blank, entry.raw, frozenset()), entry, words)
-        own = {
-            key: self._environ[key] for key in self._environ if key not in entry.source.variables
-        }
+        own = {key: self._environ[key] for key in self._environ if key not in source.variables}
         expansion = Expansion(self._variables_of(entry), blank=_BLANKABLE)
         preview = preview_of(entry.raw, expansion, own)
         blank = replace(blank, preview=preview, named=secret_names(entry.raw))
@@ -324,26 +322,24 @@ class ServerReader:
             self._note(entry, f"{words}; left out", *keys)
         self._report_ignored(entry, settings)
         definition = self._from_settings(blank, settings, secrets)
-        if env := entry.source.env:
+        if env := source.env:
             secret = frozenset(v for name, v in env.items() if is_secret_variable(name, v))
             everything = MappingProxyType({**env, **definition.env})
-            secret |= definition.secrets | entry.source.secrets
+            secret |= definition.secrets | source.secrets
             definition = replace(definition, env=everything, secrets=secret)
-        if names := entry.source.kept:
+        if names := source.kept:
             read = references_in(dict(entry.raw))
             own = {name: self._environ.get(name, "") if name in read else "" for name in names}
-            secrets = definition.secrets - {entry.source.variables[name] for name in names}
+            secrets = definition.secrets - {source.variables[name] for name in names}
             kept = MappingProxyType(own)
-            definition = replace(
-                definition, keychain=entry.source.keychain, kept=kept, secrets=secrets
-            )
+            definition = replace(definition, keychain=source.keychain, kept=kept, secrets=secrets)
         if entry.project:
             definition = replace(definition, trust=False)
         if withheld:
             return definition.held(*_UNTRUSTED)
         value = raw.get("disabled")  # as other clients write it; when unclear, it counts
         if value is not None and str(value).strip().lower() != "false":
-            advice = f"Enable it here for now, or remove the key in {entry.source.file}."
+            advice = f"Enable it here for now, or remove the key in {source.file}."
             reason = "Disabled: the entry says so."
             return definition.held(ServerStatus.DISABLED, reason, advice, may_enable=True)
         return definition

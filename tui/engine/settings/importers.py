@@ -27,25 +27,18 @@ from tui.engine.settings.sources.source import MAX_SERVERS, SHARED_FILE_NAME, va
 from tui.engine.settings.typed_entries import EntryError, address_type, is_address, server_entry
 from tui.model.bounded_json import mapped
 from tui.model.frozen import Frozen
+from tui.model.settings_types import STREAMABLE_HTTP
 from tui.text import sanitize, sanitize_line
 
 _KEPT: Final = frozenset(
-    {
-        *("command", "args", "env", "cwd", "url", "httpUrl", "headers", "type", "timeout"),
-        *("description", "includeTools", "excludeTools", "disabled", "oauth"),
-        *("authProviderType", "targetAudience", "targetServiceAccount"),
-    }
+    {"command", "args", "env", "cwd", "url", "httpUrl", "headers", "type", "timeout"}
+    | {"description", "includeTools", "excludeTools", "disabled", "oauth"}
+    | {"authProviderType", "targetAudience", "targetServiceAccount"}
 )
 _PERMISSIONS: Final = frozenset({"trust", "alwaysAllow", "autoApprove", "auto_approve"})
 _SILENT: Final = frozenset({"source", "enabled", "settings", "gallery", "version", "id", "name"})
 
-TYPES: Final[Mapping[str, str]] = {
-    "local": "stdio",
-    "remote": "http",
-    "streamable-http": "http",
-    "streamableHttp": "http",
-    "streamable_http": "http",
-}
+TYPES: Final = {"local": "stdio", "remote": "http", **dict.fromkeys(STREAMABLE_HTTP, "http")}
 """Other names of transports, and ours."""
 
 _REFERENCE: Final = re.compile(r"\$\{(?P<kind>[A-Za-z]+)(?::(?P<name>[^}]*))?\}")

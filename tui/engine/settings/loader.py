@@ -104,8 +104,7 @@ def read_gemdeck(
             denied += (Restriction(source=f"gemdeck in {source.file}"),)  # it may have denied any
         for key in [key for key in list(raw)[:MAX_UNKNOWN] if key not in known]:
             source.note(("gemdeck", key), "unknown key, ignored")
-        raw = {key: raw[key] for key in raw if key in known}
-        raw = source.expanded(raw, ("gemdeck",), environ)
+        raw = source.known_part(GemdeckSettings, raw, "gemdeck", environ)
         denied += restricted_by(source, raw.pop(DENY_KEY, None), environ)
         blocked += blocked_by(source, raw.pop(BLOCK_KEY, None))
         section = source.salvaged(GemdeckSettings, raw, "gemdeck")
@@ -154,8 +153,7 @@ def _gemini_cli_model(source: Source, environ: Mapping[str, str]) -> dict[str, A
     """Return what ``model`` sets: the model, which it is in an older file, and a limit."""
     value = source.content.get("model")
     raw = {"name": value} if isinstance(value, str) else source.section("model")
-    raw = {key: raw[key] for key in raw if key in known_keys(ModelSettings)}
-    raw = source.expanded(raw, ("model",), environ)
+    raw = source.known_part(ModelSettings, raw, "model", environ)
     found = source.salvaged(ModelSettings, raw, "model").model_dump(exclude_unset=True)
     try:
         _no_alias(found.get("name", ""))
@@ -234,9 +232,8 @@ class McpRules(Frozen):
         """Add a list of the only servers that start."""
         if self.allowed is None:
             return replace(self, allowed=names, allowed_in=file)
-        return replace(
-            self, allowed=self.allowed & names, allowed_in=f"{self.allowed_in} and {file}"
-        )
+        places = f"{self.allowed_in} and {file}"
+        return replace(self, allowed=self.allowed & names, allowed_in=places)
 
 
 def read_mcp(
@@ -248,9 +245,7 @@ def read_mcp(
     """
     rules = McpRules(None, "", {}, "", None, off)
     for source in sources:
-        section, known = source.section("mcp"), known_keys(McpSettings)
-        raw = {key: section[key] for key in section if key in known}
-        raw = source.expanded(raw, ("mcp",), environ)
+        raw = source.known_part(McpSettings, source.section("mcp"), "mcp", environ)
         mcp = source.salvaged(McpSettings, raw, "mcp")
         note_texts(source, raw)
         if raw.get("allowed") is not None:

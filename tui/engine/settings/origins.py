@@ -1,12 +1,16 @@
 """Which settings there are, as a schema and a list; which value of one counts, and from where."""
 
+import ast
+import inspect
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
+from pydantic_core.core_schema import ModelSchema
 
 from tui.engine.files.paths import shown_path
 from tui.engine.settings.loader import MODEL_VARIABLE, LoadedSettings
@@ -20,6 +24,7 @@ from tui.model.settings import (
     ModelSettings,
     ServerSettings,
 )
+from tui.model.settings_types import Section
 
 SECTIONS: Final[Mapping[str, tuple[type[BaseModel], str]]] = {
     "gemdeck": (GemdeckSettings, "gemdeck's own settings."),
@@ -34,18 +39,44 @@ DEFAULT: Final = "default"
 """Where a value stands that no file sets."""
 
 _ADD_UP: Final = frozenset(
-    {
-        *("gemdeck.alwaysDeny", "gemdeck.environmentBlock", "mcp.excluded", "mcp.allowed"),
-        "context.includeDirectories",
-    }
+    {"gemdeck.alwaysDeny", "gemdeck.environmentBlock", "mcp.excluded", "mcp.allowed"}
+    | {"context.includeDirectories"}
 )
 """Lists of which those of all files hold."""
+
+
+def descriptions(section: type[BaseModel]) -> dict[str, str]:
+    """Return what the source says below each key of a section. Blocks."""
+    found: dict[str, str] = {}
+    for one in section.__mro__[: section.__mro__.index(Section)]:
+        [body] = ast.parse(inspect.getsource(one)).body
+        for pair in pairwise(ast.iter_child_nodes(body)):
+            match pair:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(words))),
+                ):
+                    key = section.model_fields[name].alias or name
+                    found.setdefault(key, " ".join(words.split()))
+    return found
+
+
+class _Described(GenerateJsonSchema):
+    """Describes keys; the sections do without, which are made at each start."""
+
+    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
+        made = super().model_schema(schema)
+        for key, words in descriptions(schema["cls"]).items():
+            made["properties"][key]["description"] = words
+        return made
 
 
 def settings_schema() -> dict[str, Any]:
     """Return the schema; keys that only gemini-cli reads are allowed beside ours."""
     sections = [section for section, _ in SECTIONS.values()]
-    refs, whole = models_json_schema([(section, "validation") for section in sections])
+    refs, whole = models_json_schema(
+        [(section, "validation") for section in sections], schema_generator=_Described
+    )
     properties: dict[str, Any] = {"$schema": {"type": "string"}}
     for name, (section, words) in SECTIONS.items():
         of_section = refs[section, "validation"]

@@ -438,9 +438,8 @@ def read_enablement(report: Report) -> Mapping[str, str]:
     try:
         document = read_document(path)
     except BadDocumentError as error:
-        report.note(
-            path, f"{error}; no server starts by itself until this is corrected", error.line
-        )
+        words = f"{error}; no server starts by itself until this is corrected"
+        report.note(path, words, error.line)
         return {EVERY: file}
     content = document.content if document is not None else {}
     return {name.strip().lower(): file for name, entry in content.items() if _is_off(entry)}
@@ -519,9 +518,7 @@ def _restrictions(
         void = () if decision == "deny" else _WEAK if is_weak else tuple(Permission)
         for name in _rule_tools(rule):
             pairs = dict.fromkeys(_rule_pairs(rule, name))
-            found += [
-                Restriction(server=one, tool=tool, source=file, voids=void) for one, tool in pairs
-            ]
+            found += [Restriction(server=s, tool=t, source=file, voids=void) for s, t in pairs]
     if listed := sanitize_line(", ".join(dict.fromkeys(allowed[:MAX_NAMED]))):
         report.note(path, f"lets nothing run here: {listed}", key="rule")
     return found

@@ -47,18 +47,14 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 COUNTING_KEYS: Final[Mapping[str, frozenset[str]]] = {
     # Other ways of signing in would send the user's Google credentials to the project's address.
     "mcpServers.*": frozenset(
-        {
-            *("command", "args", "env", "cwd", "url", "httpUrl", "type", "transportType", "tcp"),
-            *("headers", "timeout", "description", "includeTools", "excludeTools", "oauth"),
-            *("reviewResults", "start"),
-        }
+        {"command", "args", "env", "cwd", "url", "httpUrl", "type", "transportType", "tcp"}
+        | {"headers", "timeout", "description", "includeTools", "excludeTools", "oauth"}
+        | {"reviewResults", "start"}
     ),
     # The server says where to sign in, and that is checked; addresses here would go unchecked.
     "mcpServers.*.oauth": frozenset(
-        {
-            *("enabled", "clientId", "clientSecret", "scopes", "audiences", "redirectUri"),
-            *("tokenParamName", "grantType", "privateKey", "signingAlgorithm"),
-        }
+        {"enabled", "clientId", "clientSecret", "scopes", "audiences", "redirectUri"}
+        | {"tokenParamName", "grantType", "privateKey", "signingAlgorithm"}
     ),
     "mcp": frozenset({"allowed", "excluded"}),
     "gemdeck": frozenset({"alwaysDeny", "maxToolCalls", "maxResultSize", "idleTimeout"}),

@@ -232,9 +232,7 @@ def address_type(address: str) -> str:
 
 def joined(words: Iterable[str]) -> str:
     """Join words so that `shlex.split` gives them again; only those are quoted that need it."""
-    return " ".join(
-        shlex.quote(word) if not word or _QUOTED.search(word) else word for word in words
-    )
+    return " ".join(shlex.quote(one) if not one or _QUOTED.search(one) else one for one in words)
 
 
 def _listed(words: str | None) -> list[str]:

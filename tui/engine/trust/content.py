@@ -305,9 +305,8 @@ def _server(
     if added := inherited_names(server):
         content["inherits"] = added
     lines = tuple(_lines(server, entry, used, salt, folder))
-    return ServerContent(
-        server.id, server.source, server.transport.value, digest(content, salt), lines
-    )
+    content_hash = digest(content, salt)
+    return ServerContent(server.id, server.source, server.transport.value, content_hash, lines)
 
 
 def _lines(

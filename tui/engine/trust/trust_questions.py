@@ -151,10 +151,9 @@ class TrustQuestions:
 
     def __post_init__(self) -> None:
         self._asked: dict[Hashable, tuple[TrustCase, asyncio.Task[None]]] = {}
+        words = "Your answer could not be saved"
         self._writer = OrderedWorker(
-            lambda error: self.on_problem(
-                f"Your answer could not be saved ({type(error).__name__})."
-            )
+            lambda error: self.on_problem(f"{words} ({type(error).__name__}).")
         )
 
     def ask_all(self, questions: Sequence[TrustCase]) -> None:

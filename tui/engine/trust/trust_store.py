@@ -214,9 +214,7 @@ class _FolderFile(Generic[Kept]):
         def change(content: dict[str, Any]) -> dict[str, Any]:
             records = self._known(content)
             new = renew(records.pop(folder.path, None))
-            others: list[Kept] = sorted(
-                records.values(), key=lambda record: (record.is_never, record.when)
-            )
+            others: list[Kept] = sorted(records.values(), key=lambda one: (one.is_never, one.when))
             kept = (*others[-(MAX_FOLDERS - 1) :], new)
             written = (self.form.write(one) for one in kept if one is not None)
             return {**content, "folders": [{**one.pop("folder"), **one} for one in written]}

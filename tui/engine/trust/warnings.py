@@ -18,10 +18,8 @@ from tui.model.input.arguments import spelled
 
 _RUNNERS: Final = frozenset({"npx", "bunx", "uvx", "pnpx"})
 _RUNNER_WORDS: Final = frozenset(
-    {
-        *(("pipx", "run"), ("uv", "run"), ("uv", "tool"), ("npm", "exec"), ("npm", "x")),
-        *(("pnpm", "dlx"), ("yarn", "dlx"), ("bun", "x"), ("deno", "run")),
-    }
+    {("pipx", "run"), ("uv", "run"), ("uv", "tool"), ("npm", "exec"), ("npm", "x")}
+    | {("pnpm", "dlx"), ("yarn", "dlx"), ("bun", "x"), ("deno", "run")}
 )
 _FILE_RUNNERS: Final = frozenset({("uv", "run"), ("deno", "run")})
 _CONTAINER_SWITCHES: Final = frozenset(

@@ -117,9 +117,7 @@ class UriTemplate(Frozen):
         Raises:
             UriTemplateError: If the URI would be too long.
         """
-        uri = "".join(
-            part if isinstance(part, str) else _expand(part, values) for part in self._parts
-        )
+        uri = "".join(one if isinstance(one, str) else _expand(one, values) for one in self._parts)
         if len(uri) > MAX_URI:
             raise UriTemplateError(f"the URI would be longer than {MAX_URI:,} characters")
         return uri

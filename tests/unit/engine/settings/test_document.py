@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.support.rows import row
 from tests.unit.engine.settings.conftest import Machine, messages
 from tui.engine.settings import edits
+from tui.engine.settings.origins import descriptions
 from tui.engine.settings.sources.document import (
     LOCATED_ITEMS,
     MAX_DUPLICATES,
@@ -364,8 +365,10 @@ def sample() -> str:
 
 
 def test_every_key_has_a_description_and_is_camel_case() -> None:
-    for name, field in ((n, f) for model in SECTIONS for n, f in model.model_fields.items()):
-        assert (field.description or "").endswith("."), name
+    for model in SECTIONS:
+        words = descriptions(model)
+        assert len(words) == len(model.model_fields)
+        assert all(one.endswith(".") for one in words.values()), model
     assert all("_" not in key for key in schema_keys())
 
 

@@ -156,9 +156,8 @@ class Report:
         self, path: Path, message: str, line: int = 0, key: str = "", *, fatal: bool = False
     ) -> None:
         """Report a problem with a file, which may not be a source."""
-        self.problems.append(
-            SettingsProblem(shown_path(path, self.home), line, key, message, fatal)
-        )
+        file = shown_path(path, self.home)
+        self.problems.append(SettingsProblem(file, line, key, message, fatal))
 
 
 class Source(Frozen):
@@ -217,13 +216,13 @@ class Source(Frozen):
             self.note((name,), "must be an object: { … }")
         return {}
 
-    def expanded(
-        self, raw: Mapping[str, Any], path: KeyPath, environ: Mapping[str, str]
+    def known_part(
+        self, model: type[BaseModel], raw: Mapping[str, Any], key: str, environ: Mapping[str, str]
     ) -> dict[str, Any]:
-        """Expand the variables in an object, which has this key."""
-        expansion = Expansion(environ)
-        value = expansion.members(raw, path)
-        self.report.problems += expansion_problems(expansion, path, self.problem)
+        """Return what means something of a section, which has this key, with variables expanded."""
+        expansion, known = Expansion(environ), known_keys(model)
+        value = expansion.members({name: raw[name] for name in raw if name in known}, (key,))
+        self.report.problems += expansion_problems(expansion, (key,), self.problem)
         return value
 
     def salvaged(self, model: type[Section], raw: Mapping[str, Any], *path: str) -> Section:
@@ -282,9 +281,7 @@ def read_source(origin: Origin, path: Path, report: Report) -> Source | None:
 def validation_problems(error: ValidationError) -> list[tuple[KeyPath, str]]:
     """Return keys and what is wrong with them; never a value."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    return [
-        (details["loc"], _plain_words(details["msg"])) for details in found[:MAX_ENTRY_PROBLEMS]
-    ]
+    return [(one["loc"], _plain_words(one["msg"])) for one in found[:MAX_ENTRY_PROBLEMS]]
 
 
 def known_keys(model: type[BaseModel]) -> frozenset[str]:
@@ -295,20 +292,16 @@ def known_keys(model: type[BaseModel]) -> frozenset[str]:
 _PLAIN: Final = {
     "Extra inputs are not permitted": "unknown key",
     "a valid integer": "a whole number",
-    "a valid tuple": "a list",
-    "a valid list": "a list",
-    "a valid dictionary or instance of OAuthSettings": "an object",
-    "a valid dictionary or instance of ToolPattern": "an object",
-    "a valid dictionary or instance of AllowedPattern": "an object",
-    "a valid dictionary": "an object",
+    "a valid (tuple|list)": "a list",
+    r"a valid dictionary( or instance of \w+)?": "an object",
 }
-"""Words of the library for the kinds of values, and ours."""
+"""Words of the library for the kinds of values, as patterns, and ours."""
 
 
 def _plain_words(message: str) -> str:
     message = message.partition(", unable to parse")[0]
     for word, plain in _PLAIN.items():
-        message = message.replace(word, plain)
+        message = re.sub(word, plain, message)
     return message.removeprefix("Value error, ").replace("Input should be", "must be")
 
 
