@@ -20,6 +20,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     TextPart,
     ToolCallError,
     ToolResult,
+    declaration,
 )
 from tui.engine.mcp.catalog.registry import MAX_QUERY, search
 from tui.engine.mcp.catalog.skill_entry import OpenSkills
@@ -128,7 +129,7 @@ def make_own_tool(
         server=GEMDECK,
         name=name,
         view=ToolView(ToolId(name), name, description=description),
-        declaration={"name": name, "description": description, "parametersJsonSchema": schema},
+        declaration=declaration(name, description, schema),
         schema=schema,
         definition_hash=hashlib.sha256(definition.encode()).hexdigest(),
         run=run,
