@@ -118,11 +118,8 @@ def make_own_tool(
     is_free: bool,
 ) -> OwnTool:
     """Make a tool whose arguments are these properties; see `OwnTool`."""
-    schema = {
-        "type": "object",
-        "properties": properties,
-        **({"required": [*required]} if required else {}),
-    }
+    schema = {"type": "object", "properties": properties}
+    schema |= {"required": [*required]} if required else {}
     definition = json.dumps([name, description, schema], sort_keys=True)
     return OwnTool(
         id=ToolId(name),

@@ -200,8 +200,7 @@ def _seconds(value: object) -> float | None:
     found = re.fullmatch(r"\s*([0-9]{1,7}(?:\.[0-9]{1,9})?)\.?\s*(ms|s)?\s*", str(value or ""))
     if found is None:
         return None
-    seconds = float(found[1]) / (1_000 if found[2] == "ms" else 1)
-    return min(seconds, MAX_RETRY_AFTER)
+    return min(float(found[1]) / (1_000 if found[2] == "ms" else 1), MAX_RETRY_AFTER)
 
 
 def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
