@@ -115,7 +115,7 @@ def _read(text: str, schema: JsonObject) -> Edit:
     try:
         arguments = read_arguments(text)
         shown = canonical_json(arguments)
-        faults = _faults(schema, arguments)
+        faults = faults_of(schema, arguments)
     except (ValueError, RecursionError) as error:
         raise UnusableEditError(sanitize_line(str(error)) or "nested too deeply") from error
     if faults:
@@ -318,7 +318,7 @@ class CallRunner:
         if prepared.tool is None or prepared.fault:
             return prepared.fault
         try:
-            faults = await asyncio.to_thread(_faults, prepared.tool.schema, prepared.arguments)
+            faults = await asyncio.to_thread(faults_of, prepared.tool.schema, prepared.arguments)
         except (ValueError, RecursionError) as error:
             return f"The call cannot be made: {sanitize_line(str(error))}"
         listed = "; ".join(map(sanitize_line, faults[:MAX_FAULTS]))
@@ -443,7 +443,8 @@ def _prepare(call: FunctionCall, offered: Mapping[str, OfferedTool]) -> _Prepare
         return _Prepared(tool, call.arguments, _shown_arguments(call.arguments), fault)
 
 
-def _faults(schema: JsonObject, arguments: JsonObject) -> list[str]:
+def faults_of(schema: JsonObject, arguments: JsonObject) -> list[str]:
+    """Return what is wrong with arguments by a tool's schema. Slow at first; for threads only."""
     from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
 
     return validate.check_arguments(schema, arguments)

@@ -60,8 +60,7 @@ class Attachments:
     """
 
     def __init__(self, servers: ServerManager, workspace: Workspace) -> None:
-        self._servers = servers
-        self._workspace = workspace
+        self._servers, self._workspace = servers, workspace
 
     def wanted(self, text: str) -> Wanted:
         """Return what a text mentions; of its words after ``@`` any may be a path.
@@ -69,10 +68,9 @@ class Attachments:
         Raises:
             MessageError: If it names a resource that is not there, or too much.
         """
-        found = mentions(text, self._servers.catalogs)
         wanted = dict.fromkeys(
             replace(one, uri=self._uri(one)) if isinstance(one, ResourceMention) else one
-            for one in found
+            for one in mentions(text, self._servers.catalogs)
         )
         _check_number(sum(isinstance(one, ResourceMention) for one in wanted))
         return list(wanted)
@@ -137,10 +135,8 @@ class Attachments:
         if uri := find_resource(typed, catalog):
             return uri
         like = nearest(typed, (resource.uri for resource in catalog.resources))
-        raise MessageError(
-            f"{server} has no resource {clip(typed, MAX_SHOWN)}.",
-            f"Did you mean @{server}:{like}?" if like else "F5 shows its resources.",
-        )
+        advice = f"Did you mean @{server}:{like}?" if like else "F5 shows its resources."
+        raise MessageError(f"{server} has no resource {clip(typed, MAX_SHOWN)}.", advice)
 
     async def _read_resource(
         self, one: ResourceMention, ask: Ask
@@ -192,8 +188,7 @@ class TypedMessages:
     def __init__(
         self, servers: ServerManager, features: FeatureCommands, conversations: Conversations
     ) -> None:
-        self._servers = servers
-        self._features = features
+        self._servers, self._features = servers, features
         self._attachments = Attachments(servers, features.workspace)
         self._conversations = conversations
 
@@ -218,8 +213,7 @@ class TypedMessages:
         except MessageError as error:
             give_back(conversation.publish, text, error)
         else:
-            whole = Message(_joined(data, text)) if is_plain else self._later(text, data)
-            conversation.send(whole)
+            conversation.send(Message(_joined(data, text)) if is_plain else self._later(text, data))
 
     def send_rendered(self, token: str) -> None:
         """Send the prompt that was rendered last for the user to look at, if it is this one."""
@@ -289,8 +283,9 @@ class TypedMessages:
                 raise MessageError(clip(words, MAX_SHOWN), f"Type {usage(prompt.prompt)}")
             if missing := prompt.missing:
                 words = f"/{name} needs {', '.join(missing)}."
-                example = typed_command(name, dict.fromkeys(missing, "…"))
-                raise MessageError(words, f"Type {example}")
+                raise MessageError(
+                    words, f"Type {typed_command(name, dict.fromkeys(missing, '…'))}"
+                )
             return prompt
         name, _ = command_words(text)
         if name in OWN_COMMANDS:
