@@ -300,9 +300,8 @@ async def generated(backend: ModelBackend, request: ModelRequest, publish: Publi
     text = "".join(part["text"] for part in step.gathered.parts if "text" in part)
     if step.finish_reason == "MAX_TOKENS" and request.max_output_tokens is not None:
         if not text:
-            raise ModelError(
-                f"The model used up all {request.max_output_tokens} tokens before it answered."
-            )
+            words = f"The model used up all {request.max_output_tokens} tokens before it answered."
+            raise ModelError(words)
         return Generation(text, (), backend.model, is_cut=True)
     step.judge()
     return Generation(text, step.gathered.calls, backend.model)

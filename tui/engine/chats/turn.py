@@ -510,10 +510,9 @@ class Turn:
             await self._calls.run(step_calls, offered)
         finally:
             answers = [(step_call.call, step_call.answer) for step_call in step_calls]
-            self._history.add_responses(
-                [*answers, *((call, limit) for call in beyond)],
-                inline_media=self.backend.traits.media_in_responses,
-            )
+            answers += [(call, limit) for call in beyond]
+            inline = self.backend.traits.media_in_responses
+            self._history.add_responses(answers, inline_media=inline)
 
     def _interrupt(self, note: str) -> None:
         """Leave a history that is valid for the next message."""

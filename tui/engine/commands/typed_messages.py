@@ -226,9 +226,8 @@ class TypedMessages:
         try:
             named = self._named(words)
             if isinstance(named, TypedPrompt):
-                raise MessageError(
-                    "A resource cannot go with a prompt.", "Send one, then the other."
-                )
+                reason = "A resource cannot go with a prompt."
+                raise MessageError(reason, "Send one, then the other.")
         except MessageError as error:
             give_back(conversation.publish, words, error)
         else:

@@ -257,11 +257,8 @@ class Elicitation:
                 self._opened.pop(next(iter(self._opened)))
             self._opened[params.elicitation_id] = address.host
         if not await self._context.open_url(address.url):
-            self._notify(
-                Severity.WARNING,
-                f"No browser could be opened for {self._server}.",
-                f"Open it yourself: {address.url}",
-            )
+            words = f"No browser could be opened for {self._server}."
+            self._notify(Severity.WARNING, words, f"Open it yourself: {address.url}")
         return ReplyAction.ACCEPT
 
     def _notify(self, severity: Severity, text: str, advice: str = "") -> None:

@@ -243,11 +243,8 @@ class EraChoice:
             ServerError: If the settings require the stateless protocol and it is not spoken.
         """
         if self._definition.protocol is ProtocolEra.STATELESS and version < "2026-07-28":
-            raise ServerError(
-                f"speaks revision {version}, but the settings require the stateless protocol",
-                f"Set it to auto in {_SETTING}.",
-                permanent=True,
-            )
+            reason = f"speaks revision {version}, but the settings require the stateless protocol"
+            raise ServerError(reason, f"Set it to auto in {_SETTING}.", permanent=True)
 
     def distrust(self, *, of_probe: bool = False) -> bool:
         """Make the next attempt another one: with a probe, if this one relied on the cache.
@@ -585,14 +582,11 @@ class Connection:
             return problem
         for cause in causes:
             if isinstance(cause, MCPError) and cause.code == types.CONNECTION_CLOSED:
-                return ServerError(
-                    f"{await self._reason_of_end()} before it was ready",
-                    "Its last output is in its log.",
-                )
+                reason = f"{await self._reason_of_end()} before it was ready"
+                return ServerError(reason, "Its last output is in its log.")
             if isinstance(cause, MCPError):
-                return ServerError(
-                    f"refused to connect: {cause.error.message} (error {cause.code})"
-                )
+                reason = f"refused to connect: {cause.error.message} (error {cause.code})"
+                return ServerError(reason)
             if isinstance(cause, ValidationError):
                 return ServerError(
                     "sent an answer that is not MCP", "Is this an MCP server?", permanent=True
