@@ -208,11 +208,10 @@ class Engine:
             one = self.conversations.current
             return one.backend, one.publish
 
-        generator = backend_generator(answering)
         return ClientContext(
             self._publish,
             self.desk,
-            generator=generator if self.desk.attended else None,
+            generator=backend_generator(answering) if self.desk.attended else None,
             open_url=open_url,
             workspaces=(self._options.folder, *self._options.more_folders),
             client_version=__version__,
@@ -347,8 +346,8 @@ class Engine:
         gemdeck = reading.settings.gemdeck
         self._publish(PricesSet(gemdeck.prices))
         self._context.sleep_after = gemdeck.sleep_after
-        in_use = self.conversations.profiles  # what the settings have no more stays as it was
-        profiles = {"": EVERYTHING, **in_use, **gemdeck.profiles}
+        # one in use that the settings have no more stays as it was
+        profiles = {"": EVERYTHING, **self.conversations.profiles, **gemdeck.profiles}
         self._turns.profiles.clear()
         self._turns.profiles.update(profiles)
         self._publish(ProfilesSet(profiles))
@@ -491,9 +490,8 @@ class Engine:
             lines.append(self.wire.export(numbers[at : at + EXPORTED_AT_ONCE]))
             await asyncio.sleep(0)
         raw, what = "\n".join([*lines, ""]).encode(), counted(len(numbers), "frame")
-        await self.features.write(
-            f"export of {what}", write_new, self._options.folder, "frames", ".jsonl", raw
-        )
+        folder = self._options.folder
+        await self.features.write(f"export of {what}", write_new, folder, "frames", ".jsonl", raw)
 
     async def _send_again(self, number: int) -> None:
         try:

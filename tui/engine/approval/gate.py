@@ -109,12 +109,9 @@ class Gate:
         *,
         folder: Path | None = None,
     ) -> None:
-        self._folder = folder
+        self._desk, self._publish, self._policy = desk, publish, policy
+        self._allowed, self._folder = tuple(allowed), folder
         self._in_order = asyncio.Lock()
-        self._desk = desk
-        self._publish = publish
-        self._policy = policy
-        self._allowed = tuple(allowed)
         self._waiting: dict[RequestId, Inquiry] = {}
 
     async def decide(self, inquiry: Inquiry) -> Permit | Denial:

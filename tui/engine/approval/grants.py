@@ -216,10 +216,9 @@ def write_all(grants: Mapping[Grant, GrantNote]) -> list[dict[str, Any]]:
     """Write the saved grants among these for the file: permissions first, the oldest first."""
     saved = [grant for grant in grants if grant.scope is not GrantScope.SESSION]
     saved.sort(key=lambda g: (g.effect is not Effect.ALLOW, grants[g].granted_at or 0.0))
-    kept = ((grant, grants[grant]) for grant in saved[-MAX_GRANTS:])
     return [
         _GRANTS.write(grant) | {"label": [note.server, note.tool]} | _NOTES.write(note)
-        for grant, note in kept
+        for grant, note in ((grant, grants[grant]) for grant in saved[-MAX_GRANTS:])
     ]
 
 
@@ -363,9 +362,7 @@ class GrantBook:
 
 def _used(note: GrantNote, when: float | None) -> GrantNote:
     """Note the later one of two uses."""
-    if when is None:
-        return note
-    return replace(note, used_at=max(when, note.used_at or when))
+    return note if when is None else replace(note, used_at=max(when, note.used_at or when))
 
 
 def _read_if_new(file: StateFile, known: Stamp) -> tuple[Stamp, dict[Grant, GrantNote]] | None:

@@ -78,9 +78,8 @@ def look_at_files(folder: Path | None, start: str, arguments: JsonObject) -> Loo
     base = start or str(folder or "/")
     texts = {name: value for name, value in arguments.items() if isinstance(value, str)}
     unclear = {name: files for name, value in texts.items() if (files := _misread(value, base))}
-    change = file_change(folder, arguments, start) if folder is not None else None
     return (
-        change,
+        file_change(folder, arguments, start) if folder is not None else None,
         tuple(
             (name, json.loads(canonical_value(value)), _folder_of(value, start))
             for name, value in texts.items()

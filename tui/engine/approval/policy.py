@@ -161,14 +161,13 @@ def record_view(grant: Grant, note: GrantNote) -> GrantView:
     scope = grant.scope.value
     if grant.scope is GrantScope.FOLDER:
         scope = f"saved for {sanitize_line(grant.folder, MAX_NAME)}"
-    origin = f"you: {note.words}" if note.words else "saved rule"
     return GrantView(
         id=grant.id,
         effect=grant.effect,
         server=sanitize_line(note.server, MAX_NAME) or "(unknown)",
         tool="*" if grant.tool is None else sanitize_line(note.tool or grant.tool, MAX_NAME),
         scope=scope,
-        origin=sanitize_line(origin),
+        origin=sanitize_line(f"you: {note.words}" if note.words else "saved rule"),
         granted_at=note.granted_at,
         used_at=note.used_at,
         where=conditions_words(grant.conditions),
@@ -389,13 +388,11 @@ class Policy:
         denying = [one for one in own if one.effect is Effect.DENY and not one.conditions]
         hidden: dict[str, str] = {}
         for tool, definition_hash in tools:
+            about = definition.fingerprint, tool, definition_hash, self._folder
             rules = (rule for rule in self._deny.find(definition.id, tool) if not rule.arguments)
             if rule := next(rules, None):
                 hidden[tool] = _denial_words(rule)
-            elif any(
-                grant.is_on(definition.fingerprint, tool, definition_hash, self._folder)
-                for grant in denying
-            ):
+            elif any(grant.is_on(*about) for grant in denying):
                 hidden[tool] = DENIED_BY_GRANT
         return hidden
 

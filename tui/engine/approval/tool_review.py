@@ -175,10 +175,8 @@ class ToolReview(ToolVisibility):
     """
 
     def __init__(self, desk: Desk, publish: Publish, store: PinStore, policy: Policy) -> None:
-        self._desk = desk
-        self._publish = publish
-        self._store = store
-        self._policy = policy
+        self._desk, self._publish = desk, publish
+        self._store, self._policy = store, policy
         self._servers: dict[ServerId, _Known] = {}
         self._tasks = TaskSet("changed tools could not be asked about")
         self._worker = OrderedWorker()
@@ -219,8 +217,7 @@ class ToolReview(ToolVisibility):
         """Return the tools to hide from the model. Changes to denied tools are not asked about."""
         named = [(tool.name, tool.definition_hash) for tool in tools if tool.is_usable]
         denied = self._policy.hidden(definition, named)
-        others = [tool for tool in tools if tool.name not in denied]
-        changed = self.examine(definition, others)
+        changed = self.examine(definition, [tool for tool in tools if tool.name not in denied])
         return {name: Withheld(reason) for name, reason in denied.items()} | {
             name: Withheld(reason, changed=True) for name, reason in changed.items()
         }
@@ -327,8 +324,7 @@ class ToolReview(ToolVisibility):
             self._withdraw(known)
 
     def _save(self, fingerprint: str, pins: Mapping[PinKey, Pin], *, replacing: bool) -> None:
-        save = partial(self._store.save, fingerprint, dict(pins), replacing=replacing)
-        self._worker.submit(save)
+        self._worker.submit(partial(self._store.save, fingerprint, dict(pins), replacing=replacing))
 
 
 def _is_readable(tool: Tool) -> bool:

@@ -112,12 +112,10 @@ def told_changes(before: JsonObject, after: JsonObject) -> str:
 def _read(text: str, schema: JsonObject) -> Edit:
     if len(text) > MAX_EDIT:
         raise UnusableEditError(f"the arguments are longer than {MAX_EDIT} characters")
-    from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
-
     try:
         arguments = read_arguments(text)
         shown = canonical_json(arguments)
-        faults = validate.check_arguments(schema, arguments)
+        faults = faults_of(schema, arguments)
     except (ValueError, RecursionError) as error:
         raise UnusableEditError(sanitize_line(str(error)) or "nested too deeply") from error
     if faults:
@@ -253,11 +251,8 @@ class CallRunner:
 
         Canceling it leaves either all rows or none.
         """
-
-        def prepare() -> list[_Prepared]:
-            return [_prepare(step_call.call, offered) for step_call in step_calls]
-
-        for step_call, prepared in zip(step_calls, await asyncio.to_thread(prepare), strict=True):
+        every = await asyncio.to_thread(lambda: [_prepare(one.call, offered) for one in step_calls])
+        for step_call, prepared in zip(step_calls, every, strict=True):
             step_call.prepared = prepared
             tool = prepared.tool
             row = ToolCall(
@@ -296,8 +291,7 @@ class CallRunner:
         Raises:
             ToolCallError: If it did not run; the message says why, for the user.
         """
-        call = FunctionCall(tool.id, dict(arguments))
-        step_call = StepCall(call, entry, by_user=by_user)
+        step_call = StepCall(FunctionCall(tool.id, dict(arguments)), entry, by_user=by_user)
         offered: dict[str, OfferedTool] = {t.id: t for t in self.tools.offered_tools()}
         offered[tool.id] = tool  # which may be off
         await self.announce([step_call], offered)
@@ -312,10 +306,8 @@ class CallRunner:
         Returns:
             What the model is told if the tool is off, or an empty string.
         """
-        held = self.tools.withheld_tool(name) or self.tools.withheld_tool(
-            without_model_prefix(name)
-        )
-        if held is None:
+        find = self.tools.registry.withheld_tool
+        if (held := find(name) or find(without_model_prefix(name))) is None:
             return ""
         tool, reason = held
         self.publish(decided(entry, tool, _shown_arguments(arguments), "deny", reason))
@@ -326,7 +318,7 @@ class CallRunner:
         if prepared.tool is None or prepared.fault:
             return prepared.fault
         try:
-            faults = await asyncio.to_thread(_faults, prepared.tool.schema, prepared.arguments)
+            faults = await asyncio.to_thread(faults_of, prepared.tool.schema, prepared.arguments)
         except (ValueError, RecursionError) as error:
             return f"The call cannot be made: {sanitize_line(str(error))}"
         listed = "; ".join(map(sanitize_line, faults[:MAX_FAULTS]))
@@ -380,8 +372,7 @@ class CallRunner:
     async def _execute(self, step_call: StepCall, inquiry: Inquiry, permit: Permit) -> None:
         is_edited = permit.arguments is not inquiry.arguments
         shown = permit.shown if is_edited else None
-        running = ToolCallChanged(step_call.entry, ToolCallStatus.RUNNING, arguments=shown)
-        self.publish(running)
+        self.publish(ToolCallChanged(step_call.entry, ToolCallStatus.RUNNING, arguments=shown))
         started = time.monotonic()
 
         def on_progress(progress: Progress) -> None:
@@ -392,8 +383,7 @@ class CallRunner:
             with caused_by(self.turn.conversation, step_call.entry):
                 result = await self.tools.call_tool(permit, on_progress)
         except asyncio.CancelledError:
-            seconds = time.monotonic() - started
-            self._end(step_call, ToolCallStatus.CANCELLED, "", seconds)
+            self._end(step_call, ToolCallStatus.CANCELLED, "", time.monotonic() - started)
             raise
         except CallStoppedError:
             self._end(step_call, ToolCallStatus.CANCELLED, "", time.monotonic() - started)
@@ -453,7 +443,8 @@ def _prepare(call: FunctionCall, offered: Mapping[str, OfferedTool]) -> _Prepare
         return _Prepared(tool, call.arguments, _shown_arguments(call.arguments), fault)
 
 
-def _faults(schema: JsonObject, arguments: JsonObject) -> list[str]:
+def faults_of(schema: JsonObject, arguments: JsonObject) -> list[str]:
+    """Return what is wrong with arguments by a tool's schema. Slow at first; for threads only."""
     from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
 
     return validate.check_arguments(schema, arguments)

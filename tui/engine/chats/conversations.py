@@ -306,8 +306,7 @@ class Conversations:
         self._publish = bus.publish
         self._tasks = tasks
         self._new_recorder = new_recorder
-        self.setup = setup
-        self.attended = attended
+        self.setup, self.attended = setup, attended
         self.on_context: Callable[[int], None] = lambda _: None
         self._is_saved = False
         self._keys = count(2)
@@ -350,9 +349,8 @@ class Conversations:
         """
         if len(self._open) >= MAX_OPEN:
             words = f"{MAX_OPEN} conversations are open, and there cannot be more."
-            self._publish(
-                e.NoticeRaised(e.Notice(Severity.WARNING, words, "Close one of them first."))
-            )
+            notice = e.Notice(Severity.WARNING, words, "Close one of them first.")
+            self._publish(e.NoticeRaised(notice))
             return
         like = self.current
         opened = self._add(ConversationId(f"chat{next(self._keys)}"))
@@ -396,16 +394,8 @@ class Conversations:
         else:
             history = History()
             one.recorder.follow(history)
-            one.context = TurnContext(
-                self.setup,
-                backend,
-                one.publish,
-                history,
-                one.recorder.save,
-                one.asked,
-                one.retry,
-                one.key,
-            )
+            own = one.recorder.save, one.asked, one.retry, one.key
+            one.context = TurnContext(self.setup, backend, one.publish, history, *own)
         one.publish(e.ModelSelected(view))
         self._tell_context()
 

@@ -169,11 +169,13 @@ class StepParts:
             self._parts.append(dict(part))
 
     def sign_first_call(self) -> None:
-        """Give the first call the placeholder signature if it has none."""
-        for part in self._parts:
-            if "functionCall" in part:
-                part.setdefault("thoughtSignature", UNSIGNED)
-                return
+        sign_first_call(self._parts)
+
+
+def sign_first_call(parts: Iterable[_Wire]) -> None:
+    """Give the first call the placeholder signature if it has none."""
+    for part in [part for part in parts if "functionCall" in part][:1]:
+        part.setdefault("thoughtSignature", UNSIGNED)
 
 
 def wire_contents(messages: Iterable[PromptMessage]) -> list[_Wire]:
@@ -234,14 +236,9 @@ def _wire_response(
         else:
             is_inline = inline_media and part["inlineData"]["mimeType"] in _INLINE_IN_RESPONSES
             (inside if is_inline else beside).append(part)
-    response: _Wire = {"name": call.name}
-    if call.id:
-        response["id"] = call.id
-    key = "error" if answer.is_error else "output"
-    response["response"] = {key: "\n".join(texts)}
-    if inside:
-        response["parts"] = inside
-    return response, beside
+    named = {"name": call.name} | ({"id": call.id} if call.id else {})
+    said = {"error" if answer.is_error else "output": "\n".join(texts)}
+    return {**named, "response": said, **({"parts": inside} if inside else {})}, beside
 
 
 def drop_media(contents: Sequence[_Wire], start: int, message: str = "") -> list[str]:
@@ -263,8 +260,7 @@ def drop_media(contents: Sequence[_Wire], start: int, message: str = "") -> list
         dropped.append(media["mimeType"])
         return f"[The {media['mimeType']} is left out: the service did not accept it.]"
 
-    before = contents[:start] if _MEDIA_WORDS.search(message) else ()
-    for some in (contents[start:], before):
+    for some in (contents[start:], contents[:start] if _MEDIA_WORDS.search(message) else ()):
         if not dropped:
             _replace_media(some, note)
             for content in some if dropped else ():

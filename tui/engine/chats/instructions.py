@@ -78,9 +78,7 @@ class ContextFiles:
     """
 
     def __init__(self, publish: Publish, home: Path, tasks: TaskSet) -> None:
-        self._tasks = tasks
-        self._publish = publish
-        self._home = home
+        self._publish, self._home, self._tasks = publish, home, tasks
         self._own: Sequence[Path] = ()
         self._project: Sequence[ContextFile] = ()
         self._told: tuple[ContextFile, ...] = ()
@@ -96,8 +94,7 @@ class ContextFiles:
 
     async def read(self) -> Sequence[ContextFile]:
         """Read the user's and extensions' files, and add the project's as they were trusted."""
-        own = await asyncio.to_thread(read_context, self._own, self._home)
-        files = (*own, *self._project)
+        files = (*await asyncio.to_thread(read_context, self._own, self._home), *self._project)
         if files != self._told:
             self._told = files
             self._publish(ContextRead(files))

@@ -20,6 +20,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     TextPart,
     ToolCallError,
     ToolResult,
+    declaration,
 )
 from tui.engine.mcp.catalog.registry import MAX_QUERY, search
 from tui.engine.mcp.catalog.skill_entry import OpenSkills
@@ -117,18 +118,15 @@ def make_own_tool(
     is_free: bool,
 ) -> OwnTool:
     """Make a tool whose arguments are these properties; see `OwnTool`."""
-    schema = {
-        "type": "object",
-        "properties": properties,
-        **({"required": [*required]} if required else {}),
-    }
+    schema = {"type": "object", "properties": properties}
+    schema |= {"required": [*required]} if required else {}
     definition = json.dumps([name, description, schema], sort_keys=True)
     return OwnTool(
         id=ToolId(name),
         server=GEMDECK,
         name=name,
         view=ToolView(ToolId(name), name, description=description),
-        declaration={"name": name, "description": description, "parametersJsonSchema": schema},
+        declaration=declaration(name, description, schema),
         schema=schema,
         definition_hash=hashlib.sha256(definition.encode()).hexdigest(),
         run=run,

@@ -20,7 +20,7 @@ from tui.engine.chats.backends.backend import (
     ModelTraits,
     WirePart,
 )
-from tui.engine.chats.history import UNSIGNED, StepParts, wire_contents
+from tui.engine.chats.history import StepParts, sign_first_call, wire_contents
 from tui.engine.mcp.context import Generation, GenerationError, Generator, Prompt
 from tui.model.chat import EntryId, Usage
 from tui.model.events import EntryCompleted, Event, TextStreamed, ThoughtStreamed, UsageReported
@@ -74,8 +74,7 @@ class DeltaSanitizer:
     """
 
     def __init__(self) -> None:
-        self._held = ""
-        self._context = ""
+        self._held = self._context = ""
 
     def feed(self, piece: str) -> str:
         """Add the next piece; return the text that can be shown now."""
@@ -119,8 +118,7 @@ def _last_cluster(shown: str) -> str:
     start = len(shown)
     while start and len(shown) - start <= MAX_COMBINING:
         start -= 1
-        character = shown[start]
-        if unicodedata.category(character) not in {"Mn", "Me"}:
+        if unicodedata.category(shown[start]) not in {"Mn", "Me"}:
             cluster = shown[start:]
             return cluster if sanitize(cluster) == cluster else ""
     return ""
@@ -153,12 +151,9 @@ class ModelStep:
         self._characters = 0
         self._since = time.monotonic()
         self._usage: Usage | None = None
-        self.finish_reason = ""
-        self._block_reason = ""
+        self.finish_reason = self._block_reason = self._finish_message = ""
         self.gathered = StepParts()
-        self.any_chunk = False
-        self.any_text = False
-        self._finish_message = ""
+        self.any_chunk = self.any_text = False
 
     async def run(self, backend: ModelBackend, request: ModelRequest) -> None:
         """Stream the step to its end, and evaluate how it ended; see `judge`."""
@@ -186,10 +181,8 @@ class ModelStep:
             ModelError: If there is no complete answer; what arrived is in `gathered`.
         """
         if self._block_reason:
-            raise ModelError(
-                f"The service refused the message ({sanitize_line(self._block_reason, 60)}).",
-                advice=_REPHRASE,
-            )
+            refused = f"The service refused the message ({sanitize_line(self._block_reason, 60)})."
+            raise ModelError(refused, advice=_REPHRASE)
         words = sanitize_line(self._finish_message, 300)
         match self.finish_reason:
             case "STOP" | "UNEXPECTED_TOOL_CALL" if self.any_text or self.gathered.calls:
@@ -207,10 +200,8 @@ class ModelStep:
                 )
             case reason:
                 why = _REASONS.get(reason) or words or "the service gave no reason"
-                raise ModelError(
-                    f"The answer was stopped ({sanitize_line(reason, 60)}): {why}.",
-                    advice=_REPHRASE,
-                )
+                stopped = f"The answer was stopped ({sanitize_line(reason, 60)}): {why}."
+                raise ModelError(stopped, advice=_REPHRASE)
 
     def _add(self, chunk: ModelChunk) -> None:
         if not self.any_chunk:
@@ -234,10 +225,8 @@ class ModelStep:
     def _stream(self, streamed: _Streamed, text: str) -> None:
         self._characters += len(text)
         if self._characters > MAX_STEP_CHARACTERS:
-            raise ModelError(
-                f"The answer was cut off: it is longer than {MAX_STEP_CHARACTERS} characters.",
-                advice="Ask for a shorter answer.",
-            )
+            words = f"The answer was cut off: it is longer than {MAX_STEP_CHARACTERS} characters."
+            raise ModelError(words, advice="Ask for a shorter answer.")
         if streamed is not self._streamed:
             self._close_entry()
             self._streamed = streamed
@@ -285,8 +274,7 @@ def backend_generator(current: Callable[[], tuple[ModelBackend | None, Publish]]
 def _request(prompt: Prompt, traits: ModelTraits) -> ModelRequest:
     contents = wire_contents(prompt.messages)
     for content in contents if traits.signs_calls else ():
-        for part in [part for part in content["parts"] if "functionCall" in part][:1]:
-            part.setdefault("thoughtSignature", UNSIGNED)  # it never had a signature
+        sign_first_call(content["parts"])
     return ModelRequest(
         contents, prompt.declarations, prompt.system, prompt.max_tokens, prompt.must_call
     )
@@ -308,14 +296,12 @@ async def generated(backend: ModelBackend, request: ModelRequest, publish: Publi
         async with asyncio.timeout(GENERATION_TIMEOUT):
             await step.stream(backend, request)
     except TimeoutError:
-        words = f"The model did not answer within {GENERATION_TIMEOUT:g} s."
-        raise ModelError(words) from None
+        raise ModelError(f"The model did not answer within {GENERATION_TIMEOUT:g} s.") from None
     text = "".join(part["text"] for part in step.gathered.parts if "text" in part)
     if step.finish_reason == "MAX_TOKENS" and request.max_output_tokens is not None:
         if not text:
-            raise ModelError(
-                f"The model used up all {request.max_output_tokens} tokens before it answered."
-            )
+            words = f"The model used up all {request.max_output_tokens} tokens before it answered."
+            raise ModelError(words)
         return Generation(text, (), backend.model, is_cut=True)
     step.judge()
     return Generation(text, step.gathered.calls, backend.model)

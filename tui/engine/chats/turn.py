@@ -53,6 +53,8 @@ from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING, GemdeckSettings, Profile
 from tui.text import AdvisedError, counted, noted_for_model, sanitize, sanitize_line
 
+_GO_ON: Final = "Send another message to let the model continue."
+
 MAX_MALFORMED_CALLS: Final = 1
 """How often a step is repeated because its tool call was malformed.
 
@@ -269,8 +271,7 @@ class Turn:
         self._context = context
         self.backend = context.backend
         self._setup = setup = context.setup
-        self._publish = context.publish
-        self._history = context.history
+        self._publish, self._history = context.publish, context.history
         self._message = message
         self._entry = context.new_entry()
         self._record = TurnRecord(conversation=context.conversation)
@@ -347,10 +348,9 @@ class Turn:
             content = MessageContent.of_text(self._message.text)
         else:
             content = fetch if isinstance(fetch, MessageContent) else await fetch(self._ask)
-            shown, typed = content.shown, sanitize(self._message.text)
-            self._publish(
-                e.MessageExpanded(UserMessage(self._entry, shown, typed, content.servers))
-            )
+            typed = sanitize(self._message.text)
+            message = UserMessage(self._entry, content.shown, typed, content.servers)
+            self._publish(e.MessageExpanded(message))
         self._record.read.update(dict.fromkeys(content.servers))
         self._history.add_user(content.parts, content.before)
 
@@ -384,7 +384,7 @@ class Turn:
                 return TurnOutcome.LIMITED
         self._interrupt("The turn ended here: too many requests.")
         words = f"A turn is limited to {setup.max_steps} requests to the model."
-        advice = "Send another message to let the model continue."
+        advice = _GO_ON
         if setup.requests == setup.max_requests:
             words = f"model.maxSessionTurns allows {counted(setup.requests, 'request')} in a run."
             advice = "Increase it in the settings, or start gemdeck again."
@@ -395,8 +395,7 @@ class Turn:
         """Say which servers are not there yet."""
         if servers:
             verb = "is" if len(servers) == 1 else "are"
-            names = ", ".join(servers)
-            text = f"Sent without {names}, which {verb} still starting."
+            text = f"Sent without {', '.join(servers)}, which {verb} still starting."
             self._notify(Severity.INFO, text, "Their tools join as soon as they are ready.")
 
     def _offered(self) -> dict[str, OfferedTool]:
@@ -465,8 +464,7 @@ class Turn:
             return False
         if not waits:
             advice = f"Trying again in {seconds:.0f} s."
-            brief = error.brief
-            self._notify(Severity.WARNING, str(error), advice, brief=brief, passes=True)
+            self._notify(Severity.WARNING, str(error), advice, brief=error.brief, passes=True)
         self._set_phase(TurnPhase.RETRYING, until=time.monotonic() + seconds)
         return await retry.wait(seconds)
 
@@ -506,19 +504,15 @@ class Turn:
             await self._calls.announce(step_calls, offered)
             if beyond and not self._limit_reported:
                 self._limit_reported = True
-                self._notify(
-                    Severity.WARNING,
-                    f"A turn is limited to {most}; {len(beyond)} more did not run.",
-                    "Send another message to let the model continue.",
-                )
+                words = f"A turn is limited to {most}; {len(beyond)} more did not run."
+                self._notify(Severity.WARNING, words, _GO_ON)
             await self._context.save()
             await self._calls.run(step_calls, offered)
         finally:
             answers = [(step_call.call, step_call.answer) for step_call in step_calls]
-            self._history.add_responses(
-                [*answers, *((call, limit) for call in beyond)],
-                inline_media=self.backend.traits.media_in_responses,
-            )
+            answers += [(call, limit) for call in beyond]
+            inline = self.backend.traits.media_in_responses
+            self._history.add_responses(answers, inline_media=inline)
 
     def _interrupt(self, note: str) -> None:
         """Leave a history that is valid for the next message."""
@@ -535,13 +529,7 @@ class Turn:
         self._publish(e.TurnFinished(self.id, outcome, "\n\n".join(unsent), seconds))
 
     def _notify(
-        self,
-        severity: Severity,
-        text: str,
-        advice: str = "",
-        *,
-        brief: str = "",
-        passes: bool = False,
+        self, severity: Severity, text: str, advice: str = "", brief: str = "", passes: bool = False
     ) -> None:
         entry = self._context.new_entry()
         self._publish(e.ChatNoticeAdded(ChatNotice(entry, severity, text, advice, brief, passes)))

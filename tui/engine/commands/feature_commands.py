@@ -65,11 +65,9 @@ class FeatureCommands:
     """
 
     def __init__(self, servers: ServerManager, context: ClientContext, publish: Publish) -> None:
-        self._servers = servers
+        self._servers, self._context, self._publish = servers, context, publish
         self.workspace = Workspace(lambda: context.workspaces)
         self.rendered: tuple[str, Message] | None = None
-        self._context = context
-        self._publish = publish
         self._tasks = TaskSet("a request to a server failed", self._failed)
         self._shown: tuple[ServerId, str] | None = None
         self._latest: dict[str, asyncio.Task[None] | None] = {}
@@ -109,8 +107,7 @@ class FeatureCommands:
                 self._publish(PromptRendered(token, failure=sanitize_line(str(error))))
                 return
             typed = typed_command(prompt, given)
-            content = MessageContent.of_prompt(typed, server, rendered)
-            self.rendered = token, Message(typed, content)
+            self.rendered = token, Message(typed, MessageContent.of_prompt(typed, server, rendered))
             self._publish(PromptRendered(token, rendered.messages))
 
         self.rendered = None
@@ -186,9 +183,8 @@ class FeatureCommands:
         for server in self._servers.catalogs:
             with suppress(ServerCallError):  # it is told when it is ready
                 self._tasks.start(self._servers.features(server).tell_roots_changed())
-        self._say(
-            Severity.INFO, f"{shown_path(folder, Path.home())} was added; the servers are told."
-        )
+        words = f"{shown_path(folder, Path.home())} was added; the servers are told."
+        self._say(Severity.INFO, words)
 
     def open_folders(self, further: Iterable[Path]) -> None:
         """Let servers that start from now on have further roots."""
@@ -214,8 +210,7 @@ class FeatureCommands:
 
     def save_picture(self, picture: Picture) -> None:
         """Write a picture to a new file in the opened folder."""
-        folder = self._context.workspaces[0]
-        self._start(self.write("picture", write_picture, folder, picture.data))
+        self._start(self.write("picture", write_picture, self._context.workspaces[0], picture.data))
 
     def save_resource(self, read: ResourceRead) -> None:
         """Write a resource as it was read to a new file in the opened folder."""
@@ -300,9 +295,8 @@ class FeatureCommands:
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any] | None:
         if len(self._tasks) >= MAX_RUNNING:
             work.close()
-            self._say(
-                Severity.ERROR, f"{MAX_RUNNING} requests are already running. Try again later."
-            )
+            words = f"{MAX_RUNNING} requests are already running. Try again later."
+            self._say(Severity.ERROR, words)
             return None
         return self._tasks.start(work)
 

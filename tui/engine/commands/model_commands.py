@@ -148,10 +148,8 @@ class ModelCommands:
         use_model: Callable[[str, Conversation], None],
     ) -> None:
         self._publish = bus.publish
-        self._tasks = tasks
-        self._sessions = sessions
+        self._tasks, self._sessions, self._servers = tasks, sessions, servers
         self._conversations = sessions.conversations
-        self._servers = servers
         self._counts: dict[int, asyncio.Task[int]] = {}
         sessions.on_restored = self.restore
         self._open = use_model
@@ -173,8 +171,7 @@ class ModelCommands:
 
     def retry(self, message: EntryId, text: str, name: str) -> None:
         """Send a message again in its place, to another model that answers from then on."""
-        one = self._conversations.current
-        self._sessions.start(self._retry(message, text, name, one))
+        self._sessions.start(self._retry(message, text, name, self._conversations.current))
 
     async def _retry(self, message: EntryId, text: str, name: str, one: Conversation) -> None:
         self._sessions.idle(one)
@@ -191,8 +188,7 @@ class ModelCommands:
     def set_options(self, options: ModelOptions) -> None:
         """Let the model answer with other options from the next request on."""
         one = self._conversations.current
-        problem = _problem(options, one)
-        if problem:
+        if problem := _problem(options, one):
             self._say(Severity.ERROR, problem)
             return
         self._apply(options, one)
@@ -308,8 +304,7 @@ class ModelCommands:
         self._say(Severity.INFO, f"The model summarises the conversation.{unsaved}")
 
         def check() -> None:
-            is_same = history.contents == before and one in self._conversations
-            if not is_same or not one.is_idle:
+            if history.contents != before or one not in self._conversations or not one.is_idle:
                 raise ModelError("It was not compressed, since the conversation went on meanwhile.")
 
         parts = await self._measure(one, context)

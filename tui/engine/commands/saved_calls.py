@@ -72,9 +72,8 @@ class SavedCalls:
             ValueError: If it cannot be saved; the message says why.
         """
         if re.fullmatch(SAVED_NAME, call.name) is None:
-            raise ValueError(
-                "A name has up to 40 letters, digits, - and _; - or _ is not the first."
-            )
+            words = "A name has up to 40 letters, digits, - and _; - or _ is not the first."
+            raise ValueError(words)
         kept = [one for key, one in self._calls.items() if key != (call.server, call.name)]
         size = sum(len(one.arguments) for one in (*kept, call))
         if len(kept) >= MAX_SAVED or size > MAX_SAVED_TEXT or not _is_whole(call):

@@ -88,8 +88,7 @@ class OwnEdits:
         now = self.change(path, name, lambda: add_server(path, name, entry, replaces))
         why = "this folder is never trusted. To be asked again: gemdeck trust forget"
         for source in [one.source for one in now.servers if one.id == name]:
-            is_this = source == shown_path(path, self._home)
-            why = "" if is_this else f"the one in {source} counts."
+            why = "" if source == shown_path(path, self._home) else f"the one in {source} counts."
         return path, why
 
     def remove(self, scope: str, name: str) -> Path:
@@ -242,5 +241,4 @@ def _state(one: Candidate, entry: Mapping[str, Any], there: Mapping[str, object]
         return ImportState.UNUSABLE
     if one.name not in there:
         return ImportState.NEW
-    is_same = there[one.name] in (one.entry, entry)
-    return ImportState.THERE if is_same else ImportState.TAKEN
+    return ImportState.THERE if there[one.name] in (one.entry, entry) else ImportState.TAKEN

@@ -38,8 +38,7 @@ class ServerTrials:
     """
 
     def __init__(self, read: Read, context: ClientContext) -> None:
-        self._read = read
-        self._context = context
+        self._read, self._context = read, context
         self._tasks = TaskSet("the trial of a server broke down")
 
     async def aclose(self) -> None:

@@ -38,14 +38,10 @@ class SignInCommands:
     def __post_init__(self) -> None:
         self._tasks = TaskSet("a sign-in broke down")
         self._running: set[ServerId] = set()
-        self._sign_ins = self.context.sign_ins = SignIns(
-            self.folder,
-            self.context.desk,
-            self.context.open_url,
-            late.import_auth_requests,
-            self.context.publish,
-            self.context.redactor,
-        )
+        shared = self.context
+        asks = shared.desk, shared.open_url, late.import_auth_requests
+        signs = SignIns(self.folder, *asks, shared.publish, shared.redactor)
+        self._sign_ins = shared.sign_ins = signs
 
     async def aclose(self) -> None:
         """Cancel what waits for the person, and let a token that is on its way arrive."""

@@ -12,7 +12,7 @@ from tui.engine.approval.gate import ToolAccess
 from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
-from tui.engine.chats.calls import CallRunner
+from tui.engine.chats.calls import CallRunner, faults_of
 from tui.engine.chats.conversations import Conversations
 from tui.engine.chats.history import MAX_RESPONSE_MEDIA, media_problem
 from tui.engine.chats.turn import Message, MessageContent, TurnSetup
@@ -31,7 +31,7 @@ from tui.model.bounded_json import JsonError
 from tui.model.chat import EntryId, ToolCall, ToolCallStatus
 from tui.model.events import Event, ToolCallChanged, ToolCallProgressed, ToolCallRequested
 from tui.model.input.arguments import canonical_json, read_arguments
-from tui.model.requests import FormField, FormValue
+from tui.model.requests import FormValue
 from tui.model.runs import BY_HAND, SavedCall, ToolForm, ToolRun, ToolRunChanged
 from tui.model.servers import ServerId
 from tui.text import clip_middle, noted_for_model, sanitize
@@ -70,11 +70,7 @@ class ToolRuns:
         await self.saved.aclose()
 
     def form(
-        self,
-        server: ServerId,
-        tool: str,
-        arguments: str | None,
-        choices: Mapping[str, str],
+        self, server: ServerId, tool: str, arguments: str | None, choices: Mapping[str, str]
     ) -> ToolForm:
         """Return the form of a tool, filled in.
 
@@ -91,13 +87,10 @@ class ToolRuns:
         if arguments is None:
             with suppress(ValueError):  # its defaults cannot be used, or are too long
                 given = read_arguments(canonical_json(begin_arguments(schema)))
-        fields = tuple[FormField, ...]()
-        problem = ""
         try:
-            fields = read_tool_form(schema, given, choices)
+            return ToolForm(read_tool_form(schema, given, choices), canonical_json(given))
         except UnusableFormError as error:
-            problem = f"This tool has no form: {error}."
-        return ToolForm(fields, canonical_json(given), problem)
+            return ToolForm((), canonical_json(given), f"This tool has no form: {error}.")
 
     def merge(
         self,
@@ -126,14 +119,10 @@ class ToolRuns:
     async def check(self, server: ServerId, tool: str, arguments: str) -> tuple[str, ...]:
         """Return what is wrong with arguments by the tool's input schema, in words."""
         schema = self._schema(server, tool)
-
-        def faults() -> list[str]:
-            from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and in a thread
-
-            return validate.check_arguments(schema, read_arguments(arguments))
-
         try:
-            return tuple(await asyncio.to_thread(faults))
+            return tuple(
+                await asyncio.to_thread(lambda: faults_of(schema, read_arguments(arguments)))
+            )
         except JsonError as error:
             return (str(error),)
 
@@ -239,8 +228,7 @@ class ToolRuns:
         Raises:
             ValueError: If the name or the arguments cannot be used; the message says why.
         """
-        given = canonical_json(read_arguments(arguments))
-        self.saved.save(SavedCall(server, name, tool, given))
+        self.saved.save(SavedCall(server, name, tool, canonical_json(read_arguments(arguments))))
 
     def command(self, server: ServerId, tool: str, arguments: str) -> str:
         """Return the command for a shell that makes this very call.

@@ -61,8 +61,7 @@ class Attachments:
     """
 
     def __init__(self, servers: ServerManager, workspace: Workspace) -> None:
-        self._servers = servers
-        self._workspace = workspace
+        self._servers, self._workspace = servers, workspace
 
     def wanted(self, text: str) -> Wanted:
         """Return what a text mentions; of its words after ``@`` any may be a path.
@@ -70,10 +69,9 @@ class Attachments:
         Raises:
             MessageError: If it names a resource that is not there, or too much.
         """
-        found = mentions(text, self._servers.catalogs)
         wanted = dict.fromkeys(
             replace(one, uri=self._uri(one)) if isinstance(one, ResourceMention) else one
-            for one in found
+            for one in mentions(text, self._servers.catalogs)
         )
         _check_number(sum(isinstance(one, ResourceMention) for one in wanted))
         return list(wanted)
@@ -138,10 +136,8 @@ class Attachments:
         if uri := find_resource(typed, catalog):
             return uri
         like = nearest(typed, (resource.uri for resource in catalog.resources))
-        raise MessageError(
-            f"{server} has no resource {clip(typed, MAX_SHOWN)}.",
-            f"Did you mean @{server}:{like}?" if like else "F5 shows its resources.",
-        )
+        advice = f"Did you mean @{server}:{like}?" if like else "F5 shows its resources."
+        raise MessageError(f"{server} has no resource {clip(typed, MAX_SHOWN)}.", advice)
 
     async def _read_resource(
         self, one: ResourceMention, ask: Ask
@@ -193,8 +189,7 @@ class TypedMessages:
     def __init__(
         self, servers: ServerManager, features: FeatureCommands, conversations: Conversations
     ) -> None:
-        self._servers = servers
-        self._features = features
+        self._servers, self._features = servers, features
         self._attachments = Attachments(servers, features.workspace)
         self._conversations = conversations
 
@@ -215,13 +210,12 @@ class TypedMessages:
             conversation.send(Message(text, partial(self._load_skill, conversation, text, data)))
             return
         try:
-            names_nothing = not self._servers.waiting_for() and self._named(text) is None
+            is_plain = not self._servers.waiting_for() and self._named(text) is None
         except MessageError as error:
             give_back(conversation.publish, text, error)
         else:
-            is_plain = names_nothing and as_sent(text) == text
-            whole = Message(_joined(data, text)) if is_plain else self._later(text, data)
-            conversation.send(whole)
+            is_plain = is_plain and as_sent(text) == text
+            conversation.send(Message(_joined(data, text)) if is_plain else self._later(text, data))
 
     def send_rendered(self, token: str) -> None:
         """Send the prompt that was rendered last for the user to look at, if it is this one."""
@@ -234,9 +228,8 @@ class TypedMessages:
         try:
             named = self._named(words)
             if isinstance(named, TypedPrompt):
-                raise MessageError(
-                    "A resource cannot go with a prompt.", "Send one, then the other."
-                )
+                reason = "A resource cannot go with a prompt."
+                raise MessageError(reason, "Send one, then the other.")
         except MessageError as error:
             give_back(conversation.publish, words, error)
         else:
@@ -292,8 +285,9 @@ class TypedMessages:
                 raise MessageError(clip(words, MAX_SHOWN), f"Type {usage(prompt.prompt)}")
             if missing := prompt.missing:
                 words = f"/{name} needs {', '.join(missing)}."
-                example = typed_command(name, dict.fromkeys(missing, "…"))
-                raise MessageError(words, f"Type {example}")
+                raise MessageError(
+                    words, f"Type {typed_command(name, dict.fromkeys(missing, '…'))}"
+                )
             return prompt
         name, _ = command_words(text)
         if name in OWN_COMMANDS:

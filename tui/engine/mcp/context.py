@@ -17,7 +17,6 @@ from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.engine.mcp.wire.wire import Wire
 from tui.engine.sign_in.sign_ins import SignIns
-from tui.model.events import Event
 from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 from tui.text import AdvisedError
@@ -78,10 +77,6 @@ class Generator(Frozen):
     generate: Callable[[Prompt], Awaitable[Generation]]
 
 
-def _drop(event: Event) -> None:
-    del event
-
-
 async def open_nothing(url: str) -> bool:
     """Open nothing: the default without a browser."""
     del url
@@ -116,8 +111,8 @@ class ClientContext:
         wire: Notes what is said between us and the servers.
     """
 
-    publish: Publish = _drop
-    desk: Desk = field(default_factory=lambda: Desk(_drop, attended=False))
+    publish: Publish = lambda _event: None
+    desk: Desk = field(default_factory=lambda: Desk(lambda _event: None, attended=False))
     generator: Generator | None = None
     open_url: OpenUrl = open_nothing
     workspaces: tuple[Path, ...] = ()

@@ -18,7 +18,6 @@ from tui.engine.bus import Publish
 from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.files.paths import shown_path
 from tui.engine.files.state_file import Content, StateFile
-from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.backoff import PATIENT, Backoff, RetryPolicy
 from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.catalog.offered_tool import (
@@ -172,8 +171,6 @@ class ServerManager:
         redactor: Knows what stands for their secrets.
     """
 
-    redactor = Redactor()
-
     def __init__(
         self,
         publish: Publish,
@@ -183,8 +180,7 @@ class ServerManager:
         enablement: Enablement | None = None,
         retry: RetryPolicy = PATIENT,
     ) -> None:
-        self._publish = publish
-        self._context = context
+        self._publish, self._context = publish, context
         self.wire, self.redactor = context.wire, context.redactor
         self._enablement = enablement or Enablement()
         self._saving = TaskSet("whether a server is enabled could not be saved")
@@ -247,8 +243,7 @@ class ServerManager:
                 continue
             if known is not None:
                 self.registry.forget(definition.id)
-            supervisor = self._add(definition)
-            self._supervisors[definition.id] = supervisor
+            self._supervisors[definition.id] = supervisor = self._add(definition)
             added.append(supervisor)
         for supervisor in before.values():
             supervisor.close()
@@ -440,10 +435,8 @@ class ServerManager:
         self._changed.set()  # whoever waits checks its condition again
 
     def _is_returning(self, server: ServerId, forgotten: "Connection | None") -> bool:
-        supervisor = self._supervisors.get(server)
-        if supervisor is None or supervisor.live not in {None, forgotten}:
-            return False
-        return supervisor.status in _RETURNING
+        one = self._supervisors.get(server)
+        return one is not None and one.live in {None, forgotten} and one.status in _RETURNING
 
     def features(self, server: ServerId) -> "Features":
         """Return the prompts and resources of a server; raises `ServerCallError` unless ready."""
@@ -462,8 +455,7 @@ class ServerManager:
     ) -> RenderedPrompt:
         """Let a server render a prompt, by its name here; raises `ServerCallError`."""
         features = await self.awake(server)
-        own = self.registry.own_prompt_name(server, name)
-        return await features.get_prompt(own, arguments)
+        return await features.get_prompt(self.registry.own_prompt_name(server, name), arguments)
 
     def _status_changed(self, supervisor: Supervisor) -> None:
         if self._supervisors.get(supervisor.id) is not supervisor:
@@ -489,9 +481,6 @@ class ServerManager:
         """Take how a server describes a skill now; see `Registry.renew_skill`."""
         self.registry.renew_skill(server, skill)
         self._publish_catalogs()
-
-    def withheld_tool(self, name: str) -> tuple[OfferedTool, str] | None:
-        return self.registry.withheld_tool(name)
 
     def _publish_catalogs(self) -> None:
         for server in self._supervisors:
@@ -536,15 +525,14 @@ class ServerManager:
             backoff=Backoff(self._retry, gives_up=definition.transport is Transport.STDIO),
             enabled=self._enablement.is_enabled(definition),
         )
-        earlier = [task for known, task in self._running.items() if known.id == definition.id]
+        earlier = [task for known, task in self._running.items() if known.id == server]
 
         async def supervise() -> None:
             if earlier:  # the one it replaces ends first
                 await asyncio.wait(earlier[-1:])
             await supervisor.run()
 
-        task = self._tasks.start(supervise(), f"server {definition.id}")
-        self._running[supervisor] = task
+        self._running[supervisor] = task = self._tasks.start(supervise(), f"server {server}")
         task.add_done_callback(lambda _: self._running.pop(supervisor, None))
         return supervisor
 

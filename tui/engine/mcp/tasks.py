@@ -190,11 +190,9 @@ class RemoteTasks:
             if one.key in self._tasks:
                 continue
             name = ToolId(sanitize_line(one.tool))
+            named = name, one.server, one.tool, ToolView(name, name)
             task = RemoteTask(
-                OfferedTool(
-                    *(name, one.server, one.tool, ToolView(name, name), {}, {}, ""),
-                    fingerprint=one.fingerprint,
-                ),
+                OfferedTool(*named, {}, {}, "", fingerprint=one.fingerprint),
                 TaskState(one.task, TaskStatus.WORKING, ttl=min(one.ttl, MAX_TTL)),
                 replace(one, conversation=conversation),
             )
@@ -236,11 +234,8 @@ class RemoteTasks:
             self._work.start(self._cancel(task))
 
     def _of(self, conversation: ConversationId, call: EntryId) -> list[RemoteTask]:
-        return [
-            task
-            for task in self._tasks.values()
-            if (task.kept.conversation, task.kept.call) == (conversation, call)
-        ]
+        of = conversation, call
+        return [t for t in self._tasks.values() if (t.kept.conversation, t.kept.call) == of]
 
     def _begin(
         self, task: RemoteTask, on_progress: Callable[[Progress], None] = lambda _: None
@@ -262,9 +257,8 @@ class RemoteTasks:
         to = task.kept
         while not task.following.done():
             if task.leaving.done():
-                self._publish(
-                    ToolCallProgressed(to.call, task.progress(), conversation=to.conversation)
-                )
+                told = ToolCallProgressed(to.call, task.progress(), conversation=to.conversation)
+                self._publish(told)
             else:
                 on_progress(task.progress())
             await asyncio.wait({task.following}, timeout=TICK)

@@ -7,6 +7,7 @@ changes nothing, whoever sends it.
 import asyncio
 import errno
 import secrets
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import field
@@ -95,10 +96,9 @@ class CallbackListener:
         except OSError:
             if not self._may_move:
                 await self.__aexit__()
-                raise AuthError(
-                    f"cannot send the browser back: port {self._port} is in use",
-                    "Close what uses it, or set another port in oauth.redirectUri.",
-                ) from None
+                reason = f"cannot send the browser back: port {self._port} is in use"
+                advice = "Close what uses it, or set another port in oauth.redirectUri."
+                raise AuthError(reason, advice) from None
             await self._listen(0)
         if self._may_move:
             shown = f"[{self._host}]" if ":" in self._host else self._host
@@ -159,11 +159,8 @@ class CallbackListener:
 
     def _judge(self, lines: list[str]) -> tuple[HTTPStatus, str]:
         """Take the answer if a request is it; return what the browser is told."""
-        hosts = [
-            line.partition(":")[2].strip().lower()
-            for line in lines[1:]
-            if line.lower().startswith("host:")
-        ]
+        named = (line.lower().partition(":") for line in lines[1:])
+        hosts = [value.strip() for name, _, value in named if name == "host"]
         method, _, rest = lines[0].partition(" ")
         with suppress(ValueError):
             parts = urlsplit(rest.rpartition(" ")[0])
@@ -188,23 +185,16 @@ def _is_name(host: str) -> bool:
 
 def _parameters(query: str) -> dict[str, str]:
     """Return the parameters of a query; one that stands twice counts as none (RFC 6749, 3.1)."""
-    found: dict[str, str] = {}
-    twice: set[str] = set()
     with suppress(ValueError):
-        for name, value in parse_qsl(query, max_num_fields=50):
-            if name in found:
-                twice.add(name)
-            found[name] = value
-    return {name: value for name, value in found.items() if name not in twice}
+        pairs = parse_qsl(query, max_num_fields=50)
+        times = Counter(name for name, _ in pairs)
+        return {name: value for name, value in pairs if times[name] == 1}
+    return {}
 
 
 def _redirect(found: Mapping[str, str]) -> Redirect:
-    return Redirect(
-        found.get("code", ""),
-        found.get("iss", ""),
-        found.get("error", ""),
-        found.get("error_description", ""),
-    )
+    names = ("code", "iss", "error", "error_description")
+    return Redirect(*(found.get(name, "") for name in names))
 
 
 def _response(status: HTTPStatus, words: str) -> bytes:

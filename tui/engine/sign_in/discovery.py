@@ -213,8 +213,7 @@ class Discovery:
             found = str(getattr(metadata, name) or "") if metadata is not None else usual
             if found:
                 checked_endpoint(found, self._server, what)
-            own: str | None = getattr(oauth, setting) if setting else None
-            if own:
+            if setting and (own := getattr(oauth, setting)):
                 found = checked_endpoint(own, self._server, what, is_own=True)
             endpoints[name] = found
         methods = metadata.token_endpoint_auth_methods_supported if metadata is not None else None

@@ -50,6 +50,8 @@ _TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:"  # noqa: S105
 
 CLIENT_NAME: Final = "gemdeck"
 
+_REGISTER: Final = "Register gemdeck there and put the id into oauth.clientId."
+
 MAX_CLIENT_ID: Final = 2_048
 """Longest client id or secret that is accepted, in characters."""
 
@@ -180,16 +182,10 @@ class SignInFlow:
         """Return the client to sign in as: that of the settings, a known one, or a new one."""
         if self._oauth.client_id and not self._registers(place):
             return self._settings_client(place)
-        known = self.known
-        is_same = (
-            known is not None
-            and known.is_registered
-            and not known.has_ended
-            and (known.issuer, known.redirect_uri) == (place.issuer, redirect_uri)
-        )
-        if known is not None and is_same:
-            change = {**_endpoints(place), "resource": place.resource, "scope": place.scope}
-            return known.without_tokens().model_copy(update=change)
+        known, here = self.known, (place.issuer, redirect_uri)
+        is_usable = known is not None and known.is_registered and not known.has_ended
+        if known is not None and is_usable and (known.issuer, known.redirect_uri) == here:
+            return known.without_tokens().model_copy(update=_kept_of(place))
         client = await self._register(place, redirect_uri)
         await self.keep(client)
         return client
@@ -202,9 +198,8 @@ class SignInFlow:
     def _settings_client(self, place: SignInPlace) -> SignInRecord:
         oauth = self._oauth
         if not oauth.client_id:
-            raise AuthError(
-                "needs a client id to be signed in to without a browser", "Set oauth.clientId."
-            )
+            reason = "needs a client id to be signed in to without a browser"
+            raise AuthError(reason, "Set oauth.clientId.")
         secret = oauth.client_secret.get_secret_value() if oauth.client_secret else ""
         method = "none"
         if secret:
@@ -215,10 +210,8 @@ class SignInFlow:
     async def _register(self, place: SignInPlace, redirect_uri: str) -> SignInRecord:
         """Register a client (RFC 7591)."""
         if not place.registration_endpoint:
-            raise AuthError(
-                "has an authorization server at which clients cannot register themselves",
-                "Register gemdeck there and put the id into oauth.clientId.",
-            )
+            reason = "has an authorization server at which clients cannot register themselves"
+            raise AuthError(reason, _REGISTER)
         offered = place.auth_methods
         method = next((m for m in _METHODS if m in offered), "") if offered is not None else ""
         wanted = {
@@ -234,17 +227,14 @@ class SignInFlow:
         body = json.dumps(wanted).encode()
         answer = await self.send("POST", place.registration_endpoint, headers, body)
         try:
-            response = httpx2.Response(
-                answer.status,
-                content=answer.body,
-                request=httpx2.Request("POST", place.registration_endpoint),
-            )
+            request = httpx2.Request("POST", place.registration_endpoint)
+            response = httpx2.Response(answer.status, content=answer.body, request=request)
             found = await handle_registration_response(response)
             check_registration_usable(found)
         except OAuthFlowError:  # its text may hold the client's secret
             raise AuthError(
                 f"has an authorization server that did not register gemdeck (HTTP {answer.status})",
-                "Register gemdeck there and put the id into oauth.clientId.",
+                _REGISTER,
             ) from None
         secret = found.client_secret or ""
         if max(len(found.client_id), len(secret)) > MAX_CLIENT_ID:
@@ -261,24 +251,14 @@ class SignInFlow:
         )
 
     def _record(self, place: SignInPlace, client_id: str, **more: str | int) -> SignInRecord:
-        return SignInRecord.model_validate(
-            {
-                "server": canonical_address(self.definition.url),
-                "issuer": place.issuer,
-                "resource": place.resource,
-                "client_id": client_id,
-                "scope": place.scope,
-                **_endpoints(place),
-                **more,
-            }
-        )
+        own = {"server": canonical_address(self.definition.url), "client_id": client_id}
+        return SignInRecord.model_validate({**own, **_kept_of(place), **more})
 
 
-def _endpoints(place: SignInPlace) -> dict[str, str]:
-    return {
-        "token_endpoint": place.token_endpoint,
-        "revocation_endpoint": place.revocation_endpoint,
-    }
+def _kept_of(place: SignInPlace) -> dict[str, str]:
+    """Return what a record keeps of the place of a sign-in."""
+    names = ("issuer", "resource", "scope", "token_endpoint", "revocation_endpoint")
+    return {name: getattr(place, name) for name in names}
 
 
 async def unattended_token(
@@ -313,14 +293,9 @@ async def _identity_assertion(
             "Set oauth.identityTokenFile, or oauth.identityToken and oauth.identityTokenUrl.",
         )
     checked_endpoint(url, client.server, "identity provider", is_own=True)
-    provider = client.model_copy(
-        update={
-            "client_id": oauth.identity_client_id or client.client_id,
-            "client_secret": "",
-            "auth_method": "none",
-            "token_endpoint": url,
-        }
-    )
+    client_id = oauth.identity_client_id or client.client_id
+    change = {"client_id": client_id, "client_secret": "", "auth_method": "none"}
+    provider = client.model_copy(update={**change, "token_endpoint": url})
     form = {
         "grant_type": _TOKEN_EXCHANGE,
         "requested_token_type": f"{_TOKEN_TYPE}id-jag",
@@ -422,9 +397,8 @@ class PersonAsker:
                 waits: list[asyncio.Future[Any]] = [asking, *((back,) if back else ())]
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
-            raise AuthError(
-                f"was not signed in to within {PATIENCE / 60:.0f} minutes", "Try again."
-            ) from None
+            reason = f"was not signed in to within {PATIENCE / 60:.0f} minutes"
+            raise AuthError(reason, "Try again.") from None
         finally:
             if not asking.done():
                 asking.cancel()

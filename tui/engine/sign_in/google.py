@@ -59,9 +59,7 @@ class GoogleSession:
     def __init__(
         self, definition: ServerDefinition, store: TokenStore, mask: Callable[[str], None]
     ) -> None:
-        self.definition = definition
-        self._store = store
-        self._mask = mask
+        self.definition, self._store, self._mask = definition, store, mask
         self._credentials: Credentials | None = None
         self._token = ""
         self._until = 0.0
@@ -125,9 +123,8 @@ class GoogleSession:
     async def _check(self) -> None:
         """Refuse to send a token where the user did not agree, or unencrypted."""
         if not may_carry_tokens(self.definition.url):
-            raise AuthError(
-                "gets no Google credentials: its address is not encrypted", "Use https in `url`."
-            )
+            reason = "gets no Google credentials: its address is not encrypted"
+            raise AuthError(reason, "Use https in `url`.")
         if not self._is_agreed:
             record = self._word()
             self._is_agreed = await read_kept(lambda: self._store.get(record.key)) == record
@@ -195,6 +192,5 @@ def _told(error: Exception) -> AuthError:
     if isinstance(error, exceptions.TransportError | OSError) or getattr(error, "retryable", False):
         reason = f"gets no Google credentials for now ({kind})"
         return AuthError(reason, "Check the network, or try again later.", is_transient=True)
-    return AuthError(
-        f"gets no Google credentials ({kind})", f"{_LOG_IN} Check that they may do this."
-    )
+    reason = f"gets no Google credentials ({kind})"
+    return AuthError(reason, f"{_LOG_IN} Check that they may do this.")

@@ -47,12 +47,10 @@ class Challenge(Frozen):
 def read_challenge(status: int, headers: Iterable[str]) -> Challenge:
     """Read the challenge in all ``WWW-Authenticate`` headers; the first of each name counts."""
     found: dict[str, str] = {}
-    text = ", ".join(headers)[:MAX_CHALLENGE]
-    for name, quoted, bare in _PARAMETER.findall(text):
+    for name, quoted, bare in _PARAMETER.findall(", ".join(headers)[:MAX_CHALLENGE]):
         found.setdefault(name.lower(), quoted or bare)
-    return Challenge(
-        status, found.get("resource_metadata", ""), found.get("scope", ""), found.get("error", "")
-    )
+    names = ("resource_metadata", "scope", "error")
+    return Challenge(status, *(found.get(name, "") for name in names))
 
 
 class Signature(Frozen):

@@ -84,8 +84,7 @@ class SignIns:
 
     def credentials(self, definition: ServerDefinition) -> "TokenSession | GoogleSession | None":
         """Return what signs requests to a server; None if nothing does."""
-        session = self._session(definition)
-        return None if definition.sign_in.is_off else session
+        return None if definition.sign_in.is_off else self._session(definition)
 
     async def sign_in(self, definition: ServerDefinition) -> str:
         """Sign in with the person; return in a sentence what came of it.
@@ -97,9 +96,8 @@ class SignIns:
         if isinstance(session, GoogleSession):
             return await self._agree(session)
         if definition.sign_in.is_off:
-            raise AuthError(
-                "is not signed in to: its entry forbids it", "Remove oauth.enabled from its entry."
-            )
+            reason = "is not signed in to: its entry forbids it"
+            raise AuthError(reason, "Remove oauth.enabled from its entry.")
         await self.renew(session, session.challenge)
         place = await read_kept(lambda: self.store.place)
         return f"Signed in to {definition.id}; the tokens are kept in {place}."
@@ -165,8 +163,7 @@ class SignIns:
 
     async def load_send(self, definition: ServerDefinition) -> Send:
         """Return what sends requests to the authorization server of a server."""
-        make = await asyncio.to_thread(self.import_send)
-        return make(definition)
+        return (await asyncio.to_thread(self.import_send))(definition)
 
     async def _filled(self, definition: ServerDefinition) -> ServerDefinition:
         """Fill in the secrets of a sign-in that its settings name, and the token of a file."""
@@ -189,9 +186,8 @@ class SignIns:
             AuthError: If it did not work.
         """
         if not may_carry_tokens(session.definition.url):
-            raise AuthError(
-                "is not signed in to: its address is not encrypted", "Use https in `url`."
-            )
+            reason = "is not signed in to: its address is not encrypted"
+            raise AuthError(reason, "Use https in `url`.")
         await asyncio.to_thread(import_alone, _FLOW)
         from tui.engine.sign_in.flow import PersonAsker, SignInFlow  # noqa: PLC0415 - imports the SDK
 
@@ -267,8 +263,7 @@ class TokenSession:
         Raises:
             AuthError: If it cannot be read.
         """
-        has_token = self._held is not None and self._held.access_token
-        if not self._is_loaded or (anew and not has_token):
+        if not self._is_loaded or (anew and not (self._held and self._held.access_token)):
             found = await read_kept(lambda: self._store.find(self.definition))
             self._is_loaded, self._unreadable = True, None
             if found is not None:
@@ -292,8 +287,7 @@ class TokenSession:
         name, token = self.definition.sign_in.oauth.token_param_name, record.access_token
         if name and self.definition.transport is Transport.SSE:
             return Signature(token, query={name: token}, secrets=record.secrets())
-        headers = {"authorization": f"Bearer {token}"}
-        return Signature(token, headers, secrets=record.secrets())
+        return Signature(token, {"authorization": f"Bearer {token}"}, secrets=record.secrets())
 
     async def refused(self, challenge: Challenge, sent: Signature, attempt: int) -> bool:
         """Get another token if there is a way without a sign-in, or sign in for more scopes."""
@@ -361,9 +355,8 @@ class TokenSession:
                 await in_daemon_thread(lambda: self._store.forget(latest))
                 self._held, self._step_ups = None, {}
         except CredentialError as error:
-            raise AuthError(f"has a sign-in that cannot be removed: {error}", error.advice) from (
-                error
-            )
+            reason = f"has a sign-in that cannot be removed: {error}"
+            raise AuthError(reason, error.advice) from error
         try:
             revoked = await revoke(await self._owner.load_send(self.definition), latest)
         except AuthError as error:
@@ -408,9 +401,8 @@ class TokenSession:
                 else:
                     await self.take(fresh)
         except CredentialError as error:
-            raise AuthError(
-                f"has a sign-in that cannot be refreshed: {error}", error.advice, is_transient=True
-            ) from error
+            reason = f"has a sign-in that cannot be refreshed: {error}"
+            raise AuthError(reason, error.advice, is_transient=True) from error
 
     async def _step_up(self, challenge: Challenge, sent: Signature) -> bool:
         """Sign in for more scopes, if that was not tried too often."""
@@ -420,11 +412,9 @@ class TokenSession:
                 return True  # another request has just done it
             tries = self._step_ups.get(challenge.scope, 0)
             if tries >= MAX_STEP_UPS:
-                raise AuthError(
-                    "still refuses this for lack of scopes after signing in for them",
-                    "Ask whoever runs the server which scopes it needs.",
-                    is_permanent=True,
-                )
+                reason = "still refuses this for lack of scopes after signing in for them"
+                advice = "Ask whoever runs the server which scopes it needs."
+                raise AuthError(reason, advice, is_permanent=True)
             self._step_ups[challenge.scope] = tries + 1
             await self._owner.renew(self, challenge)
             return True

@@ -181,9 +181,7 @@ async def ask_for_token(
 async def refresh(send: Send, record: SignInRecord, audience: str = "") -> SignInRecord:
     """Get the next token of a sign-in; see `ask_for_token`."""
     form = {"grant_type": "refresh_token", "refresh_token": record.refresh_token}
-    form |= {"resource": record.resource}
-    if audience:
-        form["audience"] = audience
+    form |= {"resource": record.resource, **({"audience": audience} if audience else {})}
     return await ask_for_token(send, record, form)
 
 

@@ -63,11 +63,8 @@ class TokenStore:
         Raises:
             CredentialError: If it cannot be read.
         """
-        for key in self._keys(canonical_address(definition.url)):
-            record = self.get(key)
-            if record is not None and record.fits(definition):
-                return record
-        return None
+        kept = map(self.get, self._keys(canonical_address(definition.url)))
+        return next((one for one in kept if one is not None and one.fits(definition)), None)
 
     def get(self, key: str) -> SignInRecord | None:
         """Return a sign-in, or None if there is none; what cannot be read counts as none."""

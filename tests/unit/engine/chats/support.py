@@ -150,6 +150,7 @@ class InProcessTools(ServerManager):
     said: Sequence[tuple[ServerId, str]] = ()
     catalogs: dict[ServerId, Catalog] = field(default_factory=dict)
     wire: Wire = field(default_factory=Wire)
+    redactor: Redactor = field(default_factory=Redactor)
     registry: Registry = field(default_factory=lambda: Registry(lambda _: True, ToolVisibility()))
     publish: Callable[[Event], None] = lambda _: None
 
@@ -164,9 +165,6 @@ class InProcessTools(ServerManager):
 
     def instructions(self) -> Sequence[tuple[ServerId, str]]:
         return self.said
-
-    def withheld_tool(self, name: str) -> tuple[OfferedTool, str] | None:  # noqa: ARG002 - none here
-        return None
 
     async def call_tool(
         self, permit: Permit, on_progress: Callable[[Progress], None]

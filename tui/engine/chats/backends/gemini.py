@@ -145,8 +145,7 @@ def make_http_client(idle_timeout: float, tls: ssl.SSLContext) -> httpx2.AsyncCl
         if isinstance(response.stream, httpx2.AsyncByteStream):
             limit = MAX_ERROR_BYTES if response.is_error else MAX_STEP_BYTES
             response.stream = _BoundedStream(response.stream, limit)
-        responses = _open_responses.get()
-        if responses is not None:
+        if (responses := _open_responses.get()) is not None:
             responses.append(response)
 
     client = httpx2.AsyncClient(follow_redirects=False, verify=tls)
@@ -214,12 +213,11 @@ def context_limit(model: str) -> int:
 def traits(model: str) -> ModelTraits:
     """Return what a Gemini model's name says about it."""
     is_third = generation(model) >= (3, 0)
-    problem = partial(thinking_problem, model)
     return ModelTraits(
         context_limit(model),
         signs_calls=is_third,
         media_in_responses=is_third,
-        thinking_problem=problem,
+        thinking_problem=partial(thinking_problem, model),
     )
 
 
@@ -241,9 +239,7 @@ class GeminiBackend:
         *,
         thoughts: bool,
     ) -> None:
-        self._client = client
-        self._http = http
-        self._context = context
+        self._client, self._http, self._context = client, http, context
         self._thoughts = thoughts and thinks(context.model)
         self.traits = traits(context.model)
 
@@ -310,10 +306,9 @@ class GeminiBackend:
             name = self.model if "/" in self.model else f"models/{self.model}"
             body = {"contents": [], "generateContentRequest": {"model": name, **body}}
         config = types.CountTokensConfig(http_options=types.HttpOptions(extra_body=body))
-        models = self._client.aio.models
         with suppress(ModelError):
             async with self._answering():
-                told = await models.count_tokens(
+                told = await self._client.aio.models.count_tokens(
                     model=self.model, contents=_REPLACED, config=config
                 )
                 return told.total_tokens or 0
@@ -356,9 +351,8 @@ class GeminiBackend:
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         """Return the contents and tools of a request, which are sent unchanged."""
         tools = [{"functionDeclarations": list(request.declarations)}]
-        return {"contents": list(request.contents)} | (
-            {"tools": tools} if request.declarations else {}
-        )
+        body: dict[str, Any] = {"contents": list(request.contents)}
+        return body | ({"tools": tools} if request.declarations else {})
 
     def _config(self, request: ModelRequest) -> types.GenerateContentConfig:
         return types.GenerateContentConfig(
@@ -424,9 +418,8 @@ class GeminiBackend:
 
 
 def _offer(model: types.Model) -> ModelOffer:
-    name = (model.name or "").rpartition("models/")[2]
     return ModelOffer(
-        sanitize_line(name, 100),
+        sanitize_line((model.name or "").rpartition("models/")[2], 100),
         sanitize_line(model.display_name or "", 100),
         model.input_token_limit or 0,
         model.output_token_limit or 0,
@@ -490,15 +483,11 @@ def _open_http(idle_timeout: float) -> tuple[httpx2.AsyncClient, ssl.SSLContext]
     except Exception as error:  # noqa: BLE001 - each variable fails with another type
         is_file = isinstance(error, OSError)
         variables = _CERTIFICATE_VARIABLES if is_file else _PROXY_VARIABLES
-        found = [name for name in variables if os.environ.get(name)]
-        names = " or ".join(found or variables)
+        names = " or ".join([name for name in variables if os.environ.get(name)] or variables)
         what = "certificates" if is_file else "proxy"
-        raise ModelError(
-            f"The {what} named by {names} cannot be used ({type(error).__name__}).",
-            advice=f"Correct or unset {names}; SOCKS proxies are not supported."
-            if isinstance(error, ImportError)
-            else f"Correct or unset {names}.",
-        ) from None
+        words = f"The {what} named by {names} cannot be used ({type(error).__name__})."
+        more = "; SOCKS proxies are not supported" if isinstance(error, ImportError) else ""
+        raise ModelError(words, advice=f"Correct or unset {names}{more}.") from None
 
 
 def _silence_sdk() -> None:

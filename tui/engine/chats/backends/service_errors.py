@@ -114,10 +114,8 @@ def translate_check(error: Exception, context: RequestContext) -> ModelError:
 def not_gemini(context: RequestContext, why: str) -> ModelError:
     """Return the error for an address at which something else is."""
     where = sanitize_line(context.address, 200) or "Google's address"
-    return ModelError(
-        f"{where} is not a Gemini API: asked for its models, {why}.",
-        advice=f"Correct {ADDRESS}: the part before /v1beta/models.",
-    )
+    words = f"{where} is not a Gemini API: asked for its models, {why}."
+    return ModelError(words, advice=f"Correct {ADDRESS}: the part before /v1beta/models.")
 
 
 def _unreadable(text: str) -> ModelError:
@@ -181,6 +179,10 @@ class _ServiceError(Frozen):
             retry_after=next((delay for delay in delays if delay is not None), None),
         )
 
+    def told(self, words: str, advice: str = "", **more: Any) -> ModelError:  # noqa: ANN401 - of the error
+        """Return the error for it: our words, with the service's behind them."""
+        return ModelError(words, details=self.message, advice=advice, **more)
+
 
 def _details(body: object) -> list[Mapping[str, Any]]:
     """Return the ``error.details`` objects of a response, whatever its wrapping."""
@@ -200,8 +202,7 @@ def _seconds(value: object) -> float | None:
     found = re.fullmatch(r"\s*([0-9]{1,7}(?:\.[0-9]{1,9})?)\.?\s*(ms|s)?\s*", str(value or ""))
     if found is None:
         return None
-    seconds = float(found[1]) / (1_000 if found[2] == "ms" else 1)
-    return min(seconds, MAX_RETRY_AFTER)
+    return min(float(found[1]) / (1_000 if found[2] == "ms" else 1), MAX_RETRY_AFTER)
 
 
 def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
@@ -219,56 +220,36 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
         case 401 | 403:
             return _from_refusal(error, context)
         case 404:
-            return ModelError(
-                f"The model {sanitize_line(context.model, 80)} was not found",
-                details=error.message,
-                advice="Choose another model with /model or --model, or in the settings.",
-            )
+            advice = "Choose another model with /model or --model, or in the settings."
+            return error.told(f"The model {sanitize_line(context.model, 80)} was not found", advice)
         case 413:
             return _too_long(error)
         case 429:
             return _from_quota(error)
         case code if code == 408 or code >= 500:
-            return ModelError(
-                f"The service is overloaded or failing (HTTP {code})",
-                details=error.message,
-                advice="Try again in a moment, or choose another model with /model or --model.",
-                retryable=True,
-                retry_after=OVERLOAD_WAIT if error.retry_after is None else error.retry_after,
-            )
+            words = f"The service is overloaded or failing (HTTP {code})"
+            advice = "Try again in a moment, or choose another model with /model or --model."
+            wait = OVERLOAD_WAIT if error.retry_after is None else error.retry_after
+            return error.told(words, advice, retryable=True, retry_after=wait)
         case code:
-            return ModelError(
-                f"The service refused the request (HTTP {code})", details=error.message
-            )
+            return error.told(f"The service refused the request (HTTP {code})")
 
 
 def _from_bad_request(error: _ServiceError, context: RequestContext) -> ModelError:
     text = error.raw.lower()
     if "API_KEY_INVALID" in error.reasons or "api key" in text:
-        return ModelError(
-            "The API key was not accepted", details=error.message, advice=_key_advice(context)
-        )
+        return error.told("The API key was not accepted", _key_advice(context))
     if tool := _refused_tool(error.raw, context.tools):
-        return ModelError(
-            f"The service refused the tool {sanitize_line(tool, 80)}",
-            details=error.message,
-            advice="The service does not accept the tool's description or schema.",
-            refused_tool=tool,
-        )
+        words = f"The service refused the tool {sanitize_line(tool, 80)}"
+        advice = "The service does not accept the tool's description or schema."
+        return error.told(words, advice, refused_tool=tool)
     if "too many states" in text:
-        return ModelError(
-            "The tools' schemas are too complex for the service",
-            details=error.message,
-            advice="Offer fewer tools: use includeTools or excludeTools, or disable a server.",
-        )
+        advice = "Offer fewer tools: use includeTools or excludeTools, or disable a server."
+        return error.told("The tools' schemas are too complex for the service", advice)
     if "token count" in text or "maximum number of tokens" in text or "payload size" in text:
         return _too_long(error)
-    return ModelError(
-        "The service refused the request",
-        details=error.message,
-        advice="If it happens again, start a new conversation.",
-        refused_content=error.raw,
-    )
+    advice = "If it happens again, start a new conversation."
+    return error.told("The service refused the request", advice, refused_content=error.raw)
 
 
 def _refused_tool(text: str, tools: Sequence[str]) -> str:
@@ -281,11 +262,7 @@ def _refused_tool(text: str, tools: Sequence[str]) -> str:
 
 
 def _too_long(error: _ServiceError) -> ModelError:
-    return ModelError(
-        "The conversation is too long for the model",
-        details=error.message,
-        advice="Start a new conversation.",
-    )
+    return error.told("The conversation is too long for the model", "Start a new conversation.")
 
 
 def _key_advice(context: RequestContext) -> str:
@@ -296,16 +273,10 @@ def _key_advice(context: RequestContext) -> str:
 
 def _from_refusal(error: _ServiceError, context: RequestContext) -> ModelError:
     if context.kind is BackendKind.VERTEX:
-        return ModelError(
-            f"Vertex refused access (HTTP {error.code})",
-            details=error.message,
-            advice="Check the project, its Vertex AI API and the roles of your credentials.",
-        )
-    return ModelError(
-        f"The key has no access to this service or model (HTTP {error.code})",
-        details=error.message,
-        advice=_key_advice(context),
-    )
+        advice = "Check the project, its Vertex AI API and the roles of your credentials."
+        return error.told(f"Vertex refused access (HTTP {error.code})", advice)
+    words = f"The key has no access to this service or model (HTTP {error.code})"
+    return error.told(words, _key_advice(context))
 
 
 def _from_quota(error: _ServiceError) -> ModelError:
@@ -316,13 +287,8 @@ def _from_quota(error: _ServiceError) -> ModelError:
         )
     wait = error.retry_after
     when = f"in {wait:.0f} s" if wait is not None and wait >= 1 else "in a moment"
-    return ModelError(
-        "Too many requests for the key's quota",
-        details=error.message,
-        advice=f"Try again {when}.",
-        retryable=True,
-        retry_after=QUOTA_WAIT if wait is None else wait,
-    )
+    again = {"retryable": True, "retry_after": QUOTA_WAIT if wait is None else wait}
+    return error.told("Too many requests for the key's quota", f"Try again {when}.", **again)
 
 
 def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelError:
@@ -334,16 +300,10 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
             words = f"{where} sends a compressed answer ({error}) although it was asked not to."
             return ModelError(words, advice=f"Correct its gateway, or {ADDRESS}.")
         case httpx2.ReadTimeout():
-            return ModelError(
-                f"The model sent nothing for {context.idle_timeout:.0f} s.",
-                advice="Send the message again.",
-                retryable=True,
-            )
+            words = f"The model sent nothing for {context.idle_timeout:.0f} s."
+            return ModelError(words, advice="Send the message again.", retryable=True)
     failure = network_error(error, httpx2.URL(context.address or GOOGLE)).error
     is_untrusted = isinstance(telling_cause(error), ssl.SSLCertVerificationError)
     check = f"Check the network, the proxy and {ADDRESS}, then try again."
-    return ModelError(
-        f"{where} {failure.reason}.",
-        advice=CERTIFICATE_ADVICE if is_untrusted else check,
-        retryable=not failure.permanent,
-    )
+    advice, retryable = CERTIFICATE_ADVICE if is_untrusted else check, not failure.permanent
+    return ModelError(f"{where} {failure.reason}.", advice=advice, retryable=retryable)

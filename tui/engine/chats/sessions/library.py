@@ -421,6 +421,5 @@ def _paragraph(shown: Entry) -> str:
 
 def fenced(text: str, language: str = "") -> str:
     """Return a code block that no line of the text can end."""
-    runs = (len(run) for run in re.findall("`+", text))
-    fence = "`" * max(_MIN_FENCE, 1 + max(runs, default=0))
+    fence = "`" * max(_MIN_FENCE, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}{language}\n{text}\n{fence}"

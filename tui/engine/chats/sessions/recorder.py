@@ -130,13 +130,11 @@ class Recorder:
         redactor: Redactor,
         on_problem: Callable[[str], None],
     ) -> None:
-        self._library = library
-        self._folder = folder
-        self._redactor = redactor
-        self._on_problem = on_problem
+        self._library, self._folder = library, folder
+        self._redactor, self._on_problem = redactor, on_problem
         self._worker = OrderedWorker(self._say_failed)
         self._file: SessionFile | None = None
-        self._is_unused_copy = False
+        self._is_unused_copy = self._has_failed = self.is_on = False
         self._waiting: list[Record] = []
         self._writing: Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -144,13 +142,10 @@ class Recorder:
         self._seen: list[list[Any]] = []
         self._calls: dict[EntryId, ToolCall] = {}
         self._tokens_before = self._calls_before = 0
-        self._model = ""
+        self._model = self.draft = ""
         place = library.place(folder) if library is not None else None
         self._drafts = DraftFile(place, redactor) if place is not None else None
         self._settings: Record = {}
-        self._has_failed = False
-        self.is_on = False
-        self.draft = ""
         self.view: SessionView | None = None
         self.messages: dict[EntryId, UserMessage] = {}
         self.starts: dict[EntryId, int] = {}
@@ -428,8 +423,7 @@ class Recorder:
 
     def _flush_soon(self) -> None:
         if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(DELTA_EVERY, self._flush)
+            self._timer = asyncio.get_running_loop().call_later(DELTA_EVERY, self._flush)
 
     def _flush(self, *, now: bool = False) -> None:
         """Let the thread write what waits; while it is still at it only if it must be now.

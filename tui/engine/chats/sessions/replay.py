@@ -166,13 +166,11 @@ def _cleaned(content: object) -> tuple[str, list[Wire]]:
 
 
 def _usable(parts: Iterable[object], role: str) -> Iterator[Wire]:
+    others = "functionResponse" if role == "model" else "functionCall"
     for part in parts:
         made = _part(part) if isinstance(part, dict) else None
-        if made is None or ("functionCall" in made) > (role == "model"):
-            continue
-        if "functionResponse" in made and role == "model":
-            continue
-        yield made
+        if made is not None and others not in made:
+            yield made
 
 
 def _part(part: Wire) -> Wire | None:
@@ -395,8 +393,7 @@ class Replay:
             raise UnfitFileError("it was written by another version of gemdeck")
 
     def _count(self, record: Record) -> None:
-        names = [f.name for f in fields(Usage)]
-        self.saved.usage = Usage(**{name: _number(record[name]) for name in names})
+        self.saved.usage = Usage(**{one.name: _number(record[one.name]) for one in fields(Usage)})
 
     def _show(self, kind: str, record: Record) -> None:
         """Take what the screen shows."""

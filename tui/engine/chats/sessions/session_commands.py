@@ -161,9 +161,8 @@ class SessionCommands:
             self.conversations.select(other.key)
             return
         self._idle_without(view.id, one)
-        saved, lock = await asyncio.to_thread(
-            library.open, view, self.redactor if one.recorder.is_on else None
-        )
+        redactor = self.redactor if one.recorder.is_on else None
+        saved, lock = await asyncio.to_thread(library.open, view, redactor)
         try:
             context = self._idle_without(view.id, one)
         except SessionError:
@@ -187,8 +186,7 @@ class SessionCommands:
         recorder.adopt(saved, lock)
         entries = saved.entries
         if remark := " ".join(saved.remarks):
-            notice = ChatNotice(EntryId("restored"), Severity.WARNING, remark)
-            entries = [*entries, notice]
+            entries = [*entries, ChatNotice(EntryId("restored"), Severity.WARNING, remark)]
         shown, title = tuple(entries), saved.view.title
         one.publish(ConversationRestored(shown, saved.usage, recorder.session, title))
         if saved.unsent:
@@ -197,8 +195,7 @@ class SessionCommands:
         await self.on_restored(one, saved.settings)
 
     async def _list(self) -> None:
-        views = await asyncio.to_thread(self._place().sessions, self.folder)
-        self.publish(SessionsListed(views))
+        self.publish(SessionsListed(await asyncio.to_thread(self._place().sessions, self.folder)))
 
     async def _preview(self, session: SessionId) -> None:
         library = self._place()

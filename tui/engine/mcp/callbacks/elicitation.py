@@ -176,8 +176,7 @@ class Elicitation:
                 address = check_address(params.url)
             except AddressError as error:
                 return _invalid(f"The address is refused: {error}.")
-            action = await self._visit(address, params)
-            return types.ElicitResult(action=action.value)
+            return types.ElicitResult(action=(await self._visit(address, params)).value)
         try:
             form = await asyncio.to_thread(read_form, params.requested_schema)
         except UnusableFormError as error:
@@ -198,15 +197,13 @@ class Elicitation:
         for params in required:
             if await self._visit(check_address(params.url), params) is not ReplyAction.ACCEPT:
                 return False
-        if not required:
-            return False
         request = FormRequest(
             id=self._context.desk.new_id(),
             server=self._server,
             message=f"Finish in the browser first. Accepting then calls {tool} again.",
             fields=(),
         )
-        return (await self._context.desk.ask(request)).allows
+        return bool(required) and (await self._context.desk.ask(request)).allows
 
     def complete(self, elicitation_id: str) -> None:
         """Handle the server's notice that the task at an opened address is done."""
@@ -260,11 +257,8 @@ class Elicitation:
                 self._opened.pop(next(iter(self._opened)))
             self._opened[params.elicitation_id] = address.host
         if not await self._context.open_url(address.url):
-            self._notify(
-                Severity.WARNING,
-                f"No browser could be opened for {self._server}.",
-                f"Open it yourself: {address.url}",
-            )
+            words = f"No browser could be opened for {self._server}."
+            self._notify(Severity.WARNING, words, f"Open it yourself: {address.url}")
         return ReplyAction.ACCEPT
 
     def _notify(self, severity: Severity, text: str, advice: str = "") -> None:

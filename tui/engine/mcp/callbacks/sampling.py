@@ -6,7 +6,7 @@ Revision 2026-07-28 of the protocol deprecates it.
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import mcp_types as types
@@ -20,6 +20,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     PromptMessage,
     TextPart,
     assign_names,
+    declaration,
 )
 from tui.engine.mcp.catalog.results import ROLES, Part, alternating, convert_block
 from tui.engine.mcp.context import ClientContext, Generation, GenerationError, Prompt
@@ -158,9 +159,7 @@ def _declare(
         except UnusableSchemaError as error:
             raise UnusablePromptError(f"the schema of a tool cannot be used: {error}") from None
         description = sanitize(tool.description or tool.title or "", MAX_DESCRIPTION)
-        declarations.append(
-            {"name": name, "description": description, "parametersJsonSchema": schema}
-        )
+        declarations.append(declaration(name, description, schema))
     return named, tuple(declarations)
 
 
@@ -178,8 +177,7 @@ def _message(
             case types.ToolUseContent():
                 calls[block.id] = name = spelled.get(block.name, "unknown")
                 call_id, arguments = sanitize_line(block.id, MAX_CALL_ID), _sanitized(block.input)
-                call = {"id": call_id, "name": name, "args": arguments}
-                parts.append({"functionCall": call})
+                parts.append({"functionCall": {"id": call_id, "name": name, "args": arguments}})
                 lines.append(shown_call(FunctionCall(block.name, block.input)))
             case types.ToolResultContent():
                 part, beside, line = _tool_result(block, calls.get(block.tool_use_id, "unknown"))
@@ -231,6 +229,7 @@ def _sanitized(value: object) -> Any:  # noqa: ANN401 - any JSON
     return mapped(value, lambda one: sanitize(one) if isinstance(one, str) else one, sanitize)
 
 
+@dataclass(eq=False, repr=False)
 class Sampling:
     """Answers the sampling requests of one connection.
 
@@ -240,12 +239,9 @@ class Sampling:
         log: Records what the server was given.
     """
 
-    def __init__(
-        self, definition: ServerDefinition, context: ClientContext, log: ServerLog
-    ) -> None:
-        self._definition = definition
-        self._context = context
-        self._log = log
+    _definition: ServerDefinition
+    _context: ClientContext
+    _log: ServerLog
 
     async def sample(
         self, params: types.CreateMessageRequestParams

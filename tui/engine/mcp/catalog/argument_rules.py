@@ -56,8 +56,7 @@ def folded(text: str) -> str:
     that look like Latin ones are folded (after Unicode TS 39; the table is far smaller).
     """
     if not text.isascii():
-        whole = unicodedata.normalize("NFKC", text).casefold()
-        plain = unicodedata.normalize("NFKD", whole)
+        plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
         kept = (c for c in plain if unicodedata.category(c) not in _UNSEEN_CATEGORIES)
         text = "".join(kept).translate(LATIN_ALIKE)
     return text.translate(_UNSEEN).casefold().translate(_ALIKE_IN_ASCII)
@@ -135,8 +134,7 @@ class ArgumentRule(Frozen):
         if condition.kind is ConditionKind.IS:
             return not looks.isdisjoint(self._looks(json.loads(wanted)))
         if is_folder:
-            folders = self._looks(wanted)
-            return any(_is_in(folder, look) for folder in folders for look in looks)
+            return any(_is_in(folder, look) for folder in self._looks(wanted) for look in looks)
         begin = tuple(map(folded, (wanted, *_placed_beginnings(wanted, self._forms))))
         return any(look.startswith(begin) for look in looks)
 

@@ -89,13 +89,10 @@ def _digest(raw: RawOffer, info: ServerInfo) -> str:
 
 def _write(file: StateFile, pins: StateFile | None, raw: RawOffer, info: ServerInfo) -> None:
     lists = {name: getattr(raw, name) for name in _LISTS}
-    refused = sorted(raw.refused_tools)
-    text = json.dumps({**lists, _REFUSED: refused, _INFO: _INFOS.write(info)})
-    kept = {_CATALOG: text if len(text) <= MAX_CATALOG else ""}
-    file.update(lambda _: kept)
-    digest = {_CATALOG: _digest(raw, info)}
+    text = json.dumps({**lists, _REFUSED: sorted(raw.refused_tools), _INFO: _INFOS.write(info)})
+    file.update(lambda _: {_CATALOG: text if len(text) <= MAX_CATALOG else ""})
     if pins is not None:
-        pins.update(lambda known: known | digest)
+        pins.update(lambda known: known | {_CATALOG: _digest(raw, info)})
 
 
 def _read(found: Mapping[str, Any]) -> KeptCatalog | None:

@@ -11,7 +11,12 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, sanitize_name
+from tui.engine.mcp.catalog.offered_tool import (
+    JsonObject,
+    OfferedTool,
+    declaration,
+    sanitize_name,
+)
 from tui.engine.mcp.catalog.skill_entry import Skill, read_skills
 from tui.engine.mcp.schema.to_gemini import GeminiSchema, UnusableSchemaError, convert_schema
 from tui.model.bounded_json import text_in
@@ -126,11 +131,7 @@ class Tool(Frozen):
             server=definition.id,
             name=self.name,
             view=self.show(tool_id),
-            declaration={
-                "name": tool_id,
-                "description": self.description,
-                "parametersJsonSchema": self.parameters,
-            },
+            declaration=declaration(tool_id, self.description, self.parameters),
             schema=self.schema,
             definition_hash=self.definition_hash,
             trusted=definition.trust,
@@ -184,8 +185,7 @@ def definition_text(raw: Mapping[str, Any]) -> str:
 
     It is JSON with sorted keys and without spaces, in ASCII: pins that were kept depend on it.
     """
-    relevant = {key: raw.get(key) for key in _HASHED}
-    return _SORTED.encode(relevant)
+    return _SORTED.encode({key: raw.get(key) for key in _HASHED})
 
 
 def definition_hash(raw: Mapping[str, Any]) -> str:
@@ -212,11 +212,9 @@ def _read_tools(raw: RawOffer) -> tuple[Tool, ...]:
     seen: set[str] = set()
     for position, item in enumerate(raw.tools[:MAX_LISTED], start=1):
         if not isinstance(item, dict) or not text_in(item, "name"):
-            problem = "it has no readable name"
-            tools.append(_placeholder(f"(tool {position})", item, problem))
+            tools.append(_placeholder(f"(tool {position})", item, "it has no readable name"))
             continue
-        name = item["name"]
-        problem = ""
+        name, problem = item["name"], ""
         if name in seen:
             problem = "another tool of this server has the same name"
         elif name in raw.refused_tools:

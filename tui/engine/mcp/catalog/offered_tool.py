@@ -3,8 +3,9 @@
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain, count
 from typing import Any, Final, TypeVar
 
 from tui.engine.mcp.catalog.argument_rules import ArgumentRule
@@ -117,13 +118,10 @@ def assign_prompt_names(offers: Sequence[tuple[str, Sequence[str]]]) -> list[lis
     for server, prompts in offers:
         names = []
         for prompt in prompts:
-            name = prompt
-            number = 1
-            while name in taken:
-                name = f"{server}_{prompt}" + (f"_{number}" if number > 1 else "")
-                number += 1
-            taken.add(name)
-            names.append(name)
+            own = f"{server}_{prompt}"
+            forms = chain((prompt, own), (f"{own}_{number}" for number in count(2)))
+            names.append(next(name for name in forms if name not in taken))
+            taken.add(names[-1])
         named.append(names)
     return named
 
@@ -138,13 +136,10 @@ def _free_name(server: str, tool: str, taken: set[str]) -> str:
     qualified = sanitize_name(f"{server}__{tool}")
     if _is_free(qualified, taken):
         return qualified
-    counter = 0
-    while True:
-        digest = hashlib.sha256(f"{server}\0{tool}\0{counter}".encode()).hexdigest()[:_DIGEST]
-        candidate = f"{qualified[: MAX_NAME - _DIGEST - 1]}_{digest}"
-        if candidate.lower() not in taken:
-            return candidate
-        counter += 1
+    texts = (f"{server}\0{tool}\0{number}" for number in count())
+    digests = (hashlib.sha256(text.encode()).hexdigest()[:_DIGEST] for text in texts)
+    names = (f"{qualified[: MAX_NAME - _DIGEST - 1]}_{digest}" for digest in digests)
+    return next(name for name in names if name.lower() not in taken)
 
 
 def _is_free(name: str, taken: set[str]) -> bool:
@@ -204,6 +199,11 @@ class OwnTool(OfferedTool):
     source: OfferedTool | None = None
 
 
+def declaration(name: str, description: str, schema: JsonObject | None) -> JsonObject:
+    """Return a function declaration of Gemini's."""
+    return {"name": name, "description": description, "parametersJsonSchema": schema}
+
+
 class FunctionCall(Frozen):
     """A call as the model wrote it; `id` is empty if the service gives none."""
 
@@ -212,6 +212,7 @@ class FunctionCall(Frozen):
     id: str = ""
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Permit:
     """Leave to run one call, once: what the gate gives and `ServerManager.call_tool` uses up.
 
@@ -223,19 +224,12 @@ class Permit:
         rule: What has to be so of the arguments still as they are sent, or None.
     """
 
-    __slots__ = ("_is_used", "arguments", "rule", "shown", "source", "tool")
-
-    def __init__(
-        self,
-        tool: OfferedTool,
-        arguments: JsonObject,
-        shown: str,
-        source: str,
-        rule: ArgumentRule | None = None,
-    ) -> None:
-        self.tool, self.arguments, self.shown, self.source = tool, arguments, shown, source
-        self.rule = rule
-        self._is_used = False
+    tool: OfferedTool
+    arguments: JsonObject
+    shown: str
+    source: str
+    rule: ArgumentRule | None = None
+    _is_used: bool = field(default=False, init=False)
 
     def use(self) -> None:
         """Use it up; raises `ToolCallError` the second time."""

@@ -98,8 +98,7 @@ class Holding:
             return frozenset()
         held = set(_shared(tools, budget.max_tools // 2, budget.max_bytes // 2))
         room = budget.max_bytes - sum(every[key].view.size for key in held)
-        loaded = [key for key in reversed(self._loaded) if key in every]
-        for key in loaded:
+        for key in [key for key in reversed(self._loaded) if key in every]:
             if key not in held and len(held) < budget.max_tools and every[key].view.size <= room:
                 held.add(key)
                 room -= every[key].view.size
@@ -333,8 +332,7 @@ class Registry:
         for key in self._beyond:
             excess.setdefault(key[0], set()).add(self._ids[key])
         for server, catalog in self._catalogs.items():
-            beyond = frozenset(excess.get(server, ()))
-            self._catalogs[server] = replace(catalog, excess=beyond)
+            self._catalogs[server] = replace(catalog, excess=frozenset(excess.get(server, ())))
 
     def _excess(self, profile: Profile) -> frozenset[Key]:
         """Return the tools of a profile that the model does not hold, as there are too many."""
@@ -362,9 +360,7 @@ class Registry:
             return None
         view = min(views, key=lambda tool: bool(tool.problem))  # prefer one without a problem
         key = next((key for key, tool_id in self._ids.items() if tool_id == view.id), None)
-        if key is None:
-            return view, None
-        return view, self._offer(key)
+        return view, (self._offer(key) if key is not None else None)
 
     def withheld_tool(self, name: str) -> tuple[OfferedTool, str] | None:
         """Return a tool that the model does not get by its name for it, and the reason."""

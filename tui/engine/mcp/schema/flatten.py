@@ -274,9 +274,8 @@ def _merge_bounds(flat: Flat, schema: dict[str, Any]) -> None:
     for low, high in _BOUNDS:
         for key, tighter in ((low, max), (high, min)):
             value: Any = schema.get(key)
-            plain = key.removeprefix("exclusive").lower()
             if key.startswith("exclusive") and value is True:
-                value = schema.get(plain)
+                value = schema.get(key.removeprefix("exclusive").lower())
             if is_number(value):
                 flat.bounds[key] = tighter(flat.bounds.get(key, value), value)
     if is_number(multiple := schema.get("multipleOf")):

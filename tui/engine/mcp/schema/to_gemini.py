@@ -168,8 +168,7 @@ class _Converter:
             return None
         found: dict[str, GeminiSchema] = {}
         for name, child in properties.items():
-            converted = self._leaf(child)
-            if converted is None:
+            if (converted := self._leaf(child)) is None:
                 self._flattener.nodes, self.left_out = 0, []
                 return None
             found[name] = converted
@@ -195,10 +194,8 @@ class _Converter:
             return self._describe(flat, cut(flat))
         if flat.groups and (flat.properties or single_type(flat) == "object"):
             self._fold_groups(flat)
-        variants = [
-            *self._alternatives(flat, depth),
-            *([] if flat.groups else self._typed_variants(flat, depth)),
-        ]
+        convert = self._alternatives if flat.groups else self._typed_variants
+        variants = [*convert(flat, depth)]
         return self._describe(flat, combine(variants, flat))
 
     def _leaf(self, schema: Mapping[str, Any]) -> GeminiSchema | None:
@@ -220,10 +217,9 @@ class _Converter:
 
     def _alternatives(self, flat: Flat, depth: int) -> Iterator[GeminiSchema]:
         """Convert the branches of the first group, adding the value's own type."""
-        for branch in flat.groups[0] if flat.groups else ():
-            own = tuple(Scoped({"type": kind}) for kind in [single_type(flat)] if kind)
-            converted = self._convert((*own, *branch), depth + 1)
-            if converted is not None:
+        own = tuple(Scoped({"type": kind}) for kind in [single_type(flat)] if kind)
+        for branch in flat.groups[0]:
+            if (converted := self._convert((*own, *branch), depth + 1)) is not None:
                 yield converted
 
     def _typed_variants(self, flat: Flat, depth: int) -> Iterator[GeminiSchema]:
@@ -248,9 +244,8 @@ class _Converter:
         found: dict[str, GeminiSchema] = {}
         for name in sorted(flat.properties, key=lambda name: name not in flat.required):
             child, is_required = flat.properties[name], name in flat.required
-            converted = self._property(name, child, depth, is_required=is_required)
-            if converted is not None:
-                found[name] = converted
+            if (made := self._property(name, child, depth, is_required=is_required)) is not None:
+                found[name] = made
         properties = {name: found[name] for name in flat.properties if name in found}
         schema: GeminiSchema = {"type": "object"}
         if properties or depth == 0:
@@ -271,8 +266,7 @@ class _Converter:
         except UnusableSchemaError as error:
             reason = str(error)
         except _UNTRANSLATABLE as error:
-            is_hopeless = isinstance(error, TooManyNodesError) and self._max_depth != DEPTHS[-1]
-            if is_hopeless:
+            if isinstance(error, TooManyNodesError) and self._max_depth != DEPTHS[-1]:
                 raise  # with less depth there may be room for all
             self._flattener.nodes = nodes
             reason = f"its schema {_reason(error)}"
@@ -296,13 +290,10 @@ class _Converter:
 
     def _array(self, flat: Flat, depth: int) -> GeminiSchema:
         schema: GeminiSchema = {"type": "array"} | bounds_of("array", flat)
-        if flat.items is not None:
-            items = self._convert(flat.items, depth + 1)
-            if items is not None:
-                schema["items"] = items
+        if flat.items is not None and (items := self._convert(flat.items, depth + 1)) is not None:
+            schema["items"] = items
         if flat.prefix_items:
-            converted = [self._convert(item, depth + 1) or {} for item in flat.prefix_items]
-            schema["prefixItems"] = converted
+            schema["prefixItems"] = [self._convert(p, depth + 1) or {} for p in flat.prefix_items]
         return schema | ({"uniqueItems": True} if flat.unique else {})
 
     def _fold_groups(self, flat: Flat) -> None:
@@ -314,8 +305,7 @@ class _Converter:
             for branch in branches:
                 if branch.groups:
                     self._fold_groups(branch)
-            names = dict.fromkeys(name for branch in branches for name in branch.properties)
-            for name in names:
+            for name in dict.fromkeys(name for branch in branches for name in branch.properties):
                 children = tuple(
                     branch.properties[name] for branch in branches if name in branch.properties
                 )
@@ -449,15 +439,11 @@ def scalar(kind: str, flat: Flat) -> GeminiSchema:
 def bounds_of(kind: str, flat: Flat) -> GeminiSchema:
     """Return the bounds for a type."""
     bounds: GeminiSchema = {}
+    is_length = kind in {"string", "array"}
     for key in _BOUNDS.get(kind, ()):
         value = flat.bounds.get(key)
-        if value is None or abs(value) > MAX_INTEGER:
-            continue
-        if kind in {"string", "array"}:
-            if value >= 0:
-                bounds[key] = int(value)
-        else:
-            bounds[key] = value
+        if value is not None and abs(value) <= MAX_INTEGER and not (is_length and value < 0):
+            bounds[key] = int(value) if is_length else value
     return bounds
 
 

@@ -189,9 +189,7 @@ class _Reader:
         if options_of(own):
             definition.pop("type", None)
         try:
-            control = read_control(
-                _shown(name), name, definition, required=spot.required, room=self._room
-            )
+            control = read_control("", name, definition, required=spot.required, room=self._room)
         except UnusableFormError:
             return self._json(spot)
         self._room -= len(control.field.options)
@@ -207,7 +205,7 @@ class _Reader:
     def _json(self, spot: _Spot) -> _Place:
         words = {key: spot.own.get(key) for key in ("title", "description")}
         name, plain = spot.path[-1], {**words, "type": "string"}
-        field = read_control(_shown(name), name, plain, required=spot.required).field
+        field = read_control("", name, plain, required=spot.required).field
         shown = None if spot.value is NOTHING else as_text(spot.value)
 
         def read(entered: str, _: _Value) -> _Value:
@@ -243,8 +241,7 @@ class _Reader:
                 for name, value in before.items()
                 if (self.fits(own[name], value) if name in own else name not in others)
             }
-        kept = before if self.fits(branch, before) else NOTHING
-        begun = self.begun(branch, kept, defaults=True)
+        begun = self.begun(branch, before if self.fits(branch, before) else NOTHING, defaults=True)
         return NOTHING if begun == {} else begun
 
     def begun(
@@ -381,11 +378,9 @@ def _label(path: tuple[str, ...], title: str) -> str:
 def _words(branch: _Json, own: _Json) -> str:
     """Name an alternative: by its title, what it is alone with, what it has, or its kind."""
     title = branch.get("title") if branch.get("title") != own.get("title") else ""
-    properties = _properties(branch)
-    fixed = [
-        one["const"] for one in properties.values() if isinstance(one, Mapping) and "const" in one
-    ]
-    names = [name for name in properties if name not in _properties(own)]
+    fields = _properties(branch)
+    fixed = [one["const"] for one in fields.values() if isinstance(one, Mapping) and "const" in one]
+    names = [name for name in fields if name not in _properties(own)]
     kind = f"{branch.get('type', 'anything')}"
     return sanitize_line(str(title or ", ".join(map(str, fixed or names)) or kind), MAX_TITLE)
 

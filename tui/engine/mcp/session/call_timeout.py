@@ -112,10 +112,9 @@ class ProgressReporter:
         self._report = report
         self._latest: Progress | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._open = False
+        self._open = True
 
     def __enter__(self) -> "ProgressReporter":
-        self._open = True
         return self
 
     def __exit__(self, *exception: object) -> None:

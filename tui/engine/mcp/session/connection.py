@@ -184,9 +184,7 @@ class RequestHandler:
         known = self._call_timeout.asked
         asked = known[task] if task in known else known.setdefault(None, set())
         asked.add(f"{min(len(asked), MAX_INPUTS)}")
-        if len(asked) > MAX_INPUTS:
-            return _TOO_OFTEN
-        return await self._attend(work, _FAILED, task)
+        return _TOO_OFTEN if len(asked) > MAX_INPUTS else await self._attend(work, _FAILED, task)
 
     async def _attend(
         self, work: Callable[[], Awaitable[_Result]], otherwise: _Answer, task: object = None
@@ -226,8 +224,7 @@ class EraChoice:
         self.probe = Probe()
         self._definition = definition
         self._eras = eras
-        self._is_recalled = False
-        self._is_wrong = False
+        self._is_recalled = self._is_wrong = False
         self._calls = 0
         self.outdated = asyncio.Event()
 
@@ -246,11 +243,8 @@ class EraChoice:
             ServerError: If the settings require the stateless protocol and it is not spoken.
         """
         if self._definition.protocol is ProtocolEra.STATELESS and version < "2026-07-28":
-            raise ServerError(
-                f"speaks revision {version}, but the settings require the stateless protocol",
-                f"Set it to auto in {_SETTING}.",
-                permanent=True,
-            )
+            reason = f"speaks revision {version}, but the settings require the stateless protocol"
+            raise ServerError(reason, f"Set it to auto in {_SETTING}.", permanent=True)
 
     def distrust(self, *, of_probe: bool = False) -> bool:
         """Make the next attempt another one: with a probe, if this one relied on the cache.
@@ -338,9 +332,7 @@ class Connection:
         context: ClientContext,
         process: ServerProcess | None = None,
     ) -> None:
-        self._definition = definition
-        self._log = log
-        self._context = context
+        self._definition, self._log, self._context = definition, log, context
         self._stack = AsyncExitStack()
         self._call_timeout = CallTimeout(definition.timeout)
         self.clock = self._call_timeout.clock
@@ -436,9 +428,8 @@ class Connection:
         if client is None:
             return
         # Of a server that was late there is more patience the next time.
-        await self._era.remember(
-            ProtocolEra.STATELESS if self._era.probe.is_late else self.info.era
-        )
+        era = ProtocolEra.STATELESS if self._era.probe.is_late else self.info.era
+        await self._era.remember(era)
         async with asyncio.TaskGroup() as tasks:
             if sdk_patches.is_stateless(client):
                 tasks.create_task(listen(client, self._stale, Backoff()))
@@ -555,13 +546,11 @@ class Connection:
             kind = CallNotTakenError if error.code == SESSION_LOST else ToolCallError
             return kind(f"The server {sanitize_line(error.error.message)}.")
         if error.code == types.URL_ELICITATION_REQUIRED:
-            return ToolCallError(
-                "The call was not run: the server needs an address to be opened before it."
-            )
+            words = "The call was not run: the server needs an address to be opened before it."
+            return ToolCallError(words)
         if error.code == REFUSED and self.info.is_stateless:
-            return ToolCallError(
-                "The call ended because the generated text it asked for was refused."
-            )
+            words = "The call ended because the generated text it asked for was refused."
+            return ToolCallError(words)
         if error.code != types.CONNECTION_CLOSED or error.error.message != CLOSED:
             # Servers also use the code of a closed connection for errors of their own.
             text = self._clean(sdk_patches.error_words(error))
@@ -583,8 +572,7 @@ class Connection:
 
     def _clean(self, text: str) -> str:
         """Sanitize text of the server and mask its secrets."""
-        clean = sanitize(self._log.mask(text), MAX_INSTRUCTIONS)
-        return self._log.mask(clean)
+        return self._log.mask(sanitize(self._log.mask(text), MAX_INSTRUCTIONS))
 
     async def _explain(self, error: Exception) -> ServerError:
         """Return the reason why connecting failed."""
@@ -598,14 +586,11 @@ class Connection:
             return problem
         for cause in causes:
             if isinstance(cause, MCPError) and cause.code == types.CONNECTION_CLOSED:
-                return ServerError(
-                    f"{await self._reason_of_end()} before it was ready",
-                    "Its last output is in its log.",
-                )
+                reason = f"{await self._reason_of_end()} before it was ready"
+                return ServerError(reason, "Its last output is in its log.")
             if isinstance(cause, MCPError):
-                return ServerError(
-                    f"refused to connect: {cause.error.message} (error {cause.code})"
-                )
+                reason = f"refused to connect: {cause.error.message} (error {cause.code})"
+                return ServerError(reason)
             if isinstance(cause, ValidationError):
                 return ServerError(
                     "sent an answer that is not MCP", "Is this an MCP server?", permanent=True
@@ -625,8 +610,7 @@ class Connection:
     async def _on_log(self, params: types.LoggingMessageNotificationParams) -> None:
         data = params.data if isinstance(params.data, str) else json_text(params.data)
         text = f"{params.logger}: {data}" if params.logger else data
-        severity = _SEVERITIES.get(params.level, Severity.ERROR)
-        self._log.add("log", severity, text, params.level)
+        self._log.add("log", _SEVERITIES.get(params.level, Severity.ERROR), text, params.level)
 
 
 def _server_info(client: Client) -> ServerInfo:

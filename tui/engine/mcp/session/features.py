@@ -210,8 +210,7 @@ class Features:
         async with self._requesting():
             with sdk_patches.keeping_results() as kept:
                 result = await self._client.get_prompt(name, dict(arguments))
-        rendered = await asyncio.to_thread(results.convert_prompt, result)
-        return replace(rendered, raw=kept[-1])
+        return replace(await asyncio.to_thread(results.convert_prompt, result), raw=kept[-1])
 
     async def read_resource(self, uri: str) -> ResourceReading:
         self._refuse_withheld(uri)

@@ -139,8 +139,7 @@ async def listen(client: Client, changes: StaleLists, backoff: Backoff) -> None:
                 prompts_list_changed=declared.prompts is not None,
                 resources_list_changed=declared.resources is not None,
             ) as stream:
-                accepted = stream.honored
-                kinds = [k for k in ListKind if getattr(accepted, f"{k}_list_changed")]
+                kinds = [k for k in ListKind if getattr(stream.honored, f"{k}_list_changed")]
                 if not kinds:
                     return
                 backoff.succeeded()
@@ -209,9 +208,8 @@ async def _list_all(client: Client, method: str, key: str, log: ServerLog) -> li
     cursor: str | None = None
     seen: set[str] = set()
     for _ in range(MAX_ITEMS):
-        page = await sdk_patches.request(
-            client, method, {} if cursor is None else {"cursor": cursor}
-        )
+        place = {} if cursor is None else {"cursor": cursor}
+        page = await sdk_patches.request(client, method, place)
         found = page.get(key)
         if isinstance(found, list):
             items.extend(found)

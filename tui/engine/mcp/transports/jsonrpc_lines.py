@@ -230,9 +230,8 @@ def unsendable(message: types.JSONRPCMessage) -> types.JSONRPCError | None:
     """Return an error reply to a request that cannot be written; None for other messages."""
     if not isinstance(message, types.JSONRPCRequest):
         return None
-    problem = types.ErrorData(
-        code=types.INVALID_PARAMS, message="the request contains text that cannot be sent"
-    )
+    words = "the request contains text that cannot be sent"
+    problem = types.ErrorData(code=types.INVALID_PARAMS, message=words)
     return types.JSONRPCError(jsonrpc="2.0", id=message.id, error=problem)
 
 
@@ -253,10 +252,8 @@ def _unreadable(line: bytes, reply_id: int | str | None, reason: str) -> types.J
     """Return an error reply for an unreadable reply, and noise for anything else."""
     if reply_id is None:
         return _noise(line)
-    problem = types.ErrorData(
-        code=EXCHANGE_FAILED,
-        message=f"sent a reply that {reason}; whether the request had any effect is unknown",
-    )
+    words = f"sent a reply that {reason}; whether the request had any effect is unknown"
+    problem = types.ErrorData(code=EXCHANGE_FAILED, message=words)
     return types.JSONRPCError(jsonrpc="2.0", id=reply_id, error=problem)
 
 

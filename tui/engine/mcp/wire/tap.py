@@ -247,14 +247,12 @@ class Tap:
     def stderr(self, lines: Sequence[bytes]) -> None:
         """Note what the server wrote to standard error."""
         data = b"\n".join(lines)
-        noted = Noted(self._server, Direction.RECEIVED, FrameKind.STDERR, data)
-        self._note(noted, data)
+        self._note(Noted(self._server, Direction.RECEIVED, FrameKind.STDERR, data), data)
 
     def _note(self, noted: Noted, data: bytes = b"", message: SdkMessage = None) -> None:
         noted.number = self._wire.count()
         self._unread.append((noted, message, _POSTED.get()))
-        is_long = noted.size > MAX_WAITING
-        if is_long or len(self._unread) >= MAX_UNREAD or self._wire.is_traced:
+        if noted.size > MAX_WAITING or len(self._unread) >= MAX_UNREAD or self._wire.is_traced:
             self._read_all()
         self._wire.trace(noted, data)
 

@@ -101,5 +101,4 @@ class TraceFile:
                     masked = "".join(f"{later.redact_json(line)}\n" for line in text.splitlines())
                     write_private(part, masked.encode("ascii", "replace"))
         except OSError as error:
-            reason = sanitize_line(f"{self._path} cannot be masked: {error.strerror}.")
-            self._on_problem(reason)
+            self._on_problem(sanitize_line(f"{self._path} cannot be masked: {error.strerror}."))

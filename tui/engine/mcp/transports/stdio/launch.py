@@ -67,11 +67,8 @@ def resolve_folder(folder: Path | None) -> Path:
     """
     resolved = folder if folder is not None else Path.cwd()
     if not resolved.is_dir():
-        raise ServerError(
-            f"its working folder does not exist: {resolved}",
-            "Correct `cwd` in the settings.",
-            permanent=True,
-        )
+        reason = f"its working folder does not exist: {resolved}"
+        raise ServerError(reason, "Correct `cwd` in the settings.", permanent=True)
     return resolved
 
 
@@ -119,11 +116,8 @@ def resolve_program(
     else:
         found = shutil.which(str(folder / command))
     if found is None:
-        raise ServerError(
-            f"command not found: {command}",
-            "Install it, or give the path of an executable file as `command` in the settings.",
-            permanent=True,
-        )
+        advice = "Install it, or give the path of an executable file as `command` in the settings."
+        raise ServerError(f"command not found: {command}", advice, permanent=True)
     return found
 
 
@@ -157,9 +151,8 @@ def shown_program(definition: ServerDefinition) -> str:
         ServerError: If there was none.
     """
     if not definition.program:
-        raise ServerError(
-            f"command not found: {definition.command}", _review(definition), permanent=True
-        )
+        reason = f"command not found: {definition.command}"
+        raise ServerError(reason, _review(definition), permanent=True)
     return definition.program
 
 

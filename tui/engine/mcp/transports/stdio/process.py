@@ -99,16 +99,12 @@ class LineSplitter:
         first, *complete, rest = data.split(b"\n")
         self._keep(first)
         lines = [self.finish()]
-        if len(data) <= self._limit:
-            lines += complete
-        else:
-            lines += map(self._fit, complete)
+        lines += complete if len(data) <= self._limit else map(self._fit, complete)
         self._keep(rest)
         return lines
 
     def _keep(self, piece: bytes) -> None:
-        piece = self._fit(piece, self._limit - self._size)
-        if piece:
+        if piece := self._fit(piece, self._limit - self._size):
             self._pieces.append(piece)
             self._size += len(piece)
 
@@ -199,8 +195,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self.exited = asyncio.Event()
         self.output_ended = asyncio.Event()
         self.errors_ended = asyncio.Event()
-        self.exited_by_itself = False
-        self._is_ending = False
+        self.exited_by_itself = self._is_ending = False
         self.broken = ""
         self.overlong = b""
 
@@ -319,8 +314,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
         """Handle the end of a pipe (asyncio calls this)."""
-        ends = (self._writable.set, self._end_output, self._end_errors)
-        ends[fd]()
+        (self._writable.set, self._end_output, self._end_errors)[fd]()
 
     def process_exited(self) -> None:
         """Handle the end of the process and end its group (asyncio calls this)."""

@@ -112,8 +112,7 @@ class StdioTransport:
         streams, to_session, from_session = open_streams(self._tap)
         reading = asyncio.create_task(self._read(to_session))
         writing = asyncio.create_task(self._write(from_session, to_session))
-        watching = asyncio.create_task(self._watch(reading))
-        self._tasks = [reading, writing, watching]
+        self._tasks = [reading, writing, asyncio.create_task(self._watch(reading))]
         return streams
 
     async def __aexit__(self, *exception: object) -> None:
@@ -198,10 +197,7 @@ class StdioTransport:
     async def _watch(self, reading: asyncio.Task[None]) -> None:
         """Set `ended` when the process is dead or unusable and its last output is read."""
         process = self._process
-        ends = [
-            asyncio.create_task(process.exited.wait()),
-            asyncio.create_task(process.output_ended.wait()),
-        ]
+        ends = [asyncio.create_task(one.wait()) for one in (process.exited, process.output_ended)]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait(ends, timeout=EXIT_DRAIN)
