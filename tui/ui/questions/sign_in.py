@@ -21,12 +21,7 @@ MAX_PASTED: Final = 8_192
 
 SIGN_IN: Final = replace(ACCEPT, name="sign-in", label="Sign in", words="sign in")
 COPY: Final = Answer(
-    "copy",
-    "ctrl+y",
-    "Copy the address",
-    "copy the address",
-    short="Copy",
-    priority=True,
+    "copy", "ctrl+y", "Copy the address", "copy the address", short="Copy", priority=True
 )
 
 

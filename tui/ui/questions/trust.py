@@ -4,13 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from tui.model.requests import Reply, ReplyAction, SkillRequest, ToolChangeRequest, TrustRequest
-from tui.model.trust import (
-    UNWATCHED,
-    DifferenceLine,
-    Disclosure,
-    TrustAnswer,
-    TrustSubject,
-)
+from tui.model.trust import UNWATCHED, DifferenceLine, Disclosure, TrustAnswer, TrustSubject
 from tui.text import counted
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.question import Question
@@ -56,11 +50,7 @@ KEEP_AWAY: Final = Answer(
     short="Keep away",
 )
 ACCEPT: Final = Answer(
-    "accept",
-    "a",
-    "Accept",
-    "let the model use them as they are now",
-    Reply(ReplyAction.ACCEPT),
+    "accept", "a", "Accept", "let the model use them as they are now", Reply(ReplyAction.ACCEPT)
 )
 DO_NOT_LOAD: Final = Answer(
     "not-now", "n,d,escape", "Not now", "do not load it", TrustAnswer.NOT_NOW
