@@ -300,9 +300,9 @@ _STAY: Final = ("app.help", "deck.border-left", "deck.border-right")
 """Keys of the deck for which a question does not step aside: its help lies over it."""
 
 
-def bindings(*places: Place, only: tuple[str, ...] = ()) -> list[BindingType]:
-    """Return the bindings of some places, or those with the ids in `only`."""
-    return [key.binding() for key in KEYS if (key.id in only if only else key.place in places)]
+def bindings(*wanted: str) -> list[BindingType]:
+    """Return the bindings of some places, or with some ids."""
+    return [key.binding() for key in KEYS if key.id in wanted or key.place in wanted]
 
 
 def over_questions() -> list[BindingType]:

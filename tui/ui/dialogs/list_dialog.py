@@ -55,10 +55,7 @@ class Dialog(ModalScreen[Any]):
     enter: str = ""
     CSS_PATH: ClassVar[CSSPathType | None] = DIALOG_STYLES
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        only=(
-            *keymap.HELP,
-            *("dialog.close", "dialog.up", "dialog.down", "dialog.first", "dialog.last"),
-        )
+        *keymap.HELP, "dialog.close", "dialog.up", "dialog.down", "dialog.first", "dialog.last"
     )
 
     frame = query_one(".dialog", Widget)
@@ -168,7 +165,7 @@ class ListDialog(Dialog, Generic[T]):
 
     KIND = "pick"
     enter = "choose"
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("dialog.choose",))
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("dialog.choose")
 
     about = query_one(".about > PlainText", PlainText)
 

@@ -113,9 +113,7 @@ class ServerScreen(Dialog):
 
     KIND = "server"
     AUTO_FOCUS = "Input"
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        only=("arguments.send", "server.imports")
-    )
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("arguments.send", "server.imports")
 
     notes = query_one(".notes", PlainText)
     page = query_one(".page", VerticalScroll)
