@@ -212,13 +212,11 @@ class ListDialog(Dialog, Generic[T]):
         self.set_class(content is not None, "-about")
 
     @on(FilterList.Chosen)
-    async def _on_chosen(self, event: FilterList.Chosen) -> None:
-        event.stop()
+    async def _on_chosen(self) -> None:
         await self.action_choose()
 
     @on(FilterList.Moved)
-    def _on_moved(self, event: FilterList.Moved) -> None:
-        event.stop()
+    def _on_moved(self) -> None:
         self.moved(self.listed.current)
 
 
