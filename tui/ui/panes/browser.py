@@ -147,6 +147,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
         elif group is not None:
             number = self.describe_group(ServerId(group.label), group.count)
             self.details.update(Content.assemble((one_line(group.label), "bold"), f"\n{number}"))
+        self.refresh_bindings()
 
     def _on_catalogs(self, value: Catalogs) -> None:
         self._catalogs = value
@@ -270,10 +271,6 @@ class ResourcesPane(BrowserPane[OwnedResource]):
             self._ask_for(item, resource.uri)
         else:
             self._fill_in(item, resource)
-
-    def show_details(self) -> None:
-        super().show_details()
-        self.refresh_bindings()
 
     def action_insert(self) -> None:
         item = self.entries.current
@@ -434,10 +431,6 @@ class ToolsPane(BrowserPane[OwnedTool]):
         if item is not None:
             off = item[1].off is not Off.SETTINGS
             self._commands.engine.exclude_tool(item[0], item[1].name, off=off)
-
-    def show_details(self) -> None:
-        super().show_details()
-        self.refresh_bindings()
 
     def choose(self, item: OwnedTool) -> None:
         server, tool = item
