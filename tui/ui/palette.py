@@ -5,7 +5,6 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
-from tui.model.catalog import ResourceTemplateView, ResourceView
 from tui.model.input.own_commands import OWN_COMMANDS, Takes
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.text import clip
@@ -14,7 +13,7 @@ from tui.ui.dialogs.choices import log_levels
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.main import MainScreen
 from tui.ui.panes import DialogName, EditServer, FillPrompt, PaneName, RunTool, ShowRun, ShowServer
-from tui.ui.panes.browser import ResourcesPane
+from tui.ui.panes.browser import Resource, ResourcesPane
 from tui.ui.panes.tabs import shown_tabs
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
@@ -158,10 +157,8 @@ def _chat_actions(deck: MainScreen) -> Actions:
 
 def _tab_actions(deck: MainScreen) -> Actions:
     tabs = shown_tabs(deck.bridge.state)
-    new = _key(deck, "tabs.new")
-    yield PaletteAction(
-        "Tabs: new", "Another conversation beside this one", deck.action_new_tab, new
-    )
+    new, words = _key(deck, "tabs.new"), "Another conversation beside this one"
+    yield PaletteAction("Tabs: new", words, deck.action_new_tab, new)
     if tabs:
         close = _key(deck, "tabs.close")
         yield PaletteAction("Tabs: close", "This conversation", deck.action_close_tab, close)
@@ -264,10 +261,7 @@ def _prompts(deck: MainScreen) -> Actions:
 
 def _resources(deck: MainScreen) -> Actions:
     for view in deck.bridge.state.servers:
-        offered: tuple[ResourceView | ResourceTemplateView, ...] = (
-            *view.catalog.resources,
-            *view.catalog.templates,
-        )
+        offered: tuple[Resource, ...] = (*view.catalog.resources, *view.catalog.templates)
         for resource in offered:
             if not resource.problem:
                 show = partial(_open_resource, deck, view.id, resource)
@@ -279,9 +273,7 @@ def _choose_log_level(deck: MainScreen, server: ServerId) -> None:
     deck.app.push_screen(log_levels(deck.bridge, deck.commands, server))
 
 
-async def _open_resource(
-    deck: MainScreen, server: ServerId, resource: ResourceView | ResourceTemplateView
-) -> None:
+async def _open_resource(deck: MainScreen, server: ServerId, resource: Resource) -> None:
     """Go to a resource in its pane, and read it; fill in a template first."""
     await deck.show_pane(PaneName.RESOURCES)
     deck.query_one(ResourcesPane).open((server, resource))

@@ -13,7 +13,7 @@ from tui.model.servers import DISCOVERY, ServerView
 from tui.store.state import AppState
 from tui.text import counted
 from tui.ui.widgets.status import LOOKS, status_word
-from tui.ui.widgets.text.describe import failure_lines, field, muted, server_facts
+from tui.ui.widgets.text.describe import failure_lines, field, known, muted, server_facts
 from tui.ui.widgets.text.plain import block, one_line
 
 MAX_TOOLS: Final = 100
@@ -147,9 +147,8 @@ def describe_stats(state: AppState) -> Content:
         field("sent", f"{spent.prompt:,} ({spent.cached:,} of them cached)"),
         field("answered", f"{spent.output:,}"),
         field("thought", f"{spent.thoughts:,}"),
+        *known(("cost", state.cost)),
     ]
-    if state.cost:
-        parts.append(field("cost", state.cost))
     if usage.context_limit:
         share = usage.context / usage.context_limit
         words = f"{usage.context:,} of {usage.context_limit:,} ({share:.0%})"

@@ -81,10 +81,6 @@ def _copy(deck: MainScreen, _: str) -> None:
     deck.notify("The last answer was copied.", markup=False)
 
 
-def _show_stats(deck: MainScreen, _: str) -> None:
-    _show(deck, "Stats", describe_stats)
-
-
 def _choose_theme(deck: MainScreen, name: str) -> None:
     """Choose a theme, or show all."""
     if not name:
@@ -233,7 +229,7 @@ def _restart_all(deck: MainScreen, _: str) -> None:
     deck.notify("Restarting all servers.", markup=False)
 
 
-def _change(
+def _each(
     done: str,
     allowed: frozenset[ServerStatus],
     change: "Callable[[ServerManager, ServerId], None]",
@@ -282,7 +278,7 @@ def _way_out(server: ServerId, status: ServerStatus) -> str:
 
 
 _OFF: Final = frozenset({ServerStatus.DISABLED})
-_CAN_BE_ON: Final = frozenset(ServerStatus) - {ServerStatus.DISABLED, ServerStatus.INVALID}
+_ON: Final = frozenset(ServerStatus) - {ServerStatus.DISABLED, ServerStatus.INVALID}
 
 COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("help",): lambda deck, _: deck.run_action("app.open('help')"),
@@ -291,7 +287,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("tools",): _show_tools,
     ("copy",): _copy,
     (SKILL,): lambda deck, words: deck.commands.engine.messages.send(f"/{SKILL} {words}"),
-    ("stats",): _show_stats,
+    ("stats",): lambda deck, _: _show(deck, "Stats", describe_stats),
     ("theme",): _choose_theme,
     ("quit",): lambda deck, _: deck.run_action("app.quit"),
     ("directory", "show"): lambda deck, _: _show(deck, "Folders", describe_folders),
@@ -320,22 +316,17 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ),
     ("mcp", "refresh"): _restart_all,
     ("mcp", "restart"): partial(
-        _change, "Restarting", STOPPABLE | STARTABLE, lambda servers, one: servers.restart(one)
+        _each, "Restarting", STOPPABLE | STARTABLE, lambda servers, one: servers.restart(one)
     ),
     ("mcp", "start"): partial(
-        _change, "Starting", STARTABLE, lambda servers, one: servers.start(one)
+        _each, "Starting", STARTABLE, lambda servers, one: servers.start(one)
     ),
-    ("mcp", "stop"): partial(
-        _change, "Stopping", STOPPABLE, lambda servers, one: servers.stop(one)
-    ),
+    ("mcp", "stop"): partial(_each, "Stopping", STOPPABLE, lambda servers, one: servers.stop(one)),
     ("mcp", "enable"): partial(
-        _change, "Enabled", _OFF, lambda servers, one: servers.set_enabled(one, enabled=True)
+        _each, "Enabled", _OFF, lambda servers, one: servers.set_enabled(one, enabled=True)
     ),
     ("mcp", "disable"): partial(
-        _change,
-        "Disabled",
-        _CAN_BE_ON,
-        lambda servers, one: servers.set_enabled(one, enabled=False),
+        _each, "Disabled", _ON, lambda servers, one: servers.set_enabled(one, enabled=False)
     ),
 }
 """The commands by their words, as in `OWN_COMMANDS`."""

@@ -55,10 +55,7 @@ class Dialog(ModalScreen[Any]):
     enter: str = ""
     CSS_PATH: ClassVar[CSSPathType | None] = DIALOG_STYLES
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        only=(
-            *keymap.HELP,
-            *("dialog.close", "dialog.up", "dialog.down", "dialog.first", "dialog.last"),
-        )
+        *keymap.HELP, "dialog.close", "dialog.up", "dialog.down", "dialog.first", "dialog.last"
     )
 
     frame = query_one(".dialog", Widget)
@@ -168,7 +165,7 @@ class ListDialog(Dialog, Generic[T]):
 
     KIND = "pick"
     enter = "choose"
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("dialog.choose",))
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("dialog.choose")
 
     about = query_one(".about > PlainText", PlainText)
 
@@ -215,13 +212,11 @@ class ListDialog(Dialog, Generic[T]):
         self.set_class(content is not None, "-about")
 
     @on(FilterList.Chosen)
-    async def _on_chosen(self, event: FilterList.Chosen) -> None:
-        event.stop()
+    async def _on_chosen(self) -> None:
         await self.action_choose()
 
     @on(FilterList.Moved)
-    def _on_moved(self, event: FilterList.Moved) -> None:
-        event.stop()
+    def _on_moved(self) -> None:
         self.moved(self.listed.current)
 
 

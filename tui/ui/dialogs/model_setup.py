@@ -79,7 +79,7 @@ class ModelScreen(Dialog):
         commands: Executes the choice.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("welcome.back",))
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("welcome.back")
 
     choices = query_one(OptionList)
 

@@ -31,7 +31,7 @@ class PromptScreen(FetchedScreen):
     """Show the messages of a prompt as they would be sent; `asked` has its arguments."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        only=("prompt.send", "insert.insert", "fetched.reload", "viewer.open", "viewer.copy")
+        "prompt.send", "insert.insert", "fetched.reload", "viewer.open", "viewer.copy"
     )
 
     def __init__(self, bridge: StoreBridge, commands: Commands, asked: FillPrompt) -> None:

@@ -126,7 +126,7 @@ class ArgumentsScreen(Dialog):
 
     KIND = "arguments"
     FRAME = FormBody
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("arguments.send",))
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("arguments.send")
 
     def __init__(
         self,

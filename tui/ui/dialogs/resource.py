@@ -28,10 +28,8 @@ class ResourceScreen(FetchedScreen):
     """Read a resource and show it as what it is, again when it changes while it is watched."""
 
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        only=(
-            *("insert.insert", "resources.send", "resources.watch", "fetched.reload"),
-            *("fetched.save", "viewer.open", "viewer.copy", "viewer.close"),
-        )
+        *("insert.insert", "resources.send", "resources.watch", "fetched.reload"),
+        *("fetched.save", "viewer.open", "viewer.copy", "viewer.close"),
     )
 
     def __init__(self, bridge: StoreBridge, commands: Commands, asked: ShowResource) -> None:

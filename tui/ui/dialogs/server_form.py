@@ -24,12 +24,7 @@ from tui.engine.keys.key_store import CredentialError
 from tui.engine.keys.secret_store import SecretStore, without_literals
 from tui.engine.settings.edits import EditError, servers_in
 from tui.engine.settings.importers import Candidate, asked, understand, withheld
-from tui.engine.settings.typed_entries import (
-    EntryError,
-    EntryFields,
-    check_entry,
-    entry_difference,
-)
+from tui.engine.settings.typed_entries import EntryError, EntryFields, check_entry, entry_difference
 from tui.model.requests import FieldKind, FieldOption, FormField
 from tui.model.servers import ServerStatus, ServerView
 from tui.store.commands import Commands
@@ -118,9 +113,7 @@ class ServerScreen(Dialog):
 
     KIND = "server"
     AUTO_FOCUS = "Input"
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        only=("arguments.send", "server.imports")
-    )
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("arguments.send", "server.imports")
 
     notes = query_one(".notes", PlainText)
     page = query_one(".page", VerticalScroll)

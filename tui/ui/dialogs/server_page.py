@@ -61,18 +61,10 @@ class ServerPage(ServerActions, Dialog):
     KIND = "whole"
     FRAME = VerticalScroll
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        only=(
-            *(f"servers.{name}" for name in ("restart", "start-stop", "sign-in", "sign-out")),
-            *(f"servers.{name}" for name in ("log", "enable", "review", "edit", "remove")),
-            *(
-                "deck.tools",
-                "deck.prompts",
-                "deck.resources",
-                "server.run",
-                "server.website",
-                "server.copy",
-            ),
-        )
+        *(f"servers.{name}" for name in ("restart", "start-stop", "sign-in", "sign-out")),
+        *(f"servers.{name}" for name in ("log", "enable", "review", "edit", "remove")),
+        *("deck.tools", "deck.prompts", "deck.resources"),
+        *("server.run", "server.website", "server.copy"),
     )
 
     facts = query_one(".facts", PlainText)

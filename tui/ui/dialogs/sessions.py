@@ -123,7 +123,7 @@ class SessionsScreen(ListDialog[SessionView]):
     def _end_rename(self) -> None:
         self._renamed = None
         self.title_line.display = False
-        self.listed.focus_list()
+        self.listed.rows.focus()
 
     def moved(self, item: SessionView | None) -> None:
         """Read the end of a session once the cursor rests on it."""

@@ -64,9 +64,7 @@ class ToolFormScreen(EditingScreen):
         arguments: The arguments to begin with; None for the draft.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        only=("call.run", "call.switch", "call.saved")
-    )
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("call.run", "call.switch", "call.saved")
 
     def __init__(
         self,

@@ -30,14 +30,10 @@ Line = LogLine | Notice
 OWNER: Final = "gemdeck"
 """The heading of gemdeck's own notices."""
 
-SEVERITIES: Final = (Severity.INFO, Severity.WARNING, Severity.ERROR)
+SEVERITIES: Final = tuple(Severity)
 """The least severity that is shown, in the order of the key that changes it."""
 
-_SEVERITY_WORDS: Final = {
-    Severity.INFO: "all levels",
-    Severity.WARNING: "warnings",
-    Severity.ERROR: "errors",
-}
+_SEVERITY_WORDS: Final = dict(zip(Severity, ("all levels", "warnings", "errors"), strict=True))
 
 EMPTY: Final = "What servers write and gemdeck notices appears here; `F2` shows the servers."
 NOTHING_FOUND: Final = "No line matches: `Esc` clears the search, `w` shows all levels."
@@ -123,13 +119,10 @@ class ActivityPane(SaysWhy, SidePart):
 
     def action_label(self, action: str) -> str | None:
         """Return the label of a key that does one thing after another."""
-        match action:
-            case "pause":
-                return "go on" if self._is_paused else "pause"
-            case "severity":
-                return _SEVERITY_WORDS[self._next_severity()]
-            case _:
-                return None
+        return {
+            "pause": "go on" if self._is_paused else "pause",
+            "severity": _SEVERITY_WORDS[self._next_severity()],
+        }.get(action)
 
     def action_search(self) -> None:
         self.screen.set_focus(self.line)  # at once: what is typed next is meant for it

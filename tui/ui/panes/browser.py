@@ -117,7 +117,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
         self.set_class(self.size.width >= BESIDE, "-beside")
 
     def focus_main(self) -> None:
-        self.entries.focus_list()
+        self.entries.rows.focus()
 
     def narrow_to(self, to: str) -> None:
         self.entries.set_filter(f"{to}:".lower())
@@ -147,6 +147,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
         elif group is not None:
             number = self.describe_group(ServerId(group.label), group.count)
             self.details.update(Content.assemble((one_line(group.label), "bold"), f"\n{number}"))
+        self.refresh_bindings()
 
     def _on_catalogs(self, value: Catalogs) -> None:
         self._catalogs = value
@@ -166,14 +167,12 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
         self.entries.set_entries(list(chain.from_iterable(e for _, e in self._built.values())))
 
     @on(FilterList.Moved)
-    def _on_moved(self, event: FilterList.Moved) -> None:
-        event.stop()
+    def _on_moved(self) -> None:
         self.scroller.scroll_home(animate=False)
         self.show_details()
 
     @on(FilterList.Chosen)
-    def _on_chosen(self, event: FilterList.Chosen) -> None:
-        event.stop()
+    def _on_chosen(self) -> None:
         self.action_choose()
 
 
@@ -273,10 +272,6 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         else:
             self._fill_in(item, resource)
 
-    def show_details(self) -> None:
-        super().show_details()
-        self.refresh_bindings()
-
     def action_insert(self) -> None:
         item = self.entries.current
         if item is not None and not item[1].problem:
@@ -284,17 +279,14 @@ class ResourcesPane(BrowserPane[OwnedResource]):
 
     def action_send(self) -> None:
         item = self.entries.current
-        uri = self._uri(item) if item is not None else None
-        if item is not None and uri is not None:
+        if item is not None and (uri := self._uri(item)) is not None:
             self.post_message(SendResource(item[0], uri))
 
     def action_watch(self) -> None:
         item = self.entries.current
-        uri = self._uri(item) if item is not None else None
-        if item is not None and uri is not None and self._can_follow(item):
-            self._commands.engine.features.subscribe(
-                item[0], uri, subscribed=not self._is_followed(item)
-            )
+        if item is not None and (uri := self._uri(item)) is not None and self._can_follow(item):
+            subscribed = not self._is_followed(item)
+            self._commands.engine.features.subscribe(item[0], uri, subscribed=subscribed)
 
     def open(self, item: OwnedResource) -> None:
         """Choose an entry, wherever the cursor is."""
@@ -439,10 +431,6 @@ class ToolsPane(BrowserPane[OwnedTool]):
         if item is not None:
             off = item[1].off is not Off.SETTINGS
             self._commands.engine.exclude_tool(item[0], item[1].name, off=off)
-
-    def show_details(self) -> None:
-        super().show_details()
-        self.refresh_bindings()
 
     def choose(self, item: OwnedTool) -> None:
         server, tool = item

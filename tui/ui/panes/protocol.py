@@ -159,7 +159,7 @@ class ProtocolPane(SaysWhy, SidePart):
         self._watch(is_seen=False)
 
     def focus_main(self) -> None:
-        self.listed.focus_list()
+        self.listed.rows.focus()
 
     def narrow_to(self, to: str) -> None:
         self.listed.mark = 0
@@ -279,13 +279,11 @@ class ProtocolPane(SaysWhy, SidePart):
         self._commands.engine.export_frames(sorted(numbers))
 
     @on(FrameList.Moved)
-    def _on_moved(self, event: FrameList.Moved) -> None:
-        event.stop()
+    def _on_moved(self) -> None:
         self.refresh_bindings()
 
     @on(FrameList.Chosen)
-    def _on_chosen(self, event: FrameList.Chosen) -> None:
-        event.stop()
+    def _on_chosen(self) -> None:
         self.action_choose()
 
 

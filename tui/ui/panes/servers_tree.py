@@ -23,17 +23,9 @@ from tui.ui.widgets.text.plain import count, fit, one_line
 MIN_NAME: Final = 4
 """Cells of a server's name that are shown however narrow the tree is."""
 
-_NEED_SERVER: Final = frozenset(
-    {
-        "restart",
-        "restart_all",
-        "start_stop",
-        "sign_in",
-        "sign_out",
-        "log",
-        "toggle_enabled",
-        "remove",
-    }
+_NEED_SERVER: Final = (
+    *("restart", "restart_all", "start_stop", "sign_in", "sign_out"),
+    *("log", "toggle_enabled", "remove"),
 )
 """Actions that need a server."""
 

@@ -11,7 +11,7 @@ from textual.style import Style
 from tui.model.chat import ConversationId
 from tui.model.frozen import Frozen
 from tui.store.selectors import asking
-from tui.store.state import AppState, ConversationState
+from tui.store.state import AppState
 from tui.ui.panes import ShowConversation
 from tui.ui.widgets.key_bar import FRAME
 from tui.ui.widgets.text.plain import fit, one_line
@@ -100,7 +100,7 @@ def tabs_of(state: AppState) -> tuple[Tab, ...]:
             key,
             number,
             one_line(one.title).translate(_SIGNS) or NEW,
-            "asks" if key in asks else _state_of(one),
+            "asks" if key in asks else "runs" if one.turn is not None else "news" * one.has_news,
             key == state.current,
             one_line(" · ".join(filter(None, (one.model.name, one.options.profile)))),
         )
@@ -111,12 +111,6 @@ def tabs_of(state: AppState) -> tuple[Tab, ...]:
 def shown_tabs(state: AppState) -> tuple[Tab, ...]:
     """Return the tabs that are shown: none for a single conversation."""
     return tabs_of(state) if len(state.conversations) > 1 else ()
-
-
-def _state_of(conversation: ConversationState) -> str:
-    if conversation.turn is not None:
-        return "runs"
-    return "news" if conversation.has_news else ""
 
 
 def tab_line(tabs: Sequence[Tab], width: int) -> Content:

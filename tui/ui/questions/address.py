@@ -5,15 +5,15 @@ from typing import Any, Final
 
 from tui.model.requests import Reply, ReplyAction, UrlRequest
 from tui.store.commands import Commands
-from tui.ui.questions.answers import Answer
+from tui.ui.questions.answers import ACCEPTED, DECLINED, Answer
 from tui.ui.questions.arming import Keyboard
 from tui.ui.questions.question import Question
 from tui.ui.questions.trust import listed, warning_line
 from tui.ui.widgets.text.labelled_text import LabelledLine
 from tui.ui.widgets.text.links import Link, examine, is_plain_http
 
-OPEN: Final = Answer("open", "o", "Open", "open it", Reply(ReplyAction.ACCEPT))
-DECLINE: Final = Answer("decline", "d", "Decline", "decline", Reply(ReplyAction.DECLINE))
+OPEN: Final = Answer("open", "o", "Open", "open it", ACCEPTED)
+DECLINE: Final = Answer("decline", "d", "Decline", "decline", DECLINED)
 CANCEL: Final = Answer("cancel", "escape", "Cancel", "cancel", Reply(ReplyAction.CANCEL))
 
 COPY: Final = Answer("copy", "c", "Copy", "copy the address")

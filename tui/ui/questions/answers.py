@@ -4,8 +4,8 @@ No answer has an action name, so that none can be given by the name of an action
 """
 
 from collections.abc import Callable
+from typing import Final
 
-from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -13,10 +13,13 @@ from textual.widgets import Button
 
 from tui.model.consent import Choice
 from tui.model.frozen import Frozen
-from tui.model.requests import Reply
+from tui.model.requests import Reply, ReplyAction
 from tui.model.trust import TrustAnswer
 
 Value = TrustAnswer | Reply | Choice | None
+
+ACCEPTED: Final = Reply(ReplyAction.ACCEPT)
+DECLINED: Final = Reply(ReplyAction.DECLINE)
 
 
 class Answer(Frozen):
@@ -77,16 +80,13 @@ class AnswerRows(Vertical):
     """
 
     def __init__(self, rows: Rows) -> None:
-        super().__init__(classes="rows")
         self._answers = [one for row in rows for one in row if one.label]
         self._buttons = {one.name: Button(id=one.name, compact=True) for one in self._answers}
         self._rows = [
             Horizontal(*(self.button(one) for one in row if one.label), classes="row")
             for row in rows
         ]
-
-    def compose(self) -> ComposeResult:
-        yield from self._rows
+        super().__init__(*self._rows, classes="rows")
 
     def show(
         self,

@@ -233,10 +233,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         super().show_answers()
         for answer in (ALWAYS_TOOL, ALWAYS_SERVER, ALWAYS_THESE, ALWAYS_READ_ONLY, SCOPE):
             self.rows.button(answer).display = not self.request.not_lasting
-        if self._call.edit is not None:
-            self.rows.button(ALWAYS_THESE).display = False
-        if not self.request.read_only:
-            self.rows.button(ALWAYS_READ_ONLY).display = False
+        self.rows.button(ALWAYS_THESE).display &= self._call.edit is None
+        self.rows.button(ALWAYS_READ_ONLY).display &= bool(self.request.read_only)
         self.rows.button(UNDO).display = self._call.edit is not None
         self.rows.button(NEXT).display = len(self._calls) > 1
         self.rows.button(WITH_REASON).display = not self.is_short
@@ -311,12 +309,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     def show(self, pending: Sequence[PendingRequest], waiting: str) -> None:
         """Take note of the calls that wait; where the one in sight is settled, show the next."""
         known = {call.request.id: call for call in self._calls}
-        calls: list[AskedCall] = []
-        for request in pending:
-            if isinstance(request, ConfirmationRequest):
-                call = known.get(request.id) or AskedCall(request)
-                call.take(request)
-                calls.append(call)
+        asked = [one for one in pending if isinstance(one, ConfirmationRequest)]
+        calls = [(known.get(one.id) or AskedCall(one)).take(one) for one in asked]
         if not any(call in self._calls for call in calls):
             self._asked = 0
         for call in calls:

@@ -11,7 +11,7 @@ from textual.widgets import Select
 
 from tui.model.requests import FormRequest, Reply, ReplyAction
 from tui.text import clip
-from tui.ui.questions.answers import Answer
+from tui.ui.questions.answers import ACCEPTED, DECLINED, Answer
 from tui.ui.questions.question import NAME, Names, Question
 from tui.ui.widgets.forms.argument_form import ArgumentForm, FormBody
 from tui.ui.widgets.forms.form_fields import FieldRow, WholeText, make_row
@@ -27,10 +27,8 @@ MAX_PROBLEM: Final = 200
 INCOMPLETE: Final = "Not sent yet: look at the fields marked below or above."
 """Stands over the answers while a field does not hold what it has to."""
 
-ACCEPT: Final = Answer("accept", "ctrl+s", "Send", "send", Reply(ReplyAction.ACCEPT), priority=True)
-DECLINE: Final = Answer(
-    "decline", "ctrl+d", "Decline", "decline", Reply(ReplyAction.DECLINE), priority=True
-)
+ACCEPT: Final = Answer("accept", "ctrl+s", "Send", "send", ACCEPTED, priority=True)
+DECLINE: Final = Answer("decline", "ctrl+d", "Decline", "decline", DECLINED, priority=True)
 CANCEL: Final = Answer("cancel", "escape", "Cancel", "cancel", Reply(ReplyAction.CANCEL))
 
 

@@ -98,7 +98,7 @@ class Question(ModalScreen[None], Generic[R]):
     AUTO_FOCUS = ""
     CSS_PATH = QUESTION_STYLES
     BINDINGS: ClassVar[list[BindingType]] = [
-        *keymap.bindings(only=keymap.HELP),
+        *keymap.bindings(*keymap.HELP),
         *keymap.over_questions(),
         Binding("shift+pageup", "scroll_chat(0, -1)", show=False, priority=True),
         Binding("shift+pagedown", "scroll_chat(0, 1)", show=False, priority=True),

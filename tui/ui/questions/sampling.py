@@ -11,7 +11,7 @@ from textual.widgets import TextArea
 
 from tui.model.requests import Reply, ReplyAction, ResultReview, SamplingRequest, SamplingReview
 from tui.text import counted
-from tui.ui.questions.answers import Answer
+from tui.ui.questions.answers import ACCEPTED, DECLINED, Answer
 from tui.ui.questions.question import Names, Question
 from tui.ui.questions.trust import listed
 from tui.ui.widgets.chat.composer import TEXT_KEYS
@@ -27,18 +27,14 @@ DEPRECATED: Final = "sampling, deprecated in revision 2026-07-28"
 CURSOR: Final = 1
 """Cells that a text area keeps free for its cursor."""
 
-ONCE: Final = Answer(
-    "once", "o", "Allow once", "allow once", Reply(ReplyAction.ACCEPT), short="Once"
-)
-REFUSE: Final = Answer("refuse", "d,escape", "Refuse", "refuse", Reply(ReplyAction.DECLINE))
-PASS: Final = Answer("pass", "p", "Pass on", "pass it on to the model", Reply(ReplyAction.ACCEPT))
+ONCE: Final = Answer("once", "o", "Allow once", "allow once", ACCEPTED, short="Once")
+REFUSE: Final = Answer("refuse", "d,escape", "Refuse", "refuse", DECLINED)
+PASS: Final = Answer("pass", "p", "Pass on", "pass it on to the model", ACCEPTED)
 PASS_FROM_TEXT: Final = replace(
     PASS, name="pass-from-text", keys="ctrl+s", label="", short="", priority=True
 )
-WITHHOLD: Final = Answer(
-    "withhold", "d,escape", "Withhold", "withhold it", Reply(ReplyAction.DECLINE)
-)
-SEND: Final = Answer("send", "s", "Send", "send", Reply(ReplyAction.ACCEPT))
+WITHHOLD: Final = Answer("withhold", "d,escape", "Withhold", "withhold it", DECLINED)
+SEND: Final = Answer("send", "s", "Send", "send", ACCEPTED)
 
 
 class _Editor(TextArea, inherit_bindings=False):
@@ -47,14 +43,7 @@ class _Editor(TextArea, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = TEXT_KEYS
 
     def __init__(self, text: str) -> None:
-        super().__init__(
-            text,
-            soft_wrap=True,
-            show_line_numbers=False,
-            highlight_cursor_line=False,
-            classes="-fits",
-        )
-        self.tab_behavior = "focus"
+        super().__init__(text, highlight_cursor_line=False, classes="-fits")
         self.cursor_blink = False  # a blink is a repaint twice a second, for ever
         self._columns = 0
 

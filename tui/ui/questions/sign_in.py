@@ -21,12 +21,7 @@ MAX_PASTED: Final = 8_192
 
 SIGN_IN: Final = replace(ACCEPT, name="sign-in", label="Sign in", words="sign in")
 COPY: Final = Answer(
-    "copy",
-    "ctrl+y",
-    "Copy the address",
-    "copy the address",
-    short="Copy",
-    priority=True,
+    "copy", "ctrl+y", "Copy the address", "copy the address", short="Copy", priority=True
 )
 
 
@@ -64,10 +59,8 @@ class SignInQuestion(Question[SignInRequest]):
         """Compose the room to paste below what is to read."""
         yield from super().compose_text()
         yield ProblemLine(self.request.problem)
-        pasted = Input(
-            placeholder="paste the address where the browser ended, or the code", compact=True
-        )
-        pasted.max_length = MAX_PASTED
+        words = "paste the address where the browser ended, or the code"
+        pasted = Input(placeholder=words, max_length=MAX_PASTED, compact=True)
         pasted.cursor_blink = False  # a blink is a repaint twice a second, for ever
         pasted.display = bool(self.request.problem)
         yield pasted

@@ -3,16 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from tui.model.requests import Reply, ReplyAction, SkillRequest, ToolChangeRequest, TrustRequest
-from tui.model.trust import (
-    UNWATCHED,
-    DifferenceLine,
-    Disclosure,
-    TrustAnswer,
-    TrustSubject,
-)
+from tui.model.requests import SkillRequest, ToolChangeRequest, TrustRequest
+from tui.model.trust import UNWATCHED, DifferenceLine, Disclosure, TrustAnswer, TrustSubject
 from tui.text import counted
-from tui.ui.questions.answers import Answer
+from tui.ui.questions.answers import ACCEPTED, DECLINED, Answer
 from tui.ui.questions.question import Question
 from tui.ui.widgets.text.difference import SIGN_STYLES
 from tui.ui.widgets.text.labelled_text import LABEL_WIDTH, LabelledLine
@@ -52,16 +46,10 @@ KEEP_AWAY: Final = Answer(
     "n,d,escape",
     "Keep them away",
     "keep them away from the model",
-    Reply(ReplyAction.DECLINE),
+    DECLINED,
     short="Keep away",
 )
-ACCEPT: Final = Answer(
-    "accept",
-    "a",
-    "Accept",
-    "let the model use them as they are now",
-    Reply(ReplyAction.ACCEPT),
-)
+ACCEPT: Final = Answer("accept", "a", "Accept", "let the model use them as they are now", ACCEPTED)
 DO_NOT_LOAD: Final = Answer(
     "not-now", "n,d,escape", "Not now", "do not load it", TrustAnswer.NOT_NOW
 )

@@ -88,14 +88,13 @@ class AskedCall:
         edited = self.edit if self.shows_edit else None
         return self.request.arguments if edited is None else edited
 
-    def take(self, request: ConfirmationRequest) -> None:
+    def take(self, request: ConfirmationRequest) -> "AskedCall":
         """Take note of how the request stands; an edit that was refused is still there."""
-        if request == self.request:
-            return
-        self.request = request
-        if request.problem and self.edit is not None:
-            self.shows_edit = True
-        self.is_seen = self.is_answered = False
+        if request != self.request:
+            self.request = request
+            self.shows_edit |= bool(request.problem) and self.edit is not None
+            self.is_seen = self.is_answered = False
+        return self
 
     def show_edit(self, edit: str | None) -> None:
         """Show arguments as edited; they are no edit where they are the model's again."""

@@ -169,7 +169,7 @@ class EditArgumentsScreen(EditingScreen, QuestionStep):
         JsonError: If the JSON to begin with cannot be read.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(only=("call.run", "call.switch"))
+    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("call.run", "call.switch")
 
     def __init__(self, commands: Commands, request: ConfirmationRequest, arguments: str) -> None:
         super().__init__("Edit the arguments", request)

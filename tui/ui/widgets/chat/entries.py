@@ -24,14 +24,7 @@ from tui.model.chat import (
 from tui.model.servers import ServerId
 from tui.text import counted, sanitize_line
 from tui.ui.bridge import set_timer
-from tui.ui.widgets.text.blocks import (
-    Block,
-    BlockView,
-    IndentBlock,
-    LineBlock,
-    TextBlock,
-    styled,
-)
+from tui.ui.widgets.text.blocks import Block, BlockView, IndentBlock, LineBlock, TextBlock, styled
 from tui.ui.widgets.text.links import LINK, linked, links_in
 from tui.ui.widgets.text.plain import count, duration
 

@@ -207,9 +207,6 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         same = (i for i, one in lines if isinstance(one, ListEntry) and one.item == item)
         self.rows.cursor = next(same, self.rows.cursor)
 
-    def focus_list(self) -> None:
-        self.rows.focus()
-
     def action_filter(self) -> None:
         self.screen.set_focus(self.line)  # at once: what is typed next is meant for it
 

@@ -92,7 +92,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__()
         self._clicks = clicks
         self._widest = widest
-        self._rows: Sequence[Row] = ()
+        self.rows: Sequence[Row] = ()
         self.words: Sequence[str] = ()
         """Lower-case words to mark in labels or notes, else their letters in labels."""
         self._lead_width = self._label_width = self._indent = 0
@@ -102,17 +102,13 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         """The cells of a row, without the one of air before a scrollbar."""
         return self.scrollable_content_region.width - self.show_vertical_scrollbar
 
-    @property
-    def rows(self) -> Sequence[Row]:
-        return self._rows
-
     def set_rows(self, rows: Sequence[Row], cursor: int = 0, *, has_leads: bool = True) -> None:
         """Replace all rows and go to one; without leads, headings say what they would.
 
         The columns are as wide as the rows need them, or the last of lazy ones, which are alike.
         """
-        is_moved = (cursor, len(rows)) != (self.cursor, len(self._rows))
-        self._rows = rows
+        is_moved = (cursor, len(rows)) != (self.cursor, len(self.rows))
+        self.rows = rows
         measured = [rows[-1]] if rows and isinstance(rows, Lazy) else rows
         longest = max((len(row.lead) for row in measured), default=0)
         self._lead_width = min(longest, MAX_LEAD) if has_leads else 0
@@ -127,7 +123,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self.post_message(self.Moved())
 
     def validate_cursor(self, cursor: int) -> int:
-        return max(0, min(cursor, len(self._rows) - 1))
+        return max(0, min(cursor, len(self.rows) - 1))
 
     def watch_cursor(self, before: int, now: int) -> None:
         self._refresh_rows(before, now)
@@ -139,7 +135,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def turn(self, by: int) -> None:
         """Move the cursor, from the last row to the first and back."""
-        self.cursor = (self.cursor + by) % max(1, len(self._rows))
+        self.cursor = (self.cursor + by) % max(1, len(self.rows))
 
     def page(self, direction: int) -> None:
         self.cursor += direction * max(1, self.size.height - 1)
@@ -148,9 +144,9 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         width = self.scrollable_content_region.width
         index = y + self.scroll_offset.y
         base = self.rich_style
-        if index >= len(self._rows):
+        if index >= len(self.rows):
             return Strip.blank(width, base)
-        row, style = self._rows[index], base + self._row_style(index)
+        row, style = self.rows[index], base + self._row_style(index)
         bold = style + Style(bold=True) if row.is_heading else style
         parts = self._parts(row, self.room)
         drawn = [Segment(text, bold + self._ink(name)) for text, name in parts if text]
@@ -195,17 +191,17 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _scroll_to_cursor(self) -> None:
         """Bring the row under the cursor into sight, with its heading if that is the row above."""
-        above = self.cursor > 0 and self._rows[self.cursor - 1].is_heading
+        above = self.cursor > 0 and self.rows[self.cursor - 1].is_heading
         rows = Region(0, self.cursor - above, 1, 1 + above)
         self.scroll_to_region(rows, animate=False, force=True, immediate=True)
 
     def on_resize(self, event: events.Resize) -> None:
-        self.virtual_size = Size(event.size.width, len(self._rows))
+        self.virtual_size = Size(event.size.width, len(self.rows))
         self._scroll_to_cursor()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         index = event.y + self.scroll_offset.y
-        self.hovered = index if index < len(self._rows) else -1
+        self.hovered = index if index < len(self.rows) else -1
 
     def on_leave(self, _: events.Leave) -> None:
         self.hovered = -1
@@ -213,9 +209,9 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to the clicked row; usually a double click chooses it."""
         index = event.y + self.scroll_offset.y
-        if index < len(self._rows):
+        if index < len(self.rows):
             self.cursor = index
-            if event.chain == self._clicks or self._rows[index].is_heading:
+            if event.chain == self._clicks or self.rows[index].is_heading:
                 self.post_message(self.Chosen())
 
 

@@ -77,9 +77,8 @@ def describe_tool(
         parts += [Content(), muted(f"server says: {said} (unverified)")]
     if tool.parameters or '"properties"' not in tool.schema:
         types = min(NAME_WIDTH, max((len(one.type) for one in tool.parameters), default=0))
-        needs = {True: "  required", False: ""}
         listed = [
-            (one.name, fit(one_line(one.type), types), needs[one.required], one.description)
+            (one.name, fit(one_line(one.type), types), "  required" * one.required, one.description)
             for one in tool.parameters
         ]
         parts += _named("parameters", listed)
@@ -151,56 +150,40 @@ def resource_facts(uri: str, content: ResourceContent, at: float) -> Content:
     return _lines([Content(one_line(uri)), muted(" · ".join(filter(None, facts)))])
 
 
-def setup_lines(view: ServerView) -> Iterator[Content]:
-    """Say how a server is set up: its folder, its timeout, its trust, and where that stands."""
-    if view.starts_outside:
-        yield field("starts in", "an empty folder of gemdeck's")
-    elif view.transport is Transport.STDIO:
-        yield field("starts in", view.cwd or "the opened folder")
-    if view.timeout:
-        yield field("timeout", f"{view.timeout:g} s")
-    yield field(
-        "trust", "runs its tools unasked" if view.trusted else "asks, unless a rule allows it"
-    )
-    if view.source:
-        yield field("settings", view.source)
-    if view.extension:
-        yield field("extension", view.extension)
-
-
 def server_facts(view: ServerView, now: float) -> list[Content]:
     """Say how a server stands, where it is defined, what it says of itself, and what it offers."""
+    runs_here, catalog, info = view.transport is Transport.STDIO, view.catalog, view.info
+    folder = (view.cwd or "the opened folder") if runs_here else ""
+    unasked = "runs its tools unasked" if view.trusted else "asks, unless a rule allows it"
     parts = [
         field("status", f"{LOOKS[view.status][0]} {status_word(view, now)}"),
         field("defined by", view.origin.value),
         field("transport", view.transport.value),
-        field("command" if view.transport is Transport.STDIO else "address", view.target),
+        field("command" if runs_here else "address", view.target),
+        *known(
+            ("starts in", "an empty folder of gemdeck's" if view.starts_outside else folder),
+            ("timeout", f"{view.timeout:g} s" if view.timeout else ""),
+            ("trust", unasked),
+            ("settings", view.source),
+            ("extension", view.extension),
+            ("description", view.description),
+        ),
     ]
-    parts += setup_lines(view)
-    if view.description:
-        parts.append(field("description", view.description))
-    if (info := view.info) is not None:
+    if info is not None:
         claimed = f"{info.name} {info.version}".strip()
-        parts += [
-            field("reported as", f"{info.title} · {claimed}" if info.title else claimed),
-            field("protocol", f"{info.protocol_version} · {era(info)}"),
-        ]
-        parts += [field("website", info.website)] if info.website else []
+        parts.append(field("reported as", f"{info.title} · {claimed}" if info.title else claimed))
+        parts.append(field("protocol", f"{info.protocol_version} · {era(info)}"))
+        parts += known(("website", info.website))
         parts.append(field("server can", ", ".join(info.capabilities) or "nothing"))
         parts.append(field("gemdeck can", ", ".join(info.announced) or "nothing"))
-    catalog = view.catalog
-    parts += [
-        field("tools", f"{len(catalog.tools):,}{catalog.off_words}"),
-        field("prompts", f"{len(catalog.prompts):,}"),
-        field("resources", f"{len(catalog.resources) + len(catalog.templates):,}"),
-    ]
-    if view.restarted:
-        parts.append(field("came back", view.restarted))
-    if view.lacks:
-        parts.append(field("lacks", view.lacks))
-    if view.last_words:
-        parts.append(field("last words", view.last_words))
-    return parts
+    return parts + known(
+        ("tools", f"{len(catalog.tools):,}{catalog.off_words}"),
+        ("prompts", f"{len(catalog.prompts):,}"),
+        ("resources", f"{len(catalog.resources) + len(catalog.templates):,}"),
+        ("came back", view.restarted),
+        ("lacks", view.lacks),
+        ("last words", view.last_words),
+    )
 
 
 def server_texts(view: ServerView, sent: str) -> list[Content]:
@@ -258,7 +241,7 @@ def describe_grant(grant: GrantView) -> Content:
         field("rule", grant.effect.value),
         field("server", grant.server),
         field("tool", "all tools of this server" if grant.tool == "*" else grant.tool),
-        *([field("where", grant.where)] if grant.where else []),
+        *known(("where", grant.where)),
         field("scope", grant.scope),
         field("source", grant.origin),
         field("created", moment(grant.granted_at, "%Y-%m-%d %H:%M", "unknown")),
@@ -334,6 +317,11 @@ def muted(text: str) -> Content:
 def field(name: str, value: str) -> Content:
     """Write a value on one line behind its name."""
     return Content.assemble((fit(name, 13), _MUTED), one_line(value))
+
+
+def known(*facts: tuple[str, str]) -> list[Content]:
+    """Write the values that there are, each behind its name."""
+    return [field(name, value) for name, value in facts if value]
 
 
 def _lines(parts: Iterable[Content]) -> Content:
