@@ -240,7 +240,8 @@ class ServersTree(ServerActions, RowList, inherit_bindings=False):
         lines = {row.place: line for line, row in enumerate(self._listed)}
         if server is not None or at not in lines:  # its row is gone
             at = server or (at[0] if at is not None else ServerId("")), PaneName.SERVERS
-        before, rows, line = self._rows, [row.row for row in self._listed], lines.get(at, 0)
+        before: Sequence[Row] = self._rows
+        rows, line = [row.row for row in self._listed], lines.get(at, 0)
         if (line, len(rows)) != (self.cursor, len(before)):
             self.set_rows(rows, line)
             return
