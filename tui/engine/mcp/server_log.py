@@ -62,8 +62,7 @@ class ServerLog:
         redactor: Redactor | None = None,
         tap: Tap | None = None,
     ) -> None:
-        self._server = server
-        self._publish = publish
+        self._server, self._publish = server, publish
         self._redactor = redactor or Redactor()
         self._secrets, self.own = Redactor(), Redactor()
         self._secrets.register(*secrets)

@@ -125,8 +125,7 @@ class RemoteTasks:
         reach: Callable[[OfferedTool, float], Awaitable["Connection | None"]],
         publish: Publish,
     ) -> None:
-        self._reach = reach
-        self._publish = publish
+        self._reach, self._publish = reach, publish
         self._tasks: dict[str, RemoteTask] = {}
         self._work = TaskSet("a task could not be reported or cancelled")
 

@@ -163,8 +163,7 @@ class Elicitation:
     """
 
     def __init__(self, server: ServerId, context: ClientContext) -> None:
-        self._server = server
-        self._context = context
+        self._server, self._context = server, context
         self._opened: dict[str, str] = {}
 
     async def elicit(

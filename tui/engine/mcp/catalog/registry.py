@@ -209,12 +209,10 @@ class Registry:
         budget: Callable[[], Budget] = Budget,
         counts: Callable[[ServerId], bool] = lambda _: True,
     ) -> None:
-        self._is_ready = is_ready
-        self._counts = counts
+        self._is_ready, self._counts, self._visibility = is_ready, counts, visibility
         self._holding = Holding(budget)
         self._beyond = frozenset[Key]()
         self._told = False
-        self._visibility = visibility
         self._withheld: dict[ServerId, Mapping[str, Withheld]] = {}
         self._switched: dict[tuple[ServerId, str], set[str | None]] = {}
         self._definitions: dict[ServerId, ServerDefinition] = {}

@@ -148,8 +148,7 @@ def _size(schema: object) -> int:
 
 class _Converter:
     def __init__(self, document: Mapping[str, Any], max_depth: int) -> None:
-        self._document = document
-        self._max_depth = max_depth
+        self._document, self._max_depth = document, max_depth
         self._flattener = Flattener(document)
         self.left_out: list[str] = []
 

@@ -135,8 +135,7 @@ class _Reader:
     """Reads one schema, with a budget of steps, of fields and of their options."""
 
     def __init__(self, document: _Json, choices: Mapping[str, str]) -> None:
-        self._document = document
-        self._choices = choices
+        self._document, self._choices = document, choices
         self._steps = 0
         self._left = MAX_FIELDS
         self._room = MAX_ALL_OPTIONS

@@ -129,8 +129,7 @@ class RequestHandler:
     ) -> None:
         self.elicitation = Elicitation(definition.id, context)
         self._sampling = Sampling(definition, context, log)
-        self._context = context
-        self._call_timeout = call_timeout
+        self._context, self._call_timeout = context, call_timeout
         self._scopes: dict[anyio.CancelScope, object] = {}
         self._is_closed = False
         context.desk.remarks[definition.id] = log.remark
@@ -222,8 +221,7 @@ class EraChoice:
 
     def __init__(self, definition: ServerDefinition, eras: EraCache) -> None:
         self.probe = Probe()
-        self._definition = definition
-        self._eras = eras
+        self._definition, self._eras = definition, eras
         self._is_recalled = self._is_wrong = False
         self._calls = 0
         self.outdated = asyncio.Event()

@@ -61,8 +61,7 @@ class Subscriptions:
     """
 
     def __init__(self, client: Client, on_update: Callable[[str], None]) -> None:
-        self._client = client
-        self._on_update = on_update
+        self._client, self._on_update = client, on_update
         self._listening: dict[str, asyncio.Task[None] | None] = {}
 
     async def add(self, uri: str) -> None:
@@ -177,9 +176,7 @@ class Features:
         call_timeout: CallTimeout,
         said: Callable[[str], str] = str,
     ) -> None:
-        self._client = client
-        self._server = server
-        self._offer = offer
+        self._client, self._server, self._offer = client, server, offer
         self._context = context
         self._call_timeout, self._said = call_timeout, said
         self._subscriptions = Subscriptions(client, self._publish_update)

@@ -94,8 +94,7 @@ class StaleLists:
         clock: Clock = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._clock = clock
-        self._sleep = sleep
+        self._clock, self._sleep = clock, sleep
         self._kinds: set[ListKind] = set()
         self._noted = asyncio.Event()
         self._next_at = 0.0

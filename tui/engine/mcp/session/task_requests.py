@@ -50,8 +50,7 @@ class TaskRequests:
         self, client: Client, clean: Callable[[str], str], withdraw: Callable[[str], None]
     ) -> None:
         self._client, self._session = client, client.session
-        self._clean = clean
-        self._withdraw = withdraw
+        self._clean, self._withdraw = clean, withdraw
         self.asked: dict[str | None, set[str]] = {}
         self._is_stateless = sdk_patches.is_stateless(client)
         self._is_closed = False

@@ -301,8 +301,7 @@ class FlowControl:
     ) -> None:
         self._log = log
         self._tap = log.tap
-        self._clock = clock
-        self._sleep = sleep
+        self._clock, self._sleep = clock, sleep
         self._allowance = BURST
         self._counted_at = self._turn_began = clock()
         self._exceeds_since: float | None = None

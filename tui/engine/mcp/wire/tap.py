@@ -153,8 +153,7 @@ class Tap:
     """
 
     def __init__(self, server: ServerId, wire: FrameCounter) -> None:
-        self._server = server
-        self._wire = wire
+        self._server, self._wire = server, wire
         self._ring: OrderedDict[int, Noted] = OrderedDict()
         self._bytes = 0
         self._unread: list[tuple[Noted, Any, Noted | None]] = []

@@ -79,9 +79,7 @@ class TraceFile:
     """
 
     def __init__(self, path: Path, redactor: Redactor, on_problem: Callable[[str], None]) -> None:
-        self._path = path
-        self._redactor = redactor
-        self._on_problem = on_problem
+        self._path, self._redactor, self._on_problem = path, redactor, on_problem
         self._known = redactor.revision
         self._file = LineFile(path, MAX_TRACE_BYTES, MAX_TRACE_FILES, max_unwritten=MAX_UNWRITTEN)
         self.append(f'{{"gemdeck": "{__version__}"}}')

@@ -72,9 +72,8 @@ class Wire:
         trace: TraceFile | None = None,
     ) -> None:
         self.last = self.revision = 0
-        self._publish = publish
+        self._publish, self._trace = publish, trace
         self._redactor = redactor or Redactor()
-        self._trace = trace
         self.is_traced = trace is not None
         self._taps: dict[ServerId, Tap] = {}
         self._answers: OrderedDict[tuple[ConversationId, EntryId], Noted] = OrderedDict()

@@ -82,8 +82,7 @@ class LineSplitter:
     """
 
     def __init__(self, limit: int, *, cut: bool = False) -> None:
-        self._limit = limit
-        self._cut = cut
+        self._limit, self._cut = limit, cut
         self._pieces: list[bytes] = []
         self._size = 0
 
@@ -132,8 +131,7 @@ class StderrQuota:
     """
 
     def __init__(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
-        self._pause = pause
-        self._resume = resume
+        self._pause, self._resume = pause, resume
         self._left = float(STDERR_BURST)
         self._counted_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -597,8 +595,7 @@ class _Stream(asyncio.Protocol):
     """Hands on what one pipe brings."""
 
     def __init__(self, client: ReaperClient, number: int) -> None:
-        self._client = client
-        self._number = number
+        self._client, self._number = client, number
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._client.pipes[self._number] = transport
