@@ -283,8 +283,7 @@ def _server(
         section.add(Level.OK, f"its program is {definition.program}")
     frames = [one for one in session.engine.wire.frames() if one.server == view.id]
     taken = [one for one in frames if one.kind in _STEPS][:MAX_STEPS]
-    steps = [(round(one.time - taken[0].time, 3), _step_words(one)) for one in taken]
-    if steps:
+    if steps := [(round(one.time - taken[0].time, 3), _step_words(one)) for one in taken]:
         lines = [f"{seconds:8.3f} s  {what}" for seconds, what in steps]
         section.add(verdict, "its steps", details=lines)
     if view.status is ServerStatus.READY:

@@ -61,8 +61,7 @@ def _chosen(name: str, found: Iterable[GrantView]) -> GrantView:
     Raises:
         CommandError: If there is none, or several, or it stands in the settings.
     """
-    fitting = [one for one in found if one.id.startswith(name)]
-    if not fitting:
+    if not (fitting := [one for one in found if one.id.startswith(name)]):
         raise CommandError(f"There is no rule {name}.", ExitCode.NOT_FOUND)
     if len(fitting) > 1:
         raise CommandError(f"{len(fitting)} rules begin with {name}.", ExitCode.USAGE)

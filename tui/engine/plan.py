@@ -268,8 +268,7 @@ def _admitted(one: ServerDefinition, trust: Trust, answers: Answers) -> ServerDe
         reason = f"Not started: {word} in your settings since gemdeck started."
         return one.held(ServerStatus.UNTRUSTED, reason, REVIEW_ADVICE)
     starts = trust.starts.get(one.id, ())
-    held = next((start for start in starts if not start.is_allowed), None)
-    if held is not None:
+    if (held := next((start for start in starts if not start.is_allowed), None)) is not None:
         return one.held(ServerStatus.UNTRUSTED, _why_held(held), REVIEW_ADVICE)
     leaves = any(start.said is TrustAnswer.START_OUTSIDE for start in starts)
     return outside(one, trust.outside) if leaves and trust.outside is not None else one

@@ -178,8 +178,7 @@ async def call(
     async with serving(start, [server]) as session:
         known = [one.name for one in session.ready(server).catalog.tools]
         if tool.startswith("@") and tool not in known:
-            saved = session.engine.runs.saved.find(ServerId(server), tool[1:])
-            if saved is None:
+            if (saved := session.engine.runs.saved.find(ServerId(server), tool[1:])) is None:
                 raise CommandError(f"No call is saved as {tool} for {server}.", ExitCode.NOT_FOUND)
             tool, given = saved.tool, _object(saved.arguments) | given
         if tool not in known:
@@ -453,8 +452,7 @@ async def _set_enabled(server: str, *, enabled: bool) -> CommandOutput:
     session = ServerSession(StartOptions(0.0), [])
     async with session.engine:
         found = {one.id: one for one in await session.definitions()}
-    definition = found.get(ServerId(server))
-    if definition is None:
+    if (definition := found.get(ServerId(server))) is None:
         return _exclude(server, found, off=not enabled)
     state = usable_state_dir()
     problems = list[str]()
@@ -556,8 +554,7 @@ def _check_arguments(view: PromptView, arguments: Mapping[str, str]) -> None:
     for name in arguments:
         if name not in known:
             raise no_such("argument", name, known)
-    missing = [a.name for a in view.arguments if a.required and a.name not in arguments]
-    if missing:
+    if missing := [a.name for a in view.arguments if a.required and a.name not in arguments]:
         raise CommandError(f"Missing: {', '.join(missing)}.", ExitCode.USAGE)
 
 

@@ -201,8 +201,7 @@ class StateFile:
         try:
             return self._parse(path)
         except JsonError as error:
-            aside = set_aside(path)
-            if aside is not None:
+            if (aside := set_aside(path)) is not None:
                 self._tell(
                     f"{_name(path)} could not be used ({error}). It was renamed to "
                     f"{_name(aside)}, and its content is ignored."

@@ -48,8 +48,7 @@ def checked_key(pasted: str) -> str:
     Raises:
         ValueError: If it cannot be a key; the message never quotes it.
     """
-    key = pasted.strip()
-    if not key:
+    if not (key := pasted.strip()):
         raise ValueError("The key is empty.")
     if len(key) > MAX_KEY:
         raise ValueError(f"This is longer than {MAX_KEY} characters, so it is not an API key.")

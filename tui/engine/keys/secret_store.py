@@ -101,8 +101,7 @@ def _read(names: Iterable[str]) -> dict[str, str]:
             words = f"needs the secret {shown}, and none can have that name"
             raise CredentialError(words, advice=f"{_NAMING} Correct its entry.")
         place = named_place(name)
-        value = place.get()
-        if not value:
+        if not (value := place.get()):
             words = f"needs the secret {shown}, which is not in {place.name}"
             advice = f"Enter it: gemdeck secret set {shown}. Then start this server again."
             raise CredentialError(words, advice=advice)

@@ -345,8 +345,7 @@ def _candidate(translation: Translation, file: str, name: str, raw: object) -> C
     if not ours or not isinstance(raw, dict):
         problem = "its name cannot be shown" if not ours else "its entry must be an object"
         return replace(blank, problem=problem)
-    entry = translation.entry(raw)
-    if not entry:
+    if not (entry := translation.entry(raw)):
         problem = "it names neither a command nor an address; an extension may bring it"
         return replace(blank, problem=problem)
     try:
@@ -434,8 +433,7 @@ def _from_json(text: str, machine: Machine) -> tuple[Candidate, ...]:
     listed = next((one for one in every if isinstance(one, dict)), content)
     if any(isinstance(content.get(key), str) for key in _TARGETS):
         listed = {str(content.get("name") or _name_in(content)): content}
-    found = candidates_in(listed, machine, "", "")
-    if not found:
+    if not (found := candidates_in(listed, machine, "", "")):
         raise EntryError(f"No server stands in that. {WANTED}")
     if wrong := next((one for one in found if one.problem), None):
         raise EntryError(f"{wrong.name}: {wrong.problem}.")

@@ -540,8 +540,7 @@ def _rule_tools(rule: Mapping[str, Any]) -> list[str]:
 
 def _rule_pairs(rule: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]]:
     """Return what tools of what servers a rule means by a name."""
-    server = rule.get("mcpName")
-    if server is None:
+    if (server := rule.get("mcpName")) is None:
         yield from _meant(name)
     elif _is_name(server) and server:
         yield server, name or "*"

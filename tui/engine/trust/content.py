@@ -328,14 +328,11 @@ def _lines(
         for name, value in values.items() if isinstance(values, Mapping) else ():
             word = "variable" if kind == "env" else "header"
             yield f"{word} {_short(name)} = {_mark(value, salt)}"
-    for name, value in used.items():
-        yield f".env variable {_short(name)} = {_brought(value, salt)}"
+    yield from (f".env variable {_short(n)} = {_brought(v, salt)}" for n, v in used.items())
     for name, value in server.preview.defaults if server.preview is not None else ():
         yield f"default of {_short(name)} = {_brought(value, salt)}"
-    for name in shown.references:
-        yield f"reads your variable {_short(name)}"
-    for name in shown.inherited:
-        yield f"inherits your variable {_short(name)}"
+    yield from (f"reads your variable {_short(name)}" for name in shown.references)
+    yield from (f"inherits your variable {_short(name)}" for name in shown.inherited)
     for file in server.files:
         what = "program" if file.path == server.program else "file"
         name = _short(shown_file(file.path, folder))

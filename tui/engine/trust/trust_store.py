@@ -270,8 +270,7 @@ class TrustStore(_FolderFile[Record]):
         """Find what the folders above say: the nearest counts, and `never` goes through all."""
         is_asked = False
         for place in folder.path.parents:
-            above = by_path.get(place)
-            if above is None:
+            if (above := by_path.get(place)) is None:
                 continue
             if above.is_never:
                 return Standing(never=True)

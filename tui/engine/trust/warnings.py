@@ -54,8 +54,7 @@ def command_cautions(command: str, args: Sequence[str]) -> Iterator[str]:
     """Return warnings about a command line."""
     words = (command, *args)
     names = [_program_name(word) for word in words]
-    shell = next((name for name in names if name in SHELLS), "")
-    if shell:
+    if shell := next((name for name in names if name in SHELLS), ""):
         yield f"Runs a shell ({shell}): its arguments are commands."
     if code := _code_flag(names, words):
         yield f"Runs code given in its arguments ({code})."
@@ -80,11 +79,9 @@ def file_cautions(files: Iterable[str]) -> Iterator[str]:
 
 def variable_cautions(names: Iterable[str], references: Iterable[str]) -> Iterator[str]:
     """Warn of variables that change what runs, and of the user's secrets."""
-    loading = [name for name in names if is_loader_variable(name)]
-    if loading:
+    if loading := [name for name in names if is_loader_variable(name)]:
         yield f"Sets variables that change which programs run: {_listed(loading)}."
-    secret = [name for name in references if is_secret_name(name)]
-    if secret:
+    if secret := [name for name in references if is_secret_name(name)]:
         yield f"Receives variables of yours that look secret: {_listed(secret)}."
 
 
@@ -106,8 +103,7 @@ def address_cautions(address: str) -> Iterator[str]:
 def sign_in_cautions(sign_in: object) -> Iterator[str]:
     """Warn of the hosts that an entry's ``oauth`` sends the user's sign-in to."""
     values = sign_in.values() if isinstance(sign_in, dict) else ()
-    hosts = sorted({_host_of(v) for v in values if isinstance(v, str) and "://" in v} - {""})
-    if hosts:
+    if hosts := sorted({_host_of(v) for v in values if isinstance(v, str) and "://" in v} - {""}):
         yield f"Its sign-in goes to {_listed(hosts)}."
 
 

@@ -150,8 +150,7 @@ class TypedCommand(Frozen):
 def find_own_command(text: str) -> TypedCommand | None:
     """Return the command of the screen that a message is, or None."""
     name, rest = command_words(text)
-    command = OWN_COMMANDS.get(name)
-    if command is None:
+    if (command := OWN_COMMANDS.get(name)) is None:
         return None
     if not command.parts:
         return TypedCommand((name,), command.takes, rest)

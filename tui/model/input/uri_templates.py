@@ -205,8 +205,7 @@ def _expression(text: str) -> _Expression:
 
 
 def _spec(text: str) -> _Spec:
-    found = _VARIABLE.fullmatch(text)
-    if found is None:
+    if (found := _VARIABLE.fullmatch(text)) is None:
         raise UriTemplateError("the template has an invalid expression")
     return _Spec(found["name"], int(found["prefix"] or 0), found["explode"] is not None)
 

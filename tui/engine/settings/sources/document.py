@@ -167,8 +167,7 @@ class _Scan:
         """
         at = 0
         while at < len(self._text):
-            match = _TOKEN.match(self._text, at)
-            if match is None:
+            if (match := _TOKEN.match(self._text, at)) is None:
                 raise self._bad(_syntax_words(self._text[at : at + 2]), at)
             kind, token = match.lastgroup or "", match[0]
             self._pieces.append(_blank(token) if kind == "comment" else token)

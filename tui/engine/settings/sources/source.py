@@ -126,8 +126,7 @@ def system_folder(platform: str = sys.platform) -> Path:
 
 
 def _system_file(origin: Origin, environ: Mapping[str, str], platform: str) -> Path:
-    moved = environ.get(_PATH_VARIABLES[origin])
-    if moved:
+    if moved := environ.get(_PATH_VARIABLES[origin]):
         return Path(moved)
     name = FILE_NAME if origin is Origin.SYSTEM else "system-defaults.json"
     return system_folder(platform) / name
@@ -386,13 +385,11 @@ def read_extensions(folder: Path, report: Report, refusal: Refusal) -> Iterator[
         report: Takes what is wrong.
         refusal: Says why one is not used.
     """
-    rules = _enablement(report)
-    if rules is None:
+    if (rules := _enablement(report)) is None:
         return
     seen: set[str] = set()
     for path, installed in _installations(report.home):
-        source = read_source(Origin.EXTENSION, path, report)
-        if source is None:
+        if (source := read_source(Origin.EXTENSION, path, report)) is None:
             continue
         if words := refusal(installed):
             source.note((), words)
