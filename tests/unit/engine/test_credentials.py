@@ -268,7 +268,11 @@ def test_what_cannot_be_a_key_is_refused(empty: KeyStore, pasted: str) -> None:
         assert store.get() is None
 
 
-def test_the_keyring_keeps_the_key_without_the_space_around_it(ring: MemoryKeyring) -> None:
+@pytest.mark.parametrize("priority", [0.5, 5])
+def test_the_keyring_keeps_the_key_without_the_space_around_it(
+    ring: MemoryKeyring, priority: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MemoryKeyring, "priority", priority)
     store = KeyStore()
     assert "keyring" in store.place
     assert store.get() is None

@@ -47,10 +47,10 @@ CALL = EntryId("e1")
 class Asked:
     """A gate, its events, and the questions that are open."""
 
-    def __init__(self, book: GrantBook | None = None) -> None:
+    def __init__(self, book: GrantBook | None = None, *, attended: bool = True) -> None:
         self.events: list[Event] = []
         self.policy = make_policy(book)
-        self.desk = Desk(self.events.append)
+        self.desk = Desk(self.events.append, attended=attended)
         self.gate = Gate(self.desk, self.events.append, self.policy)
 
     async def ask(
@@ -150,6 +150,15 @@ async def test_a_grant_settles_the_other_questions_it_covers() -> None:
     asked.desk.answer(other, Decision(Choice.DENY, "no"))
     assert await third == Denial("you: deny", "no", is_reason=True)
     assert len(asked.settled) == 3
+
+
+async def test_a_long_reason_for_a_denial_reaches_the_model_cut() -> None:
+    asked = Asked()
+    task, request = await asked.ask(make_tool("go"))
+    asked.desk.answer(request, Decision(Choice.DENY, "x" * 4_001))
+    outcome = await task
+    assert isinstance(outcome, Denial)
+    assert (len(outcome.note), outcome.note[-16:]) == (4_000, "…[+1 characters]")
 
 
 async def test_a_cancelled_question_is_withdrawn_and_its_answer_grants_nothing() -> None:
@@ -281,6 +290,18 @@ async def test_what_a_rule_asks_about_gets_no_lasting_answer_and_no_old_one_coun
         assert await asked.passes(other)
         rules = [(view.effect, view.tool) for view in asked.policy.views()]
         assert sorted(rules) == [("allow", "go"), ("allow", "stay"), ("ask", "go")]
+
+
+async def test_where_nobody_is_asked_a_denial_names_the_rule_that_would_ask() -> None:
+    asking = Restriction(tool="go", source="a file", voids=tuple(Permission))
+    for rules, source in (((), "nobody to ask"), ((asking,), "nobody to ask: a file says so")):
+        asked = Asked(attended=False)
+        asked.policy.configure((), rules, ())
+        denial = await asked.gate.decide(make_inquiry(make_tool("go")))
+        assert isinstance(denial, Denial)
+        assert asked.questions == []
+        assert (denial.source, denial.is_reason) == (source, False)
+        assert denial.note.startswith("This run has no user to ask")
 
 
 async def test_a_permit_is_for_the_very_call_that_was_allowed_and_for_one() -> None:
