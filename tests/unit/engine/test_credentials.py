@@ -114,7 +114,8 @@ def test_keys_count_in_the_order_of_the_google_sdk(empty: KeyStore) -> None:
 
 
 def test_a_project_and_a_location_without_a_key_or_a_switch_mean_vertex(empty: KeyStore) -> None:
-    access = ModelAccess(BackendKind.VERTEX, project="p", source="Vertex environment")
+    environment = "Vertex environment"
+    access = ModelAccess(BackendKind.VERTEX, project="p", source=environment, is_kept=False)
     here, place = replace(access, location="europe-west1"), {"GOOGLE_CLOUD_PROJECT": "p"}
     assert find_access({**place, "GOOGLE_CLOUD_LOCATION": "europe-west1"}, empty) == here
     vertex = ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
