@@ -339,6 +339,16 @@ async def test_a_call_is_judged_once_by_the_same_rules(monkeypatch: pytest.Monke
     assert judged == ["go", "other", "other"]
 
 
+async def test_a_rule_that_comes_while_files_are_looked_at_spares_the_question() -> None:
+    asked = Asked()
+    task, request = await asked.ask(make_tool("go"), arguments={"path": "src/a.py"})
+    assert (request, task.done()) == ("", False)
+    asked.policy.configure((), [rule("notes", "go")], ())
+    await eventually(lambda: task.done() or asked.questions)
+    assert asked.questions == []
+    assert isinstance(await task, Denial)
+
+
 async def test_a_call_that_the_user_composed_is_not_asked_about_unless_a_rule_denies_it() -> None:
     asked = Asked()
     composed = replace(make_inquiry(make_tool("go")), by_user=True)
