@@ -1,4 +1,4 @@
-"""``python3 -m tests.mutants [FOLDER…]``: makes random mutants and tells which of them tests kill.
+"""``python3 -m tests.mutants [PATH…]``: makes random mutants and tells which of them tests kill.
 
 Each mutant meets the tests that run its line, the most telling first, until one fails; the table
 says which. It needs a map of what each test covers: ``--map [TESTS…]`` makes it, in the time that
@@ -109,7 +109,7 @@ def find(every: list[Mutant], saved: Saved) -> Mutant | None:
 def main(arguments: list[str], root: Path = ROOT) -> int:
     """Run mutants; give 1 if one that was killed in the saved run lives now."""
     parser = argparse.ArgumentParser("python3 -m tests.mutants")
-    parser.add_argument("folders", nargs="*", default=["tui"], metavar="FOLDER")
+    parser.add_argument("paths", nargs="*", default=["tui"], metavar="PATH")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--cap", type=float, default=40, help="seconds of tests for each mutant")
@@ -124,8 +124,8 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
     if not asked.cache.exists():
         parser.error("what the tests cover is not known: record it with --map")
     before = json.loads(asked.again.read_text("utf-8")) if asked.again else []
-    folders = ["tui"] if before else asked.folders
-    files = sorted({file for folder in folders for file in (root / folder).rglob("*.py")})
+    paths = [root / path for path in (["tui"] if before else asked.paths)]
+    files = sorted({f for p in paths for f in ([p] if p.is_file() else p.rglob("*.py"))})
     sources = {str(file.relative_to(root)): file.read_text("utf-8") for file in files}
     every = [mutant for path, source in sources.items() for mutant in mutants(source, path)]
     if before:

@@ -116,7 +116,7 @@ def test_the_tests_of_a_line_decide_and_a_killed_one_may_not_live_again(
         (root / name).write_text(text)
     assert main(["--map", "tests"], root) == 0
 
-    assert main(["--save", str(saved)], root) == 0
+    assert main(["tui/sums.py", "--save", str(saved)], root) == 0
 
     results = {one["change"]: one for one in json.loads(saved.read_text())}
     assert results["start += item -> pass"]["killer"] == "tests/test_it.py::test_total"

@@ -210,6 +210,9 @@ def test_C03_a_server_is_not_warned_of_its_own_data() -> None:
     turn.read[ServerId("mail")] = None
     [note] = call_notes(make_inquiry(make_tool("go"), turn=turn))
     assert note == "This turn has read data from web and mail."
+    turn.read |= dict.fromkeys(map(ServerId, "abcd"))
+    [note] = call_notes(make_inquiry(make_tool("go"), turn=turn))
+    assert note == "This turn has read data from web, mail, a, b, c and 1 more."
 
 
 async def test_C03_a_resource_beside_the_users_message_counts_as_read() -> None:

@@ -21,6 +21,7 @@ from tui.cli.servers.sign_in import _Person
 from tui.engine.desk import Desk
 from tui.engine.engine import Engine
 from tui.engine.files.paths import state_dir
+from tui.engine.keys.credentials import KeptService, ServiceStore
 from tui.engine.keys.key_store import KeyStore
 from tui.model.consent import RequestId
 from tui.model.events import Event, RequestRaised
@@ -53,6 +54,7 @@ def test_a_key_of_an_address_stands_beside_googles(run: Run) -> None:
     assert KeyStore().get(GATEWAY) is None, "it was replaced"
     assert run("key", "forget").stdout == "https://other.example and its key were forgotten.\n"
     assert run("key", "show", "--json").json["address"] == ""
+    assert ServiceStore(state_dir(), pytest.fail).get() == KeptService()
     refused = run("key", "set", "--no-check", "--address", "http://gateway.example", typed=KEY)
     assert (refused.code, "https" in refused.stderr) == (ExitCode.ERROR, True)
 

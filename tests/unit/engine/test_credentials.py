@@ -14,6 +14,7 @@ from keyring.errors import KeyringLocked
 from pydantic import SecretStr
 
 from tests.support.rows import row
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.atomic import write_private
 from tui.engine.keys import key_store
@@ -30,6 +31,7 @@ from tui.engine.keys.credentials import (
     with_file,
 )
 from tui.engine.keys.key_store import (
+    NAMED,
     SERVICE,
     USER,
     CredentialError,
@@ -37,8 +39,11 @@ from tui.engine.keys.key_store import (
     KeyringPlace,
     KeyStore,
 )
+from tui.engine.keys.secret_store import with_named_secrets
+from tui.engine.logs.redaction import Redactor
 from tui.model.chat import BackendKind
 from tui.model.events import Event, ModelSelected, NoticeRaised
+from tui.model.servers import Origin, ServerId, Transport
 
 KEY = "AIzaSyExampleExampleExample"
 
@@ -114,7 +119,8 @@ def test_keys_count_in_the_order_of_the_google_sdk(empty: KeyStore) -> None:
 
 
 def test_a_project_and_a_location_without_a_key_or_a_switch_mean_vertex(empty: KeyStore) -> None:
-    access = ModelAccess(BackendKind.VERTEX, project="p", source="Vertex environment")
+    environment = "Vertex environment"
+    access = ModelAccess(BackendKind.VERTEX, project="p", source=environment, is_kept=False)
     here, place = replace(access, location="europe-west1"), {"GOOGLE_CLOUD_PROJECT": "p"}
     assert find_access({**place, "GOOGLE_CLOUD_LOCATION": "europe-west1"}, empty) == here
     vertex = ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
@@ -268,7 +274,11 @@ def test_what_cannot_be_a_key_is_refused(empty: KeyStore, pasted: str) -> None:
         assert store.get() is None
 
 
-def test_the_keyring_keeps_the_key_without_the_space_around_it(ring: MemoryKeyring) -> None:
+@pytest.mark.parametrize("priority", [0.5, 5])
+def test_the_keyring_keeps_the_key_without_the_space_around_it(
+    ring: MemoryKeyring, priority: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MemoryKeyring, "priority", priority)
     store = KeyStore()
     assert "keyring" in store.place
     assert store.get() is None
@@ -279,6 +289,19 @@ def test_the_keyring_keeps_the_key_without_the_space_around_it(ring: MemoryKeyri
     store.set("mine", address)
     assert ring.kept == {(SERVICE, USER): KEY, (SERVICE, f"{USER} {address}"): "mine"}
     assert (store.get(), store.get(address)) == (SecretStr(KEY), SecretStr("mine"))
+
+
+@pytest.mark.parametrize("signs_in", [False, True])
+async def test_a_secret_that_a_server_names_is_masked_from_then_on(
+    ring: MemoryKeyring, signs_in: bool
+) -> None:
+    ring.kept[SERVICE, f"{NAMED}github"] = "hunter2-of-github"
+    server = ServerDefinition(ServerId("git"), Origin.USER, Transport.STDIO)
+    server = replace(server, env={"T": "${keyring:github}"}, named=frozenset({"github"}))
+    redactor = Redactor()
+    filled = await with_named_secrets(server, redactor, signs_in=signs_in)
+    assert redactor.redact("It is hunter2-of-github.") == "It is ***."
+    assert (filled.env["T"] == "hunter2-of-github") is not signs_in
 
 
 def test_a_locked_keyring_says_so_and_nothing_else_is_used(ring: MemoryKeyring) -> None:

@@ -47,10 +47,10 @@ CALL = EntryId("e1")
 class Asked:
     """A gate, its events, and the questions that are open."""
 
-    def __init__(self, book: GrantBook | None = None) -> None:
+    def __init__(self, book: GrantBook | None = None, *, attended: bool = True) -> None:
         self.events: list[Event] = []
         self.policy = make_policy(book)
-        self.desk = Desk(self.events.append)
+        self.desk = Desk(self.events.append, attended=attended)
         self.gate = Gate(self.desk, self.events.append, self.policy)
 
     async def ask(
@@ -152,6 +152,15 @@ async def test_a_grant_settles_the_other_questions_it_covers() -> None:
     assert len(asked.settled) == 3
 
 
+async def test_a_long_reason_for_a_denial_reaches_the_model_cut() -> None:
+    asked = Asked()
+    task, request = await asked.ask(make_tool("go"))
+    asked.desk.answer(request, Decision(Choice.DENY, "x" * 4_001))
+    outcome = await task
+    assert isinstance(outcome, Denial)
+    assert (len(outcome.note), outcome.note[-16:]) == (4_000, "…[+1 characters]")
+
+
 async def test_a_cancelled_question_is_withdrawn_and_its_answer_grants_nothing() -> None:
     asked = Asked()
     task, request = await asked.ask(make_tool("go"))
@@ -251,7 +260,7 @@ async def test_an_edit_that_cannot_be_used_asks_again_and_grants_nothing() -> No
         first, *_, again = asked.questions
         assert (first.id, first.arguments) == (again.id, again.arguments)
         assert "duplicate key" in again.problem
-    assert len(set(asked.questions)) == 3
+    assert [one.refusals for one in asked.questions] == [0, 1, 2]
     assert asked.settled == []
     assert not await asked.passes(make_tool("go"))
     asked.desk.answer(request, Decision(Choice.DENY))
@@ -281,6 +290,18 @@ async def test_what_a_rule_asks_about_gets_no_lasting_answer_and_no_old_one_coun
         assert await asked.passes(other)
         rules = [(view.effect, view.tool) for view in asked.policy.views()]
         assert sorted(rules) == [("allow", "go"), ("allow", "stay"), ("ask", "go")]
+
+
+async def test_where_nobody_is_asked_a_denial_names_the_rule_that_would_ask() -> None:
+    asking = Restriction(tool="go", source="a file", voids=tuple(Permission))
+    for rules, source in (((), "nobody to ask"), ((asking,), "nobody to ask: a file says so")):
+        asked = Asked(attended=False)
+        asked.policy.configure((), rules, ())
+        denial = await asked.gate.decide(make_inquiry(make_tool("go")))
+        assert isinstance(denial, Denial)
+        assert asked.questions == []
+        assert (denial.source, denial.is_reason) == (source, False)
+        assert denial.note.startswith("This run has no user to ask")
 
 
 async def test_a_permit_is_for_the_very_call_that_was_allowed_and_for_one() -> None:
@@ -316,6 +337,16 @@ async def test_a_call_is_judged_once_by_the_same_rules(monkeypatch: pytest.Monke
     asked.desk.answer(other, Decision(Choice.ONCE))
     assert isinstance(await waits, Denial)
     assert judged == ["go", "other", "other"]
+
+
+async def test_a_rule_that_comes_while_files_are_looked_at_spares_the_question() -> None:
+    asked = Asked()
+    task, request = await asked.ask(make_tool("go"), arguments={"path": "src/a.py"})
+    assert (request, task.done()) == ("", False)
+    asked.policy.configure((), [rule("notes", "go")], ())
+    await eventually(lambda: task.done() or asked.questions)
+    assert asked.questions == []
+    assert isinstance(await task, Denial)
 
 
 async def test_a_call_that_the_user_composed_is_not_asked_about_unless_a_rule_denies_it() -> None:

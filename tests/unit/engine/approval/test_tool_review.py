@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -156,6 +157,43 @@ async def test_a_definition_too_long_to_be_read_stays_away_and_another_server_is
         await reviewed.review.prepare(other)
         assert dict(reviewed.review.examine(other, tools(("a", "two")))) == {}
     assert reviewed.requests == []
+
+
+async def test_a_server_that_nothing_identifies_is_known_by_its_entry() -> None:
+    bare = definition(fingerprint="")
+    async with reviewing(None) as reviewed:
+        for entry, words, withheld in (
+            (bare, "one", {}),
+            (bare, "two", {"a": CHANGED}),
+            (replace(bare, url="x"), "two", {}),
+        ):
+            await reviewed.review.prepare(entry)
+            assert reviewed.review.examine(entry, tools(("a", words))) == withheld, words
+
+
+async def test_only_a_tool_as_it_was_shown_is_known_before_its_server_runs() -> None:
+    [one], [two] = tools(("a", "one")), tools(("a", "two"))
+    own, other, demo = definition(), definition("other"), replace(definition(), origin=Origin.DEMO)
+    async with reviewing(None) as reviewed:
+        is_known = reviewed.review.is_known
+        assert not is_known(own, one)
+        reviewed.examine(("a", "one"))
+        given = [(own, one), (own, two), (other, one), (demo, two)]
+        assert [is_known(*each) for each in given] == [True, False, False, True]
+
+
+async def test_a_change_that_is_seen_again_leaves_its_question_open_until_the_end() -> None:
+    async with reviewing(None) as reviewed:
+        reviewed.examine(("a", "one"))
+        for number, words in enumerate(("two", "three"), 1):
+            for _ in "12":
+                assert reviewed.examine(("a", words)) == {"a": CHANGED}
+                await eventually(partial(has_asked, reviewed, number))
+            if words == "two":
+                await reviewed.answer(ACCEPT)
+                assert reviewed.examine(("a", "two")) == {}
+    settled = [e.request for e in reviewed.events if isinstance(e, RequestSettled)]
+    assert settled == [request.id for request in reviewed.requests]
 
 
 async def test_a_server_that_leaves_the_settings_takes_its_question_with_it() -> None:
