@@ -82,7 +82,8 @@ def cost(
     before: str = " ",
 ) -> Cost:
     """Run the deck beside a server, which may never get ready, press keys, and type."""
-    entry = {"command": sys.executable, "args": [str(SERVERS / f"{script}.py"), *modes]}
+    args, env = [str(SERVERS / f"{script}.py"), *modes], {"A_TOKEN": "Zq7kR9tYw3mX"}
+    entry = {"command": sys.executable, "args": args, "env": env}  # what it says is searched
     (Path.home() / ".gemini").mkdir(exist_ok=True)
     settings = {"mcpServers": {"flooding": entry}}
     (Path.home() / ".gemini" / "settings.json").write_text(json.dumps(settings))

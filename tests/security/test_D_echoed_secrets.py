@@ -5,13 +5,15 @@ import base64
 import json
 import shlex
 import sys
+import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
 import pytest
+from mcp_types import JSONRPCResponse
 
 from tests.cli.running import Result, run, write_settings
 from tests.fakes.gemini_script import Call, Say
@@ -21,18 +23,22 @@ from tests.servers.web import Exchange, RawServer, answer
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.mcp.asking import Stage
 from tests.unit.engine.mcp.network.support import connected, define
-from tests.unit.engine.mcp.support import FOLDER, call, eventually, ready, script
+from tests.unit.engine.mcp.support import FOLDER, Watcher, call, eventually, ready, script
+from tests.unit.engine.mcp.test_flow_control import Time
 from tests.unit.engine.sign_in.support import Person, guarded, token_session
 from tests.unit.engine.sign_in.support import deck as signing_in
 from tui.cli.output import ExitCode
 from tui.engine.definitions.definition import Inheritance, ServerDefinition
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.keys.secret_store import SecretStore
+from tui.engine.logs import redaction
 from tui.engine.logs.redaction import Redactor, mask_of, named_secrets, named_words
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.catalog.results import convert_result
+from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.session.sdk_patches import read_call_result
-from tui.engine.mcp.transports.jsonrpc_lines import decode
+from tui.engine.mcp.transports.jsonrpc_lines import MAX_ON_LOOP, FlowControl, decode
+from tui.engine.mcp.transports.jsonrpc_lines import read as read_line
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice
@@ -174,7 +180,7 @@ async def test_D21_a_masked_secret_is_in_no_file_and_comes_back_in_no_call(
         [first, *refused, last] = deck.calls
         assert first.status is ToolCallStatus.OK
         assert [one.status for one in refused] == [ToolCallStatus.ERROR] * 6
-        assert all(HIDES in one.result and "Nothing was run" in one.result for one in refused)
+        assert all(HIDES in one.result and "The call was not run" in one.result for one in refused)
         assert (last.status, len(other.calls)) == (ToolCallStatus.OK, 1), "it is no mask of ours"
         assert deck.raised(ConfirmationRequest) == []
         assert HIDES in deck.seen(1)
@@ -199,7 +205,7 @@ async def test_D21_a_call_that_the_user_edits_into_one_with_a_mask_is_not_run(
         await deck.idle()
         [row] = deck.calls
     assert (row.status, server.calls) == (ToolCallStatus.ERROR, [])
-    assert "Nothing was run" in row.result
+    assert "The call was not run" in row.result
 
 
 async def trusting(*words: str) -> Result:
@@ -227,7 +233,7 @@ async def test_D21_no_command_prints_what_a_server_repeats() -> None:
     for server, name in (("parrot", "write"), ("raw", "echo")):
         result = await trusting("mcp", "call", server, name, f"text=a {HIDES}")
         assert result.code == ExitCode.ERROR
-        assert f"The arguments hold {HIDES}" in result.stderr
+        assert f"The arguments contain {HIDES}" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -240,7 +246,12 @@ async def test_D21_no_command_prints_what_a_server_repeats() -> None:
         ("PASSPHRASE", "correct horse battery staple", ["correct horse battery staple"]),
         ("url", "https://u:Zq7!x9_k@h/?api_key=Zq7!x9_l&q=a", ["Zq7!x9_k", "Zq7!x9_l"]),
         ("DATABASE_URL", "postgres://u:Zq7!x9_k@h/db", ["Zq7!x9_k"]),
-        ("SECRET_KEY", "/k3+Fj0/x9==", []),
+        ("SECRET_KEY", "/k3+Fj0/x9==", ["/k3+Fj0/x9=="]),
+        ("AWS_SECRET_ACCESS_KEY", "/Ab3kZ9qR7tY", ["/Ab3kZ9qR7tY"]),
+        ("--password", "~/Ab3kZ9qR7tY", ["~/Ab3kZ9qR7tY"]),
+        ("DB_PASSWORD", "Summer2024@Company", ["Summer2024@Company"]),
+        ("KEY_FILE", "./keys", []),
+        ("KEY_FILE", "/" + "a" * 60 + "/b!", ["/" + "a" * 60 + "/b!"]),  # in linear time
         ("TENANT", "0f8fad5b-d9cb-469f-a165-70867728950e", []),
         ("API_TOKEN", "Zq7!x", []),  # too short to be told from other text
         ("PASSWORD", "password1", []),
@@ -329,6 +340,11 @@ def test_D21_ids_cursors_and_the_protocols_own_names_stay() -> None:
     assert got["id"] == SECRET
     hidden = {"structuredContent": {HIDES: HIDES}, "instructions": HIDES}
     assert got["result"] == {**result, **hidden}
+    tasks = {"task": {"taskId": SECRET}, "tasks": [{"taskId": SECRET}]}
+    inputs = {"taskId": SECRET, "inputRequests": {SECRET: {"message": SECRET}}}
+    passed = read({"jsonrpc": "2.0", "id": 1, "result": {**tasks, **inputs, "id": SECRET}})
+    inputs["inputRequests"] = {SECRET: {"message": HIDES}}
+    assert passed["result"] == {**tasks, **inputs, "id": HIDES}
     plain = {"jsonrpc": "2.0", "id": 1, "result": {"text": "nothing %5B \\ \u00e4"}}
     assert read(plain) == plain
 
@@ -350,6 +366,84 @@ def test_D21_every_form_of_a_secret_is_masked(form: str, *, ascii_only: bool) ->
     got = read({"jsonrpc": "2.0", "id": 1, "result": result}, ascii_only=ascii_only)
     assert spoken(got) == []
     assert HIDES in got["result"]["content"][0]["text"]
+
+
+@pytest.mark.parametrize("between", ["\x1b[0m", "\x9b0m", "\x1b]0;x\x1b\\", "\xad", "\x1b7"])
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_D21_a_secret_that_a_screen_would_put_together_is_masked(
+    between: str, *, ascii_only: bool
+) -> None:
+    """In a message in which no run of its letters stands as a whole."""
+    own = Redactor()
+    own.register("Zq7kR9tYw3mX", mask=HIDES)
+    text = f"it is Zq7kR{between}9tYw3mX"
+    message = {"jsonrpc": "2.0", "id": 1, "result": {"a": ["\x1b]", text]}}
+    got = decode(json.dumps(message, ensure_ascii=ascii_only).encode(), secrets=own).message
+    assert isinstance(got, JSONRPCResponse)
+    assert got.result == {"a": ["\x1b]", HIDES]}
+
+
+class Watched(Redactor):
+    """Notes the threads in which it masks messages."""
+
+    threads: ClassVar[list[int]] = []
+
+    def redact_message(self, message: object, line: bytes) -> tuple[Any, int]:
+        self.threads.append(threading.get_ident())
+        return super().redact_message(message, line)
+
+
+async def test_D21_what_may_hide_a_secret_is_searched_together_and_beside_the_loop() -> None:
+    own = Watched()
+    own.register("Zq7kR9tYw3mX", mask=HIDES)
+    texts = [f"%4{number % 10}{number}" for number in range(3_000)]
+    for said in (texts, [*texts, "Zq7kR9tYw3mX"]):
+        line = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"a": said}}).encode()
+        found = await read_line(line, secrets=own)
+        assert len(line) < MAX_ON_LOOP * 2
+        assert 0 < found.searched < 12 * len(line)
+    assert threading.get_ident() not in own.threads
+
+
+async def test_D21_the_search_is_charged() -> None:
+    clock, texts = Time(), [f"%4{number % 10}{number}" for number in range(1_500)]
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"a": texts}}).encode()
+    log = ServerLog(ServerId("s"), Watcher())
+    flow = FlowControl(log, clock, clock.sleep)
+    for _ in range(250):
+        await flow.take(line)
+    assert clock.slept == 0
+    log.learn([("TOKEN", "Zq7kR9tYw3mX")])
+    for _ in range(250):
+        await flow.take(line)
+    assert clock.slept > 0
+
+
+def test_D21_a_text_too_large_to_be_searched_is_left_out_and_the_others_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(redaction, "PIECE", 1_000)
+    monkeypatch.setattr(redaction, "MAX_JUDGED", 20_000)
+    own = Redactor()
+    own.register("Zq7kR9tYw3mX", mask=HIDES)
+    hidden = "".join(f"%{ord(letter):02X}" for letter in "Zq7kR9tYw3mX")
+    texts = [f"plain {'x' * 30_000}", f"{'%41' * 3_000}{hidden}%41", "%41" * 10_000]
+    message = {"jsonrpc": "2.0", "id": 1, "result": {"a": texts}}
+    got, _ = own.redact_message(message, json.dumps(message).encode())
+    assert got["result"] == {"a": [texts[0], HIDES, redaction.LEFT_OUT]}
+
+
+def test_D21_of_a_key_only_the_lines_that_are_secret_are_masked() -> None:
+    own = Redactor()
+    own.register("-----BEGIN PRIVATE KEY-----\nMIIEvQ1BADAN\n-----END PRIVATE KEY-----")
+    text = "-----BEGIN PRIVATE KEY-----"
+    assert own.redact_known(f"{text} and MIIEvQ1BADAN") == f"{text} and ***"
+
+
+def test_D21_a_header_is_a_secret_whatever_other_names_are_like_it() -> None:
+    headers = {"authorization": f"Bearer {PLAIN}", "url": PLAIN}
+    given = [*define("http://h", headers=headers, env={"url": "x"}).given({})]
+    assert {*headers.items()} <= {*given}
 
 
 @pytest.mark.writes_secrets("sign-ins.json")

@@ -318,12 +318,15 @@ class CallRunner:
         if prepared.tool is None or prepared.fault:
             return prepared.fault
         try:
-            faults = await asyncio.to_thread(faults_of, prepared.tool.schema, prepared.arguments)
+            return await asyncio.to_thread(self._misfit, prepared.tool, prepared.arguments)
         except (ValueError, RecursionError) as error:
             return f"The call cannot be made: {sanitize_line(str(error))}"
+
+    def _misfit(self, tool: OfferedTool, arguments: JsonObject) -> str:
+        faults = faults_of(tool.schema, arguments)
         listed = "; ".join(map(sanitize_line, faults[:MAX_FAULTS]))
         words = f"The arguments do not fit the tool's schema: {listed}" if faults else ""
-        return words or self.tools.why_masked(prepared.tool, prepared.arguments)
+        return words or self.tools.why_masked(tool, arguments)
 
     async def _decide(
         self,

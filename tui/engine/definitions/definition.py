@@ -291,8 +291,9 @@ class ServerDefinition(Frozen):
             environ: The environment that it inherits from; empty for names of the entry alone.
         """
         inherited = self.inheritance.of(environ, is_small=self.origin is Origin.PROJECT)
-        own = {**self.kept, **self.env, **self.headers, "url": self.url, AUTHORIZATION: ""}
-        yield from (*(inherited | own).items(), *named_words(self.args))
+        own = inherited | {**self.kept, **self.env}
+        more = {"url": self.url, AUTHORIZATION: ""}  # may also be the names of headers
+        yield from (*own.items(), *self.headers.items(), *more.items(), *named_words(self.args))
 
     def held(
         self, status: ServerStatus, reason: str, advice: str, *, may_enable: bool = False

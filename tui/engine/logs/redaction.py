@@ -8,12 +8,11 @@ import json
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import SplitResult, quote, quote_plus, unquote, unquote_plus, urlsplit
 
-from tui.model.bounded_json import mapped
 from tui.text import clip, clip_middle, sanitize_line, without_sequences
 
 MASK: Final = "***"
@@ -31,7 +30,7 @@ MAX_SHOWN: Final = 2_000
 MIN_ENVIRONMENT_SECRET: Final = 8
 """Shortest environment value that is masked; flags and numbers are shorter."""
 
-HIDDEN: Final = "hidden by gemdeck"
+MASK_ENDING: Final = "hidden by gemdeck"
 """How each mask ends that stands for a secret of a server in what it says."""
 
 MAX_SECRET_NAME: Final = 64
@@ -45,8 +44,18 @@ _WORDS: Final = re.compile(
 )
 """Words, a host, a number, a date."""
 
-_PLACE: Final = re.compile(r"(?s:(?:~|\.{0,2}|[A-Za-z]:)[/\\].*|[\w+.-]+(?:://.*|@[A-Za-z.-]+))")
-"""A path, an address, or an address of mail."""
+_PATH_WORD: Final = r"(?:(?:[A-Z]?[a-z]{2,}(?:[A-Z][a-z]{2,})*|[A-Z]+|[a-z])\d{0,8}|\d{1,8})"
+_PART: Final = rf"[/\\](?:[ ._-]|(?<![^\W_]){_PATH_WORD}(?![^\W_]))*"
+"""One name in a path: words, each perhaps with a number."""
+
+_PLACE: Final = re.compile(
+    rf"(?:(?:~|\.{{1,2}}|[A-Za-z]:){_PART}|{_PART}{_PART})(?:{_PART})*|(?s:[\w+.-]+://.*)"
+)
+"""A path or an address. What is no words may be a secret that begins as one."""
+
+_MAIL: Final = re.compile(r"[\w+.-]+@[A-Za-z.-]+")
+_OF_PERSON: Final = re.compile("user|mail|login|account", re.IGNORECASE)
+"""The name of what may be an address of mail, though its name sounds secret."""
 
 _NOT_SECRET: Final = frozenset(
     {"PWD", "SSH_AUTH_SOCK", "SESSION_MANAGER", "DESKTOP_SESSION", "DBUS_SESSION_BUS_ADDRESS"}
@@ -96,11 +105,41 @@ MAX_REDACTED_LINE: Final = 4_000
 ESCAPED: Final = 6
 """Most characters that one becomes in JSON."""
 
-PROTOCOL_DEPTH: Final = 2
-"""Levels of a message whose names are those of the protocol: its own, and its result's."""
+MESSAGE: Final = "message"
+_INPUTS: Final = "inputRequests"
+_RELATED: Final = "io.modelcontextprotocol/related-task"
+_NOTHING: Final = (frozenset[str](), frozenset[str]())
+_TASK: Final = (frozenset({"taskId", "requestState"}), frozenset({_INPUTS}))
+_RESULT: Final = (
+    frozenset({"taskId", "nextCursor", "requestState", "progressToken", "requestId"}),
+    frozenset({"task", "tasks", "_meta", _INPUTS}),
+)
+_PROTOCOL: Final = {
+    MESSAGE: (frozenset({"id", "method"}), frozenset({"params", "result"})),
+    **dict.fromkeys(("params", "result"), _RESULT),
+    **dict.fromkeys(("task", "tasks", _RELATED), _TASK),
+    "_meta": (frozenset({"progressToken"}), frozenset({_RELATED})),
+}
+"""The places of a message in which gemdeck reads or passes back texts that it does not show as what
+the server says: the names of these texts, and of further places."""
 
-_PASSED_BACK: Final = {"id", "method", "nextCursor", "requestState", "progressToken", "requestId"}
-"""What of a message gemdeck reads or passes back, and does not show as what the server says."""
+_OWN_NAMES: Final = frozenset({MESSAGE, "params", "result", _INPUTS})
+"""The places whose names are the protocol's own, or are passed back."""
+
+PIECE: Final = 64 * 1024
+"""Characters searched at once for what is hidden: C code holds up every thread meanwhile."""
+
+JUDGEMENT: Final = 64
+"""Characters whose search costs as much as beginning one."""
+
+MAX_JUDGED: Final = 8 * 2**20
+"""Characters of a message searched for what is hidden in them."""
+
+LEFT_OUT: Final = "[left out: too much of this message is escaped to be searched for secrets]"
+"""Stands for a text beyond that."""
+
+_BETWEEN: Final = "\x1b\n"
+"""Joins texts for a search; it ends every sequence for a terminal."""
 
 _SAFE: Final = ("", "/", "!'()*", "*")
 """What encoders leave as it is in a URL: Python's two, and JavaScript's."""
@@ -110,13 +149,21 @@ _ESCAPE: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _ESCAPED_SIGN: Final = re.compile(r"\\+[nrt\W_]")
 """A line end, a quotation mark or a sign of Markdown as it is escaped in JSON."""
 
+_SECRET_LINE: Final = re.compile(r"(?=.*[A-Za-z])(?=.*\d)\S+")
+"""A line of a secret that is one alone, unlike ``-----BEGIN PRIVATE KEY-----``."""
+
 _RUN: Final = re.compile("[A-Za-z0-9]+")
 """Characters of a secret that encoders leave as they are."""
 
-_ESCAPED_LETTER: Final = re.compile(rb"[\\%](?:u00)?(?:3\d|[46][1-9A-Fa-f]|[57][\dAa])")
-"""One that is escaped all the same."""
+_SPLITTING: Final = re.compile(
+    rb"[\\%](?:u00)?(?:3\d|[46][1-9A-Fa-f]|[57][\dAa])"
+    rb"|\\u00(?:1[Bb]|[89][\dA-Fa-f]|[Aa][Dd])|\xc2[\x80-\x9f\xad]"
+)
+"""One that is escaped all the same, and what is between two on no screen."""
 
-_HIDING: Final = re.compile(r"[\\%\x1b\x80-\x9f]")
+_SOFT_HYPHEN: Final = "\xad"
+
+_HIDING: Final = re.compile(r"[\\%\x1b\x80-\x9f\xad]")
 """Behind what a secret may be hidden: escapes, percent signs, sequences for a terminal."""
 
 _CONTROLS: Final = str.maketrans("\b\f\n\r\t", "bfnrt", "\\")
@@ -197,6 +244,8 @@ def named_secrets(name: str, text: str) -> list[str]:
     """
     given = [text, text.partition(" ")[2].strip()] if is_secret_variable(name, text) else []
     found = [one for one in given + secrets_in_address(text) if not _PLACE.fullmatch(one)]
+    if not is_secret_name(name) or _OF_PERSON.search(name):
+        found = [one for one in found if not _MAIL.fullmatch(one)]
     least = MIN_WORDS if is_secret_name(name) else len(text) + 1
     found = [one for one in found if len(one) >= least or not _WORDS.fullmatch(one)]
     return [one for one in found if len(one) >= MIN_ENVIRONMENT_SECRET]
@@ -213,7 +262,7 @@ def named_words(words: Iterable[str]) -> Iterator[tuple[str, str]]:
 def mask_of(name: str) -> str:
     """Return what stands for a secret of a server: plain, so that a model can copy it as it is."""
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-")[:MAX_SECRET_NAME]
-    return f"[secret {plain or 'value'} {HIDDEN}]"
+    return f"[secret {plain or 'value'} {MASK_ENDING}]"
 
 
 def _folded(text: str) -> str:
@@ -291,6 +340,39 @@ def _letters(text: str) -> str:
     return text if text.isprintable() else text.translate(_CONTROLS)
 
 
+def _seen(text: str) -> str:
+    """Return what a screen shows of a text."""
+    return without_sequences(text).replace(_SOFT_HYPHEN, "")
+
+
+def _holding(texts: Sequence[str], holds: Callable[[str], object]) -> list[str]:
+    """Return those of some texts that hold something; they are searched together."""
+    if len(texts) == 1 or sum(map(len, texts)) <= PIECE:
+        if not texts or not holds(_BETWEEN.join(texts)):
+            return []
+        if len(texts) == 1:
+            return [*texts]
+    half = len(texts) // 2
+    return _holding(texts[:half], holds) + _holding(texts[half:], holds)
+
+
+def _each_text(value: object, change: Callable[[str], str], place: str = "") -> Any:  # noqa: ANN401 - any JSON
+    """Change each text, and each name that is not of the protocol, in a place of a message."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_each_text(one, change, place) for one in value]
+    if not isinstance(value, dict):
+        return value
+    passed_back, places = _PROTOCOL.get(place, _NOTHING)
+    return {
+        name if place in _OWN_NAMES else change(name): item
+        if name in passed_back and isinstance(item, str)
+        else _each_text(item, change, name if name in places else "")
+        for name, item in value.items()
+    }
+
+
 class Redactor:
     """Masks the secrets of this run, or of one server. Methods may be called from any thread.
 
@@ -337,7 +419,10 @@ class Redactor:
 
     def mask_in(self, value: object) -> str:
         """Return a known mask that a JSON value holds, however it was rewritten; "" if none."""
-        text = _folded(_ESCAPED_SIGN.sub("", json.dumps(value, ensure_ascii=False)))
+        text = json.dumps(value, ensure_ascii=False)
+        if not self._masks or (text.isascii() and "gemdeck" not in text.lower()):
+            return ""  # most calls; the rest costs a hundred times as much
+        text = _folded(_ESCAPED_SIGN.sub("", text))
         return next((mask for one, mask in self._masks.items() if one in text), "")
 
     def redact(self, text: str) -> str:
@@ -367,32 +452,57 @@ class Redactor:
         text = _JSON_STRING.sub(self._masked_string, text)
         return self._hidden_in(text) or text
 
-    def redact_message(self, message: object, line: bytes) -> Any:  # noqa: ANN401 - any JSON
+    @property
+    def knows_any(self) -> bool:
+        """Whether there is anything to mask."""
+        return bool(self._forms)
+
+    def redact_message(self, message: object, line: bytes) -> tuple[Any, int]:
         """Return a message with the registered secrets masked in its texts and their names.
 
         The protocol's own names stay, and what is passed back as it came, such as ids and cursors.
+        Texts beyond `MAX_JUDGED` in which something may be hidden are left out with a word.
 
         Args:
             message: The message.
             line: The same as it was written, which tells fast that there is nothing to mask.
+
+        Returns:
+            The message, and how many characters were searched, as what that costs.
         """
         may_hold = any(run in line for run in self._runs)
-        if self._runs and not may_hold and (b"\\u00" in line or b"%" in line):
-            may_hold = _ESCAPED_LETTER.search(line) is not None
-        return self._redact_value(message, PROTOCOL_DEPTH) if may_hold else message
+        if self._runs and not may_hold and (b"\\u00" in line or b"%" in line or b"\xc2" in line):
+            may_hold = _SPLITTING.search(line) is not None
+        if not may_hold:
+            return message, 0
+        texts: dict[str, str] = {}
+        _each_text(message, lambda text: texts.setdefault(text, text), MESSAGE)
+        masks: dict[str, str] = {}
+        judged = 0
 
-    def _redact_value(self, value: object, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON
-        if depth and isinstance(value, dict):
-            kept = {name: value[name] for name in _PASSED_BACK & value.keys()}
-            return {name: self._redact_value(value[name], depth - 1) for name in value} | kept
-        if not isinstance(value, str):
-            is_nested = isinstance(value, dict | list)
-            return mapped(value, self._redact_value, self._redact_value) if is_nested else value
-        text = self.redact_known(value)
-        text = self._hidden_in(text) or text
-        if text != value and len(value) <= MAX_SHOWN and len(self._said) < MAX_SECRETS:
-            self._said[text] = value
-        return text
+        def hidden_in(text: str) -> str:
+            nonlocal judged
+            if text not in masks:
+                judged += len(text) + JUDGEMENT
+                if judged > MAX_JUDGED:
+                    return LEFT_OUT
+                masks[text] = self._hidden_in(text)
+            return masks[text]
+
+        hiding = [text for text in texts if _HIDING.search(text)]
+        found = _holding([*texts], self._holds) + _holding(hiding, hidden_in)
+        for text in dict.fromkeys(found):
+            known = self.redact_known(text)
+            masked = (_HIDING.search(known) and hidden_in(known)) or known
+            if masked != text and len(text) <= MAX_SHOWN and len(self._said) < MAX_SECRETS:
+                self._said[masked] = text
+            texts[text] = masked
+        cost = judged + sum(map(len, texts)) // JUDGEMENT + JUDGEMENT * len(texts)
+        changed = _each_text(message, texts.__getitem__, MESSAGE) if found else message
+        return changed, cost
+
+    def _holds(self, text: str) -> bool:
+        return any(form in text for form in self._forms)
 
     def said(self, text: str) -> str:
         """Return what was masked to become a text of a message, such as an address; else itself."""
@@ -400,9 +510,16 @@ class Redactor:
 
     def _hidden_in(self, text: str) -> str:
         """Return the mask of a secret that a text holds behind escapes, or an empty string."""
+        overlap = 2 * ESCAPED * max(map(len, self._letters), default=0)
+        size = max(PIECE, 4 * overlap)
+        pieces = (text[start : start + size + overlap] for start in range(0, len(text), size))
+        return next(filter(None, map(self._hidden_in_piece, pieces)), "")
+
+    def _hidden_in_piece(self, text: str) -> str:
         if not _HIDING.search(text):
             return ""
-        read = {letters := _letters(text), without_sequences(letters), _letters(unquote(letters))}
+        read = {letters := _letters(text), _seen(letters)}
+        read |= {_letters(_seen(text)), _letters(unquote(letters))}
         found = (mask for form, mask in self._letters.items() if any(form in one for one in read))
         return next(found, "")
 
@@ -427,7 +544,8 @@ class Redactor:
 
 def _forms(value: str) -> Iterator[str]:
     """Return the encodings in which a secret may appear."""
-    for form in known_secrets((value, value.strip(), sanitize_line(value), *value.splitlines())):
+    lines = (line for line in value.splitlines() if _SECRET_LINE.fullmatch(line))
+    for form in known_secrets((value, value.strip(), sanitize_line(value), *lines)):
         yield form
         encoded = _bytes(form)
         yield from (quote(encoded, safe) for safe in _SAFE)

@@ -339,7 +339,7 @@ class ServerManager:
         """
         permit.use()
         tool = permit.tool
-        if words := self.why_masked(tool, permit.arguments):
+        if words := await asyncio.to_thread(self.why_masked, tool, permit.arguments):
             raise ToolCallError(words)
         if isinstance(tool, OwnTool):
             permit.check()
@@ -355,11 +355,11 @@ class ServerManager:
         return await self._call_once(permit, on_progress)
 
     def why_masked(self, tool: OfferedTool, arguments: Mapping[str, Any]) -> str:
-        """Say why a call cannot be made whose arguments hold what stands for a secret; or ""."""
-        mask = self.redactor.mask_in(arguments)
-        words = f"The arguments hold {mask}, which stands for a secret that gemdeck does not show."
-        ways = "change only what is around it, or make this change outside gemdeck"
-        return f"{words} Nothing was run: {ways}." if mask and not isinstance(tool, OwnTool) else ""
+        """Say why a call cannot be made whose arguments contain a mask; or ""."""
+        mask = "" if isinstance(tool, OwnTool) else self.redactor.mask_in(arguments)
+        words = f"The arguments contain {mask}, a placeholder for a secret that gemdeck hides."
+        ways = "Change only the text around it, or edit the file outside gemdeck."
+        return f"{words} The call was not run. {ways}" if mask else ""
 
     async def _call_once(
         self, permit: Permit, on_progress: Callable[[Progress], None]

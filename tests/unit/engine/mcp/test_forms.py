@@ -94,6 +94,8 @@ def test_C08_a_field_that_seems_to_want_a_secret_is_marked(name: str) -> None:
     [
         ("age", {"type": "integer", "description": "Do not give us your card's PIN."}, False),
         ("note", {"type": "string", "description": "Never a password or a token."}, False),
+        ("value", {"type": "string", "description": "Paste your GitHub token here"}, True),
+        ("value", {"type": "string", "description": "No spaces. Your password"}, True),
         ("password_length", {"type": "integer"}, False),
         ("has_password", {"type": "boolean"}, False),
         ("secret_kind", {"type": "string", "enum": ["password", "token"]}, False),

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import mcp_types as types
 
-from tui.engine.logs.redaction import HIDDEN
+from tui.engine.logs.redaction import MASK_ENDING
 from tui.engine.mcp.catalog.offered_tool import (
     STRUCTURED,
     MediaPart,
@@ -150,7 +150,7 @@ def picture_of(part: MediaPart) -> Picture | None:
 
 def data_problem(data: str) -> str:
     """Say why the model's service would refuse data, or nothing."""
-    if HIDDEN in data:
+    if MASK_ENDING in data:
         return "The data is left out: it holds a secret of this server's"
     if len(data) > MAX_MEDIA_CHARS:
         return f"The data is left out: {_size(data)} is too much"

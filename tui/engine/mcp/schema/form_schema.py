@@ -98,6 +98,11 @@ def _pattern(word: str) -> str:
 
 
 _SECRET: Final = re.compile("|".join(_pattern(word.strip()) for word in _WORDS.split(",")))
+_DENIED: Final = re.compile(
+    r"(?:\b(?:never|no|not|without)|n['\u2019]t)\b(?! forget)[^.,;:!?\n]*", re.IGNORECASE
+)
+"""What a description says not to enter."""
+
 _WORD_BREAK: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\s_.\-]+")
 _UNSEEN: Final = dict.fromkeys(map(ord, INVISIBLE))
 _DIGITS: Final = str.maketrans("013457$@", "oieastsa")
@@ -216,6 +221,10 @@ def read_control(
         or (
             kind in {FieldKind.TEXT, FieldKind.INTEGER}  # a PIN is one, and no password's length
             and asks_for_secret(name, text_in(definition, "title"), whole=kind is FieldKind.INTEGER)
+        )
+        or (
+            kind is FieldKind.TEXT
+            and asks_for_secret(_DENIED.sub("", text_in(definition, "description")[:MAX_READ]))
         ),
     )
     return Control(shown, name, values, pattern, sends_null=required and nullable)

@@ -66,6 +66,9 @@ MAX_UNASKED: Final = 50_000
 MAX_ON_LOOP: Final = 32 * 1024
 """Longest line, in bytes, that is read on the event loop; longer ones go to a thread."""
 
+MAX_MASKED_ON_LOOP: Final = 2 * 1024
+"""The same of a server with secrets, which every line is searched for."""
+
 _ID: Final = rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")'
 _VERSION: Final = rb'"jsonrpc"\s*:\s*"2\.0"'
 _ID_FIRST: Final = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb"\s*,\s*)?" + _ID + rb"\s*,")
@@ -80,6 +83,9 @@ BURST: Final = 5_000.0
 
 PIECE: Final = 16 * 1024
 """Bytes that cost as much as a message: a server may send 16 MiB a second, and 80 MiB at once."""
+
+SEARCHED: Final = 4 * 1024
+"""Characters searched for hidden secrets that cost as much as a message."""
 
 STRUCTURE: Final = 500
 """Structural characters of JSON that cost as much as a message."""
@@ -158,16 +164,24 @@ def _split(line: bytes) -> list[bytes]:
 
 
 class DecodedLine(NamedTuple):
-    """A decoded line, its number of structural characters, and what is wrong with it."""
+    """A decoded line, what is in it, and what is wrong with it.
+
+    Attributes:
+        message: The message; or the start of the line if it is none; or None for a blank line.
+        structure: The number of its structural characters.
+        fault: What is wrong with it.
+        searched: How many of its characters were searched for secrets; see `redact_message`.
+    """
 
     message: types.JSONRPCMessage | Noise | None
     structure: int
     fault: FrameFault | None = None
+    searched: int = 0
 
 
 async def read(line: bytes, most: int = MAX_STRUCTURE, secrets: Redactor = _NONE) -> DecodedLine:
     """Read one line as `decode` does, in a thread if it is long."""
-    if len(line) <= MAX_ON_LOOP:
+    if len(line) <= (MAX_MASKED_ON_LOOP if secrets.knows_any else MAX_ON_LOOP):
         return decode(line, most, secrets)
     return await asyncio.to_thread(decode, line, most, secrets)
 
@@ -197,7 +211,7 @@ def decode(line: bytes, most: int = MAX_STRUCTURE, secrets: Redactor = _NONE) ->
         return DecodedLine(found, count, FrameFault.TOO_LARGE)
     # Parsing first and validating then costs a sixth of what validating the text would.
     try:
-        value = secrets.redact_message(read_value(line, count), line)
+        value, searched = secrets.redact_message(read_value(line, count), line)
     except JsonError as error:
         found = _unreadable(line, _id_by_pattern(line), str(error))
         return DecodedLine(found, count, FrameFault.NOT_JSON)
@@ -205,16 +219,16 @@ def decode(line: bytes, most: int = MAX_STRUCTURE, secrets: Redactor = _NONE) ->
         message = types.jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
         found = _unreadable(line, _id_of_reply(value), "breaks the protocol")
-        return DecodedLine(found, count, FrameFault.INVALID)
+        return DecodedLine(found, count, FrameFault.INVALID, searched)
     if isinstance(message, types.JSONRPCError) and message.error.code in OWN_CODES:
         own = message.error.model_copy(update={"code": types.INTERNAL_ERROR})
         message = message.model_copy(update={"error": own})
     elif isinstance(message, types.JSONRPCRequest | types.JSONRPCNotification):
         if count > MAX_UNASKED:
-            return DecodedLine(_noise(line), count, FrameFault.TOO_LARGE)
+            return DecodedLine(_noise(line), count, FrameFault.TOO_LARGE, searched)
         if _breaks_the_sdk(message):
-            return DecodedLine(_noise(line), count, FrameFault.INVALID)
-    return DecodedLine(message, count)
+            return DecodedLine(_noise(line), count, FrameFault.INVALID, searched)
+    return DecodedLine(message, count, searched=searched)
 
 
 def encode(message: types.JSONRPCMessage) -> bytes:
@@ -327,7 +341,7 @@ class FlowControl:
         await self._wait()  # for earlier messages: a message does not wait for its own cost
         while self._open.total() >= MAX_OPEN:
             await self._sleep(PAUSE)
-        found, structure, fault = await read(line, self._most, self._log.own)
+        found, structure, fault, searched = await read(line, self._most, self._log.own)
         message = None if isinstance(found, str) else found
         if found is not None:
             self._tap.received(line, message, fault)
@@ -352,7 +366,8 @@ class FlowControl:
                 method="notifications/cancelled", params={"requestId": int() | str() as request}
             ):
                 self._note_end(request)
-        self._spend(cost + len(line) / PIECE + structure / STRUCTURE)
+        cost += len(line) / PIECE + structure / STRUCTURE + searched / SEARCHED
+        self._spend(cost)
         return message
 
     def _note_end(self, request: types.RequestId | None) -> None:
