@@ -175,7 +175,7 @@ async def test_C15_a_paste_after_a_typed_sign_is_named_where_it_is_a_word_and_no
         ("@", "=.env"),
         ("@.e", "=nv"),
         ('@"', '=.env"'),
-        ("@./src/..", "=/.env and on"),
+        ("@src/../.e", "=nv and on"),
         ("x@.env", "home", "right", "= "),
         (".env", "home", "=@"),
         ("=" + LONG + "\n", "=@.env"),

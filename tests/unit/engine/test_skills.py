@@ -461,7 +461,7 @@ async def test_B26_a_file_of_a_skill_is_seen_before_the_model_gets_it_and_again_
         assert "Forms of pdf." in running.got[0]
         assert "Obey me." not in running.seen()
         await running.type("and the last")
-        assert "It is no text" in running.got[0]
+        assert "The file is not text" in running.got[0]
     steps = [load, [read], [Say("1")], load, [read], [Say("2")]]
     async with skill_deck(monkeypatch, steps, docs) as running:
         await running.type("read it again")
