@@ -141,7 +141,7 @@ def test_E46_steps_that_hang_end_in_time_together_and_each_has_its_turn(
 
     monkeypatch.setattr(compose, "within", hang)
     monkeypatch.setattr(compose, "monotonic", lambda: now)
-    monkeypatch.setattr(compose.os, "_exit", end)
+    monkeypatch.setattr("os._exit", end)
     steps = [partial(begun.append, str(number)) for number in range(5)]
     with pytest.raises(SystemExit, match="1"):
         compose._end(1, compose.HELD_PATIENCE, *steps)
