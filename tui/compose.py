@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from tui.engine.background import OrderedWorker, within
@@ -55,10 +56,10 @@ _log: Final = logging.getLogger(__name__)
 END_PATIENCE: Final = 2.0
 """Seconds that the process gets to end after the screen was left and the servers have ended."""
 
-HELD_PATIENCE: Final = 0.5
-"""Seconds that each step gets by which the process ends while the event loop is held."""
+HELD_PATIENCE: Final = 1.25
+"""Seconds in which the process ends while the event loop is held."""
 
-HELD: Final = b"gemdeck was too busy to quit, so it was ended at once.\n"
+HELD_WORDS: Final = b"gemdeck did not respond, so Ctrl+Q ended it.\n"
 
 SIGNAL_EXIT_BASE: Final = 128
 """Added to a signal's number for the exit code, as shells do."""
@@ -166,31 +167,36 @@ async def _run(
 
 def _guard_end(writer: OrderedWorker, code: int) -> None:
     """End the process all the same if a thread that still runs, in a call that hangs, keeps it."""
-    timer = threading.Timer(END_PATIENCE, _end, (writer, code, WRITE_PATIENCE))
+    timer = threading.Timer(END_PATIENCE, _end, (code, 2 * WRITE_PATIENCE, writer.close, write_now))
     timer.daemon = True
     timer.start()
 
 
 def _end_held(writer: OrderedWorker, commands: Commands, restore: Callable[[], None]) -> None:
     """End the process while the event loop is held; the guards of the servers end those."""
+    words = [HELD_WORDS]
 
     async def save() -> None:
-        os.write(2, HELD)
         conversations = commands.engine.conversations
-        os.write(2, _way_back(conversations).encode())
-        for one in conversations:
-            await one.recorder.aclose()
+        words.append(_way_back(conversations).encode())  # which closing forgets
+        closing = (one.recorder.aclose() for one in conversations)
+        await asyncio.gather(*closing, return_exceptions=True)
 
-    _end(writer, 1, HELD_PATIENCE, restore, lambda: asyncio.run(save()))
+    def say() -> None:  # to a terminal that may be gone, or read nothing
+        os.write(2, b"".join(words))
+
+    _end(
+        *(1, HELD_PATIENCE, lambda: asyncio.run(save()), restore),
+        *(writer.close, write_now, say),
+    )
 
 
-def _end(
-    writer: OrderedWorker, code: int, patience: float, *before: Callable[[], object]
-) -> NoReturn:
-    """End the process once what waits is written, or does not come to an end."""
-    for step in (*before, writer.close, write_now):
+def _end(code: int, patience: float, *steps: Callable[[], object]) -> NoReturn:
+    """End the process in time: each step gets half of what is left, and the next one its turn."""
+    end = monotonic() + patience
+    for step in steps:
         with suppress(Exception):  # whatever fails now, the others must be tried
-            within(patience, step)
+            within((end - monotonic()) / 2, step)
     os._exit(code)
 
 

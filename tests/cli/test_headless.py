@@ -234,8 +234,10 @@ async def test_a_mention_is_read_and_sent_along_and_what_is_no_prompt_is_not_sen
     assert len(gemini.requests) == 1
 
     gemini.steps += [[Say("Fine.")]]
-    result = await run("-p", "!important: be brief", gemini=gemini, cwd=tmp_path)
+    written = r"!important: fix \@param"
+    result = await run("-p", written, gemini=gemini, cwd=tmp_path)
     assert result.code == 0, "nobody takes a script for a shell"
+    assert gemini.requests[-1].contents[-1]["parts"][0]["text"] == written
 
 
 async def test_debug_logs_handshakes_and_output_of_servers(gemini: FakeGemini) -> None:

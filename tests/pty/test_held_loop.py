@@ -20,14 +20,14 @@ from tests.pty.driving import (
 )
 from tests.pty.test_leaving import DECK, STUBBORN
 from tests.support.terminal import Terminal, processes_of
-from tui.compose import HELD, HELD_PATIENCE
+from tui.compose import HELD_PATIENCE, HELD_WORDS
 from tui.ui.driver import QUIT_PATIENCE
 
 MOST: Final = 3.0
 """Seconds in which the key ends gemdeck."""
 
 HOLDING: Final = """
-import asyncio, threading, time
+import asyncio, os, threading, time
 from pathlib import Path
 from tui.engine.engine import Engine
 from tui.ui.app import GemdeckApp
@@ -36,6 +36,21 @@ def busy():
     Path("held").touch()
     while True:
         pass
+
+def closed():
+    os.close(2)
+    busy()
+
+def blocked():
+    reading, writing = os.pipe()
+    os.dup2(writing, 2)
+    os.set_blocking(2, False)
+    try:
+        while os.write(2, bytes(4096)):
+            pass
+    except BlockingIOError:
+        os.set_blocking(2, True)
+    busy()
 
 def asleep():
     Path("held").touch()
@@ -96,7 +111,13 @@ def held(place: Path, line: str) -> Iterator[Terminal]:
 def assert_ended(terminal: Terminal, code: int = 1) -> None:
     assert terminal.wait_for_exit(EXIT_SECONDS) == code
     assert_restored(terminal)
-    assert (HELD.decode().strip() in " ".join(terminal.screen.split())) is (code == 1)
+    assert (HELD_WORDS.decode().strip() in " ".join(terminal.screen.split())) is (code == 1)
+
+
+def assert_saved(world: World) -> None:
+    [session] = world.state.glob("sessions/*/2*.jsonl")
+    records = [json.loads(line) for line in session.read_text().splitlines()]
+    assert [one["t"] for one in records[-2:]] == ["end", "summary"]
 
 
 @pytest.mark.parametrize(
@@ -122,10 +143,24 @@ def test_E46_the_key_that_quits_ends_it_while_the_loop_is_held(
         assert_ended(terminal)
         assert_gone(servers)
         assert "gemdeck --resume" in terminal.screen
-    [session] = world.state.glob("sessions/*/2*.jsonl")
-    records = [json.loads(line) for line in session.read_text().splitlines()]
-    assert [one["t"] for one in records[-2:]] == ["end", "summary"]
-    assert QUIT_PATIENCE + 2 * HELD_PATIENCE < MOST
+    assert_saved(world)
+    assert QUIT_PATIENCE + HELD_PATIENCE < MOST
+
+
+@pytest.mark.parametrize("hold", ["closed", "blocked"])
+def test_E46_the_conversation_is_saved_also_where_the_terminal_takes_no_word(
+    world: World, tmp_path: Path, hold: str
+) -> None:
+    with held(tmp_path, f"hold_once_told('{hold}')") as terminal:
+        say(terminal, "hello")
+        wait_for_end_of_turn(terminal)
+        servers = terminal.descendants()
+        (tmp_path / "opened/hold").touch()
+        terminal.wait_for(lambda _: (tmp_path / "opened/held").exists())
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_exit(EXIT_SECONDS) == 1
+        assert_gone(servers)
+    assert_saved(world)
 
 
 def test_E46_a_loop_that_is_held_while_gemdeck_ends_does_not_keep_it(tmp_path: Path) -> None:

@@ -161,6 +161,7 @@ ANSWERS: Final = (
     b"\x1b_Gi=1;\x11\x1b\\",
     b"\x1b[?62;\x11c",
     b"\x1b[>84;\x11;0c",
+    b"\x1b[?64;1;2;6;9;15;16;17;18;21;22;28;\x11;29;42;52c",
     b"\x1b[200~a\x11b\x1b[113;5u\x1b[201~",
 )
 
@@ -189,6 +190,13 @@ def test_an_answer_without_an_end_does_not_deafen_the_app(monkeypatch: pytest.Mo
     (key,) = source.feed(b"\x11")
     assert isinstance(key, events.Key)
     assert key.key == "ctrl+q"
+
+
+@pytest.mark.parametrize("begun", [b"\x1b]11;rgb:00", b"\x1bP>|tm", b"\x1b_Gi=1"])
+def test_a_key_that_breaks_an_answer_off_is_that_key(begun: bytes) -> None:
+    for key, name in ((b"\x1b[A", "up"), (b"\x1bOP", "f1"), (b"\x1b[113;5u", "ctrl+q")):
+        for size in range(1, len(key) + 1):
+            assert keys(begun, *cut(key, size), b"b") == [name, "b"]
 
 
 @pytest.mark.parametrize("letter", "]P_^X")

@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,28 @@ async def test_a_message_that_cannot_be_written_is_told_on_the_screen(tmp_path: 
     (tmp_path / "messages.jsonl").rmdir()
     unwritten.write_now()
     assert load_messages(tmp_path) == ("one", "two")
+
+
+def test_E46_steps_that_hang_end_in_time_together_and_each_has_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, begun = 0.0, list[str]()
+
+    def hang(seconds: float, step: Callable[[], object]) -> None:
+        nonlocal now
+        assert seconds > 0
+        now += seconds
+        step()
+        raise TimeoutError
+
+    def end(code: int) -> None:
+        raise SystemExit(code)
+
+    monkeypatch.setattr(compose, "within", hang)
+    monkeypatch.setattr(compose, "monotonic", lambda: now)
+    monkeypatch.setattr("os._exit", end)
+    steps = [partial(begun.append, str(number)) for number in range(5)]
+    with pytest.raises(SystemExit, match="1"):
+        compose._end(1, compose.HELD_PATIENCE, *steps)
+    assert begun == [*"01234"]
+    assert now < compose.HELD_PATIENCE

@@ -32,7 +32,13 @@ from tui.model.trust import ImportOffer, ImportState
 )
 @scope_option("user", "Whose settings they go into: yours or this folder's.")
 @keyring_option
-@click.option("--give", "given", multiple=True, metavar="NAME", help="Give them this of yours.")
+@click.option(
+    "--give",
+    "given",
+    multiple=True,
+    metavar="NAME",
+    help="Pass this variable or secret of yours to the servers.",
+)
 @prints_json
 async def import_servers(
     client: str | None,
@@ -117,6 +123,7 @@ def _summary(has_any: bool, written: Sequence[str], target: Path) -> str:
     if written:
         return f"{', '.join(written)}: in {shown(target)}. Nothing was started: gemdeck mcp list"
     if has_any:
-        more = "--keyring puts their secrets into the keyring, --give lets them have one of yours."
-        return f"Nothing was written. Name the servers to take over, or use --all. {more}"
+        more = "--keyring puts their secrets into the keyring."
+        give = "--give NAME passes one of your variables or secrets."
+        return f"Nothing was written. Name the servers to take over, or use --all. {more} {give}"
     return "No servers of other clients were found."

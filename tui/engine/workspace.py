@@ -3,7 +3,6 @@
 import base64
 import mimetypes
 import os
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ from tui.engine.files.ignored import HIDDEN, IgnoreRules
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
 from tui.model.frozen import Frozen
 from tui.model.input.fuzzy import best
+from tui.model.input.mentions import SECRET_NAME
 from tui.text import counted, for_model, is_shown_whole, note_hidden, sanitize_line
 
 MAX_LISTED: Final = 20_000
@@ -47,13 +47,6 @@ MAX_FILES: Final = 200
 
 MAX_SEEN: Final = 5_000
 """Files and folders of a folder that are looked at."""
-
-_SECRETS: Final = re.compile(
-    r"\.env(?!.*(?:example|sample|template)).*|id_[a-z0-9]+|.*\.(?:pem|key|p12|pfx|jks|kdbx)"
-    r"|\.(?:netrc|pgpass|npmrc|pypirc|htpasswd|git-credentials)|credentials(?:\.json)?",
-    re.IGNORECASE,
-)
-"""Names of files that mostly hold secrets: a folder does not bring them, typing them does."""
 
 _BINARY_SAMPLE: Final = 8_192
 _MEDIA: Final = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
@@ -189,7 +182,9 @@ class Workspace:
                     if len(paths) >= MAX_LISTED:
                         return paths
                     shown = _shown(path, root, roots)
-                    if is_shown_whole(shown) and (is_folder or not _SECRETS.fullmatch(path.name)):
+                    if is_shown_whole(shown) and (
+                        is_folder or not SECRET_NAME.fullmatch(path.name)
+                    ):
                         paths.append(f"{shown}/" if is_folder else shown)
         return paths
 
@@ -284,7 +279,7 @@ class PathReader:
         kept: list[str] = []
         for path in files:
             inside = sanitize_line(path.relative_to(found.root).as_posix())
-            if _SECRETS.fullmatch(path.name):
+            if SECRET_NAME.fullmatch(path.name):
                 kept.append(inside)
                 continue
             try:

@@ -533,7 +533,8 @@ class GemdeckSettings(Section):
     in a project's file.
     """
     project_hooks: Literal["ask", "ignore"] = "ask"
-    """Whether tools ask that a project's `BeforeTool` hooks would check."""
+    """Whether gemdeck asks before tools that a project's `BeforeTool` hook would check: `ask` or
+    `ignore`."""
     sandbox: Literal["none"] | None = None
     """`none` starts servers although a sandbox was asked for gemini-cli."""
     always_allow: tuple[AllowedPattern, ...] = Field((), max_length=MAX_PATTERNS)

@@ -52,10 +52,11 @@ QUIT_PATIENCE: Final = 1.5
 SLOW: Final = 0.25
 """Seconds from which the event loop counts as held until it answers."""
 
-_ANSWER: Final = re.compile(r"\x1b(?:\]\d|P[\d!$+=>|]|_G|\[[?>=][\d;:]*[@-~])\Z")
-"""What only a terminal's answer begins with (OSC, DCS, APC), or is (CSI); modes are read on."""
+_ANSWER: Final = re.compile(r"\x1b(?:\]\d|P[\d!$+=>|]|_G|\[[?>=](?:[\d;:]*[@-~]|[\d;:]{24}))\Z")
+"""What only a terminal's answer begins with (OSC, DCS, APC, a long CSI), or is (CSI); modes are
+read on."""
 
-_END: Final = re.compile(r"(?:\x07|\x1b\\|\x9c|\x1b\[[^\x1b]*)\Z")
+_END: Final = re.compile(r"(?:\x07|\x1b\\|\x9c|\x1b\[[^@-~]*[@-~])\Z")
 
 _SEQUENCE: Final = re.compile(r"\x1b\[[ -?]*\Z")
 """A sequence that goes on."""
@@ -127,13 +128,27 @@ class DeckParser(XTermParser):
     """
 
     def parse(self, token_callback: Callable[[Message], None]) -> Generator[Any, str, None]:
+        left = ""
         while not self.is_eof:
+            begun, left = left, ""
             with suppress(Exception):  # whatever it is that a terminal sends
-                yield from self._up_to_answer(super().parse(token_callback))
+                left = yield from self._up_to_answer(super().parse(token_callback), begun)
 
-    def _up_to_answer(self, reader: Generator[Any, str, None]) -> Generator[Any, str, None]:
-        """Give a reader what comes before an answer of the terminal, and skip that."""
-        wanted, seen = next(reader), ""
+    def _up_to_answer(
+        self, reader: Generator[Any, str, None], begun: str
+    ) -> Generator[Any, str, str]:
+        """Give a reader what comes before an answer of the terminal, and skip that.
+
+        Args:
+            reader: Reads keys.
+            begun: What it gets first, or nothing.
+
+        Returns:
+            What broke the answer off, and begins a key.
+        """
+        wanted, seen = next(reader), begun
+        if begun:
+            wanted = reader.send(begun)
         while not _ANSWER.search(seen):
             try:
                 character = yield wanted
@@ -147,6 +162,9 @@ class DeckParser(XTermParser):
         with suppress(ParseTimeout):
             while len(seen) < MAX_ANSWER and not _END.search(seen):
                 seen += yield self.read1(ANSWER_PATIENCE)
+                if seen[-1] == "\x1b" and (yield self.peek1(ANSWER_PATIENCE)) != "\\":
+                    break
+        return "\x1b" if seen[-1] == "\x1b" else ""
 
     def parse_mouse_code(self, code: str) -> Message | None:
         sizes = (*(self.terminal_size or (0,)), *(self.terminal_pixel_size or (0,)))

@@ -167,6 +167,35 @@ async def test_C15_a_paste_after_a_typed_sign_is_named_where_it_is_a_word_and_no
             assert len(await at.send()) == 1
 
 
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ("=see @", "=.env"),
+        ("=see @", ".env"),
+        ("@", "=.env"),
+        ("@.e", "=nv"),
+        ('@"', '=.env"'),
+        ("@src/../.e", "=nv and on"),
+        ("x@.env", "home", "right", "= "),
+        (".env", "home", "=@"),
+        ("=" + LONG + "\n", "=@.env"),
+        ("=" + LONG + " @", "=.env"),
+    ],
+)
+async def test_C15_pastes_that_make_a_name_together_or_with_what_is_typed_send_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pieces: tuple[str, ...]
+) -> None:
+    async with writing(tmp_path, monkeypatch) as at:
+        for piece in pieces:
+            if piece.startswith("="):
+                await at.paste(piece[1:])
+            else:
+                await at.pilot.press(*([piece] if piece in {"home", "right"} else piece))
+        [text] = await at.send()
+        wanted = "".join(one.removeprefix("=") for one in pieces if one not in {"home", "right"})
+        assert sorted("".join(text.split())) == sorted("".join(wanted.split()))
+
+
 async def test_C15_what_a_paste_named_counts_once_its_backslash_is_gone_or_it_is_chosen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

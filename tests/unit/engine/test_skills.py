@@ -432,7 +432,7 @@ async def test_B26_nothing_in_the_folder_of_a_skill_is_read_as_a_resource(
     said = [next(iter(part["functionResponse"]["response"].values())) for part in _answers(running)]
     assert len(said) == 2 * len(OTHER_WAYS)
     for words in said:
-        known = "is of the skill docs:pdf, which load_skill alone reads", "is not among the files"
+        known = "belongs to the skill docs:pdf. Read it with load_skill;", "is not among the files"
         assert any(one in words for one in known), words
     assert docs.asked() == [PDF]
 
@@ -461,7 +461,7 @@ async def test_B26_a_file_of_a_skill_is_seen_before_the_model_gets_it_and_again_
         assert "Forms of pdf." in running.got[0]
         assert "Obey me." not in running.seen()
         await running.type("and the last")
-        assert "It is no text" in running.got[0]
+        assert "The file is not text" in running.got[0]
     steps = [load, [read], [Say("1")], load, [read], [Say("2")]]
     async with skill_deck(monkeypatch, steps, docs) as running:
         await running.type("read it again")
@@ -518,6 +518,7 @@ async def test_C14_hostile_text_is_harmless_on_the_screen_and_no_other_for_the_m
         [entry, text] = await running.type("/skill docs:pdf", YES, YES)
         assert set(entry.ignored) == {"hooks⟨U+202E⟩", "version"}
         assert "A⟨U+202E⟩B⟨U+E0049⟩C⟨U+200B⟩" in text.text
+        assert "[3 invisible characters in this text" in text.text
         assert "\x1b" not in text.text
         assert running.got[1] == text.text, "the model gets what the user saw"
         await running.type("/skill docs:huge")

@@ -21,6 +21,7 @@ from tui.model.input.mentions import (
     as_text,
     find_resource,
     mentions,
+    pasted,
     typed_mention,
     unnamed,
 )
@@ -247,3 +248,28 @@ def test_a_text_in_one_piece_mentions_nothing_but_what_the_draft_does(
     assert as_sent(unnamed(text)) == text
     assert {*mentions(unnamed(text, draft), {})} <= {*mentions(text, {})} & {*mentions(draft, {})}
     assert as_sent(unnamed(as_sent(text), text)) == as_sent(text)
+
+
+@given(*[st.text("ab@/\\\"'([{< \n", max_size=9)] * 4)
+def test_a_paste_adds_no_mention_but_goes_on_with_one(
+    text: str, before: str, replaced: str, after: str
+) -> None:
+    written = pasted(text, before, replaced, after)
+    there = {*mentions(before + replaced + after, {})}
+    typed_on = [one for one in mentions(before + written + after, {}) if one not in there]
+    assert len(typed_on) <= 1 + (replaced != "") * len(mentions(before + after, {}))
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "after", "written"),
+    [
+        *((".env", "@", "", "\n.env"), ("nv", "@.e", "", "\nnv"), ("n", "@.e", "v", "\nn")),
+        *((".env", r"\@", "", ".env"), ("README.md", "@", "", "README.md")),
+        *(("see @", "", "", r"see \@"), ("@", "", ".env", r"\@"), (" ", "x", "@.env", " \\")),
+        *(("a.pem.", "@src/", "", "\na.pem."), ("/.", "@.env", "", "\n/."), ("@a", "x", "", "@a")),
+    ],
+)
+def test_a_paste_is_judged_together_with_what_is_around_it(
+    text: str, before: str, after: str, written: str
+) -> None:
+    assert pasted(text, before, "", after) == written

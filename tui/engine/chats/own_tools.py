@@ -277,8 +277,8 @@ async def _read(
         if not uri:
             raise ToolCallError(f"{server} has no resource {sanitize_line(typed)}.")
         if skill := opened.around(server, uri, servers.every.registry.skills(server)):
-            words = f"is of the skill {server}:{skill.view.name}, which load_skill alone reads."
-            raise ToolCallError(f"{skill.address(uri)} {words} The user has to look at it first.")
+            words = f"belongs to the skill {server}:{skill.view.name}. Read it with load_skill;"
+            raise ToolCallError(f"{skill.address(uri)} {words} the user sees it first.")
         reading = await (await servers.awake(server)).read_resource(uri)
     except (ServerCallError, KeyError) as error:
         raise ToolCallError(f"It could not be read: {error}") from error

@@ -32,7 +32,7 @@ from tui.model.frozen import Frozen
 from tui.model.requests import SkillRequest
 from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING, Profile
-from tui.text import clip, counted, sanitize, sanitize_line
+from tui.text import clip, counted, for_model, note_hidden, sanitize, sanitize_line
 
 FOLDER_NAME: Final = "skills"
 
@@ -228,7 +228,7 @@ class Skills:
         if not one.is_trusted:
             await self._ask(one)
         reading = await (await self.servers.awake(one.server)).read_resource(uri)
-        text = await asyncio.to_thread(lambda: sanitize(one.skill.read(reading.raw)))
+        text = await asyncio.to_thread(lambda: _seen(one.skill.read(reading.raw)))
         if not one.is_trusted:
             await self._ask(one, text)
             await self._keep(definition, uri, Pin(one.skill.definition_hash, one.skill.definition))
@@ -285,9 +285,15 @@ class Skills:
 def _text_of(data: bytes) -> str:
     """Return a file as the user looks at it and the model gets it."""
     try:
-        return sanitize(data.decode())
+        return _seen(data.decode())
     except UnicodeDecodeError:
-        raise SkillError("It is no text that anybody could look at, so it was not used.") from None
+        words = "The file is not text, so nobody can review it. It was not loaded."
+        raise SkillError(words) from None
+
+
+def _seen(text: str) -> str:
+    """Return a text as the user and the model see it, with a last line on what it hid."""
+    return "\n".join(filter(None, (sanitize(text), note_hidden(for_model(text)[1]))))
 
 
 def _loaded(one: ServerSkill, text: str, path: str = "") -> ToolResult:

@@ -214,7 +214,7 @@ class TypedMessages:
         except MessageError as error:
             give_back(conversation.publish, text, error)
         else:
-            is_plain = is_plain and as_sent(text) == text
+            is_plain = is_plain and self._sent(text) == text
             conversation.send(Message(_joined(data, text)) if is_plain else self._later(text, data))
 
     def send_rendered(self, token: str) -> None:
@@ -235,14 +235,18 @@ class TypedMessages:
         else:
             wanted = list(dict.fromkeys([*(named or ()), ResourceMention(server, uri)]))
             text = f"{words} {typed_mention(uri, server)}".strip()
-            read = partial(self._attachments.read, wanted, as_sent(words))
+            read = partial(self._attachments.read, wanted, self._sent(words))
             conversation.send(Message(text, read))
+
+    def _sent(self, text: str) -> str:
+        """Return what a text says; without a screen nothing is pasted, and all is as written."""
+        return as_sent(text) if self._conversations.attended else text
 
     async def _load_skill(
         self, conversation: Conversation, text: str, data: str, ask: Ask
     ) -> MessageContent:
         """Load a skill for the user, once its turn has come; what is typed after it goes along."""
-        _, typed = command_words(as_sent(text))
+        _, typed = command_words(self._sent(text))
         context = conversation.context
         if context is None or (skills := context.setup.skills) is None or not typed:
             raise MessageError(f"Type /{SKILL} SERVER:SKILL")
@@ -261,7 +265,7 @@ class TypedMessages:
         """Return a message of which it is decided in its turn what it names."""
 
         async def fetch(ask: Ask) -> MessageContent:
-            named, words = self._named(text), _joined(data, as_sent(text))
+            named, words = self._named(text), _joined(data, self._sent(text))
             if named is None:
                 return MessageContent.of_text(words)
             if not isinstance(named, TypedPrompt):
@@ -276,7 +280,7 @@ class TypedMessages:
         Raises:
             MessageError: If it names what is not there.
         """
-        if (prompt := find_prompt(as_sent(text), self._servers.catalogs.items())) is not None:
+        if (prompt := find_prompt(self._sent(text), self._servers.catalogs.items())) is not None:
             name = prompt.prompt.name
             if prompt.prompt.problem:
                 raise MessageError(f"/{name} cannot be sent: {prompt.prompt.problem}.")

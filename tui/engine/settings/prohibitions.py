@@ -225,7 +225,7 @@ def extension_rule(sources: Sequence[Source], environ: Mapping[str, str]) -> Ref
     def refusal(installed: Mapping[str, Any]) -> str:
         if listed:
             is_in = _is_listed(installed.get("source"), listed)
-            return "" if is_in else f"not used: {listed_in} does not list where it comes from"
+            return "" if is_in else f"not used: its source is not in {listed_in}"
         is_blocked = not says_no(blocks) and installed.get("type") in ("git", "github-release")
         return f"not used: {blocked_in} blocks what was downloaded" if is_blocked else ""
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from itertools import islice
+from posixpath import basename, normpath
 from typing import Final
 
 from tui.model.catalog import Catalog
@@ -28,8 +29,16 @@ _ESCAPED: Final = re.compile(r"\\(\s)")
 _START: Final = r"""(?<![^\s(\[{<"'])"""
 _AT: Final = f"{_START}@"
 """What begins a mention: it stands not within a word, as in a mail address."""
-_NAMED: Final = rf"{_START}(?=\\*@\S)"
-"""Where a mention stands, or what a backslash keeps from being one."""
+_NAMED: Final = rf"{_START}(?=@(?:\S|\Z)|\\+@)"
+"""Where a mention stands or may be typed on, or what a backslash keeps from being one."""
+_TYPED_ON: Final = rf"""{_AT}(?:\\[^\S\n]|[^\s"]|"[^"\n]*+"?+)*+\Z"""
+"""A mention that a text goes on with."""
+SECRET_NAME: Final = re.compile(
+    r"\.env(?!.*(?:example|sample|template)).*|id_[a-z0-9]+|.*\.(?:pem|key|p12|pfx|jks|kdbx)"
+    r"|\.(?:netrc|pgpass|npmrc|pypirc|htpasswd|git-credentials)|credentials(?:\.json)?",
+    re.IGNORECASE,
+)
+"""Names of files that mostly hold secrets: neither a folder brings them nor a paste, but typing."""
 _BLANK: Final = re.compile(r"\s")
 
 
@@ -97,9 +106,37 @@ def unnamed(text: str, draft: str = "") -> str:
     return re.sub(word, lambda found: found[0] if found[0] in kept else unnamed(found[0]), text)
 
 
+def pasted(text: str, before: str, replaced: str, after: str) -> str:
+    """Write a paste so that it makes no mention where it goes, at its ends either.
+
+    It goes on with a mention that was typed, as of ``@`` or ``@src/``: whoever types that wants the
+    file. But one of a secret is typed as a whole: there the paste begins a new line.
+
+    Args:
+        text: The paste.
+        before: What precedes it.
+        replaced: What it replaces.
+        after: What follows it.
+    """
+    if typed := re.search(_TYPED_ON, before[-MAX_WORD:]):
+        named = mentions(f"{typed[0]}{text}{after[:MAX_WORD]}".partition("\n")[0], {})[:1]
+        if named != mentions(typed[0], {})[:1] and any(map(_is_secret, named)):
+            text, before = f"\n{text}", ""
+    last = before[-1:]
+    whole = re.sub(_NAMED, lambda at: "\\" * (at.start() >= len(last)), last + text)
+    was_start = re.search(rf"{_START}\Z", (before + replaced)[-1:])
+    parts = not was_start and re.search(rf"{_START}\Z", last + text) and re.match(r"\\*@", after)
+    return whole[len(last) :] + "\\" * bool(parts)
+
+
+def _is_secret(mention: Mention) -> bool:
+    names = (mention.path, mention.trimmed) if isinstance(mention, PathMention) else ()
+    return any(SECRET_NAME.fullmatch(basename(normpath(name))) for name in names)
+
+
 def as_sent(text: str) -> str:
     """Return what a message says, without the backslashes before ``@`` that is only text."""
-    return re.sub(rf"{_START}\\(?=\\*@\S)", "", text)
+    return re.sub(rf"{_START}\\(?=\\*@)", "", text)
 
 
 def typed_mention(target: str, server: str = "") -> str:

@@ -46,7 +46,7 @@ MAX_TOOLS: Final = 200
 
 LITERAL: Final = "A secret is better kept in the keyring: switch that on below."
 
-ASKED: Final = "It asks for what is yours: switch on below what you give it."
+ASKED: Final = "This entry asks for variables or secrets of yours. Switch on those it may have."
 
 MAX_GIVEN: Final = 20
 """Rows for what an entry asks for; what has none is left out."""

@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.model.frozen import Frozen
-from tui.model.input.mentions import as_sent, unnamed
+from tui.model.input.mentions import as_sent, pasted, unnamed
 from tui.ui import keymap
 from tui.ui.paste import clean_paste
 
@@ -344,7 +344,7 @@ class Composer(TextArea, inherit_bindings=False):
             self.notify(words, title="Editor", severity="error", markup=False)
         else:
             self.clear()
-            self._insert_pasted(clean_paste(as_sent(text)), draft)
+            self._insert(unnamed(clean_paste(as_sent(text)), draft))
 
     def action_up(self) -> None:
         """Go a line up; from the first line, to the message before."""
@@ -388,22 +388,25 @@ class Composer(TextArea, inherit_bindings=False):
         """Insert pasted text as data: a line end in it never sends."""
         event.stop()
         event.prevent_default()
-        self._insert_pasted(clean_paste(event.text))
+        self._paste(clean_paste(event.text))
         self._pasted_at = monotonic()
 
     def action_paste(self) -> None:
-        self._insert_pasted(self.app.clipboard)
+        self._paste(self.app.clipboard)
 
     def action_cut(self) -> None:
         super().action_cut()
         self.app.copy_to_clipboard(self._folds.unfold(self.app.clipboard))
 
-    def _insert_pasted(self, text: str, draft: str = "") -> None:
-        """Insert a text, or if it is long, a character that stands for it.
+    def _paste(self, text: str) -> None:
+        """Insert a text of which nothing is a mention: that is only what is typed or chosen."""
+        start, end = sorted(self.selection)
+        places = ((0, 0), start), (start, end), (end, self.document.end)
+        around = (self._folds.unfold(self.get_text_range(*place)) for place in places)
+        self._insert(pasted(text, *around))
 
-        Only what is typed or chosen is a mention, in this text as well if it is in the draft.
-        """
-        text = unnamed(text, draft)
+    def _insert(self, text: str) -> None:
+        """Insert a text, or if it is long, a character that stands for it."""
         room = MAX_MESSAGE - len(self.message)
         if len(text) > room:
             text = text[: max(0, room)]

@@ -23,7 +23,7 @@ MAX_PICTURES: Final = 4
 MAX_PIXELS: Final = 16_000_000
 """Pixels of a picture that is decoded."""
 
-HELD: Final = {"WEBP": 4_000_000}
+MAX_BLOCKING: Final = {"WEBP": 4_000_000}
 """Pixels of a kind whose decoder lets no other thread run until it is done."""
 
 MAX_KEPT: Final = (240, 200)
@@ -34,6 +34,13 @@ FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP")
 
 GROUND: Final = (128, 128, 128)
 """Behind a transparent picture: black and white lines are seen on it."""
+
+
+class TooManyPixelsError(ValueError):
+    """A picture has more than so many pixels."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The picture cannot be shown: it has more than {limit:,} pixels.")
 
 
 def draws_pictures(app: App[Any]) -> bool:
@@ -55,14 +62,11 @@ class PictureBlock(Block):
     async def load(self) -> None:
         """Decode the picture in a thread."""
         try:
-            image = await asyncio.to_thread(_decoded, self._picture)
+            self._image = await asyncio.to_thread(_decoded, self._picture)
+        except TooManyPixelsError as error:
+            self._problem = str(error)
         except Exception:  # noqa: BLE001 - hostile data, and the errors of four decoders
             self._problem = "The picture cannot be shown: it is damaged or of an unknown kind."
-        else:
-            if isinstance(image, int):
-                self._problem = f"The picture cannot be shown: it has more than {image:,} pixels."
-            else:
-                self._image = image
         self._width = -1
 
     def layout(self, width: int) -> list[Content]:
@@ -86,17 +90,21 @@ def _row(pixels: bytes, columns: int, row: int) -> Content:
     return Content("▀" * columns, spans=[Span(x, x + 1, one) for x, one in enumerate(styles)])
 
 
-def _decoded(picture: Picture) -> "Image | int":
-    """Decode the first frame, made small; if it has too many pixels, return the limit."""
+def _decoded(picture: Picture) -> "Image":
+    """Decode the first frame, made small.
+
+    Raises:
+        TooManyPixelsError: If it is too large.
+    """
     from PIL import Image  # noqa: PLC0415 - for the first picture
 
     Image.MAX_IMAGE_PIXELS = None  # it would warn on the terminal; the limit is ours
     if picture.width * picture.height > MAX_PIXELS:
-        return MAX_PIXELS
+        raise TooManyPixelsError(MAX_PIXELS)
     with Image.open(BytesIO(b64decode(picture.data)), formats=FORMATS) as image:
-        most = HELD.get(image.format or "", MAX_PIXELS)
+        most = MAX_BLOCKING.get(image.format or "", MAX_PIXELS)
         if image.width * image.height > most:
-            return most
+            raise TooManyPixelsError(most)
         image.thumbnail(MAX_KEPT)
         seen = image.convert("RGBA")
     ground = Image.new("RGBA", seen.size, GROUND)
