@@ -12,7 +12,6 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
 from tui.model.chat import MAIN, ConversationId, EntryId, TurnPhase, UserMessage
-from tui.model.input.mentions import as_sent
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import last_session, pending_here, waiting_text
@@ -233,6 +232,7 @@ class ChatPane(TabbedPane):
 
     @on(Composer.Sent)
     def _send(self, event: Composer.Sent) -> None:
+        from tui.model.input.mentions import as_sent  # noqa: PLC0415 - on first use
         from tui.model.input.own_commands import find_own_command  # noqa: PLC0415 - on first use
 
         event.stop()
@@ -254,6 +254,7 @@ class ChatPane(TabbedPane):
 
     def _opens_form(self, text: str) -> bool:
         """Open the form for a prompt that lacks arguments, or for its help; return whether so."""
+        from tui.model.input.mentions import as_sent  # noqa: PLC0415 - on first use
         from tui.model.input.typed import find_prompt  # noqa: PLC0415 - on first use
 
         servers = self._bridge.state.servers

@@ -16,7 +16,6 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.model.frozen import Frozen
-from tui.model.input.mentions import as_sent, pasted, unnamed
 from tui.ui import keymap
 from tui.ui.paste import clean_paste
 
@@ -334,6 +333,7 @@ class Composer(TextArea, inherit_bindings=False):
 
     async def action_editor(self) -> None:
         """Write the message in the user's editor."""
+        from tui.model.input.mentions import as_sent, unnamed  # noqa: PLC0415 - on first use
         from tui.ui.editor import edit_text  # noqa: PLC0415 - on first use
 
         draft = self.message
@@ -400,6 +400,8 @@ class Composer(TextArea, inherit_bindings=False):
 
     def _paste(self, text: str) -> None:
         """Insert a text of which nothing is a mention: that is only what is typed or chosen."""
+        from tui.model.input.mentions import pasted  # noqa: PLC0415 - on first use
+
         start, end = sorted(self.selection)
         places = ((0, 0), start), (start, end), (end, self.document.end)
         around = (self._folds.unfold(self.get_text_range(*place)) for place in places)
