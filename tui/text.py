@@ -24,13 +24,26 @@ MAX_REVEALED: Final = 8
 """Hidden characters spelled out in one run; the rest are counted."""
 
 # Patterns, not compiled ones: that takes 4 ms, and the first frame needs none.
-ESCAPE_SEQUENCE: Final = r"""
+_STRING: Final = r"""
     (?:\x1b[P\]X^_]|[\x90\x9d\x98\x9e\x9f])   # DCS, OSC, SOS, PM, APC: a string ...
         [^\x07\x1b\x90\x98\x9c-\x9f]{0,4096}+ # ... of bounded length, never searched twice ...
         (?:\x07|\x1b\\|\x9c|(?=[\x1b\x90\x98\x9d-\x9f])|\Z)  # ... up to its end or the next one
-    | (?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?       # CSI
+    """
+_CODE: Final = r"""
+      (?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?       # CSI
     | \x1b[ -/]*[0-~]?                        # two-character and charset escapes
     """
+ESCAPE_SEQUENCE: Final = f"{_STRING}|{_CODE}"
+_HIDING: Final = rf"""
+      (?P<string>{_STRING}|\x1b[P\]X^_]|[\x90\x9d\x98\x9e\x9f])
+    | (?:(?!\x1b[P\]X^_])(?:{_CODE}))++
+    """
+"""Strings, also those that are too long to drop, and runs of other sequences."""
+
+_COLOR: Final = r"(?:\x1b\[|\x9b)[0-?]*m"
+MAX_CODES: Final = 3
+"""Sequences but for colors that the model gets in one run; more could spell a text in letters."""
+
 _CLEAN: Final = r"[\n\t -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u3041-\u30ff\u4e00-\u9fff]*\Z"
 """Text that needs no sanitizing: the fast path."""
 
@@ -70,6 +83,8 @@ _UNSPACED: Final = "\u0e00-\u0e4e\u0e80-\u0ecd\u1000-\u109f\u1780-\u17b3\u17b6-\
 
 _HAN: Final = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufad9\U00020000-\U0003fffd"
 
+_OF_HAN: Final = rf"[\ufe00-\ufe02\U000e0100-\U000e011f](?<=[{_HAN}].)"
+
 # Each alternative begins with its mark, which is what makes a search fast.
 _OF_EMOJI: Final = rf"""
       \U0001f3f4 \U000e0067\U000e0062 (?:         # the flags of England, Scotland, Wales ...
@@ -89,14 +104,19 @@ _OF_SCRIPT: Final = rf"""{_OF_EMOJI}
     | [\u180b-\u180d\u180f] (?<=[\u1820-\u18aa].)
     | \u180e (?: (?<=[\u1820-\u18aa].) | (?<=[\u1820-\u18aa][\u180b-\u180d].) ) (?=[\u1820-\u18aa])
     | \u2800 (?<=[\u2801-\u28ff].) (?=[\u2801-\u28ff])
-    | [\ufe00-\ufe02\U000e0100-\U000e011f] (?<=[{_HAN}].)  # 32: no ideograph has more
+    | {_OF_HAN}  # 32: no ideograph has more
     | [\ufe00\ufe01] (?<=[\u2018\u2019\u201c\u201d、。\uff01\uff0c\uff0e\uff1a\uff1b\uff1f].)
     | \ufe00 (?<=[0∅∩\u222a≨≩≲≳⊊⊋⊓⊔⊕⊗⊜⋚⋛⨼⨽⪝⪞⪬⪭⫋⫌\uff10\u1000-\u1080\ua856-\ua868\uaa60-\uaa80].)
     | [\ufe00-\ufe06] (?<=[\U00013000-\U0001342f].)
     """
 """The invisible marks that belong to the writing of a language, or to an emoji."""
 
-_HIDDEN: Final = rf"(?=[\U0001f3f4{_MARK}])(?:{_OF_SCRIPT}|(?P<hidden>[{_MARK}]+))"
+_RUN: Final = rf"{_OF_HAN}(?:[{_HAN}]{_OF_HAN}){{3,}}+"
+"""Selectors of four ideographs or more on end: no name has as many, and they can tell a text."""
+
+_HIDDEN: Final = rf"""
+    (?=[\U0001f3f4{_MARK}])(?:(?P<run>{_RUN})|{_OF_SCRIPT}|(?P<hidden>[{_MARK}]+))
+    """
 _HIDDEN_IN_REVERSED: Final = rf"""
       [\u200e\u200f\u061c] (?<![{_MARK}].) (?![{_MARK}])
       (?: (?<![^\W\d_].) | (?<=[{_RIGHT_TO_LEFT}].) | (?![^\W\d_]) | (?=[{_RIGHT_TO_LEFT}]) )
@@ -158,14 +178,27 @@ def sanitize_line(text: str, limit: int = MAX_LINE) -> str:
 def for_model(text: str) -> tuple[str, int]:
     """Return data for the model: the same text with hidden text spelled out, and its length.
 
-    Anything else stays, since the model may write it back: control characters, and a byte order
-    mark at the start.
+    Hidden is also what a terminal drops with an escape sequence: a string in one, and letters in a
+    run of them. Anything else stays, since the model may write it back: other control characters,
+    and a byte order mark at the start.
     """
-    if text.isascii():  # most texts
+    if text.isascii() and "\x1b" not in text:  # most texts
         return text, 0
+    dropped = 0
+
+    def decide(found: re.Match[str]) -> str:
+        nonlocal dropped
+        run = found[0]
+        codes = re.findall("[\x1b\x9b]", re.sub(_COLOR, "", run))
+        if found["string"] is None and len(codes) <= MAX_CODES:
+            return run
+        dropped += len(run)
+        return re.sub("[\x07\x1b\x90-\x9f]", lambda control: _spelled(control[0]), run)
+
     start = int(text.startswith(_BYTE_ORDER_MARK))
-    revealed, hidden = _reveal(text[start:])
-    return text[:start] + revealed, hidden
+    spelled = re.sub(_HIDING, decide, text[start:], flags=re.VERBOSE)
+    revealed, hidden = _reveal(spelled)
+    return text[:start] + revealed, dropped + hidden
 
 
 def noted_for_model(text: str) -> str:
@@ -216,9 +249,10 @@ def _reveal(text: str, spell: Callable[[str], str] = _spelled) -> tuple[str, int
 
     Marks that cannot be seen pass where the writing of a language or an emoji needs them, which
     their neighbors in the same line decide: a joiner or a soft hyphen alone between letters, one
-    selector after what has variants, a direction mark in a line that is written from the right,
-    the marks of an emoji, the tags of three flags. Each of them could still tell a bit, and a
-    selector after an ideograph five, to who reads them; a text without them would be misspelled.
+    selector after what has variants (not after four ideographs on end), a direction mark in a line
+    that is written from the right, the marks of an emoji, the tags of three flags. Each of them
+    could still tell a bit, and a selector after an ideograph five, to who reads them; a text
+    without them would be misspelled.
 
     Args:
         text: The text, without a byte order mark at its start.
@@ -230,9 +264,10 @@ def _reveal(text: str, spell: Callable[[str], str] = _spelled) -> tuple[str, int
 
     def decide(found: re.Match[str]) -> str:
         nonlocal hidden
-        run = found["hidden"] or ""
-        hidden += len(run)
-        return spell(run) if run else found[0]
+        if not (run := found["hidden"] or found["run"]):
+            return found[0]
+        hidden += len(re.findall(f"[{_MARK}]", run))
+        return re.sub(f"[{_MARK}]+", lambda marks: spell(marks[0]), run)
 
     lines, reversed_line = text.split("\n"), f"[{_RIGHT_TO_LEFT}]"
     for number, line in enumerate(lines):

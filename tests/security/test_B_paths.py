@@ -81,6 +81,49 @@ def test_B25_a_path_that_all_read_alike_needs_no_question(place: Path, path: str
     assert rule(place, IS, "draft/../x").allows({"path": "draft/../x"}), "no link is on its way"
 
 
+OF_PROCESS: Final = (
+    *("/proc/self/cwd/.env", "/proc/self/root{}/shop/.env", "/proc/thread-self/cwd/.env"),
+    *(f"/proc/{os.getpid()}/cwd/.env", "/proc/1/root{}/shop/.env", "/dev/fd/3", "/dev/stdin"),
+    *("/proc/../proc/./self//cwd/.env", "/proc/self/task/1/cwd/.env", "/%70roc/self/cwd/.env"),
+    *(
+        "file:///proc/self/cwd/.env",
+        "{}/shop/own/.env",
+        "shop/own/.env",
+        "shop/on/.env",
+        "shop/fd/3",
+    ),
+)
+
+
+@pytest.mark.parametrize("path", OF_PROCESS)
+def test_B25_a_link_that_each_process_has_of_its_own_meets_no_rule_that_allows(
+    place: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = place / "shop"
+    monkeypatch.chdir(shop)
+    (shop / "own").symlink_to("/proc/self/cwd")
+    (shop / "on").symlink_to("own")
+    (shop / "fd").symlink_to("/dev/fd")
+    path = path.replace("{}", str(place))
+    for value in (path, [path], {"a": path}):
+        for wanted in (value, str(shop / ".env"), "/x"):
+            assert not rule(place, IS, wanted).allows({"path": value}), (value, wanted)
+        assert rule(place, IS, str(place / "clone/.env")).denies({"path": value}), value
+        assert rule(place, FOLDER, place / "other").denies({"path": value}), value
+        assert rule(place, STARTS, "clone/").denies({"path": value}), value
+    for kind, where in ((FOLDER, shop), (FOLDER, "/"), (STARTS, "/"), (STARTS, path[:6])):
+        assert not rule(place, kind, where).allows({"path": path}), (kind, where)
+    change, _, notes = look_at_files(place, str(place), {"path": path, "content": "x"})
+    assert change is None
+    assert notes or "://" in path, "the question says that gemdeck cannot tell"
+
+
+def test_B25_other_paths_are_of_no_process(place: Path) -> None:
+    for path in ("/proc/version", "/proc/selfish", "/dev/null", "proc/self", "shop/.env"):
+        assert rule(place, IS, path).allows({"path": path}), path
+        assert not rule(place, IS, str(place / "clone/.env")).denies({"path": path}), path
+
+
 def test_B25_a_link_in_a_list_that_is_bent_later_leads_nowhere(place: Path) -> None:
     exactly = rule(place, IS, [str(place / "shop/new")])
     assert exactly.allows({"path": [str(place / "shop/new")]})

@@ -28,6 +28,9 @@ HIDDEN = {
     "joiners in words": "a" + "".join("\u200d\u2060"[ord(c) % 2] + "a" for c in SECRET),
     "operators": "f\u2061x\u2062\u2063\u2064",
     "fillers": "a\u3164\u115f\u1160\uffa0\u2800\u2800b",
+    "five bits on each ideograph": "".join(f"漢{chr(0xE0100 + ord(c) % 32)}" for c in SECRET),
+    "strings of a terminal": f"a\x1b_{SECRET}\x1b\\b\x1b]0;{SECRET}\x07c\x9d{SECRET}\x9cd",
+    "letters of sequences": "".join(f"\x9b{c}" for c in "ignore"),
     "order": "a\u202eb\u2066c\u200ed\u061ce",
 }
 Way = Callable[[str, Path], str]

@@ -190,7 +190,7 @@ NEEDED = (
     "|ಕ್\u200cಷ|ರ್\u200dಕ|क्\u200d|क्\u200cष|ကို\u200bသွား|ភាសា\u200bខ្មែរ|ไทย\u200bไทย"
     "|Donau\u00addampf\u00adschiff|Re\u00ada\u00adli\u00adtät|Fo\u0308\u00adhn"
     "|שלום (Hello)\u200f.|C++\u200e היא שפה|\u200fعربي!\u200f|عربي\u061c 12|א\u200eb"
-    "|ᠠ\u180bᠡ|ᠨ\u180eᠠ|ᠨ\u180b\u180eᠠ|葛\U000e0100城|辻\U000e0101|凞\ufe00|≨\ufe00|，\ufe01"
+    "|ᠠ\u180bᠡ|ᠨ\u180eᠠ|ᠨ\u180b\u180eᠠ|葛\U000e0100城|葛\U000e0100辻\U000e0101葛\U000e0100城辻\U000e0101|辻\U000e0101|凞\ufe00|≨\ufe00|，\ufe01"
     "|⠓⠑⠇⠇⠕\u2800⠺⠕⠗⠇⠙|\u06dd١|❤\ufe0f|☎\ufe0e|©\ufe0f|1\ufe0f\u20e3 #\ufe0f\u20e3"
     "|👩\u200d👩\u200d👧\u200d👦|👩🏽\u200d🚀|👨\u200d🦰|🏃\u200d♀\ufe0f\u200d➡\ufe0f|🐦\u200d⬛|🇩🇪"
     "|🏳\ufe0f\u200d🌈|👁\ufe0f\u200d🗨\ufe0f|🙂\u200d↔\ufe0f|⛹🏻\u200d♂\ufe0f|❤\ufe0f\u200d🔥"
@@ -237,6 +237,8 @@ def test_C16_what_a_script_or_an_emoji_needs_passes_on_both_sides(text: str) -> 
             ("葛\U000e0151", 1),
             ("a\U000e0100", 1),
             ("😀\U000e0148\U000e0155", 2),
+            ("漢\U000e0100" * 4, 4),
+            ("葛漢\U000e0100字\ufe01漢\ufe02字\U000e010f漢字\U000e0101", 4),
         ),
         *(
             ("❤\ufe0f\ufe0f\ufe0e", 2),
@@ -275,6 +277,34 @@ def test_the_model_gets_all_else_as_it_is() -> None:
     assert for_model(text) == (text, 0)
     assert for_model("\ufeffé\ufeff") == ("\ufeffé⟨U+FEFF⟩", 1)
     assert sanitize("\ufeffa") == "a"
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "hidden", "shown"),
+    [
+        ("a\x1b_rm it\x1b\\b", "a⟨U+001B⟩_rm it⟨U+001B⟩\\b", 9, "ab"),
+        ("\x1b]0;rm it\x07b", "⟨U+001B⟩]0;rm it⟨U+0007⟩b", 10, "b"),
+        ("\x1bPrm\nit\x1b\\", "⟨U+001B⟩Prm\nit⟨U+001B⟩\\", 9, ""),
+        ("\x1bXrm\x1b^it", "⟨U+001B⟩Xrm⟨U+001B⟩^it", 8, ""),
+        ("\x9drm\x9cé\x90it", "⟨U+009D⟩rm⟨U+009C⟩é⟨U+0090⟩it", 7, "é"),
+        ("\x1b\x1b_é\x07", "\x1b⟨U+001B⟩_é⟨U+0007⟩", 4, ""),
+        (
+            "\x1bI\x1b[m\x1b[r\x1bm\x1bi",
+            "".join(f"⟨U+001B⟩{c}" for c in "I [m [r m i".split()),
+            12,
+            "",
+        ),
+        ("\x1b_" + "a" * 5_000, "⟨U+001B⟩_" + "a" * 5_000, 2, "a" * 5_000),
+        *((text, text, 0, "ab") for text in ("\x1b[1;31ma\x1b[m\x1b(Bb", "\x1b[1m" * 9 + "ab")),
+    ],
+    ids=range(10),
+)
+def test_C16_what_a_sequence_hides_is_spelled_out_for_the_model(
+    text: str, model: str, hidden: int, shown: str
+) -> None:
+    assert for_model(text) == (model, hidden)
+    assert for_model(model) == (model, 0)
+    assert sanitize(text) == shown
 
 
 def test_a_name_may_hold_no_mark_that_only_a_script_needs() -> None:

@@ -11,7 +11,13 @@ from typing import Final
 from tui.engine.approval.policy import Policy, Verdict, is_plain
 from tui.engine.definitions.definition_diff import all_lines
 from tui.engine.files.atomic import read_regular
-from tui.engine.mcp.catalog.argument_rules import canonical_value, path_forms, real_ways
+from tui.engine.mcp.catalog.argument_rules import (
+    canonical_value,
+    leads_through_process,
+    path_forms,
+    real_path,
+    real_ways,
+)
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.engine.settings.prohibitions import Permission
 from tui.model.chat import MAIN, ConversationId, EntryId
@@ -106,14 +112,15 @@ def _files_named(value: object, base: str) -> list[str]:
     """Return all files that a value may mean to whoever reads it as a path, links followed."""
     if not isinstance(value, str) or len(value) > MAX_PATH or "\n" in value:
         return []
-    return sorted(set(map(os.path.realpath, path_forms(value, [base]))))
+    return sorted(set(map(real_path, path_forms(value, [base]))))
 
 
 def _misread(value: str, base: str) -> list[str]:
-    """Return the files that a path may mean, if there are several and it could be any of them."""
+    """Return the files that a path may mean, if it could be any of several or one of a process."""
     files = _files_named(value, base)
     is_path = "../" in f"{value}/" or os.path.lexists(Path(base, value))
-    return files if len(files) > 1 and is_path and "://" not in value else []
+    is_unclear = (len(files) > 1 and is_path) or leads_through_process(value, [base])
+    return files if is_unclear and "://" not in value else []
 
 
 def of_its_server(inquiry: "Inquiry") -> list[OfferedTool]:
@@ -169,7 +176,7 @@ def _file_in(place: Path, value: object, start: str) -> Path | None:
     """Return the one file that a value names if it lies in a folder, wherever links lead."""
     files = [*map(Path, _files_named(value, start or str(place)))]
     is_there = len(files) == 1 and place in files[0].parents and os.path.isfile(files[0])  # noqa: PTH113
-    return files[0] if is_there else None
+    return files[0] if is_there and not leads_through_process(str(files[0]), ["/"]) else None
 
 
 def _change(path: str, content: str, before: str, after: str) -> FileChange:

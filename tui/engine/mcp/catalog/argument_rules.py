@@ -33,6 +33,14 @@ that may be paths are longer than one may be."""
 _ODD: Final = re.compile(r"[\x00-\x1f\x7f\\$\ud800-\udfff]|^[~\s]|\s$|^file:|://")
 """What a server may take for another path than the system does, or for none."""
 
+_OF_PROCESS: Final = re.compile(
+    r"/(?:proc/(?:self|thread-self|curproc|\d+)|dev/(?:fd|stdin|stdout|stderr))(?=/|$)"
+)
+"""Folders whose links lead elsewhere in the process of a server than in this one."""
+
+MAX_LINKS: Final = 40
+"""Links that the system follows in one path."""
+
 _CLIMBS: Final = re.compile(r"(?:^|[/\\])\.\.(?=[/\\?#;]|$)")
 _DROPPED: Final = dict.fromkeys((*range(0x20), 0x7F))
 """What is left out of an address by many who read one."""
@@ -108,7 +116,7 @@ class ArgumentRule(Frozen):
             texts = [*islice(_texts(value), MAX_TEXTS + 1)]
             is_same = len(texts) <= MAX_TEXTS and canonical_value(value) == condition.value
             return is_same and all(map(self._is_clear, texts))
-        if not isinstance(value, str):
+        if not isinstance(value, str) or leads_through_process(value, self._bases):
             return False
         ways = real_ways(value, self.start)
         if condition.kind is ConditionKind.FOLDER:
@@ -120,15 +128,25 @@ class ArgumentRule(Frozen):
         return is_there or not begin  # what is no path is a text and nothing else
 
     def _is_clear(self, text: str) -> bool:
-        """Tell whether whoever reads a text as a path comes to the same place, if it has ``..``."""
+        """Tell whether whoever reads a text as a path comes to the same place.
+
+        That is asked if it has ``..`` or leads through the links of a process.
+        """
         base = self.start or self.opened or "/"
-        return not _climbs(_decoded(text)) or len(real_ways(text, base)) == 1
+        is_straight = not _climbs(_decoded(text)) or len(real_ways(text, base)) == 1
+        return is_straight and not leads_through_process(text, self._bases)
+
+    @property
+    def _bases(self) -> set[str]:
+        return {self.start, self.opened} - {""} or {"/"}
 
     def _may_meet(self, condition: Condition, value: object) -> bool:
         texts = [*islice(_texts(value), MAX_TEXTS + 1)]
         is_folder = condition.kind is ConditionKind.FOLDER
         size = sum(len(text) for text in texts if is_folder or len(text) <= MAX_PATH)
         if condition.kind is ConditionKind.ANY or len(texts) > MAX_TEXTS or size > MAX_PATH:
+            return True
+        if any(leads_through_process(text, self._bases) for text in texts):
             return True
         wanted, looks = condition.value, self._looks(value)
         if condition.kind is ConditionKind.IS:
@@ -154,6 +172,27 @@ def path_forms(text: str, bases: Iterable[str]) -> Iterator[str]:
         text: The text.
         bases: The folders from which a relative path may lead on.
     """
+    for short, followed in _readings(text, bases):
+        yield short
+        yield from map(real_path, followed)
+
+
+def real_path(path: str) -> str:
+    """Return where a path leads, links followed; the same if it leads through a process."""
+    return path if _is_of_process(path) else os.path.realpath(path)
+
+
+def leads_through_process(text: str, bases: Iterable[str]) -> bool:
+    """Tell whether a path may go through links that each process has of its own.
+
+    They lead elsewhere for a server than for gemdeck: ``/proc/self/cwd``, ``/dev/fd/3``, a link
+    in a folder that leads there.
+    """
+    return any(any(map(_is_of_process, followed)) for _, followed in _readings(text, bases))
+
+
+def _readings(text: str, bases: Iterable[str]) -> Iterator[tuple[str, set[str]]]:
+    """Yield what a text may mean as a path: without its ``..``, and those whose links count."""
     plain = unquote(_FILE.sub("", text.strip(), count=1)).replace("\\", "/").partition("\0")[0]
     may_be_path = len(text) <= MAX_PATH
     for one in {text, plain, _decoded(text) if may_be_path else plain}:
@@ -161,9 +200,26 @@ def path_forms(text: str, bases: Iterable[str]) -> Iterator[str]:
         filled = os.path.expandvars(path)[:MAX_EXPANDED] if may_be_path else path
         for base, name in product(bases, {path, str(_from_home(filled) or filled)}):
             whole = os.path.join(base, name)  # noqa: PTH118 - it is fast
-            yield (short := os.path.normpath(whole))
-            longest = MAX_PATH + len(base)
-            yield from (os.path.realpath(one) for one in {whole, short} if len(one) <= longest)
+            short, longest = os.path.normpath(whole), MAX_PATH + len(base)
+            yield short, {one for one in {whole, short} if len(one) <= longest}
+
+
+def _is_of_process(path: str) -> bool:
+    here, links, names = "/", 0, path.split("/")[::-1]
+    while names:
+        if (name := names.pop()) in {"", "."}:
+            continue
+        here = os.path.dirname(here) if name == ".." else os.path.join(here, name)  # noqa: PTH118, PTH120
+        if _OF_PROCESS.match(here) or links > MAX_LINKS:
+            return True
+        try:
+            target = os.readlink(here)  # noqa: PTH115 - it is fast
+        except (OSError, ValueError):
+            continue
+        links += 1
+        here = "/" if target.startswith("/") else os.path.dirname(here)  # noqa: PTH120
+        names += target.split("/")[::-1]
+    return False
 
 
 def canonical_value(value: object) -> str:
@@ -178,7 +234,7 @@ def canonical_value(value: object) -> str:
 def _resolved(value: object) -> object:
     if not isinstance(value, str) or value[:1] != "/" or len(value) > MAX_PATH:
         return value
-    return value if _ODD.search(value) else os.path.realpath(value)
+    return value if _ODD.search(value) else real_path(value)
 
 
 def real_ways(path: str, start: str) -> frozenset[str]:
@@ -192,7 +248,10 @@ def real_ways(path: str, start: str) -> frozenset[str]:
     if _climbs(decoded := _decoded(path)) != _climbs(path) or _ODD.search(decoded):
         return frozenset()
     whole = {os.path.join(start, one) for one in (path, decoded)}  # noqa: PTH118 - it is fast
-    return frozenset(map(os.path.realpath, whole | {*map(os.path.normpath, whole)}))
+    whole |= {*map(os.path.normpath, whole)}
+    if any(map(_is_of_process, whole)):
+        return frozenset()
+    return frozenset(map(os.path.realpath, whole))
 
 
 def _placed_beginnings(text: str, ways: Callable[[str], Iterable[str]]) -> tuple[str, ...]:
