@@ -352,7 +352,7 @@ class Supervisor:
                     "If it needs longer, set a larger `timeout` (milliseconds) in its entry.",
                 )
         except ProbeError:
-            pass  # it is still to start, and does so at once
+            self._backoff.failed()  # it is still to start, and does so at once
         except ServerError as caught:
             error = caught
         except Exception as caught:  # noqa: BLE001 - the other servers must go on
