@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 from contextlib import suppress
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.unit.engine.mcp.support import (
     running,
     script,
 )
-from tui.engine.mcp import supervisor
+from tui.engine.mcp import network_watch, supervisor
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.model.servers import ServerStatus as S
@@ -84,6 +85,16 @@ async def test_G40_after_a_change_of_the_network_it_is_tried_whatever_the_reason
         async with server:
             manager.network_changed()
             await watcher.until(WEB, S.RETRYING, S.STARTING, S.READY)
+
+
+async def test_G40_where_the_kernel_refuses_to_tell_nothing_stays_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernel = Mock()
+    kernel.bind.side_effect = PermissionError
+    monkeypatch.setattr(network_watch, "socket", Mock(socket=Mock(return_value=kernel)))
+    network_watch.watch_network(print)()
+    kernel.close.assert_called_once()
 
 
 IN_A_NETWORK_OF_ITS_OWN = """
