@@ -182,7 +182,7 @@ class RequestHandler:
         task = str(related.get("taskId")) if isinstance(related, dict) else None
         known = self._call_timeout.asked
         asked = known[task] if task in known else known.setdefault(None, set())
-        asked.add(f"{min(len(asked), MAX_INPUTS)}")
+        asked.add(min(len(asked), MAX_INPUTS))
         return _TOO_OFTEN if len(asked) > MAX_INPUTS else await self._attend(work, _FAILED, task)
 
     async def _attend(
