@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import World
 from tests.security.decks import Play, Turncoat, calling
-from tui.engine.files.atomic import write_private
+from tui.engine.files.atomic import read_own, write_private
 from tui.engine.files.state_file import ServerFiles, StateFile, StateFileError
 from tui.engine.logs.redaction import Redactor
 from tui.model.consent import Choice, GrantScope
@@ -102,6 +102,13 @@ async def test_B27_a_folder_that_others_can_write_to_keeps_no_grant_until_the_us
     async with play(calling("look"), shop) as running:
         await running.ask("and again")
     assert len(shop.calls) == 2
+
+
+def test_A07_a_folder_above_that_a_group_of_ones_own_can_write_to_is_no_reason(path: Path) -> None:
+    path.parent.chmod(0o700)
+    path.parent.parent.chmod(0o775)  # as umask 002 makes it
+    write_private(path, b"mine")
+    assert read_own(path, 100, alone=True) == b"mine"
 
 
 def test_A07_the_file_of_a_server_is_named_in_words_that_no_mask_hides(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ STATE = {"storms": 0, "broken": 0}
 TOKEN = os.environ.get("RAW_TOKEN", "")
 Message = dict[str, Any]
 
-OPENINGS = {"modern", "silent", "babbling", "exiting", "deaf", "offended"}
+OPENINGS = {"modern", "silent", "babbling", "exiting", "deaf", "offended", "hung", "nameless"}
 """What may come of the probe for the newer era."""
 
 CHANGED: Message = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
@@ -130,6 +130,10 @@ def discover(request: Message) -> None:
     elif "deaf" in BEHAVIOURS:
         os.close(0)
         time.sleep(60)
+    elif "hung" in BEHAVIOURS:
+        time.sleep(60)
+    elif "nameless" in BEHAVIOURS:
+        refuse({**request, "id": None}, -32600, "invalid request")
     elif "offended" in BEHAVIOURS:
         HANDLERS["initialize"] = lambda late: refuse(late, -32600, "already initialized")
         refuse(request, -32601, "method not found")

@@ -156,6 +156,9 @@ class Workspace:
             except OSError:
                 continue
             for entry in entries:
+                if time.monotonic() >= end:
+                    is_cut = True
+                    break
                 path, is_folder = Path(entry.path), entry.is_dir(follow_symlinks=False)
                 if (is_folder and entry.name in HIDDEN) or rules.names(path, is_folder=is_folder):
                     continue

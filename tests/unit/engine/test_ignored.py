@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.rows import row
 from tui.engine.files import ignored
-from tui.engine.files.ignored import MAX_DEPTH, MAX_PATTERN, IgnoreRules
+from tui.engine.files.ignored import MAX_BYTES, MAX_DEPTH, MAX_PATTERN, MAX_PATTERNS, IgnoreRules
 from tui.engine.workspace import OutsideError, Workspace
 
 TABLE = [
@@ -140,6 +140,23 @@ def test_A26_the_bounds_hide_rather_than_show(
     assert rules.names(root / "a.log", is_folder=False)
     assert not rules.names(root.joinpath(*"a" * (MAX_DEPTH - 1), "b"), is_folder=False)
     assert rules.names(root.joinpath(*"a" * MAX_DEPTH, "b"), is_folder=False)
+    long = "x" * MAX_PATTERN
+    for text, hidden, shown in (
+        (f"/{long}/y", f"{long}/y", f"{long}/z"),
+        (f"sub/x*{long}", "sub/xy", "sub/yx"),
+        (f"b[{long}b]", "sub/bb", "sub/abb"),
+        (f"*{long}", "sub/a", None),
+        (f"#{long}", None, "a"),
+        (f"!{long}*\na", "a", "b"),
+        ("\n".join(f"x{n}" for n in range(MAX_PATTERNS + 1)), "sub/a", None),
+        ("# \n" + "x" * MAX_BYTES, "sub/a", None),
+    ):
+        with row(text[:20]):
+            (root / ".gitignore").write_text(text)
+            rules = IgnoreRules(root)
+            assert hidden is None or rules.names(root / hidden, is_folder=False)
+            assert shown is None or not rules.names(root / shown, is_folder=False)
+    (root / ".gitignore").unlink()
     monkeypatch.setattr(ignored, "MAX_FILES", 1)
     rules = IgnoreRules(root)
     for name in "abc":

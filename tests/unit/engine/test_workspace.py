@@ -1,7 +1,9 @@
 """Files and folders of the workspace: which word means which, and what goes into a message."""
 
 import os
+from itertools import count, islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -151,3 +153,16 @@ def test_several_roots_have_their_own_paths(root: Path, tmp_path: Path) -> None:
     assert texts(workspace, "README.md")[1] == "read me"
     assert texts(workspace, str(other / "README.md"))[1] == "the other"
     assert {"only.md", str(other / "README.md")} <= set(workspace.complete("", 100))
+
+
+def test_A26_a_walk_ends_in_time_within_a_folder_too(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(root / "many", {f"{number}.txt": "" for number in range(60)})
+    clock = SimpleNamespace(monotonic=count(step=0.1).__next__)
+    monkeypatch.setattr(workspace_module, "time", clock)
+    walk = opened(root).walk(root, root / "many")
+    seen = list(islice(walk, 10))
+    with pytest.raises(UnreadablePathError, match="too many"):
+        seen += walk  # what comes before the error stays
+    assert 10 <= len(seen) < 30

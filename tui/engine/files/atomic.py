@@ -173,7 +173,8 @@ def _check_place(path: Path, target: Path) -> None:
     if target.parent != folder:
         raise ExposedFileError("it is a link into another folder", "Replace it by a file.")
     status, above = folder.stat(), folder.parent.stat().st_mode
-    is_above = above & 0o022 and not above & stat.S_ISVTX  # who can put another in its place
+    # Anybody could put another in its place there; a group is the user's own with umask 002.
+    is_above = above & stat.S_IWOTH and not above & stat.S_ISVTX
     if status.st_uid not in {os.geteuid(), 0} or status.st_mode & 0o022 or is_above:
         it = shown_path(folder.parent if is_above else folder, Path.home())
         raise ExposedFileError("others can write to its folder", f"Make {it} yours (chmod go-w).")

@@ -16,13 +16,13 @@ from tui.engine.files.atomic import read_regular
 from tui.engine.files.git_branch import repository_of
 
 MAX_BYTES: Final = 64 * 1024
-"""Largest ignore file that is read."""
+"""Largest ignore file that is read; a larger one leaves out all that is in its folder."""
 
 MAX_PATTERNS: Final = 2_000
-"""Patterns of a file that count, the first ones."""
+"""Most patterns of a folder; more leave out all that is in it."""
 
 MAX_PATTERN: Final = 256
-"""Longest pattern that counts, in bytes; longer than any name of a file."""
+"""Longest pattern, in bytes; of a longer one, what follows its plain beginning matches all."""
 
 MAX_TOGETHER: Final = 16
 """Patterns that are tried at one stretch, during which no other thread runs."""
@@ -82,7 +82,8 @@ _KINDS: Final = dict(
 _Rules = tuple[tuple[re.Pattern[bytes], bool], ...]
 """What patterns match and whether it is left out, the last first."""
 
-_EVERYTHING: Final = (0, ((re.compile(b""), True),))
+_ALL: Final = ((re.compile(b""), True),)
+_EVERYTHING: Final = (0, _ALL)
 
 
 class IgnoreRules:
@@ -142,7 +143,7 @@ def _read(path: Path) -> bytes:
     try:
         return read_regular(path, MAX_BYTES).removeprefix(b"\xef\xbb\xbf")
     except (OSError, ValueError):
-        return b""
+        return b"*" if os.path.isfile(path) else b""  # noqa: PTH113 - it raises nothing
 
 
 def _verdict(rules: _Rules, path: bytes) -> bool | None:
@@ -154,25 +155,37 @@ def _verdict(rules: _Rules, path: bytes) -> bool | None:
 def _rules(text: bytes) -> _Rules:
     """Read ignore files."""
     found = (rule for line in text.split(b"\n") if (rule := _rule(line)))
-    runs = groupby(
-        enumerate(islice(found, MAX_PATTERNS)), lambda one: (one[0] // MAX_TOGETHER, one[1][0])
-    )
+    rules = list(islice(found, MAX_PATTERNS + 1))
+    if len(rules) > MAX_PATTERNS:
+        return _ALL
+    runs = groupby(enumerate(rules), lambda one: (one[0] // MAX_TOGETHER, one[1][0]))
     return tuple((_either([rule for _, rule in run]), hides) for (_, hides), run in runs)[::-1]
 
 
 def _rule(line: bytes) -> tuple[bool, bool, bytes] | None:
     """Read a line: whether it hides, whether it names something in any folder, its expression."""
     kept = _KEPT.match(line.removesuffix(b"\r").partition(b"\0")[0])
-    if kept is None or len(line) > MAX_PATTERN or line.startswith(b"#"):
+    if kept is None or line.startswith(b"#"):
         return None
     written = kept[0].removeprefix(b"!")
     pattern = written.removesuffix(b"/")
     end = rb"\0?\Z" if pattern == written else rb"\0\Z"
+    if len(pattern) > MAX_PATTERN:
+        return _long_rule(pattern, end) if written == kept[0] else None
     try:
         expression = _expression(pattern.removeprefix(b"/"))
     except (KeyError, ValueError):  # git skips a pattern that it cannot read
         return None
     return written == kept[0], b"/" not in pattern, expression + end
+
+
+def _long_rule(pattern: bytes, end: bytes) -> tuple[bool, bool, bytes]:
+    """Match what begins like a pattern that is too long to be read."""
+    inside = pattern.removeprefix(b"/")
+    plain = _LITERAL.match(inside)
+    begun = plain[0] if plain else b""
+    rest = b"" if begun == inside else _ANYTHING
+    return True, b"/" not in pattern, re.escape(begun) + rest + end
 
 
 def _either(rules: Sequence[tuple[bool, bool, bytes]]) -> re.Pattern[bytes]:

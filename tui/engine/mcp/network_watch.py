@@ -33,9 +33,13 @@ def watch_network(changed: Callable[[], None]) -> Callable[[], None]:
     loop = asyncio.get_running_loop()
     try:
         kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-        kernel.setblocking(False)
-        kernel.bind((0, _ADDRESSES))
     except (AttributeError, OSError):
+        return lambda: None
+    kernel.setblocking(False)
+    try:
+        kernel.bind((0, _ADDRESSES))
+    except OSError:
+        kernel.close()
         return lambda: None
 
     def settle() -> None:

@@ -164,8 +164,11 @@ class Supervisor:
 
     def wake(self) -> bool:
         """Start the server if it sleeps; return whether it is on its way."""
-        if self._dozes and self.status is not _S.STARTING:
-            self.start()
+        if self._dozes:
+            if self.status is _S.STARTING:
+                self._skip_queue()
+            else:
+                self.start()
         return self._dozes
 
     def start(self) -> None:
@@ -174,19 +177,27 @@ class Supervisor:
         A server that waits for a retry starts at once; its earlier failures are forgotten.
         """
         self._backoff.reset()
-        self._has_settled = self._queues = False
+        self._begin_to_start()
+
+    def _begin_to_start(self) -> None:
+        self._has_settled = False
+        self._skip_queue()
         self._restarts, self.restarted = 0, ""
         if self.status in _AT_REST:
             self._wanted = self.is_launching = True
             self._move(_S.STARTING)
-            self._wake.set()
         elif self.status is _S.STOPPING:
             self._wanted = self._enabled
+
+    def _skip_queue(self) -> None:
+        """Let a start not wait for its turn, or no longer."""
+        self._queues = False
+        self._wake.set()
 
     def network_changed(self) -> None:
         """Try a server on the network again that is away, whatever the reason was."""
         if self.definition.transport is not Transport.STDIO and self.status in ATTEMPTED:
-            self.start()
+            self._begin_to_start()  # its failures still count: some networks change all the time
             self._has_settled = self._queues = True
 
     def stop(self) -> None:
@@ -316,11 +327,11 @@ class Supervisor:
         error: ServerError | None = None
         is_connected = self._is_told = False
         self._log.begin()
-        if not self._dozes:
-            self.usage.started()
         try:
             async with asyncio.timeout(None) as self._deadline:
-                await asyncio.sleep(self._context.starts.seconds() if self._queues else 0)
+                await self._take_turn()
+                if not self._dozes:
+                    self.usage.started()
                 self._grant(self.definition.timeout)
                 definition = await self._filled()
                 async with running_server(
@@ -352,7 +363,7 @@ class Supervisor:
                     "If it needs longer, set a larger `timeout` (milliseconds) in its entry.",
                 )
         except ProbeError:
-            pass  # it is still to start, and does so at once
+            self._backoff.failed()  # it is still to start, and does so at once
         except ServerError as caught:
             error = caught
         except Exception as caught:  # noqa: BLE001 - the other servers must go on
@@ -365,6 +376,15 @@ class Supervisor:
             self.live = None
             self._log.flush()
         self._settle(error)
+
+    async def _take_turn(self) -> None:
+        """Wait in the queue of starts, unless the user or a call starts the server meanwhile."""
+        if self._queues:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._context.starts.seconds()):
+                    while self._queues:
+                        self._wake.clear()
+                        await self._wake.wait()
 
     async def _filled(self) -> ServerDefinition:
         """Return the server with the secrets that its extension or the user keeps elsewhere."""

@@ -290,7 +290,7 @@ class RemoteTasks:
     async def _follow(self, task: RemoteTask) -> ToolResult:
         """Ask about a task until it has ended, over one connection after the other."""
         failed = 0
-        answered = set[str]()
+        answered = set[str | int]()
         while True:
             if (live := await self._reach(task.tool, RETURN_PATIENCE)) is None:
                 words = f"{task.tool.server} is gone; whether its task goes on is unknown."

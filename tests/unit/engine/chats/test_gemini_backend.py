@@ -260,6 +260,12 @@ async def test_an_endless_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None
     assert "longer than" in str(error)
 
 
+async def test_a_long_list_of_models_on_one_line_is_read() -> None:
+    async with FakeGemini() as fake:
+        fake.models = ["g" * 5_000] * 300
+        assert len(await (await open_backend(fake.url)).models()) == 300
+
+
 async def test_the_key_never_follows_a_redirect() -> None:
     async with FakeGemini() as other, FakeGemini([(Page(307, location=other.url),)]) as fake:
         with pytest.raises(ModelError, match="redirects"):

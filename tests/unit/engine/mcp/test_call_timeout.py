@@ -50,6 +50,17 @@ async def test_a_connection_is_idle_while_nobody_asks_anything_of_anybody() -> N
     await eventually(lambda: dog.idle() > 0.02)
 
 
+async def test_E47_what_a_call_was_asked_is_counted_while_others_come_and_go() -> None:
+    dog = CallTimeout(60)
+    async with dog.watch():
+        dog.asked[None].add(0)
+        async with dog.watch():
+            pass
+        assert dog.asked[None] == {0}
+    async with dog.watch():
+        assert dog.asked[None] == set()
+
+
 async def test_time_stands_still_while_the_user_is_asked() -> None:
     dog = CallTimeout(0.1)
     async with dog.watch():

@@ -19,6 +19,7 @@ from tests.unit.engine.mcp.support import (
 )
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.late import import_connection
+from tui.engine.mcp.backoff import StartQueue
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.supervisor import Connect
 from tui.engine.mcp.transports.stdio import launch
@@ -86,6 +87,19 @@ async def test_a_server_stopped_during_the_import_is_gone() -> None:
         manager.start(SERVERS[0].id)
         importing.may_end.set()
         await watcher.until("one", S.STARTING, S.READY)
+
+
+async def test_E41_a_start_by_the_user_does_not_wait_for_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(StartQueue, "seconds", lambda _: 3_600.0)
+    server = SERVERS[0].id
+    async with running(SERVERS[0]) as (manager, watcher):
+        await watcher.until("one", S.STARTING)
+        assert manager.usage(server).starts == 0
+        manager.start(server)
+        await watcher.until("one", S.STARTING, S.READY)
+        assert manager.usage(server).starts == 1
 
 
 async def test_a_failed_import_ends_the_process() -> None:

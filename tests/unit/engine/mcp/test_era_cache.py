@@ -6,10 +6,22 @@ import stat
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
+import mcp_types as types
 import pytest
+from mcp.shared.message import SessionMessage
 
 from tests.unit.engine.mcp.asking import Stage, stateless
-from tests.unit.engine.mcp.support import call, eventually, ready, refuses, running, script
+from tests.unit.engine.mcp.support import (
+    HASTY,
+    LATER,
+    call,
+    eventually,
+    ready,
+    refuses,
+    running,
+    script,
+)
 from tui.engine.mcp.session.era import LIFETIME, MAX_ENTRIES, SUSPICION, EraCache, target_hash
 from tui.engine.mcp.transports.stdio import stdio_transport
 from tui.model.servers import ProtocolEra
@@ -169,6 +181,47 @@ async def test_a_server_that_fails_either_way_is_tried_both_ways_at_once_but_onc
         manager.restart(definition.id)
         await watcher.fails("raw", S.STARTING, S.RETRYING, S.STARTING, S.RETRYING)
         assert watcher.log("raw").count("giving up") == 3
+
+
+async def test_a_server_that_hangs_on_the_probe_is_greeted_in_the_older_way_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.1)
+    path = tmp_path / "eras.json"
+    definition = replace(script("raw", "hung"), timeout=1.0)
+    async with running(definition, eras=EraCache(path), retry=LATER) as (manager, watcher):
+        await watcher.until("raw", S.STARTING, S.RETRYING)
+        assert EraCache(path).recall(definition) is HANDSHAKE, "another run knows it too"
+        manager.restart(definition.id)
+        await watcher.until("raw", S.RETRYING, S.STARTING, S.READY)
+
+
+async def test_an_error_of_no_request_answers_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 3_600.0)
+    nameless = replace(script("raw", "nameless"), timeout=8.0)  # the SDK waits for longer
+    async with ready(nameless) as (_, watcher):
+        assert (await watcher.info("raw", S.READY)).era is HANDSHAKE
+
+
+@pytest.mark.parametrize(("answered", "is_overdue"), [(99, True), (7, False)])
+async def test_only_its_own_answer_ends_the_patience_with_the_probe(
+    answered: int, is_overdue: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.01)
+    probe = stdio_transport.Probe()
+    send, receive = anyio.create_memory_object_stream[SessionMessage | Exception](1)
+    with send, receive:
+        waiting = asyncio.create_task(probe.wait(7, send))
+        await asyncio.sleep(0)
+        probe.take(types.JSONRPCResponse(jsonrpc="2.0", id=answered, result={}))
+        await waiting
+        assert receive.statistics().current_buffer_used == is_overdue
+
+
+async def test_the_attempt_with_the_probe_counts_as_a_failure() -> None:
+    async with running(script("raw", "exit"), eras=EraCache(), retry=HASTY) as (_, watcher):
+        await eventually(lambda: S.FAILED in watcher.statuses("raw"))
+        assert watcher.log("raw").count("giving up") == HASTY.max_failures
 
 
 async def test_a_wrong_memory_mends_itself(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ MAX_ERROR_BYTES: Final = 1024 * 1024
 MAX_COST: Final = 256 * 1024
 """Most values in one event, which is parsed as a whole.
 
-Four characters of what is no data, as of an error, are as much: each of them is looked at.
+Four characters of an error or of an event that is no data are as much: each of them is looked at.
 """
 
 _DATA: Final = b"\ndata: "
@@ -93,11 +93,16 @@ _MUST_CALL: Final = types.ToolConfig(
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """Forwards a body until it exceeds the limit, or one event of it the most that is parsed."""
+    """Forwards a body until it exceeds the limit, or one event of it the most that is parsed.
 
-    def __init__(self, inner: httpx2.AsyncByteStream, limit: int) -> None:
-        self._inner = inner
-        self._limit = limit
+    Args:
+        inner: The body.
+        limit: Its greatest length, in bytes.
+        is_document: Whether it is one JSON document, and no error.
+    """
+
+    def __init__(self, inner: httpx2.AsyncByteStream, limit: int, *, is_document: bool) -> None:
+        self._inner, self._limit, self._is_document = inner, limit, is_document
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left, cost, start = self._limit, 0, b"\n"  # of the line that is not over yet
@@ -107,7 +112,8 @@ class _BoundedStream(httpx2.AsyncByteStream):
             line = text[max(text.rfind(b"\n"), 0) :]
             start = line[: len(_DATA)]
             cost = 0 if _BLANK_LINE.search(text) else cost
-            cost += sum(map(piece.count, _PARTS)) + (len(line) // 4 if start != _DATA else 0)
+            is_looked_at = start != _DATA and not self._is_document
+            cost += sum(map(piece.count, _PARTS)) + len(line) // 4 * is_looked_at
             if left < 0 or cost > MAX_COST:
                 limit = f"longer than {self._limit // 1024**2} MiB"
                 raise BodyTooLongError(f"it is {limit if left < 0 else 'too complex to be read'}")
@@ -144,7 +150,8 @@ def make_http_client(idle_timeout: float, tls: ssl.SSLContext) -> httpx2.AsyncCl
             raise httpx2.DecodingError(f"HTTP {response.status_code}")
         if isinstance(response.stream, httpx2.AsyncByteStream):
             limit = MAX_ERROR_BYTES if response.is_error else MAX_STEP_BYTES
-            response.stream = _BoundedStream(response.stream, limit)
+            is_document = not response.is_error and b"alt=sse" not in response.url.query
+            response.stream = _BoundedStream(response.stream, limit, is_document=is_document)
         if (responses := _open_responses.get()) is not None:
             responses.append(response)
 

@@ -33,12 +33,12 @@ class CallTimeout:
 
     Attributes:
         asked: What the server has asked of the user in the tasks that are followed, by their ids,
-            and under None since the last request began.
+            and under None since no request of ours ran: keys, and numbers of what has none.
     """
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
-        self.asked: dict[str | None, set[str]] = {}
+        self.asked: dict[str | None, set[str | int]] = {}
         self._calls: dict[asyncio.Timeout, float] = {}  # when each has to end, by our clock
         self._pauses = 0
         self._paused_at = self._waited = 0.0
@@ -52,7 +52,8 @@ class CallTimeout:
             CallTimeoutError: If the block took too long and was cancelled.
         """
         timeout = asyncio.timeout(self._limit)
-        self.asked[None] = set()
+        if not self._calls:
+            self.asked[None] = set()
         try:
             async with timeout:
                 self._calls[timeout] = self.clock() + self._limit

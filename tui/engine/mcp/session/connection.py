@@ -182,7 +182,7 @@ class RequestHandler:
         task = str(related.get("taskId")) if isinstance(related, dict) else None
         known = self._call_timeout.asked
         asked = known[task] if task in known else known.setdefault(None, set())
-        asked.add(f"{min(len(asked), MAX_INPUTS)}")
+        asked.add(min(len(asked), MAX_INPUTS))
         return _TOO_OFTEN if len(asked) > MAX_INPUTS else await self._attend(work, _FAILED, task)
 
     async def _attend(
@@ -244,16 +244,17 @@ class EraChoice:
             reason = f"speaks revision {version}, but the settings require the stateless protocol"
             raise ServerError(reason, f"Set it to auto in {_SETTING}.", permanent=True)
 
-    def distrust(self, *, of_probe: bool = False) -> bool:
+    def distrust(self, *, of_probe: bool, is_kept: bool = False) -> bool:
         """Make the next attempt another one: with a probe, if this one relied on the cache.
 
-        If `of_probe`, and it was made, a local server is greeted without; returns if that is new.
+        If `of_probe`, and it was made, a local server is greeted without, in other runs too if
+        `is_kept`; returns if that is new.
         """
         one = self._definition
         if self._is_recalled:
             self._eras.distrust(one)
         elif of_probe and one.transport is Transport.STDIO and one.protocol is ProtocolEra.AUTO:
-            return self._eras.suspect(one)
+            return self._eras.suspect(one, is_kept=is_kept)
         return False
 
     async def remember(self, era: ProtocolEra) -> None:
@@ -357,7 +358,7 @@ class Connection:
                 await self._open(stack)
                 self._stack = stack.pop_all()
         except asyncio.CancelledError:
-            self._era.distrust()
+            self._era.distrust(of_probe=self._era.probe.is_unanswered, is_kept=True)
             raise
         except Exception as error:  # whatever the SDK raises, the user wants the reason
             failure = await self._explain(error)

@@ -60,7 +60,9 @@ class EraCache:
     def remember(self, definition: ServerDefinition, era: ProtocolEra) -> None:
         """Save an era, unless it is known: after a while each server is probed again."""
         key = target_hash(definition)
-        is_guess = self._doubts.pop(key, None) is ProtocolEra.HANDSHAKE
+        self._save(key, era, is_guess=self._doubts.pop(key, None) is ProtocolEra.HANDSHAKE)
+
+    def _save(self, key: str, era: ProtocolEra, *, is_guess: bool) -> None:
         if self._known_era(key) is era:
             return
         age = LIFETIME - SUSPICION if is_guess else 0
@@ -77,11 +79,16 @@ class EraCache:
     def distrust(self, definition: ServerDefinition) -> None:
         self._doubts[target_hash(definition)] = ProtocolEra.AUTO
 
-    def suspect(self, definition: ServerDefinition) -> bool:
-        """Take a server that failed when it was probed for an older one; return if that is new."""
+    def suspect(self, definition: ServerDefinition, *, is_kept: bool = False) -> bool:
+        """Take a server that failed when it was probed for an older one; return if that is new.
+
+        If `is_kept`, other runs do so too: none may have the time to find it out.
+        """
         key = target_hash(definition)
         is_new = key not in self._doubts
         self._doubts[key] = ProtocolEra.HANDSHAKE
+        if is_kept:
+            self._save(key, ProtocolEra.HANDSHAKE, is_guess=True)
         return is_new
 
     def _known_era(self, key: str) -> ProtocolEra:

@@ -51,7 +51,7 @@ class TaskRequests:
     ) -> None:
         self._client, self._session = client, client.session
         self._clean, self._withdraw = clean, withdraw
-        self.asked: dict[str | None, set[str]] = {}
+        self.asked: dict[str | None, set[str | int]] = {}
         self._is_stateless = sdk_patches.is_stateless(client)
         self._is_closed = False
         self.followed = 0
@@ -61,7 +61,7 @@ class TaskRequests:
         self._is_closed = True
 
     async def follow(
-        self, state: TaskState, answered: set[str], take: Callable[[TaskState], None]
+        self, state: TaskState, answered: set[str | int], take: Callable[[TaskState], None]
     ) -> JsonObject:
         """Ask about a task until it has ended, and return its result.
 
@@ -126,7 +126,7 @@ class TaskRequests:
         words = self._clean(message) if isinstance(message, str) else state.message
         raise ToolCallError(f"The task failed: {words}")
 
-    async def _attend(self, state: TaskState, answered: set[str]) -> JsonObject | None:
+    async def _attend(self, state: TaskState, answered: set[str | int]) -> JsonObject | None:
         """Let the user give what a task asks for.
 
         Older servers send their requests while they are asked for the result, which they give in

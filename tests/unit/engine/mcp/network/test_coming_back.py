@@ -1,9 +1,9 @@
 """Servers on the network that are away for long, and what makes gemdeck try them at once."""
 
-import asyncio
 import subprocess
 import sys
 from contextlib import suppress
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,7 +18,8 @@ from tests.unit.engine.mcp.support import (
     running,
     script,
 )
-from tui.engine.mcp import supervisor
+from tui.engine.mcp import network_watch, supervisor
+from tui.engine.mcp.backoff import Backoff
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.model.servers import ServerStatus as S
@@ -55,13 +56,20 @@ async def test_G40_a_server_that_is_away_longer_than_five_failures_comes_back(
 async def test_G40_after_a_sleep_it_is_tried_at_once(
     kind: type[RawServer], transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    offset = 0.0
+    offset, looks = 0.0, 0
+
+    def clock_offset() -> float:
+        nonlocal looks
+        looks += 1
+        return offset
+
     monkeypatch.setattr(supervisor, "ASLEEP", 0.02)
-    monkeypatch.setattr(supervisor, "clock_offset", lambda: offset)
+    monkeypatch.setattr(supervisor, "clock_offset", clock_offset)
     async with kind() as server, connected(server.url, transport, LATER) as (manager, watcher):
         await leave(server, manager, watcher)
         async with server:
-            await asyncio.sleep(0.1)  # some looks at the clocks
+            seen = looks
+            await eventually(lambda: looks > seen + 3)
             assert watcher.statuses(WEB)[-1] is S.RETRYING
             offset = 3_600.0
             await watcher.until(WEB, S.RETRYING, S.STARTING, S.READY)
@@ -84,6 +92,28 @@ async def test_G40_after_a_change_of_the_network_it_is_tried_whatever_the_reason
         async with server:
             manager.network_changed()
             await watcher.until(WEB, S.RETRYING, S.STARTING, S.READY)
+
+
+async def test_G40_a_change_of_the_network_does_not_forget_the_failures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with RawServer() as server, connected(server.url, retry=LATER) as (manager, watcher):
+        await leave(server, manager, watcher)
+        reset = Mock()
+        monkeypatch.setattr(Backoff, "reset", reset)
+        manager.network_changed()
+        await watcher.until(WEB, S.RETRYING, S.STARTING, S.RETRYING)
+        reset.assert_not_called()
+
+
+async def test_G40_where_the_kernel_refuses_to_tell_nothing_stays_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernel = Mock()
+    kernel.bind.side_effect = PermissionError
+    monkeypatch.setattr(network_watch, "socket", Mock(socket=Mock(return_value=kernel)))
+    network_watch.watch_network(print)()
+    kernel.close.assert_called_once()
 
 
 IN_A_NETWORK_OF_ITS_OWN = """

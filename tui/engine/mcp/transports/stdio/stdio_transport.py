@@ -55,16 +55,22 @@ class Probe:
         is_late: Whether it was answered too late, so that the server speaks both eras or the newer.
     """
 
-    is_known = is_late = _waits = False
+    is_known = is_late = False
+    _asked: types.RequestId | None = None
     _silent: types.RequestId | None = None
     _supported: object = None
 
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether our patience ended, and no answer came since."""
+        return self._silent is not None and not self.is_late
+
     async def wait(self, request: types.RequestId, to_session: ToSession) -> None:
         """Answer in place of a server that says nothing within our patience."""
-        self._waits = True
+        self._asked = request
         await asyncio.sleep(KNOWN_PATIENCE if self.is_known else PROBE_PATIENCE)
-        if self._waits:
-            self._silent = request
+        if self._asked is not None:
+            self._asked, self._silent = None, request
             await deliver(to_session, _overdue(request, types.REQUEST_TIMEOUT))
 
     def take(self, message: types.JSONRPCMessage) -> types.JSONRPCMessage:
@@ -72,7 +78,11 @@ class Probe:
         if isinstance(message, types.JSONRPCResponse) and message.id == self._silent:
             self.is_late, self._supported = True, message.result.get("supportedVersions")
         elif isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-            supported, self._waits, self._supported = self._supported, False, None
+            if message.id is None and self._asked is not None:  # of what it could not read
+                message = message.model_copy(update={"id": self._asked})
+            if message.id == self._asked:
+                self._asked = None
+            supported, self._supported = self._supported, None
             if supported and isinstance(message, types.JSONRPCError):
                 data = {"supported": supported, "requested": ""}
                 return _overdue(message.id, types.UNSUPPORTED_PROTOCOL_VERSION, data)
