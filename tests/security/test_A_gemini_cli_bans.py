@@ -303,3 +303,24 @@ async def test_A27_on_the_screen_no_other_way_to_sign_in_is_taken(
         told = await run(*command, env={"GEMINI_API_KEY": KEY})
         assert told.code == 1
         assert said in told.stdout + told.stderr
+
+
+SANDBOX = "`-p` is refused (exit 44) and stdio servers stay disabled"
+
+
+@pytest.mark.parametrize(
+    ("asks", "env", "line"),
+    [
+        ({"tools": {"sandbox": True}}, {}, f"~/.gemini/settings.json:1: tools.sandbox: {SANDBOX}"),
+        ({}, {"GEMINI_SANDBOX": "docker"}, f"GEMINI_SANDBOX: {SANDBOX}"),
+        ({}, {"GEMINI_RESTRICTED_MODE": "true"}, "`-p` is refused (exit 55) and all servers"),
+        ({"security": {"auth": {"enforcedType": "vertex-ai"}}}, {}, "refused (exit 41) unless"),
+        (PLAN, {}, "general.defaultApprovalMode: no tool runs; --approval-mode default lifts it"),
+    ],
+)
+async def test_A27_what_keeps_a_run_from_starting_is_named_to_who_asks(
+    asks: Mapping[str, Any], env: Mapping[str, str], line: str
+) -> None:
+    write_settings(dict(asks))
+    for command in (("settings", "check"), ("doctor", "--offline")):
+        assert line in (await run(*command, env=env)).stdout

@@ -346,7 +346,7 @@ def load_settings(
     denied = read_policies(own, sources, manifests, environ, report)
     gemdeck, foreign = read_gemdeck(sources, environ, model, denied, report)
     gemdeck = with_keys(gemdeck, sources, check_keys)
-    run = read_run_rules(sources, environ, gemdeck, foreign.max_session_turns)
+    run = read_run_rules(sources, environ, gemdeck, foreign.max_session_turns, report)
     name_elsewhere(environ, report)
     inheritance, developed = inheritance_of(gemdeck), frozenset(gemdeck.developed_servers)
     reader = ServerReader(environ, inheritance, developed, folder=folder, home=home, gate=project)

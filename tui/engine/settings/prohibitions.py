@@ -86,6 +86,7 @@ SANDBOX_VARIABLE: Final = "GEMINI_SANDBOX"
 """Asks for a sandbox, or for none, above all files."""
 
 _NO_SANDBOX: Final = 'To go without, set gemdeck.sandbox to "none" in your settings.'
+_REFUSING: Final = "`-p` is refused (exit {}) and {} stay disabled; {}"
 
 
 class Permission(StrEnum):
@@ -143,6 +144,8 @@ class RunRules(Frozen):
         return "", ""
 
 
+_Place = tuple[Source, tuple[str, ...]]
+
 _WEAK: Final = (Permission.YOLO, Permission.GRANTS)
 """What a rule that asks makes void whatever its priority."""
 
@@ -195,25 +198,41 @@ def name_elsewhere(environ: Mapping[str, str], report: Report) -> None:
 
 
 def read_run_rules(
-    sources: Sequence[Source], environ: Mapping[str, str], own: GemdeckSettings, turns: int | None
+    sources: Sequence[Source],
+    environ: Mapping[str, str],
+    own: GemdeckSettings,
+    turns: int | None,
+    report: Report,
 ) -> RunRules:
-    """Find what a run must keep to; a project's file demands nothing of the kind.
+    """Find what a run must keep to, and name it; a project's file demands nothing of the kind.
 
     Args:
         sources: The settings of the user and the system, lowest layer first.
         environ: The variables.
         own: gemdeck's own settings, by which it may go without a sandbox.
         turns: gemini-cli's ``model.maxSessionTurns``.
+        report: Takes what keeps a run from starting, for those who ask.
     """
     words = {name: environ[name].strip().lower() for name in environ}
     untrusted, _ = min(words.items() & key_table()["untrusting"].items(), default=("", ""))
-    box, place = _standing(sources, environ, ("tools", "sandbox"), ("sandbox",))
+    if untrusted:
+        telling = _REFUSING.format(55, "all servers", f"to lift that, unset {untrusted}")
+        report.problems.append(SettingsProblem(untrusted, 0, "", telling, quiet=True))
+    keys = ("tools", "sandbox"), ("sandbox",)
+    box, place = _standing(sources, environ, *keys)
     box = box.get("enabled") if isinstance(box, dict) else box
     if words.get(SANDBOX_VARIABLE):
         box, place = words[SANDBOX_VARIABLE], SANDBOX_VARIABLE
     if own.sandbox is not None or says_no(box) or words.get("SANDBOX"):  # which we are in
         place = ""
-    auth = _standing(sources, environ, ("security", "auth", "enforcedType"))
+    telling = _REFUSING.format(44, "stdio servers", _NO_SANDBOX[0].lower() + _NO_SANDBOX[1:-1])
+    if place == SANDBOX_VARIABLE:
+        report.problems.append(SettingsProblem(place, 0, "", telling, quiet=True))
+    elif place:
+        _name(sources, telling, *keys)
+    auth = _standing(sources, environ, key := ("security", "auth", "enforcedType"))
+    if auth[0]:
+        _name(sources, f"`-p` is refused (exit 41) unless you sign in with {auth[0]}", key)
     return RunRules(untrusted, place, auth, turns)
 
 
@@ -247,10 +266,21 @@ def _standing(
     sources: Sequence[Source], environ: Mapping[str, str], *paths: tuple[str, ...]
 ) -> tuple[Any, str]:
     """Return the value of a key in the highest file, by any of its names, and where it stands."""
-    for source, path in itertools.product(reversed(sources), paths):
-        if (value := source.at(path)) is not None:
-            return Expansion(environ).value(value), f"{dotted(path)} in {source.file}"
+    for source, path in _places(sources, *paths):
+        return Expansion(environ).value(source.at(path)), f"{dotted(path)} in {source.file}"
     return None, ""
+
+
+def _places(sources: Sequence[Source], *paths: tuple[str, ...]) -> Iterator[_Place]:
+    """Give the files that set a key, the highest first, with the name that it has there."""
+    every = itertools.product(reversed(sources), paths)
+    return ((source, path) for source, path in every if source.at(path) is not None)
+
+
+def _name(sources: Sequence[Source], words: str, *paths: tuple[str, ...]) -> None:
+    """Name the key that counts to who asks."""
+    for source, path in itertools.islice(_places(sources, *paths), 1):
+        source.note(path, words, quiet=True)
 
 
 def _always_denied(raw: object, source: Source) -> Iterator[ToolPattern]:
@@ -317,6 +347,7 @@ def _mode(source: Source, environ: Mapping[str, str]) -> Iterator[Restriction]:
     mode, place = _standing([source], environ, *keys)
     is_off = source.at(("general", "plan", "enabled")) in (False, "false")
     if str(mode).strip().lower() == "plan" and not is_off:
+        _name([source], "no tool runs; --approval-mode default lifts it", *keys)
         yield PlanRule(source=place)
     elif mode not in (None, "default", "plan"):
         source.note(keys[0], "lets no tool run here; use --approval-mode")
