@@ -117,6 +117,12 @@ async def test_A27_plan_mode_offers_no_tool_until_the_command_line_names_a_mode(
         result = await turn(gemini, user(**settings))
         assert not ran(result)
         assert '"add_note"' not in str(gemini.requests[0].body.get("tools"))
+    where = "plan mode (general.defaultApprovalMode in ~/.gemini/settings.json)"
+    for word, name in (("notes", "notes.*"), ("notes.add_note", "notes.add_note")):
+        [warning] = (await turn(gemini, user(**PLAN), "--allowed-tools", word)).json["warnings"]
+        assert warning == f"{name} is not available: {where}. Add --approval-mode default."
+    told = await run("mcp", "call", "notes", "add_note", "text=x")
+    assert f"Denied: {where} denies every tool; start with --approval-mode" in told.stderr
     assert ran(await turn(gemini, user(**PLAN), "--approval-mode", "default"))
     assert ran(await turn(gemini, user(**PLAN), "--yolo"))
     off = {"general": {**PLAN["general"], "plan": {"enabled": False}}}
@@ -124,6 +130,21 @@ async def test_A27_plan_mode_offers_no_tool_until_the_command_line_names_a_mode(
     for mode in ("auto_edit", "yolo"):
         edits = user(general={"defaultApprovalMode": mode})
         assert "lets no tool run here" in (await turn(gemini, edits)).stderr
+
+
+async def test_A27_plan_mode_tells_when_it_comes_and_that_it_stays(place: Place) -> None:
+    place.user({})
+    async with opened(place) as deck:
+        told = deck.state.notices
+        place.user(PLAN)
+        where = "general.defaultApprovalMode in ~/.gemini/settings.json"
+        await eventually(lambda: [one.text for one in deck.state.notices[len(told) :]])
+        assert deck.state.notices[-1].text == f"Plan mode is on ({where}): no tool runs."
+        told = deck.state.notices
+        place.user({})
+        await eventually(lambda: [one.text for one in deck.state.notices[len(told) :]])
+        stays = "Prohibitions removed from your settings hold until a restart."
+        assert deck.state.notices[-1].text == stays
 
 
 async def test_A27_a_way_to_sign_in_that_is_not_the_enforced_one_is_refused(

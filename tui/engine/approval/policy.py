@@ -14,7 +14,7 @@ from tui.engine.bus import Publish
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.argument_rules import ArgumentRule, folded, placed
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, sanitize_name
-from tui.engine.settings.prohibitions import Permission, Restriction, voids
+from tui.engine.settings.prohibitions import Permission, PlanRule, Restriction, voids
 from tui.model.consent import (
     UNASKED_GRANT,
     Condition,
@@ -243,6 +243,9 @@ class Verdict(Frozen):
 
 def _denial_words(rule: ToolPattern) -> str:
     """Say why a tool is denied."""
+    if isinstance(rule, PlanRule):
+        lifts = "start with --approval-mode default to lift it"
+        return f"plan mode ({rule_place(rule)}) denies every tool; {lifts}"
     return f"a rule in the settings ({rule_place(rule)}) denies it"
 
 

@@ -16,6 +16,7 @@ from tui.engine.settings.prohibitions import (
     DENY_KEY,
     EVERY,
     Permission,
+    PlanRule,
     Restriction,
     RunRules,
     blocked_by,
@@ -300,6 +301,12 @@ class LoadedSettings(Frozen):
         """Where it stands that ``--yolo`` is not to be used, or ""."""
         switches = (one for one in self.gemdeck.always_deny if voids(one) == (Permission.YOLO,))
         return next((one.source for one in switches if isinstance(one, Restriction)), "")
+
+    @property
+    def plan_mode(self) -> str:
+        """Where plan mode stands, or ""."""
+        rules = (one for one in self.gemdeck.always_deny if isinstance(one, PlanRule))
+        return next((one.source for one in rules), "")
 
     def only(self, names: frozenset[str] | None) -> "LoadedSettings":
         """Return the settings with the servers of these names alone; None means all."""
