@@ -169,6 +169,10 @@ async def test_A27_a_session_ends_after_the_requests_that_gemini_cli_allows(
         assert len(gemini.requests) == (int(turns or 0) if code else 4)
     result = await turn(gemini, user(model={"maxSessionTurns": "many"}), steps=steps)
     assert "model.maxSessionTurns: must be a whole number" in result.stderr
+    for unread in ("many", 1.5):
+        result = await turn(gemini, user(model={"maxSessionTurns": unread}), steps=steps)
+        assert (result.code, gemini.requests) == (53, []), "it was meant to limit"
+        assert "no request is sent until this is corrected" in result.stderr
 
 
 DISTRUSTS = [("GEMINI_RESTRICTED_MODE", "true"), ("GEMINI_CLI_TRUST_WORKSPACE", "FALSE")]
@@ -262,7 +266,10 @@ async def test_A27_on_the_screen_a_session_that_is_over_gives_the_message_back(
                 deck.engine.clear_conversation()  # which gives no further ones
         assert len(gemini.requests) == 1
         notices = [one for one in selectors.entries(deck.state) if isinstance(one, ChatNotice)]
-        assert "model.maxSessionTurns allows 1 request" in notices[-1].text
+        assert (
+            "The limit of 1 model request per run is reached (model.maxSessionTurns)"
+            in notices[-1].text
+        )
 
 
 HOOK = {"hooks": {"BeforeTool": [{"matcher": "add_note", "hooks": [{"command": "x"}]}]}}

@@ -167,7 +167,7 @@ class _Session:
             reason, advice = settings.run.why_held(is_program=True)
             if reason:
                 code = ExitCode.UNTRUSTED if settings.run.untrusted else ExitCode.SANDBOX
-                return self.refuse(f"{reason}.", advice, code)
+                return self.refuse(f"{reason[0].upper()}{reason[1:]}.", advice, code)
             place = settings.plan_mode if not options.names_mode else ""
             bundled = (demo_server(),) if options.demo else ()
             if unclear := self._read_allowed([one.id for one in (*settings.servers, *bundled)]):

@@ -156,6 +156,9 @@ def _gemini_cli_model(source: Source, environ: Mapping[str, str]) -> dict[str, A
     raw = {"name": value} if isinstance(value, str) else source.section("model")
     raw = source.known_part(ModelSettings, raw, "model", environ)
     found = source.salvaged(ModelSettings, raw, "model").model_dump(exclude_unset=True)
+    if raw.get("maxSessionTurns") is not None and "max_session_turns" not in found:
+        source.note(("model", "maxSessionTurns"), "no request is sent until this is corrected")
+        found["max_session_turns"] = 0
     try:
         _no_alias(found.get("name", ""))
     except ValueError as error:

@@ -64,6 +64,9 @@ DENY_KEY: Final = "alwaysDeny"
 BLOCK_KEY: Final = "environmentBlock"
 """The list of variables that no server gets."""
 
+HOOKS: Final = "hooks.BeforeTool in "
+"""The source of a rule that a hook makes, before its file."""
+
 POLICIES: Final = "policies"
 _ALL: Final = "no tool runs until this is corrected"
 _ASKED: Final = "every tool is asked about until this is corrected"
@@ -138,7 +141,7 @@ class RunRules(Frozen):
     def why_held(self, *, is_program: bool) -> tuple[str, str]:
         """Say why a server may not start, and what to do; nothing where it may."""
         if self.untrusted:
-            return f"{self.untrusted} lets no server run", f"Unset {self.untrusted}."
+            return f"no server may run: {self.untrusted} is set", f"Unset {self.untrusted}."
         if self.sandbox and is_program:
             return f"{self.sandbox} asks for a sandbox, and gemdeck has none", _NO_SANDBOX
         return "", ""
@@ -167,8 +170,10 @@ def restricted_by(
     """
     _name_ineffective(source)
     renamed = key_table()["renamed"]
-    if old := [key for key in source.content if key in renamed]:
-        named = ", ".join(f"{key} (now {renamed[key]})" for key in old)
+    tops = {key.partition(".")[0] for key in key_table()["obeyed"]}
+    flat = {key for key in source.content if "." in key and key.partition(".")[0] in tops}
+    if old := [key for key in source.content if key in renamed or key in flat][:MAX_NAMED]:
+        named = ", ".join(f"{key} (now {renamed.get(key, 'nested objects')})" for key in old)
         source.note((old[0],), f"old names without effect: {named}")
     denied = _always_denied(own, source)
     switches = *_mode(source, environ), *_switches(source)
@@ -373,7 +378,7 @@ def _hooked(source: Source) -> Iterator[Restriction]:
         asked += _IGNORING if asked and kind is HookRule else ""
         source.note(("hooks",), f"not run here: {listed}{asked}")
     parts = [part for one in events.get("BeforeTool", ()) for part in _matcher(one)]
-    where = f"hooks.BeforeTool in {source.file}"
+    where = f"{HOOKS}{source.file}"
     for part in dict.fromkeys(parts) if len(parts) <= MAX_PATTERNS else (EVERY,):
         yield kind(tool=part, source=where, voids=tuple(Permission))
 
