@@ -188,7 +188,7 @@ async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reaso
     again = ("retrying", "failed", "starting")  # the next attempt may have begun
     assert reasons["web"].startswith(again)
     assert "includeTools" in reasons["bad"]
-    assert reasons["off"].startswith("disabled: Disabled: the entry says so.")
+    assert reasons["off"].startswith("disabled: the entry says so.")
     assert "was not ready within 0.5 s" in reasons["slow"]
     assert all(words in result.stderr for words in said)
 

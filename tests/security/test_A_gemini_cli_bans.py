@@ -117,6 +117,12 @@ async def test_A27_plan_mode_offers_no_tool_until_the_command_line_names_a_mode(
         result = await turn(gemini, user(**settings))
         assert not ran(result)
         assert '"add_note"' not in str(gemini.requests[0].body.get("tools"))
+    where = "plan mode (general.defaultApprovalMode in ~/.gemini/settings.json)"
+    for word, name in (("notes", "notes.*"), ("notes.add_note", "notes.add_note")):
+        [warning] = (await turn(gemini, user(**PLAN), "--allowed-tools", word)).json["warnings"]
+        assert warning == f"{name} is not available: {where}. Add --approval-mode default."
+    told = await run("mcp", "call", "notes", "add_note", "text=x")
+    assert f"Denied: {where} denies every tool; start with --approval-mode" in told.stderr
     assert ran(await turn(gemini, user(**PLAN), "--approval-mode", "default"))
     assert ran(await turn(gemini, user(**PLAN), "--yolo"))
     off = {"general": {**PLAN["general"], "plan": {"enabled": False}}}
@@ -124,6 +130,21 @@ async def test_A27_plan_mode_offers_no_tool_until_the_command_line_names_a_mode(
     for mode in ("auto_edit", "yolo"):
         edits = user(general={"defaultApprovalMode": mode})
         assert "lets no tool run here" in (await turn(gemini, edits)).stderr
+
+
+async def test_A27_plan_mode_tells_when_it_comes_and_that_it_stays(place: Place) -> None:
+    place.user({})
+    async with opened(place) as deck:
+        told = deck.state.notices
+        place.user(PLAN)
+        where = "general.defaultApprovalMode in ~/.gemini/settings.json"
+        await eventually(lambda: [one.text for one in deck.state.notices[len(told) :]])
+        assert deck.state.notices[-1].text == f"Plan mode is on ({where}): no tool runs."
+        told = deck.state.notices
+        place.user({})
+        await eventually(lambda: [one.text for one in deck.state.notices[len(told) :]])
+        stays = "Prohibitions removed from your settings hold until a restart."
+        assert deck.state.notices[-1].text == stays
 
 
 async def test_A27_a_way_to_sign_in_that_is_not_the_enforced_one_is_refused(
@@ -148,6 +169,10 @@ async def test_A27_a_session_ends_after_the_requests_that_gemini_cli_allows(
         assert len(gemini.requests) == (int(turns or 0) if code else 4)
     result = await turn(gemini, user(model={"maxSessionTurns": "many"}), steps=steps)
     assert "model.maxSessionTurns: must be a whole number" in result.stderr
+    for unread in ("many", 1.5):
+        result = await turn(gemini, user(model={"maxSessionTurns": unread}), steps=steps)
+        assert (result.code, gemini.requests) == (53, []), "it was meant to limit"
+        assert "no request is sent until this is corrected" in result.stderr
 
 
 DISTRUSTS = [("GEMINI_RESTRICTED_MODE", "true"), ("GEMINI_CLI_TRUST_WORKSPACE", "FALSE")]
@@ -241,7 +266,10 @@ async def test_A27_on_the_screen_a_session_that_is_over_gives_the_message_back(
                 deck.engine.clear_conversation()  # which gives no further ones
         assert len(gemini.requests) == 1
         notices = [one for one in selectors.entries(deck.state) if isinstance(one, ChatNotice)]
-        assert "model.maxSessionTurns allows 1 request" in notices[-1].text
+        assert (
+            "The limit of 1 model request per run is reached (model.maxSessionTurns)"
+            in notices[-1].text
+        )
 
 
 HOOK = {"hooks": {"BeforeTool": [{"matcher": "add_note", "hooks": [{"command": "x"}]}]}}
@@ -303,3 +331,24 @@ async def test_A27_on_the_screen_no_other_way_to_sign_in_is_taken(
         told = await run(*command, env={"GEMINI_API_KEY": KEY})
         assert told.code == 1
         assert said in told.stdout + told.stderr
+
+
+SANDBOX = "`-p` is refused (exit 44) and stdio servers stay disabled"
+
+
+@pytest.mark.parametrize(
+    ("asks", "env", "line"),
+    [
+        ({"tools": {"sandbox": True}}, {}, f"~/.gemini/settings.json:1: tools.sandbox: {SANDBOX}"),
+        ({}, {"GEMINI_SANDBOX": "docker"}, f"GEMINI_SANDBOX: {SANDBOX}"),
+        ({}, {"GEMINI_RESTRICTED_MODE": "true"}, "`-p` is refused (exit 55) and all servers"),
+        ({"security": {"auth": {"enforcedType": "vertex-ai"}}}, {}, "refused (exit 41) unless"),
+        (PLAN, {}, "general.defaultApprovalMode: no tool runs; --approval-mode default lifts it"),
+    ],
+)
+async def test_A27_what_keeps_a_run_from_starting_is_named_to_who_asks(
+    asks: Mapping[str, Any], env: Mapping[str, str], line: str
+) -> None:
+    write_settings(dict(asks))
+    for command in (("settings", "check"), ("doctor", "--offline")):
+        assert line in (await run(*command, env=env)).stdout

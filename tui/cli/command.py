@@ -89,7 +89,8 @@ def why_not_ready(view: ServerView, patience: str = "--timeout") -> tuple[str, s
         return words, view.last_words or f"Give it more time with {patience}."
     if failure is None:
         return view.lacks, way_out(view)
-    return failure.reason, way_out(view) or failure.advice
+    reason = failure.reason.removeprefix("Disabled: ")  # the status says it
+    return reason, way_out(view) or failure.advice
 
 
 def last_words(view: ServerView) -> Sequence[str]:

@@ -167,11 +167,15 @@ class _Session:
             reason, advice = settings.run.why_held(is_program=True)
             if reason:
                 code = ExitCode.UNTRUSTED if settings.run.untrusted else ExitCode.SANDBOX
-                return self.refuse(f"{reason}.", advice, code)
+                return self.refuse(f"{reason[0].upper()}{reason[1:]}.", advice, code)
+            place = settings.plan_mode if not options.names_mode else ""
             bundled = (demo_server(),) if options.demo else ()
             if unclear := self._read_allowed([one.id for one in (*settings.servers, *bundled)]):
                 advice = "SERVER.* allows all tools of one server."
                 return self.refuse(unclear, advice, ExitCode.USAGE)
+            for one, tool in self.allowed if place else ():
+                words = f"{one}.{tool or '*'} is not available: plan mode ({place})."
+                self.warn(sanitize_line(f"{words} Add --approval-mode default."))
             if not (engine.service.is_found or options.demo):  # then no server starts in vain
                 return self._without_model()
             await engine.start()

@@ -10,13 +10,14 @@ from typing import Any
 import click
 
 from tui.cli.command import CommandOutput, no_such, prints_json, shown
-from tui.cli.output import block
+from tui.cli.output import ExitCode, block, say
 from tui.cli.secret import keyring_option, secret_store
 from tui.cli.servers.server_edits import edits_of, own_edits, scope_option
 from tui.engine.background import in_daemon_thread
 from tui.engine.commands.server_imports import ServerImports
-from tui.engine.settings.importers import CLIENTS, Machine, find_files
+from tui.engine.settings.importers import CLIENTS, Candidate, Machine, asked, find_files
 from tui.model.trust import ImportOffer, ImportState
+from tui.text import sanitize_line
 
 
 @click.command(
@@ -65,6 +66,7 @@ async def import_servers(
     imports = ServerImports(machine, own_edits(), scope, secret_store() if keyring else None)
     imports.given = frozenset(given)
     texts, listed, written = list[str](), list[dict[str, Any]](), list[str]()
+    named = list[ImportOffer]()
     with edits_of(scope):
         target = imports.edits.file_of(scope)
         found = imports.offered(find_files(machine, client or "", file and Path.cwd() / file))
@@ -73,6 +75,10 @@ async def import_servers(
             if name not in known:
                 raise no_such("server", name, known)
         chosen = known if takes_all else set(names)
+        listing = [one for file, _ in found for one in file.candidates]
+        meant = [one for one in listing if one.name in (chosen or known)]
+        for name in sorted(imports.given.difference(*(asked(one.entry) for one in meant))):
+            say(sanitize_line(f"No server asks for {name}."))
 
         def taken(there: Sequence[ImportOffer]) -> list[ImportOffer]:
             return [imports.take(one) if one.server in chosen else one for one in there]
@@ -83,10 +89,17 @@ async def import_servers(
             texts.append(f"{CLIENTS[one.client].title}  {one.file}")
             texts += [f"  {one.problem}"] if one.problem else []
             texts += map(_text, offers)
+            named += [offer for offer in offers if offer.server in names]
             value = {"client": one.client, "file": one.file, "problem": one.problem}
             listed.append({**value, "servers": [*map(_server_value, offers)]})
     whole = {"files": listed, "target": str(target), "written": written}
-    return CommandOutput(whole, "\n".join([*texts, _summary(bool(known), written, target)]))
+    summary, code = _summary(bool(known), written, target), ExitCode.OK
+    if not written and any(one.state is not ImportState.THERE for one in named):
+        code, summary = ExitCode.ERROR, "Nothing was written."
+        taken_names = {one.server for one in named if one.state is ImportState.TAKEN}
+        for first in [one for one in meant if one.name in taken_names][:1]:
+            summary = _kept_words(first, given, scope)
+    return CommandOutput(whole, "\n".join([*texts, summary]), code)
 
 
 def _text(offer: ImportOffer) -> str:
@@ -117,6 +130,16 @@ def _server_value(offer: ImportOffer) -> dict[str, Any]:
         "warnings": list(offer.warnings),
         "notes": list(offer.notes),
     }
+
+
+def _kept_words(one: Candidate, given: Sequence[str], scope: str) -> str:
+    """Say that an entry of this name was there, and how it gets what the user gives."""
+    env = one.entry.get("env")
+    own = [f'"{name}": "${{{name}}}"' for name in given if isinstance(env, dict) and name in env]
+    where = "your settings" if scope == "user" else "this folder's settings"
+    advice = f"Remove it first (gemdeck mcp remove -s {scope} {shlex.quote(one.name)})"
+    advice += f", or write {', '.join(own)} into its entry" if own else ""
+    return sanitize_line(f"Nothing was written: {one.name} is in {where} already. {advice}.")
 
 
 def _summary(has_any: bool, written: Sequence[str], target: Path) -> str:

@@ -170,7 +170,7 @@ class Engine:
         self.sessions.send = self.messages.send
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
-        self._answers = Answers()
+        self._answers = Answers(names_mode=options.names_mode)
         self._written = frozenset[str]()  # contents with an answer that no reading goes by yet
         self._plan: Plan | None = None
         use, services = self._plan_for, ServiceStore(state, say)

@@ -11,6 +11,7 @@ from typing import Final
 from tui.engine.definitions.definition import REVIEW_ADVICE, Inheritance, ServerDefinition
 from tui.engine.demo.model import demo_server
 from tui.engine.settings.loader import LoadedSettings, inheritance_of
+from tui.engine.settings.prohibitions import PlanRule
 from tui.engine.settings.project import ProjectVerdict
 from tui.engine.trust.folder_gate import NO_ID, Trust
 from tui.engine.trust.starts import (
@@ -34,6 +35,7 @@ from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
 from tui.text import sanitize_line
 
 _STILL_DENIED: Final = "Prohibitions removed from your settings hold until a restart."
+_LIFT: Final = "Start with --approval-mode default to lift it."
 _NEVER: Final = "You chose never to trust this folder, so its own settings were not read."
 _REFUSED: Final = "Not started: you refused it when it appeared in your settings."
 _OTHER_PROFILE: Final = "Choose another profile with /profile, or enable it here for now."
@@ -52,6 +54,7 @@ class Answers(Frozen):
     Attributes:
         demo: Whether the bundled servers run beside the user's, because the demo answers.
         demo_servers: Whether they run because the user asked for them.
+        names_mode: Whether an approval mode was named, so that plan mode is off.
         accepted: The servers of the user's settings that may run; None before the first reading.
         put_off: New servers that the user was asked about and did not accept.
         starts: What the user said of servers that would run code of folders. Not now, also to a
@@ -70,6 +73,7 @@ class Answers(Frozen):
 
     demo: bool = False
     demo_servers: bool = False
+    names_mode: bool = False
     accepted: frozenset[KnownServer] | None = None
     put_off: frozenset[KnownServer] = frozenset()
     starts: Mapping[StartKey | FolderKey, TrustAnswer] = field(default_factory=dict)
@@ -210,16 +214,21 @@ def plan(sources: LoadedSettings, trust: Trust, answers: Answers) -> Plan:
     asks = "" if _has_yes(folder, trust) else _ASKS
     # what tightens counts at once; what was loosened while gemdeck runs counts from the next start
     own = _own_denials(sources)
-    gone = tuple(pattern for pattern in answers.deny if pattern not in own)
+    lifted = PlanRule if answers.names_mode else ()
+    known = (rule for rule in answers.deny if not isinstance(rule, lifted))
+    gone = tuple(rule for rule in known if rule not in own)
     allow = [rule for rule in sources.gemdeck.always_allow if rule.key in answers.allow]
-    denied = (*sources.gemdeck.always_deny, *gone)
-    changes = {"always_allow": tuple(allow), "always_deny": denied}
+    standing = [r for r in sources.gemdeck.always_deny if not isinstance(r, lifted)]
+    changes = {"always_allow": tuple(allow), "always_deny": (*standing, *gone)}
     rules = sources.gemdeck.model_copy(update=changes)
     notices = [] if trust.attended else list(_withheld_here(verdict, starts))
     trusting = ", ".join(one.id for one in servers if one.trust)
     if asks and trusting and not trust.attended:
         words = f"trust: true {asks}, so the tools of these servers are not allowed: {trusting}."
         notices.append(Notice(Severity.WARNING, sanitize_line(words)))
+    if trust.attended and sources.plan_mode and not answers.names_mode:
+        words = f"Plan mode is on ({sources.plan_mode}): no tool runs."
+        notices.append(Notice(Severity.WARNING, sanitize_line(words), _LIFT))
     if gone:
         notices.append(Notice(Severity.INFO, _STILL_DENIED))
     context = verdict.offer.context if folder is FolderTrust.TRUSTED and verdict.offer else ()

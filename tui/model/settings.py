@@ -362,7 +362,7 @@ class ModelSettings(Section):
     name: ModelName | None = None
     """Model to use, unless `gemdeck.model` is set."""
     max_session_turns: WholeNumber | None = None
-    """Most requests to the model in one run; below 0 for any number."""
+    """Maximum model requests per run; negative means no limit."""
 
 
 class ContextSettings(Section):
@@ -536,7 +536,7 @@ class GemdeckSettings(Section):
     """Whether gemdeck asks before tools that a project's `BeforeTool` hook would check: `ask` or
     `ignore`."""
     sandbox: Literal["none"] | None = None
-    """`none` starts servers although a sandbox was asked for gemini-cli."""
+    """`none`: start servers even though gemini-cli is set to use a sandbox."""
     always_allow: tuple[AllowedPattern, ...] = Field((), max_length=MAX_PATTERNS)
     """Tools that run without asking. Has no effect in a project's file."""
     always_deny: tuple[ToolPattern, ...] = Field((), max_length=MAX_PATTERNS)

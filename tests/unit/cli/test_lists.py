@@ -223,6 +223,24 @@ def test_a_name_that_is_taken_is_left_alone(run: Run) -> None:
     assert settings() == {"mcpServers": {"a": {"command": "x"}}}
 
 
+def test_what_was_not_given_can_be_given_later_and_who_gives_in_vain_is_told(run: Run) -> None:
+    env = {"GH_TOKEN": "${env:GH_TOKEN}", "TOK": "${input:tok}"}
+    cursor({"gh": {"command": "x", "env": env}, "odd": {"command": "${CMD}"}})
+    first = run("import", "cursor", "gh", "--give", "NOPE")
+    assert (first.code, first.stderr) == (0, "gemdeck: No server asks for NOPE.\n")
+    asks = "Not passed on: TOK, which the client would ask you for. Import with --give TOK and set"
+    assert (asks in first.stdout, first.stdout.count("TOK,")) == (True, 1)
+    assert "Its command needs CMD: import it with --give CMD." in first.stdout
+    assert run("import", "cursor", "gh").code == 0, "it is there, as it was to be"
+    again = run("import", "cursor", "gh", "--give", "GH_TOKEN")
+    why = "Nothing was written: gh is in your settings already. Remove it first"
+    how = """(gemdeck mcp remove -s user gh), or write "GH_TOKEN": "${GH_TOKEN}" into its entry."""
+    assert (again.code, again.stdout.splitlines()[-1]) == (1, f"{why} {how}")
+    odd = run("import", "cursor", "odd")
+    assert (odd.code, odd.stdout.splitlines()[-1]) == (1, "Nothing was written.")
+    assert run("import", "cursor", "odd", "--give", "CMD").code == 0
+
+
 def test_what_is_not_there_is_said(run: Run, tmp_path: Path) -> None:
     assert run("import").stdout == "No servers of other clients were found.\n"
     missing = run("import", "cursor", "a")

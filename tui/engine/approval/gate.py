@@ -41,7 +41,7 @@ from tui.engine.mcp.catalog.argument_rules import ArgumentRule
 from tui.engine.mcp.catalog.offered_tool import OfferedTool, OwnTool, Permit
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.options import EngineOptions
-from tui.engine.settings.prohibitions import HookRule, Permission, PlanRule
+from tui.engine.settings.prohibitions import HookRule, Permission
 from tui.model.catalog import Catalog
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, Decision, Effect, RequestId, ToolStanding
@@ -355,7 +355,7 @@ class ToolAccess:
         problems: Callable[[str], None],
         redactor: Redactor,
     ) -> None:
-        self._names_mode, self.ignores_hooks = options.names_mode, False
+        self.ignores_hooks = False
         path = state / AUDIT_FILE if state is not None else None
         self.audit = AuditLog(path, on_problem=problems, redactor=redactor)
         pins = PinStore(state / FOLDER_NAME if state is not None else None, problems)
@@ -386,7 +386,7 @@ class ToolAccess:
         self, settings: GemdeckSettings, definitions: Sequence[ServerDefinition], asks: str = ""
     ) -> None:
         """Take the rules of the settings and the servers there are; see `Policy.configure`."""
-        lifted = (PlanRule,) * self._names_mode + (HookRule,) * self.ignores_hooks
+        lifted = HookRule if self.ignores_hooks else ()
         denied = [rule for rule in settings.always_deny if not isinstance(rule, lifted)]
         self.policy.configure(settings.always_allow, denied, definitions, asks)
         self.review.keep_only({definition.id for definition in definitions})

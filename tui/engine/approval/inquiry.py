@@ -320,7 +320,7 @@ def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> Iterator[str]:
     if policy is not None and (words := policy.untrusted_words(tool)):
         yield sanitize_line(f"{words[0].upper()}{words[1:]}.")
     if policy is not None and (words := policy.asking_words(tool, Permission.SETTINGS)):
-        yield f"You are asked each time: {words}."
+        yield f"Asked each time: {words}."
     if policy is not None and not policy.is_kept:
         yield _UNSAVED
 

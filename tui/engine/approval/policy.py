@@ -14,7 +14,7 @@ from tui.engine.bus import Publish
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.argument_rules import ArgumentRule, folded, placed
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, sanitize_name
-from tui.engine.settings.prohibitions import Permission, Restriction, voids
+from tui.engine.settings.prohibitions import HOOKS, Permission, PlanRule, Restriction, voids
 from tui.model.consent import (
     UNASKED_GRANT,
     Condition,
@@ -243,6 +243,9 @@ class Verdict(Frozen):
 
 def _denial_words(rule: ToolPattern) -> str:
     """Say why a tool is denied."""
+    if isinstance(rule, PlanRule):
+        lifts = "start with --approval-mode default to lift it"
+        return f"plan mode ({rule_place(rule)}) denies every tool; {lifts}"
     return f"a rule in the settings ({rule_place(rule)}) denies it"
 
 
@@ -364,7 +367,11 @@ class Policy:
     def asking_words(self, tool: OfferedTool, permission: Permission) -> str:
         """Say which rule of the settings makes a permission void for a tool, or ""."""
         rule = next(self._voiding[permission].find(tool.server, tool.name, tool.id), None)
-        return f"{rule_place(rule)} says so" if rule else ""
+        place = rule_place(rule) if rule else ""
+        if place.startswith(HOOKS):
+            file = place.removeprefix(HOOKS)
+            return f"a BeforeTool hook in {file} would check this tool, and gemdeck runs no hooks"
+        return f"{place} says so" if place else ""
 
     def untrusted_words(self, tool: OfferedTool) -> str:
         """Say why ``trust: true`` of a tool's server does not count here, if it has that."""

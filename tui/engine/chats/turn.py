@@ -386,8 +386,9 @@ class Turn:
         words = f"A turn is limited to {setup.max_steps} requests to the model."
         advice = _GO_ON
         if setup.requests == setup.max_requests:
-            words = f"model.maxSessionTurns allows {counted(setup.requests, 'request')} in a run."
-            advice = "Increase it in the settings, or start gemdeck again."
+            limit = counted(setup.requests, "model request")
+            words = f"The limit of {limit} per run is reached (model.maxSessionTurns)."
+            advice = "Raise it in your settings, or restart gemdeck."
         self._notify(Severity.WARNING, words, advice)
         return TurnOutcome.OUT_OF_REQUESTS
 

@@ -204,12 +204,26 @@ class ServerImports:
     def _offer(self, candidate: Candidate, there: Mapping[str, object]) -> ImportOffer:
         left = frozenset(importers.asked(candidate.entry)) - self.given
         entry = importers.withheld(candidate.entry, left)
+        inputs = [n for n in sorted(left) if importers.ASKED_FOR.format(n) in candidate.warnings]
+        replaced = {
+            importers.ASKED_FOR.format(name): f"Not passed on: {name}, which the client would ask "
+            f"you for. Import with --give {name} and set {name}."
+            for name in inputs
+        }
+        notes = [replaced.get(words, words) for words in candidate.warnings]
+        shown = entry if reaches(entry) else candidate.entry
+        if shown is not entry and reaches(shown):
+            target = [shown.get(key) for key in ("command", "url", "httpUrl")]
+            names = sorted(left.intersection(importers.asked(target)))
+            gives = " ".join(f"--give {name}" for name in names)
+            what = "command" if shown.get("command") else "address"
+            notes.append(f"Its {what} needs {', '.join(names)}: import it with {gives}.")
         offer = replace(
-            shown_entry(candidate.name, entry if reaches(entry) else candidate.entry, left),
+            shown_entry(candidate.name, shown, left.difference(inputs)),
             client=CLIENTS[candidate.client].title,
             file=candidate.file,
             state=_state(candidate, entry, there),
-            notes=(*candidate.warnings, *filter(None, [sanitize_line(candidate.problem)])),
+            notes=(*notes, *filter(None, [sanitize_line(candidate.problem)])),
         )
         self._entries[offer] = entry
         return offer

@@ -29,6 +29,7 @@ from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.mcp.schema.tool_form import begin_arguments, merge_tool_form, read_tool_form
 from tui.model.bounded_json import JsonError
 from tui.model.chat import EntryId, ToolCall, ToolCallStatus
+from tui.model.consent import Effect
 from tui.model.events import Event, ToolCallChanged, ToolCallProgressed, ToolCallRequested
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.requests import FormValue
@@ -200,6 +201,8 @@ class ToolRuns:
                 return await runner.run_alone(held, arguments, entry, by_user=True)
             if held is not None:
                 runner.record_withheld(entry, held.id, arguments)
+            if held is not None and (why := self.access.policy.judge(held)).effect is Effect.DENY:
+                away = away or why.words  # whoever calls by hand asks for no model
             raise ToolCallError(away or self.access.standing(self.turns.tools, server, tool).words)
         return await runner.run_alone(found, arguments, entry, by_user=by_user)
 

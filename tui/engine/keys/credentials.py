@@ -136,8 +136,9 @@ def permitted(access: ModelAccess | None, auth: tuple[object, str]) -> ModelAcce
     ways = ("vertex-ai",) if access.kind is BackendKind.VERTEX else ways
     enforced, place = auth
     if enforced and enforced not in ways:
-        words = f"{place} allows only {enforced}; this is {ways[0]}."
-        raise CredentialError(sanitize_line(words), advice="Choose another service (F9).")
+        words = f"{place} allows only {enforced}, but this run uses {ways[0]}."
+        advice = "Start gemdeck and press F9 to choose another."
+        raise CredentialError(sanitize_line(words), advice=advice)
     return access
 
 

@@ -44,6 +44,9 @@ TYPES: Final = {"local": "stdio", "remote": "http", **dict.fromkeys(STREAMABLE_H
 _REFERENCE: Final = re.compile(r"\$\{(?P<kind>[A-Za-z]+)(?::(?P<name>[^}]*))?\}")
 """``${input:token}``, ``${env:NAME}``, ``${workspaceFolder}``."""
 
+ASKED_FOR: Final = "Set the variable {}, which the client asks for."
+"""What is said of a variable that stands for an input of the client's."""
+
 MAX_CLIENT_FILE: Final = 16 * 1024 * 1024
 """Largest file, in bytes: that of Claude Code also holds what it did."""
 
@@ -190,7 +193,7 @@ class Translation:
     def _asked(self, name: str) -> str:
         """Take a variable in place of what the client would ask for."""
         variable = re.sub(r"\W", "_", name).upper()
-        self._warn(f"Set the variable {variable}, which the client asks for.")
+        self._warn(ASKED_FOR.format(variable))
         return f"${{{variable}}}"
 
     def _warn(self, text: str) -> None:

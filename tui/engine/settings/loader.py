@@ -16,6 +16,7 @@ from tui.engine.settings.prohibitions import (
     DENY_KEY,
     EVERY,
     Permission,
+    PlanRule,
     Restriction,
     RunRules,
     blocked_by,
@@ -155,6 +156,9 @@ def _gemini_cli_model(source: Source, environ: Mapping[str, str]) -> dict[str, A
     raw = {"name": value} if isinstance(value, str) else source.section("model")
     raw = source.known_part(ModelSettings, raw, "model", environ)
     found = source.salvaged(ModelSettings, raw, "model").model_dump(exclude_unset=True)
+    if raw.get("maxSessionTurns") is not None and "max_session_turns" not in found:
+        source.note(("model", "maxSessionTurns"), "no request is sent until this is corrected")
+        found["max_session_turns"] = 0
     try:
         _no_alias(found.get("name", ""))
     except ValueError as error:
@@ -301,6 +305,12 @@ class LoadedSettings(Frozen):
         switches = (one for one in self.gemdeck.always_deny if voids(one) == (Permission.YOLO,))
         return next((one.source for one in switches if isinstance(one, Restriction)), "")
 
+    @property
+    def plan_mode(self) -> str:
+        """Where plan mode stands, or ""."""
+        rules = (one for one in self.gemdeck.always_deny if isinstance(one, PlanRule))
+        return next((one.source for one in rules), "")
+
     def only(self, names: frozenset[str] | None) -> "LoadedSettings":
         """Return the settings with the servers of these names alone; None means all."""
         if names is None:
@@ -346,7 +356,7 @@ def load_settings(
     denied = read_policies(own, sources, manifests, environ, report)
     gemdeck, foreign = read_gemdeck(sources, environ, model, denied, report)
     gemdeck = with_keys(gemdeck, sources, check_keys)
-    run = read_run_rules(sources, environ, gemdeck, foreign.max_session_turns)
+    run = read_run_rules(sources, environ, gemdeck, foreign.max_session_turns, report)
     name_elsewhere(environ, report)
     inheritance, developed = inheritance_of(gemdeck), frozenset(gemdeck.developed_servers)
     reader = ServerReader(environ, inheritance, developed, folder=folder, home=home, gate=project)

@@ -64,6 +64,9 @@ DENY_KEY: Final = "alwaysDeny"
 BLOCK_KEY: Final = "environmentBlock"
 """The list of variables that no server gets."""
 
+HOOKS: Final = "hooks.BeforeTool in "
+"""The source of a rule that a hook makes, before its file."""
+
 POLICIES: Final = "policies"
 _ALL: Final = "no tool runs until this is corrected"
 _ASKED: Final = "every tool is asked about until this is corrected"
@@ -86,6 +89,7 @@ SANDBOX_VARIABLE: Final = "GEMINI_SANDBOX"
 """Asks for a sandbox, or for none, above all files."""
 
 _NO_SANDBOX: Final = 'To go without, set gemdeck.sandbox to "none" in your settings.'
+_REFUSING: Final = "`-p` is refused (exit {}) and {} stay disabled; {}"
 
 
 class Permission(StrEnum):
@@ -137,11 +141,13 @@ class RunRules(Frozen):
     def why_held(self, *, is_program: bool) -> tuple[str, str]:
         """Say why a server may not start, and what to do; nothing where it may."""
         if self.untrusted:
-            return f"{self.untrusted} lets no server run", f"Unset {self.untrusted}."
+            return f"no server may run: {self.untrusted} is set", f"Unset {self.untrusted}."
         if self.sandbox and is_program:
             return f"{self.sandbox} asks for a sandbox, and gemdeck has none", _NO_SANDBOX
         return "", ""
 
+
+_Place = tuple[Source, tuple[str, ...]]
 
 _WEAK: Final = (Permission.YOLO, Permission.GRANTS)
 """What a rule that asks makes void whatever its priority."""
@@ -164,8 +170,10 @@ def restricted_by(
     """
     _name_ineffective(source)
     renamed = key_table()["renamed"]
-    if old := [key for key in source.content if key in renamed]:
-        named = ", ".join(f"{key} (now {renamed[key]})" for key in old)
+    tops = {key.partition(".")[0] for key in key_table()["obeyed"]}
+    flat = {key for key in source.content if "." in key and key.partition(".")[0] in tops}
+    if old := [key for key in source.content if key in renamed or key in flat][:MAX_NAMED]:
+        named = ", ".join(f"{key} (now {renamed.get(key, 'nested objects')})" for key in old)
         source.note((old[0],), f"old names without effect: {named}")
     denied = _always_denied(own, source)
     switches = *_mode(source, environ), *_switches(source)
@@ -195,25 +203,41 @@ def name_elsewhere(environ: Mapping[str, str], report: Report) -> None:
 
 
 def read_run_rules(
-    sources: Sequence[Source], environ: Mapping[str, str], own: GemdeckSettings, turns: int | None
+    sources: Sequence[Source],
+    environ: Mapping[str, str],
+    own: GemdeckSettings,
+    turns: int | None,
+    report: Report,
 ) -> RunRules:
-    """Find what a run must keep to; a project's file demands nothing of the kind.
+    """Find what a run must keep to, and name it; a project's file demands nothing of the kind.
 
     Args:
         sources: The settings of the user and the system, lowest layer first.
         environ: The variables.
         own: gemdeck's own settings, by which it may go without a sandbox.
         turns: gemini-cli's ``model.maxSessionTurns``.
+        report: Takes what keeps a run from starting, for those who ask.
     """
     words = {name: environ[name].strip().lower() for name in environ}
     untrusted, _ = min(words.items() & key_table()["untrusting"].items(), default=("", ""))
-    box, place = _standing(sources, environ, ("tools", "sandbox"), ("sandbox",))
+    if untrusted:
+        telling = _REFUSING.format(55, "all servers", f"to lift that, unset {untrusted}")
+        report.problems.append(SettingsProblem(untrusted, 0, "", telling, quiet=True))
+    keys = ("tools", "sandbox"), ("sandbox",)
+    box, place = _standing(sources, environ, *keys)
     box = box.get("enabled") if isinstance(box, dict) else box
     if words.get(SANDBOX_VARIABLE):
         box, place = words[SANDBOX_VARIABLE], SANDBOX_VARIABLE
     if own.sandbox is not None or says_no(box) or words.get("SANDBOX"):  # which we are in
         place = ""
-    auth = _standing(sources, environ, ("security", "auth", "enforcedType"))
+    telling = _REFUSING.format(44, "stdio servers", _NO_SANDBOX[0].lower() + _NO_SANDBOX[1:-1])
+    if place == SANDBOX_VARIABLE:
+        report.problems.append(SettingsProblem(place, 0, "", telling, quiet=True))
+    elif place:
+        _name(sources, telling, *keys)
+    auth = _standing(sources, environ, key := ("security", "auth", "enforcedType"))
+    if auth[0]:
+        _name(sources, f"`-p` is refused (exit 41) unless you sign in with {auth[0]}", key)
     return RunRules(untrusted, place, auth, turns)
 
 
@@ -247,10 +271,21 @@ def _standing(
     sources: Sequence[Source], environ: Mapping[str, str], *paths: tuple[str, ...]
 ) -> tuple[Any, str]:
     """Return the value of a key in the highest file, by any of its names, and where it stands."""
-    for source, path in itertools.product(reversed(sources), paths):
-        if (value := source.at(path)) is not None:
-            return Expansion(environ).value(value), f"{dotted(path)} in {source.file}"
+    for source, path in _places(sources, *paths):
+        return Expansion(environ).value(source.at(path)), f"{dotted(path)} in {source.file}"
     return None, ""
+
+
+def _places(sources: Sequence[Source], *paths: tuple[str, ...]) -> Iterator[_Place]:
+    """Give the files that set a key, the highest first, with the name that it has there."""
+    every = itertools.product(reversed(sources), paths)
+    return ((source, path) for source, path in every if source.at(path) is not None)
+
+
+def _name(sources: Sequence[Source], words: str, *paths: tuple[str, ...]) -> None:
+    """Name the key that counts to who asks."""
+    for source, path in itertools.islice(_places(sources, *paths), 1):
+        source.note(path, words, quiet=True)
 
 
 def _always_denied(raw: object, source: Source) -> Iterator[ToolPattern]:
@@ -317,6 +352,7 @@ def _mode(source: Source, environ: Mapping[str, str]) -> Iterator[Restriction]:
     mode, place = _standing([source], environ, *keys)
     is_off = source.at(("general", "plan", "enabled")) in (False, "false")
     if str(mode).strip().lower() == "plan" and not is_off:
+        _name([source], "no tool runs; --approval-mode default lifts it", *keys)
         yield PlanRule(source=place)
     elif mode not in (None, "default", "plan"):
         source.note(keys[0], "lets no tool run here; use --approval-mode")
@@ -342,7 +378,7 @@ def _hooked(source: Source) -> Iterator[Restriction]:
         asked += _IGNORING if asked and kind is HookRule else ""
         source.note(("hooks",), f"not run here: {listed}{asked}")
     parts = [part for one in events.get("BeforeTool", ()) for part in _matcher(one)]
-    where = f"hooks.BeforeTool in {source.file}"
+    where = f"{HOOKS}{source.file}"
     for part in dict.fromkeys(parts) if len(parts) <= MAX_PATTERNS else (EVERY,):
         yield kind(tool=part, source=where, voids=tuple(Permission))
 

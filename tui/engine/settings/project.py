@@ -15,7 +15,14 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.expansion import KeyPath, references_in
 from tui.engine.definitions.fingerprint import Installation
 from tui.engine.settings.entries import Entry, ServerReader, server_entries, server_id
-from tui.engine.settings.prohibitions import DENY_KEY, Permission, Restriction, restricted_by, voids
+from tui.engine.settings.prohibitions import (
+    DENY_KEY,
+    HookRule,
+    Permission,
+    Restriction,
+    restricted_by,
+    voids,
+)
 from tui.engine.settings.sources.context_places import ContextPlaces, project_context, with_project
 from tui.engine.settings.sources.source import (
     LayerFile,
@@ -145,6 +152,7 @@ def _rule_words(rule: ToolPattern) -> str:
     name = f"tool {rule.tool} of {rule.server}"
     if rule.arguments:
         return f"The {name} never runs where {conditions_words(rule.conditions)}."
+    name = f"a BeforeTool hook would check {name}" if isinstance(rule, HookRule) else name
     return f"You are asked each time: {name}." if voids(rule) else f"The {name} never runs."
 
 

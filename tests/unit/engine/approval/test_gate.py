@@ -285,7 +285,7 @@ async def test_what_a_rule_asks_about_gets_no_lasting_answer_and_no_old_one_coun
         assert isinstance(await asked.answer(tool, Choice.ALWAYS_SERVER, other), Permit)
         why = "a file says so"
         assert asked.questions[-1].not_lasting == why
-        assert asked.questions[-1].notes == (f"You are asked each time: {why}.",) * notes
+        assert asked.questions[-1].notes == (f"Asked each time: {why}.",) * notes
         assert not await asked.passes(tool)
         assert await asked.passes(other)
         rules = [(view.effect, view.tool) for view in asked.policy.views()]

@@ -347,3 +347,11 @@ def test_the_users_env_file_does_not_move_the_systems_files(machine: Machine) ->
     elsewhere = f"GEMINI_CLI_SYSTEM_SETTINGS_PATH={machine.home / 'gone'}\n"
     (machine.home / ".gemini" / ".env").write_text(elsewhere)
     assert machine.servers()["git"].withheld is not None
+
+
+def test_old_names_and_dotted_keys_are_named(machine: Machine) -> None:
+    old = ("enforcedAuthType", "maxSessionTurns", "approvalMode", "defaultApprovalMode")
+    for key in (*old, "general.defaultApprovalMode", "tools.exclude"):
+        machine.write("user", {key: "plan"})
+        [problem] = messages(machine.load())
+        assert f"old names without effect: {key} (now " in problem
