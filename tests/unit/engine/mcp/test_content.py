@@ -214,8 +214,9 @@ def test_D12_the_display_is_limited_to_a_megabyte() -> None:
 
 def test_C04_hidden_commands_are_spelled_out_and_counted() -> None:
     result = convert(text("a\x1b]52;c;x\x07\U000e0041\x00b"), text("\u202ec\u2066"))
-    note = "[3 invisible characters in this text: spelled out as ⟨U+…⟩.]"
-    assert texts(result) == ["a\x1b]52;c;x\x07⟨U+E0041⟩\x00b", "⟨U+202E⟩c⟨U+2066⟩", note]
+    note = "[12 invisible characters in this text: spelled out as ⟨U+…⟩.]"
+    said = "a⟨U+001B⟩]52;c;x⟨U+0007⟩⟨U+E0041⟩\x00b"
+    assert texts(result) == [said, "⟨U+202E⟩c⟨U+2066⟩", note]
     assert result.display.splitlines() == ["a⟨U+E0041⟩␀b", "⟨U+202E⟩c⟨U+2066⟩", note]
 
 
