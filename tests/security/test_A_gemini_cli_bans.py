@@ -293,6 +293,8 @@ async def test_A27_a_projects_hook_asks_unless_the_user_says_to_ignore_it(
         trusts = ("--trust-folder", str(project), "--allowed-tools", "notes")
         result = await turn(gemini, user(gemdeck=own), *trusts, cwd=project)
         assert ran(result) is is_run, (content, own)
+        by_hook = f"a BeforeTool hook in {file} would check this tool, and gemdeck runs no hooks."
+        assert (by_hook in result.stderr) is (not is_run and "tools" not in content), result.stderr
     write_settings(user(gemdeck={"projectHooks": "ignore"}, **HOOK))
     assert not ran(await turn(gemini, user(gemdeck={"projectHooks": "ignore"}, **HOOK))), "yours"
 
