@@ -307,8 +307,8 @@ def note(moment: str) -> None:
 
 def begin() -> None:
     """Do what comes before the first message."""
-    if "flaky" in BEHAVIOURS and not Path("tried").exists():
-        Path("tried").touch()
+    if "flaky" in BEHAVIOURS and (times := len([*Path().glob("tried*")])) < 2:
+        Path(f"tried{times}").touch()
         sys.exit("not this time")
     if "gated" in BEHAVIOURS:
         while not Path("gate").exists():

@@ -58,13 +58,13 @@ async def test_the_users_files_are_read_again_for_each_turn(
     manifest = {"name": "notes", "contextFileName": ["HELP.md", "../../escape.md", "none.md"]}
     (extension / "gemini-extension.json").write_text(json.dumps(manifest))
     (extension / "HELP.md").write_text("Notes have titles.")
-    (place.home / ".gemini" / "escape.md").write_text("out")
+    (place.home / ".gemini" / "escape.md").write_text("outside")
     async with chatting(place, monkeypatch) as (deck, fake):
         await eventually(lambda: len(deck.state.context) == 2)
         first = await told(deck, fake)
         assert "--- Context from: ~/.gemini/GEMINI.md ---\nBe ⟨U+202E⟩brief.\n" in first
         assert "Notes have titles." in first
-        assert "out" not in first
+        assert "outside" not in first
         own.write_text("Be long.")
         assert "Be long." in await told(deck, fake)
         assert deck.state.context[0].text == "Be long."

@@ -251,20 +251,24 @@ async def test_a_secret_is_masked_in_the_log_and_in_errors_of_calls() -> None:
     async with ready(leaky()) as (manager, watcher):
         with pytest.raises(ToolCallError) as refused:
             await call(manager, "leak")
-        assert "refused the call: *** is not accepted" in str(refused.value)
+        assert "refused the call: [secret RAW_TOKEN hidden by gemdeck] is not" in str(refused.value)
         with pytest.raises(ToolCallError) as ended:
             await call(manager, "die")
         assert "starting with ***\ndying now" in str(ended.value)
         failed = await watcher.fails("raw", S.RETRYING)
         assert failed.stderr_tail == ("starting with ***", "dying now")
-        await eventually(lambda: {"starting with ***", "logged ***"} <= set(watcher.log("raw")))
+        logged = {"starting with ***", "logged [secret RAW_TOKEN hidden by gemdeck]"}
+        await eventually(lambda: logged <= set(watcher.log("raw")))
         assert_masked(watcher, str(refused.value), str(ended.value))
 
 
 async def test_a_server_that_did_not_start_says_why_without_a_secret() -> None:
     for behaviour, reason, *said in (
         ("exit", "exited with code 3 before it was ready", "cannot read the config", "giving up"),
-        ("unlistable", "could not list its tools: the list is broken ***"),
+        (
+            "unlistable",
+            "could not list its tools: the list is broken [secret RAW_TOKEN hidden by gemdeck]",
+        ),
     ):
         async with running(leaky(behaviour)) as (_, watcher):
             failed = await watcher.fails("raw", S.STARTING, S.RETRYING)
