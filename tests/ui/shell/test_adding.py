@@ -174,7 +174,7 @@ async def test_A25_what_is_pasted_gets_no_secret_that_the_user_does_not_give(
     async with adding(world, "{}") as deck:
         await deck.open()
         await deck.paste(pasted % (sys.executable, script))
-        await deck.shown("switch on below what you give it", "Give it ACME_TOKEN")
+        await deck.shown("Switch on those it may have", "Give it ACME_TOKEN")
         await deck.press("ctrl+s")
         await deck.shown("! Left out, as it is yours to give: ACME_TOKEN", "start it")
         await deck.press("ctrl+s")

@@ -176,7 +176,7 @@ async def test_a_prompt_is_sent_as_it_was_looked_at(
         await deck.open(PaneName.PROMPTS, "mixed")
         await deck.on_top(ArgumentsScreen)
         await deck.pilot.press(*"Ada", "ctrl+s")
-        await deck.shows("│ red [bold]bold[/bold]", "⟨U+202E⟩", "⟨U+E0041⟩")
+        await deck.shows("│ red⟨U+001B⟩]0;title⟨U+0007⟩ [bold]bold[/bold]", "⟨U+202E⟩", "⟨U+E0041⟩")
         await deck.shows("[Resource memo://in: text/plain]", "│ embedded", "▀", "│ I see.")
         await deck.shows("3 messages", "│ for you")
         lines = [line.strip(" │") for line in screen_lines(deck.app)]
@@ -225,7 +225,7 @@ async def test_a_prompt_without_arguments_is_shown_at_once_and_goes_into_the_mes
             await deck.fake.wait_for_requests(1)
             await deck.engine.wait_idle()
         [(_, texts)] = sent(deck)
-        assert texts == [r"\/quit \@secret me@home (\@lib:memo://two)"]
+        assert texts == [r"\/quit @secret me@home (@lib:memo://two)"]
         await deck.open(PaneName.PROMPTS, "empty")
         await deck.shows("It was not rendered: The server rendered the prompt as empty.")
         await deck.pilot.press("enter", "i")

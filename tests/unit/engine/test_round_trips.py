@@ -40,12 +40,12 @@ FILES: Final = {
     "emoji": "👩\u200d👩\u200d👧 ❤\ufe0f ✌🏽 🇺🇦 1\ufe0f\u20e3 "
     "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f ☎\ufe0e",
     "dos": "\ufefffirst\r\nsecond\rthird\n\r\n\x1a",
-    "log": "\x1b[31mred\x1b[0m \x1b]8;;http://x\x07link\x1b]8;;\x07 \x00\x07\x08\x0b\x0c\x7f\x9b1m",
+    "log": "\x1b[31mred\x1b[0m \x00\x07\x08\x0b\x0c\x7f\x9b1m",
     "glyphs": "\ue0b0 \uf8ff \U000f0001 soft\u00adhyphen \ufffc\ufffd \u0378",
     "separators": "a\u2028b\u2029c\x85d\x1ce\x1df\u00a0g\tend \\u2028 \\n \"quoted\" {'a': 1}\n\n",
     "json": '{"b": 1.0, "a": [1, 2], "a": "\\u0000"}',
     "blank": " \n",
-    "limit": "\x1b" * (DEFAULT_RESULT_SIZE - 1) + "\U0010fffd",
+    "limit": "\x1a" * (DEFAULT_RESULT_SIZE - 1) + "\U0010fffd",
 }
 """Texts in the world's scripts, and with what editors, terminals and fonts put in files."""
 

@@ -518,7 +518,7 @@ async def test_C14_hostile_text_is_harmless_on_the_screen_and_no_other_for_the_m
         [entry, text] = await running.type("/skill docs:pdf", YES, YES)
         assert set(entry.ignored) == {"hooks⟨U+202E⟩", "version"}
         assert "A⟨U+202E⟩B⟨U+E0049⟩C⟨U+200B⟩" in text.text
-        assert "[3 invisible characters in this text" in text.text
+        assert "[15 invisible characters in this text" in text.text
         assert "\x1b" not in text.text
         assert running.got[1] == text.text, "the model gets what the user saw"
         await running.type("/skill docs:huge")

@@ -118,7 +118,7 @@ def _last_cluster(shown: str) -> str:
     start = len(shown)
     while start and len(shown) - start <= MAX_COMBINING:
         start -= 1
-        if unicodedata.category(shown[start]) not in {"Mn", "Me"}:
+        if not start or unicodedata.category(shown[start]) not in {"Mn", "Me"}:
             cluster = shown[start:]
             return cluster if sanitize(cluster) == cluster else ""
     return ""

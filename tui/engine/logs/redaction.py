@@ -149,7 +149,7 @@ _ESCAPE: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _ESCAPED_SIGN: Final = re.compile(r"\\+[nrt\W_]")
 """A line end, a quotation mark or a sign of Markdown as it is escaped in JSON."""
 
-_SECRET_LINE: Final = re.compile(r"(?=.*[A-Za-z])(?=.*\d)\S+")
+_SECRET_LINE: Final = re.compile("(?!-----).+")
 """A line of a secret that is one alone, unlike ``-----BEGIN PRIVATE KEY-----``."""
 
 _RUN: Final = re.compile("[A-Za-z0-9]+")

@@ -117,7 +117,7 @@ def test_a_block_is_not_lost_over_its_annotations() -> None:
 
 def test_an_empty_result_is_one_and_what_cannot_be_read_says_so() -> None:
     blank = text("")
-    contents: tuple[object, ...] = ([], None, [blank], [blank, blank], [text(" \n")])
+    contents: tuple[object, ...] = ([], None, [blank], [blank, blank])
     empty: list[dict[str, Any]] = [{}, {"structuredContent": None}]
     for raw in (*empty, *({"content": nothing} for nothing in contents)):
         assert convert_raw(raw) == ToolResult((TextPart(NOTHING),), NOTHING), raw

@@ -260,7 +260,7 @@ def convert_result(result: types.CallToolResult, faults: Sequence[str] = ()) -> 
         beside += [text_piece(STRUCTURED)] if pieces else []
         as_json = json.dumps(writable(structured), indent=2, ensure_ascii=False, allow_nan=False)
         beside.append(text_piece(as_json))
-    elif all(isinstance(one.part, TextPart) and not one.part.text.strip() for one in pieces):
+    elif all(isinstance(one.part, TextPart) and not one.part.text for one in pieces):
         pieces = [text_piece(NO_MESSAGE if result.is_error else NOTHING)]
     if faults:
         words = "Warning: the result does not match the tool's output schema"
