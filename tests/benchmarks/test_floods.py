@@ -114,7 +114,7 @@ def cost(
     return Cost(statistics.quantiles(delays, n=20)[-1], max(memory))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_a_flood_leaves_typing_and_memory(tmp_path: Path, measure: Measure) -> None:
     silent = cost(tmp_path, SILENT)
     for modes in MODES:
@@ -141,7 +141,7 @@ def test_typing_beside_the_protocol_of_a_flood_stays_at_the_floor(
     assert flooding.megabytes <= silent.megabytes + 60
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_E42_E43_heavy_messages_leave_typing(tmp_path: Path, measure: Measure) -> None:
     quiet = cost(tmp_path, "quiet", script="heavy")
     for mode in ("tools", "numbers"):
@@ -151,7 +151,7 @@ def test_E42_E43_heavy_messages_leave_typing(tmp_path: Path, measure: Measure) -
             assert heavy.delay <= max(0.1, 1.5 * quiet.delay)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_A26_hostile_ignore_files_leave_typing(tmp_path: Path, measure: Measure) -> None:
     delays = dict[str, float]()
     for kind in ("quiet", "hostile"):
@@ -207,7 +207,7 @@ def judge(measure: Measure, what: str, quiet: float, busy: float) -> None:
     assert busy <= max(0.1, BESIDE_LIMIT * quiet)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_E41_a_hundred_servers_that_die_in_loops_leave_typing(
     tmp_path: Path, measure: Measure
 ) -> None:
