@@ -335,30 +335,30 @@ class TrustRequest(Request[TrustAnswer]):
         subject: Its subject.
         place: The folder or file, as shown.
         servers: Every server that it defines or that changed.
-        started: The user's servers that would run code from the folder.
         variables: The names of the variables in its ``.env``.
         rules: Its other effects, such as "denies the tools of git".
         difference: The diff since it was trusted; empty the first time.
-        refusal: Why it cannot be trusted at all, or an empty string.
+        refusal: Why a yes counts in this run alone, or an empty string.
         may_include_children: Whether trust can include its subfolders.
-        may_start_outside: Whether the user's servers could start in an empty folder instead.
         context: The files whose text would go to the model.
         standing: Its unchanged servers, which run whatever the answer.
+        taken: Its servers that do not count, since one of the user's has the name.
+        own: The user's servers, which start in the folder after a yes.
     """
 
     answer_type = TrustAnswer
     subject: TrustSubject
     place: str
     servers: tuple[Disclosure, ...] = ()
-    started: tuple[Disclosure, ...] = ()
     variables: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     difference: tuple[DifferenceLine, ...] = ()
     refusal: str = ""
     may_include_children: bool = False
-    may_start_outside: bool = False
     standing: tuple[ServerId, ...] = ()
     context: tuple[str, ...] = ()
+    taken: tuple[ServerId, ...] = ()
+    own: tuple[ServerId, ...] = ()
 
 
 class ToolChangeRequest(Request[Reply]):

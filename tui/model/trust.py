@@ -10,7 +10,8 @@ from tui.model.servers import ServerId
 class FolderTrust(StrEnum):
     """The trust of the opened folder. The value is its name on the screen.
 
-    NOTHING_TO_TRUST: the folder has no settings.
+    NOTHING_TO_TRUST: the folder has no settings, and no yes. Only in one that is TRUSTED do the
+    user's own servers start; elsewhere they run outside it.
     """
 
     UNKNOWN = ""
@@ -34,15 +35,11 @@ class FoldersOpened(StateEvent):
 
 
 class TrustAnswer(StrEnum):
-    """The answers to "may this run?".
-
-    START_OUTSIDE: only the user's own servers run, and in an empty folder of gemdeck's.
-    """
+    """The answers to "may this run?"."""
 
     NOT_NOW = "not now"
     TRUST = "trust"
     TRUST_WITH_CHILDREN = "trust with all folders in it"
-    START_OUTSIDE = "start outside it"
     NEVER = "never"
 
     @property
@@ -51,21 +48,19 @@ class TrustAnswer(StrEnum):
 
     @property
     def allows(self) -> bool:
-        return self.trusts or self is TrustAnswer.START_OUTSIDE
+        return self.trusts
 
 
 class TrustSubject(StrEnum):
     """The subject of a trust question.
 
-    FOLDER: the settings of the opened folder, and the user's servers that would run its code.
+    FOLDER: the opened folder and what it says; with the yes the user's servers run in it.
     SETTINGS: servers that appeared or changed in the user's own settings while gemdeck runs;
     another program may have written them.
-    STARTED_HERE: only the user's servers that would run code from a folder.
     """
 
     FOLDER = "folder"
     SETTINGS = "settings"
-    STARTED_HERE = "started here"
 
 
 class DifferenceLine(Frozen):
@@ -75,7 +70,7 @@ class DifferenceLine(Frozen):
     text: str
 
 
-UNWATCHED: Final = "What the watched files load, and what is installed, is not watched."
+UNWATCHED: Final = "The files that these lines name may change afterwards; they are not watched."
 """What a question about commands says of all that no change of asks again."""
 
 
@@ -102,7 +97,6 @@ class Disclosure(Frozen):
         warnings: What deserves a second look, such as an unpinned package or a shell.
         change: ``new``, ``changed``, ``gone``, or an empty string if unchanged.
         written: The expanded parts as written in the file.
-        files: The files whose content is watched: a change of it asks again.
     """
 
     server: ServerId
@@ -120,7 +114,6 @@ class Disclosure(Frozen):
     warnings: tuple[str, ...] = ()
     change: str = ""
     written: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
     env_values: tuple[str, ...] = ()
 
 

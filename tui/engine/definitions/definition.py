@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from tui.engine.definitions.admission import Admission, Held, Starts, Where
 from tui.engine.definitions.expansion import Expansion
 from tui.engine.logs.redaction import (
     has_secret_part,
@@ -115,19 +116,6 @@ class Inheritance(Frozen):
         return not (is_own or name in _WITHHELD or has_secret_part(name))
 
 
-class FolderFile(Frozen):
-    """A file that a server runs or reads, as it was when it was shown.
-
-    Attributes:
-        path: Where it lies.
-        content: The SHA-256 (hex) of what is in it, or its state in words where it is too large;
-            empty where only its path counts.
-    """
-
-    path: str
-    content: str
-
-
 class Preview(Frozen):
     """The effective values of an entry, computed before it takes effect.
 
@@ -219,11 +207,8 @@ class ServerDefinition(Frozen):
         description: The user's words on it, sanitized.
         include_tools: If set, only these tools are offered.
         exclude_tools: These tools are not offered, whatever `include_tools` says.
-        withheld: The status it stays in instead of starting, or None.
-        failure: Why it is withheld.
+        admission: Whether and where it starts, as far as that is known.
         start: When it starts.
-        developed: Whether the user develops it: then its entry alone says what it is.
-        may_enable: Whether the user may let it run all the same, until the end of the run.
         secrets: Values that must not reach the screen or a log: those of variables and
             headers whose names say so.
         program: The file that is executed, resolved when the settings were read; empty where
@@ -232,9 +217,6 @@ class ServerDefinition(Frozen):
         source: The file it stands in, as shown.
         line: Its line there, from 1; 0 where unknown.
         written: Its entry as written in that file, with its references.
-        files: The files that its entry names in the folder where it starts and in the opened
-            one, its program included; it starts with no other ones. What they load is not watched.
-        starts_outside: Whether `cwd` is an empty folder of gemdeck's own.
         preview: What its entry comes to, or None where it stands in no file.
     """
 
@@ -260,13 +242,10 @@ class ServerDefinition(Frozen):
     trust: bool = False
     review_results: bool = False
     start: StartMode | None = None
-    developed: bool = False
     description: str = ""
     include_tools: frozenset[str] | None = None
     exclude_tools: frozenset[str] = frozenset()
-    withheld: ServerStatus | None = None
-    failure: Failure | None = None
-    may_enable: bool = False
+    admission: Admission = Starts()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     program: str = ""
     fingerprint: str = ""
@@ -275,9 +254,17 @@ class ServerDefinition(Frozen):
     written: Mapping[str, object] = field(
         default_factory=lambda: MappingProxyType({}), repr=False, compare=False
     )
-    files: tuple[FolderFile, ...] = field(default=(), repr=False)
-    starts_outside: bool = False
     preview: Preview | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def held(self) -> Held | None:
+        """Why it does not start, or None."""
+        return self.admission if isinstance(self.admission, Held) else None
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it runs outside the opened folder."""
+        return self.admission == Starts(Where.OUTSIDE)
 
     @property
     def is_lazy(self) -> bool:
@@ -295,12 +282,12 @@ class ServerDefinition(Frozen):
         more = {"url": self.url, AUTHORIZATION: ""}  # may also be the names of headers
         yield from (*own.items(), *self.headers.items(), *more.items(), *named_words(self.args))
 
-    def held(
+    def withheld(
         self, status: ServerStatus, reason: str, advice: str, *, may_enable: bool = False
     ) -> "ServerDefinition":
         """Return the same server, which stays in a status instead of starting."""
         failure = Failure(sanitize_line(reason), sanitize_line(advice))
-        return replace(self, withheld=status, failure=failure, may_enable=may_enable)
+        return replace(self, admission=Held(status, failure, may_enable))
 
 
 class SettingsProblem(Frozen):
@@ -334,8 +321,9 @@ def secrets_of(servers: Iterable[ServerDefinition]) -> Iterator[str]:
     or so many that the user's own would be crowded out.
     """
     for server in servers:
-        is_of_project = server.origin is Origin.PROJECT and server.withheld is not None
-        if server.withheld is not ServerStatus.UNTRUSTED and not is_of_project:
+        held = server.held
+        is_untrusted = held is not None and held.status is ServerStatus.UNTRUSTED
+        if not is_untrusted and (held is None or server.origin is not Origin.PROJECT):
             yield from server.secrets
             yield from secrets_in_address(server.url)
 
