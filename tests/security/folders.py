@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tui.engine.trust.folder_gate import FolderGate, OpenedFolder
 
 from tests.security.opened import Place
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.transports.stdio.launch import check_code
 from tui.engine.settings.loader import LoadedSettings, load_settings
-from tui.engine.trust.folder_gate import FolderGate, OpenedFolder
 from tui.model.requests import TrustRequest
 from tui.model.trust import FolderTrust
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tui.engine.trust.folder_gate import OpenedFolder
 
 from tests.cli.running import run
 from tests.conftest import World
@@ -10,7 +11,6 @@ from tests.fakes.gemini import KEY
 from tests.security.listener import listening
 from tests.security.opened import Place, opened, place
 from tests.unit.engine.mcp.support import eventually
-from tui.engine.trust.folder_gate import OpenedFolder
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tui.engine.definitions.folder_code import MAX_FILES, MAX_NAMES
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
-from tui.engine.definitions.folder_code import MAX_FILES, MAX_NAMES
 from tui.engine.definitions.programs import find_program, guarded_folders
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio.launch import server_environment, shown_program

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tui.engine.trust.folder_gate import Trust
 
 from tests.security.opened import Place, opened, place
 from tests.unit.engine.mcp.support import eventually
@@ -11,7 +12,6 @@ from tui.engine.mcp.transports.stdio.launch import server_environment
 from tui.engine.plan import Answers, plan
 from tui.engine.settings.loader import LoadedSettings, inheritance_of
 from tui.engine.settings.project import ProjectVerdict
-from tui.engine.trust.folder_gate import Trust
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import GemdeckSettings
 from tui.model.trust import TrustAnswer, TrustSubject

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from tui.engine.definitions.folder_code import FolderFiles, named_files, runs_code_of
 
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Play, Script, Turncoat
 from tests.unit.engine.chats.support import make_policy, make_tool
 from tui.engine.approval.inquiry import file_change, look_at_files
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.definitions.folder_code import FolderFiles, named_files, runs_code_of
 from tui.engine.mcp.catalog.argument_rules import ArgumentRule
 from tui.model.consent import Choice, Condition, ConditionKind, Decision, GrantScope, exact_text
 from tui.model.requests import ConfirmationRequest

@@ -121,7 +121,7 @@ async def doctor(server: str | None, start: StartOptions, *, offline: bool) -> C
             raise no_such("server", server, known)
         await engine.start()
         await in_daemon_thread(late.import_connection)  # which is not the servers' time
-        sections = [_program(), _settings(loaded), _folder(loaded)]
+        sections = [_program(), _settings(loaded), _folder(session.folder_trust)]
         sections.append(await _model(loaded, session.redactor, offline=offline))
         await engine.wait_ready(start.timeout)
         wake = partial(engine.servers.wait_awake, patience=start.timeout)
@@ -199,9 +199,9 @@ def _settings(loaded: LoadedSettings) -> DoctorSection:
     return section
 
 
-def _folder(loaded: LoadedSettings) -> DoctorSection:
+def _folder(trust: FolderTrust) -> DoctorSection:
     """Say whether the opened folder is trusted."""
-    section, trust = DoctorSection("This folder"), loaded.project.trust
+    section = DoctorSection("This folder")
     is_open = trust in {FolderTrust.TRUSTED, FolderTrust.NOTHING_TO_TRUST}
     verdict = Level.OK if is_open else Level.WARNING
     section.add(verdict, f"{shown(Path.cwd())}: {trust.value}", _ADVICE.get(trust, ""))

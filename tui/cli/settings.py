@@ -19,7 +19,9 @@ from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.origins import Layers, merged, settings_schema
 from tui.engine.settings.prohibitions import extension_rule
 from tui.engine.settings.sources.source import Report, layer_files, read_extensions, read_source
-from tui.engine.trust.folder_gate import FolderGate, OpenedFolder
+from tui.engine.trust.folder_identity import identify
+from tui.engine.trust.opened_folder import OpenedFolder
+from tui.engine.trust.trust_store import Standing
 from tui.text import sanitize_line
 
 
@@ -135,7 +137,11 @@ def server_names(_context: object, _parameter: object, incomplete: str) -> list[
     sources = [one for one in read if one is not None]
     refusal = extension_rule(sources, os.environ)
     named = server_entries([*read_extensions(opened.folder, report, refusal), *sources])
-    names = [*(server_id(one.name) for one in named), *FolderGate(opened).trusted_servers()]
+    identity = identify(opened.folder)
+    standing = opened.store.standing(identity) if identity is not None else Standing()
+    before = standing.content if not standing.swapped else None
+    brought = [one.name for one in before.servers] if before is not None else []
+    names = [*(server_id(one.name) for one in named), *brought]
     return [one for one in dict.fromkeys(names) if one.startswith(incomplete) and one[:1] != "-"]
 
 

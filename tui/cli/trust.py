@@ -8,11 +8,12 @@ import click
 from tui.cli.command import CommandError, CommandOutput, prints_json
 from tui.cli.output import ExitCode, block
 from tui.cli.settings import opened_folder
-from tui.engine.reload import read_settings
-from tui.engine.settings.project import ProjectVerdict
+from tui.engine.reload import Reading, read_settings
 from tui.engine.trust.content import disclose
-from tui.engine.trust.folder_gate import OpenedFolder
-from tui.model.trust import UNWATCHED, Disclosure, FolderTrust
+from tui.engine.trust.opened_folder import OpenedFolder
+from tui.engine.trust.trust_questions import TrustCase, request_of
+from tui.engine.trust.verdict import Answered
+from tui.model.trust import UNWATCHED, Disclosure, FolderTrust, TrustSubject
 
 ID_LENGTH: Final = 12
 """Characters of a content's hash that name it."""
@@ -28,25 +29,26 @@ def trust() -> None:
 async def show() -> CommandOutput:
     """Show what this folder brings and what waits for it, in full; nothing is started."""
     opened = opened_folder()
-    reading, reviewed = read_settings(opened, None), _verdict(opened, review=True)
-    now = reading.settings.project
-    waits = {one.seen.name for one in reading.trust.here if not one.is_allowed}
+    reading = _reviewed(opened)
+    seen, verdict = reading.seen, reading.verdict
+    waits = () if verdict.inside else seen.needs.keys()
     own = [disclose(s, opened.folder) for s in reading.settings.servers if s.id in waits]
-    found = reviewed.question
-    name = reviewed.hash[:ID_LENGTH]
+    case = TrustCase(TrustSubject.FOLDER, seen, reading.record, verdict)
+    found = request_of(case, opened.folder, opened.home) if verdict.asks else None
+    name = seen.hash[:ID_LENGTH]
     servers = found.servers if found is not None else ()
     value = {
         "folder": str(opened.folder),
-        "trust": now.trust.value,
+        "trust": verdict.trust.value,
         "id": name,
         "servers": [asdict(one) for one in servers],
         "waiting": [asdict(one) for one in own],
         "rules": list(found.rules) if found is not None else [],
         "refusal": found.refusal if found is not None else "",
     }
-    lines = [f"This folder: {now.trust.value}.", *map(_server_text, servers)]
+    lines = [f"This folder: {verdict.trust.value}.", *map(_server_text, servers)]
     if own:
-        asks = "Your own servers that wait for a yes to this folder (asked on the screen):"
+        asks = "Your own servers that need this folder, and wait for a yes to it:"
         lines += [asks, *map(_server_text, own)]
     if own or servers:
         lines.append(UNWATCHED)
@@ -67,15 +69,15 @@ async def allow(content: str, *, children: bool) -> CommandOutput:
     If the folder has changed meanwhile, nothing is trusted.
     """
     opened = opened_folder()
-    found = _verdict(opened, review=True)
-    if found.question is None or found.offer is None:
-        raise CommandError("This folder brings nothing to trust.")
-    if found.question.refusal:
-        raise CommandError(found.question.refusal)
-    if len(content) < ID_LENGTH or not found.hash.startswith(content):
+    seen = _reviewed(opened).seen
+    if seen.content is None:
+        raise CommandError("This folder cannot be examined.")
+    if seen.refusal:
+        raise CommandError(f"{seen.refusal} For one run: --trust-folder {opened.folder}")
+    if len(content) < ID_LENGTH or not seen.hash.startswith(content):
         words = "This folder has other content now: gemdeck trust show"
         raise CommandError(words, ExitCode.NOT_FOUND)
-    opened.trust(found.offer, found.folder, children=children)
+    opened.trust(seen, children=children)
     return _now(opened, wanted=FolderTrust.TRUSTED)
 
 
@@ -95,13 +97,14 @@ async def forget() -> CommandOutput:
     return _now(opened_folder())
 
 
-def _verdict(opened: OpenedFolder, *, review: bool = False) -> ProjectVerdict:
-    return read_settings(opened, None, review=review).settings.project
+def _reviewed(opened: OpenedFolder) -> Reading:
+    """Read what the folder says, whatever was said of it."""
+    return read_settings(opened, None, Answered(review=True))
 
 
 def _now(opened: OpenedFolder, wanted: FolderTrust | None = None) -> CommandOutput:
     """Say how the folder stands, which is an error if it is not what was wanted."""
-    now = _verdict(opened).trust
+    now = read_settings(opened, None).verdict.trust
     code = ExitCode.OK if wanted in {None, now} else ExitCode.ERROR
     return CommandOutput({"trust": now.value}, f"This folder: {now.value}.", code)
 
@@ -120,7 +123,6 @@ def _server_text(shown: Disclosure) -> str:
             "reads": ", ".join(shown.references),
             "inherits": ", ".join(shown.inherited),
             "written": shown.written,
-            "watched": shown.files,
             "warning": shown.warnings,
         }
     )

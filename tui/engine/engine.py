@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -55,13 +54,13 @@ from tui.engine.mcp.wire.trace import TraceFile
 from tui.engine.mcp.wire.wire import Wire
 from tui.engine.model_choice import ModelChoice
 from tui.engine.options import READY_PATIENCE, EngineOptions
-from tui.engine.plan import Answers, Plan, folder_question, plan
+from tui.engine.plan import Answers, Plan, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
 from tui.engine.settings.edits import EditError
 from tui.engine.settings.entries import server_id
 from tui.engine.settings.importers import Machine
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.trust.folder_gate import OpenedFolder
+from tui.engine.trust.opened_folder import OpenedFolder
 from tui.engine.trust.trust_questions import TrustCase, TrustQuestions
 from tui.model.chat import BackendKind, ConversationId, Severity
 from tui.model.consent import ToolStanding
@@ -133,9 +132,6 @@ class Engine:
         self._opened = self._open_folder(state)
         trace = TraceFile(options.trace, redactor, say) if options.trace is not None else None
         self.wire = Wire(publish, redactor, trace)
-        self._read = partial(
-            read_settings, self._opened, options.model, check_keys=options.check_keys
-        )
         self._tasks = TaskSet("A task of the engine broke down", self._say_broken)
         self._trust = TrustQuestions(
             self.desk, self._opened, self.access.audit, say, self._tasks, self._take_answer
@@ -171,7 +167,6 @@ class Engine:
         self._reader: SettingsReader | None = None
         self._reading: Reading | None = None
         self._answers = Answers(names_mode=options.names_mode)
-        self._written = frozenset[str]()  # contents with an answer that no reading goes by yet
         self._plan: Plan | None = None
         use, services = self._plan_for, ServiceStore(state, say)
         self.service = ModelChoice(
@@ -303,17 +298,22 @@ class Engine:
             self.service.use_demo()
         return first
 
+    def _read(self, tried: Mapping[str, object] | None = None) -> Reading:
+        """Read the settings by what was answered until now; for a thread."""
+        answered, check = self._answers.answered, self._options.check_keys
+        model = self._options.model
+        return read_settings(self._opened, model, answered, check_keys=check, tried=tried)
+
     def _read_trial(
         self, name: str, entry: Mapping[str, object]
     ) -> tuple[ServerDefinition, list[SettingsProblem]]:
         """Read an entry that the user is about to add, whose start the user asked for."""
-        reading = self._read(tried={name: entry})
-        sources = reading.settings.only(frozenset({server_id(name)}))
-        trust = replace(reading.trust, refused={})
-        answers = replace(self._answers, accepted=Answers().reading(sources, trust).accepted)
-        answers = replace(answers, profiles=Answers().profiles)
-        [one] = plan(sources, trust, replace(answers, demo=False, demo_servers=False)).definitions
-        return one, [problem for problem in sources.problems if not problem.file]
+        reading = self._read({name: entry})
+        settings = reading.settings.only(frozenset({server_id(name)}))
+        reading = replace(reading, settings=settings, refused={})
+        fresh = Answers().reading(reading)
+        [one] = plan(reading, replace(fresh, answered=self._answers.answered)).definitions
+        return one, [problem for problem in settings.problems if not problem.file]
 
     # What runs: settings and answers become a plan, and the plan is applied.
 
@@ -335,11 +335,7 @@ class Engine:
 
     async def _follow(self, reader: SettingsReader) -> None:
         while True:
-            reading = await reader.changed()
-            if not reader.is_due:
-                self._answers = self._answers.kept(self._written)
-                self._written = frozenset()
-            self._take(reading)
+            self._take(await reader.changed())
 
     def _take(self, reading: Reading) -> None:
         """Go by settings that were read."""
@@ -357,11 +353,14 @@ class Engine:
         for one in reading.settings.servers:
             self._redactor.know_masks(name for name, _ in one.given({}))
         trust = self._plan.trust if self._plan is not None else FolderTrust.UNKNOWN
-        verdict, self._reading = reading.settings.project, reading
+        verdict, self._reading = reading.verdict, reading
         if verdict.source and verdict.trust is not trust:
             folder = str(self._options.folder)
-            self._trust.record(folder, verdict.hash, verdict.trust.value, verdict.source)
-        answers = self._answers.reading(reading.settings, reading.trust)
+            self._trust.record(folder, reading.seen.hash, verdict.trust.value, verdict.source)
+        answers = self._answers.reading(reading)
+        if answers.answered.review and reading.seen.content is None:
+            words = "This folder cannot be examined."
+            self._publish(NoticeRaised(Notice(Severity.WARNING, words, is_answer=True)))
         self._plan_again(replace(answers, profiles=self.conversations.profiles))
 
     def _heed(self, event: Event) -> None:
@@ -373,21 +372,16 @@ class Engine:
         """Go by what was answered."""
         self._answers = answers
         if self._reading is not None:
-            sources = self._reading.settings.only(self._options.only_servers)
-            self._apply(plan(sources, self._reading.trust, answers))
+            settings = self._reading.settings.only(self._options.only_servers)
+            self._apply(plan(replace(self._reading, settings=settings), answers))
 
     def _take_answer(self, question: TrustCase, answer: TrustAnswer) -> None:
-        kept = self._trust.keep(question, answer)
-        self._plan_again(self._answers.answered(question, answer))
-        if kept is not None:
-            self._tasks.start(self._read_after(kept, question))
+        self._trust.keep(question, answer)
+        self._go_by(self._answers.answer(question, answer))
 
-    async def _read_after(self, kept: "Future[None]", question: TrustCase | None = None) -> None:
-        """Read the settings again once the writing of an answer ended, well or not."""
-        with contextlib.suppress(Exception):  # the user was told
-            await asyncio.shield(asyncio.wrap_future(kept))
-        if question is not None:
-            self._written |= {question.content}
+    def _go_by(self, answers: Answers) -> None:
+        """Go by an answer at once, and by what it lets be read soon."""
+        self._plan_again(answers)
         if self._reader is not None:
             self._reader.read_again()
 
@@ -396,26 +390,18 @@ class Engine:
         self._plan_again(replace(self._answers, demo_servers=True))
 
     def review_folder(self) -> None:
-        self._tasks.start(self._review())
-
-    async def _review(self) -> None:
-        read = partial(self._read, review=True)
-        question = folder_question((await asyncio.to_thread(read)).settings.project)
-        if question is None and (self._reading is None or not self._reading.trust.here):
-            words = "This folder brings no settings, and none of your servers runs code from it."
-            self._publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
-        self._plan_again(self._answers.reviewing(question))
-        if self._reader is not None:
-            self._reader.read_again()
+        """Ask about the folder, whatever was said of it."""
+        answered = self._answers.answered.reviewing()
+        self._go_by(replace(self._answers, answered=answered))
 
     def forget_folder(self) -> None:
         """Take back what was said of the opened folder: its servers stop, also in later runs."""
         if self._reading is None:
             return
-        content = self._reading.settings.project.hash
-        kept = self._trust.forget(content)
-        self._plan_again(self._answers.withdrawn(content, self._reading.trust.folder))
-        self._tasks.start(self._read_after(kept))
+        seen = self._reading.seen
+        self._trust.forget(seen.hash)
+        answered = self._answers.answered.taken_back(seen.key)
+        self._go_by(replace(self._answers, answered=answered))
 
     def tool_standing(self, server: ServerId, tool: str) -> ToolStanding:
         """Tell how a tool stands, by its name as shown."""

@@ -5,15 +5,17 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui.engine.background import import_alone
 from tui.engine.bus import Publish
 from tui.engine.definitions.definition import SettingsProblem
-from tui.engine.definitions.folder_code import FOLDER_NAME, extensions_folder
-from tui.engine.settings.loader import KeyCheck, LoadedSettings, load_settings
+from tui.engine.definitions.fingerprint import Installation
+from tui.engine.definitions.outside import needs_folder
+from tui.engine.files.paths import GEMINI_FOLDER, extensions_folder
+from tui.engine.settings.loader import KeyCheck, LoadedSettings, read_files
 from tui.engine.settings.prohibitions import POLICIES, policy_places
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
@@ -24,8 +26,12 @@ from tui.engine.settings.sources.source import (
     manifest_files,
     user_variables,
 )
-from tui.engine.trust.folder_gate import FolderGate, OpenedFolder, Trust
-from tui.engine.trust.starts import StartFinder
+from tui.engine.trust.folder_identity import identify
+from tui.engine.trust.judge import judge
+from tui.engine.trust.opened_folder import OpenedFolder
+from tui.engine.trust.own_servers import is_users
+from tui.engine.trust.trust_store import Standing
+from tui.engine.trust.verdict import Answered, Seen, Verdict
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.frozen import Frozen
@@ -145,17 +151,33 @@ def _real(path: Path) -> Path:
 
 
 class Reading(Frozen):
-    """What the settings files say, and what the user's earlier answers say of it."""
+    """What the settings files say, and what is known of the user's earlier answers.
+
+    Attributes:
+        settings: The settings, with as much of the opened folder's as counts by `verdict`.
+        seen: The opened folder.
+        record: What the user said of it in earlier runs.
+        verdict: What counted of it when it was read.
+        refused: Servers of the user's settings that were refused, with the answer; see
+            `own_servers.written_keys`.
+        added: Servers that the user wrote there by a command; likewise.
+        salt: The salt of this installation.
+    """
 
     settings: LoadedSettings
-    trust: Trust
+    seen: Seen = Seen()
+    record: Standing = Standing()
+    verdict: Verdict = Verdict()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    added: frozenset[str] = frozenset()
+    salt: bytes = field(default=b"", repr=False)
 
 
 def read_settings(
     opened: OpenedFolder,
     model: str | None,
+    answered: Answered | None = None,
     *,
-    review: bool = False,
     check_keys: KeyCheck = lambda _: {},
     tried: Mapping[str, object] | None = None,
 ) -> Reading:
@@ -164,22 +186,37 @@ def read_settings(
     Args:
         opened: Knows what was said of the folder.
         model: The model named on the command line, or None.
-        review: Whether the user wants to see what the folder brings, whatever was said.
+        answered: What the user answered in this run.
         check_keys: Judges the user's keys.
         tried: Entries of servers to read as if they stood in the user's settings.
     """
-    gate = FolderGate(opened, review=review)
-    folder, home = opened.folder, opened.home
-    settings = load_settings(
+    answered = answered or Answered()
+    identity, folder, home = identify(opened.folder), opened.folder, opened.home
+    record = opened.store.standing(identity) if identity is not None else Standing()
+    files = read_files(
         folder,
         environ=os.environ,
         home=home,
         model=model,
-        project=gate,
+        known=Installation(opened.salt, identity.key if identity is not None else ()),
+        reads_folder=identity is not None and (answered.review or not record.never),
         check_keys=check_keys,
         tried=tried,
     )
-    return Reading(settings, gate.trust(StartFinder(opened).find(settings.servers)))
+    own = [one for _, one in files.own if is_users(one) and one.command]
+    needs = {one.id: words for one in own if (words := needs_folder(one, folder, home))}
+    seen = opened.see(identity, files.offer, needs)
+    verdict = judge(seen, record, answered)
+    opened.heed(seen, verdict)
+    return Reading(
+        files.settled(verdict.servers, verdict.rules),
+        seen,
+        record,
+        verdict,
+        opened.store.refused(),
+        opened.store.added(),
+        opened.salt,
+    )
 
 
 class SettingsReader:
@@ -211,10 +248,6 @@ class SettingsReader:
         self._forced = True
         self._changed.set()
 
-    @property
-    def is_due(self) -> bool:
-        return self._forced
-
     async def watch(self) -> None:
         """Follow the files until cancelled. Where the system cannot watch them, do nothing."""
         try:
@@ -237,7 +270,7 @@ class SettingsReader:
         installed, manifests = extensions_folder(home), manifest_files(home)
         files = [
             *(layer.path for layer in layers),
-            *(user_variables(home), home / FOLDER_NAME / ENABLEMENT, *dotenv_files(self._folder)),
+            *(user_variables(home), home / GEMINI_FOLDER / ENABLEMENT, *dotenv_files(self._folder)),
             *manifests,
             *(installed / path.parent.name / INSTALLATION for path in manifests),
             *(path.parent / ENV_FILE for path in manifests),

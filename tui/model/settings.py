@@ -514,10 +514,6 @@ class GemdeckSettings(Section):
     """
     environment_block: Names = ()
     """Names of your environment variables that no server inherits. The lists of all files apply."""
-    developed_servers: Names = ()
-    """Names of servers of yours that you develop: a change of their code asks nothing. Has no
-    effect in a project's file.
-    """
     keys: dict[str, Words] = Field(default_factory=dict, max_length=MAX_PATTERNS)
     """Keys of your own by the action's id, several in a list or with commas. The manual's page on
     keys lists the ids.

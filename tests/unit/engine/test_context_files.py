@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from tui.engine.trust.folder_gate import Trust
 
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Say
@@ -17,7 +18,6 @@ from tui.engine.chats.instructions import MAX_OF_CONTEXT, compose
 from tui.engine.plan import Answers, plan
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.sources.context_places import MAX_FILE, read_context
-from tui.engine.trust.folder_gate import Trust
 from tui.model.events import ContextFile
 from tui.model.trust import FolderTrust, TrustAnswer
 

@@ -3,13 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
+from tui.engine.trust.folder_gate import NO_ID, Trust
+from tui.engine.trust.starts import written_keys
+
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.plan import Answers, Plan, plan
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.project import ProjectOffer, ProjectVerdict
 from tui.engine.trust.content import ServerContent
-from tui.engine.trust.folder_gate import NO_ID, Trust
-from tui.engine.trust.starts import written_keys
 from tui.engine.trust.trust_store import FolderIdentity, Start, StartFolder
 from tui.model.requests import TrustRequest
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport

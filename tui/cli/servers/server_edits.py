@@ -12,8 +12,7 @@ from tui.cli.command import CommandError, shown
 from tui.cli.output import ExitCode, say
 from tui.engine.background import in_daemon_thread
 from tui.engine.commands.server_imports import OwnEdits
-from tui.engine.definitions.folder_code import FOLDER_NAME
-from tui.engine.files.paths import usable_state_dir
+from tui.engine.files.paths import GEMINI_FOLDER, usable_state_dir
 from tui.engine.settings.edits import EditError, NoSuchServerError
 from tui.engine.settings.sources.source import FILE_NAME
 from tui.engine.settings.typed_entries import EntryError, entry_difference, is_address
@@ -87,7 +86,7 @@ def edits_of(scope: str) -> Iterator[None]:
         raise
     except EditError as error:
         folder = Path.home() if scope == "user" else Path.cwd()
-        raise CommandError(f"{shown(folder / FOLDER_NAME / FILE_NAME)}: {error}") from error
+        raise CommandError(f"{shown(folder / GEMINI_FOLDER / FILE_NAME)}: {error}") from error
 
 
 def own_edits() -> OwnEdits:

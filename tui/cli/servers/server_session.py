@@ -27,6 +27,7 @@ from tui.model.events import Event, LogLine, NoticeRaised, ServerLogged, ToolCal
 from tui.model.frozen import Frozen
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.model.settings_rules import MAX_WAIT
+from tui.model.trust import FolderTrust
 from tui.store import selectors
 from tui.store.store import Store
 
@@ -115,6 +116,10 @@ class ServerSession:
     @property
     def views(self) -> tuple[ServerView, ...]:
         return self._store.state.servers
+
+    @property
+    def folder_trust(self) -> FolderTrust:
+        return self._store.state.folder_trust
 
     async def definitions(self) -> tuple[ServerDefinition, ...]:
         """Read the settings.

@@ -8,8 +8,7 @@ from typing import Any
 
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.expansion import references_in
-from tui.engine.definitions.folder_code import FOLDER_NAME
-from tui.engine.files.paths import shown_path
+from tui.engine.files.paths import GEMINI_FOLDER, shown_path
 from tui.engine.keys.secret_store import SecretStore, without_literals
 from tui.engine.mcp.catalog.offer import not_included
 from tui.engine.reload import read_settings
@@ -28,8 +27,8 @@ from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out
 from tui.engine.settings.typed_entries import EntryFields, entry_difference, is_address
 from tui.engine.trust.content import entry_cautions
-from tui.engine.trust.folder_gate import OpenedFolder
-from tui.engine.trust.starts import written_keys
+from tui.engine.trust.opened_folder import OpenedFolder
+from tui.engine.trust.own_servers import written_keys
 from tui.model.input.arguments import spelled
 from tui.model.servers import Origin, ServerId
 from tui.model.trust import ImportOffer, ImportState
@@ -62,7 +61,7 @@ class OwnEdits:
             EditError: If the folder's leads out of it, or is the user's own.
         """
         folder = self._home if scope == "user" else self._opened.folder
-        path = folder / FOLDER_NAME / FILE_NAME
+        path = folder / GEMINI_FOLDER / FILE_NAME
         if scope == "project" and folder == Path(os.path.realpath(self._home)):
             raise EditError("in your home folder these are your own settings: use the scope user.")
         if scope == "project" and leads_out(path, folder, Report(self._home)):
@@ -133,13 +132,13 @@ class OwnEdits:
     def change(self, path: Path, name: str, edit: Callable[[], None]) -> LoadedSettings:
         """Let a server's entry in a file be changed, and keep the folder trusted if it was."""
         opened = self._opened
-        before = read_settings(opened, None).settings.project
+        before = read_settings(opened, None).seen
         edit()
-        now = read_settings(opened, None).settings
-        opened.trust_edit(before, now.project, ServerId(name))
+        now = read_settings(opened, None)
+        opened.trust_edit(before, now.seen, ServerId(name))
         if path.exists():
             os.utime(path)  # who read it before the folder was trusted again reads it once more
-        return now
+        return now.settings
 
 
 Offered = list[tuple[ClientFile, tuple[ImportOffer, ...]]]

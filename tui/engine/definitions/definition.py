@@ -257,9 +257,19 @@ class ServerDefinition(Frozen):
     preview: Preview | None = field(default=None, repr=False, compare=False)
 
     @property
-    def held(self) -> Held | None:
-        """Why it does not start, or None."""
-        return self.admission if isinstance(self.admission, Held) else None
+    def withheld(self) -> ServerStatus | None:
+        """The status it stays in instead of starting, or None."""
+        return self.admission.status if isinstance(self.admission, Held) else None
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why it is withheld."""
+        return self.admission.failure if isinstance(self.admission, Held) else None
+
+    @property
+    def may_enable(self) -> bool:
+        """Whether it is withheld, and the user may let it run all the same."""
+        return isinstance(self.admission, Held) and self.admission.may_enable
 
     @property
     def is_outside(self) -> bool:
@@ -282,7 +292,7 @@ class ServerDefinition(Frozen):
         more = {"url": self.url, AUTHORIZATION: ""}  # may also be the names of headers
         yield from (*own.items(), *self.headers.items(), *more.items(), *named_words(self.args))
 
-    def withheld(
+    def held(
         self, status: ServerStatus, reason: str, advice: str, *, may_enable: bool = False
     ) -> "ServerDefinition":
         """Return the same server, which stays in a status instead of starting."""
@@ -321,9 +331,8 @@ def secrets_of(servers: Iterable[ServerDefinition]) -> Iterator[str]:
     or so many that the user's own would be crowded out.
     """
     for server in servers:
-        held = server.held
-        is_untrusted = held is not None and held.status is ServerStatus.UNTRUSTED
-        if not is_untrusted and (held is None or server.origin is not Origin.PROJECT):
+        is_of_project = server.origin is Origin.PROJECT and server.withheld is not None
+        if server.withheld is not ServerStatus.UNTRUSTED and not is_of_project:
             yield from server.secrets
             yield from secrets_in_address(server.url)
 

@@ -11,14 +11,14 @@ import json
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.definitions.folder_code import ServerCode
 from tui.engine.definitions.programs import find_program, guarded_folders, search_path
 from tui.engine.files.state_file import StateFile
+from tui.model.frozen import Frozen
 from tui.model.servers import Origin
 
 SALT_FILE: Final = "salt.json"
@@ -75,12 +75,11 @@ def server_fingerprint(
     """Return the fingerprint of a server.
 
     It covers the transport, the program as resolved, arguments, working folder, variables,
-    address, headers, sign-in, the file the server stands in, and those of its folder that its
-    entry names. What a server is
-    called, which of its tools are offered and whether they are trusted is no part of what it is.
+    address, headers, sign-in and the file the server stands in. What a server is called, where
+    it starts, which of its tools are offered and whether they are trusted is no part of what it is.
 
     Args:
-        definition: The server with its program and files; a project's may be expanded or not.
+        definition: The server with its program.
         salt: The salt of this installation.
         folder: The identity of the folder that brings the server, for a project's. Its entry
             then counts as written, with its references: what the user's variables hold on a
@@ -88,7 +87,6 @@ def server_fingerprint(
             values that it fills in.
     """
     written = definition.written
-    files = [[file.path, file.content] for file in definition.files]
     content: dict[str, object] = {
         "purpose": _PURPOSE,
         "transport": definition.transport.value,
@@ -103,7 +101,7 @@ def server_fingerprint(
             "written": dict(effective_entry(written)),
             "brought": dict(preview.brought) if preview is not None else {},
             "defaults": list(map(list, preview.defaults)) if preview is not None else [],
-            "files": files,
+            "files": [],  # as it was while these were hashed, so that grants go on counting
         }
         if added := definition.inheritance.added():
             content["inherits"] = added
@@ -117,7 +115,6 @@ def server_fingerprint(
             "sse": definition.sse_fallback,
             "headers": dict(definition.headers),
         }
-        content |= {"files": files} if files else {}
         content |= {"tls": definition.tls.model_dump()} if definition.tls is not None else {}
     return digest(content, salt)
 
@@ -137,52 +134,42 @@ def _salt_in(content: Mapping[str, object]) -> bytes:
     return salt if len(salt) == SALT_BYTES else b""
 
 
-class Installation(Protocol):
-    """What fingerprints need to know of this installation and of the opened folder."""
+class Installation(Frozen):
+    """What fingerprints need to know of this installation and of the opened folder.
 
-    @property
-    def salt(self) -> bytes:
-        """The salt of fingerprints."""
+    Attributes:
+        salt: The salt of fingerprints.
+        folder: What tells the opened folder from another one at its place.
+    """
 
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """What tells the opened folder from another one at its place."""
+    salt: bytes = field(default=b"", repr=False)
+    folder: tuple[object, ...] = ()
 
 
 class Identifier:
-    """Adds program, files and fingerprint to a definition. Blocks on the file system.
+    """Adds program and fingerprint to a definition. Blocks on the file system.
 
     Args:
         environ: The environment that servers inherit from.
         folder: The opened folder, in which no program is looked up by its name.
         home: The user's home.
-        gate: Knows the salt, and the identity of the folder.
+        known: The salt, and the identity of the folder.
     """
 
     def __init__(
-        self, environ: Mapping[str, str], folder: Path, home: Path, gate: Installation
+        self, environ: Mapping[str, str], folder: Path, home: Path, known: Installation
     ) -> None:
         self._environ = environ
         self._folder = folder
         self._avoid = guarded_folders((folder,), home)
-        self._gate = gate
-        self._code = ServerCode(environ, folder, home)
+        self._known = known
         self._paths: dict[str, str] = {}
 
-    def __call__(
-        self, definition: ServerDefinition, effective: ServerDefinition
-    ) -> ServerDefinition:
-        """Return the definition with its program, files and fingerprint.
-
-        Args:
-            definition: The server, expanded or not.
-            effective: The same with all its references filled in: what would run.
-        """
-        program = self._program(effective)
-        files = self._code.find(effective, program)
-        known = replace(definition, program=program, files=files)
-        identity = self._gate.identity if definition.origin is Origin.PROJECT else None
-        return replace(known, fingerprint=server_fingerprint(known, self._gate.salt, identity))
+    def __call__(self, definition: ServerDefinition) -> ServerDefinition:
+        """Return the definition with its program and fingerprint."""
+        found = replace(definition, program=self._program(definition))
+        folder = self._known.folder if definition.origin is Origin.PROJECT else None
+        return replace(found, fingerprint=server_fingerprint(found, self._known.salt, folder))
 
     def _program(self, definition: ServerDefinition) -> str:
         """Find the program; one whose name holds a variable that is not set is not looked for."""

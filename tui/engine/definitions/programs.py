@@ -4,16 +4,6 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
-
-MAX_ABOVE: Final = 32
-"""Folders above a place that are looked at."""
-
-_PROJECT_MARKS: Final = (
-    *(".git", "package.json", "node_modules", "pyproject.toml", "uv.toml", ".venv", "Cargo.toml"),
-    *("go.mod", "go.work", "deno.json", "Gemfile", "justfile", "Taskfile.yml", "pom.xml"),
-)
-"""What makes a folder a project: the mark of a clone, and files that runners look for upwards."""
 
 
 def is_within(path: str | Path, folder: Path) -> bool:
@@ -35,14 +25,6 @@ def guarded_folders(folders: Iterable[Path], home: Path) -> tuple[Path, ...]:
     own = Path(os.path.realpath(home))
     real = (Path(os.path.realpath(folder)) for folder in folders)
     return tuple(place for place in real if place != own and place not in own.parents)
-
-
-def projects_above(folder: Path) -> tuple[Path, ...]:
-    """Return the projects that a folder is part of: runners climb to them. Blocks."""
-    above = Path(os.path.realpath(folder)).parents[:MAX_ABOVE]
-    return tuple(
-        place for place in above if any(os.path.lexists(place / name) for name in _PROJECT_MARKS)
-    )
 
 
 def search_path(path: str, avoid: Iterable[Path]) -> str:

@@ -15,6 +15,14 @@ from tui.text import sanitize_line
 
 APP_NAME = "gemdeck"
 
+GEMINI_FOLDER: Final = ".gemini"
+"""gemini-cli's folder, in a home and in a project."""
+
+
+def extensions_folder(home: Path) -> Path:
+    """Return the folder in which gemini-cli keeps a user's extensions."""
+    return home / GEMINI_FOLDER / "extensions"
+
 
 def state_dir() -> Path:
     """Return the state folder, created private (0700) if it does not exist.

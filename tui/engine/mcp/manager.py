@@ -610,7 +610,7 @@ def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
         environment=passed,
         variables=tuple(sanitize_line(name) for name in sorted(definition.env)),
         withheld=withheld,
-        starts_outside=definition.starts_outside,
+        is_outside=definition.is_outside,
         cwd="" if definition.cwd is None else shown_path(definition.cwd, Path.home()),
         timeout=definition.timeout,
         trusted=definition.trust,

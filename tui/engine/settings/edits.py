@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import tui
-from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import locked, read_text, write_private
+from tui.engine.files.paths import GEMINI_FOLDER
 from tui.engine.settings.sources.document import (
     MAX_FILE,
     BadDocumentError,
@@ -252,7 +252,7 @@ def begin_settings(home: Path) -> Path:
     Raises:
         OSError: If it cannot be written.
     """
-    path = home / FOLDER_NAME / FILE_NAME
+    path = home / GEMINI_FOLDER / FILE_NAME
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("x", encoding="utf-8") as file:

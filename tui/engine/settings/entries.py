@@ -3,7 +3,6 @@
 import copy
 import difflib
 from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -205,12 +204,6 @@ _KINDS: Final = {
 }
 """The transports by which each kind of target is reached."""
 
-_UNTRUSTED: Final = (
-    ServerStatus.UNTRUSTED,
-    "Not started: it comes with an untrusted folder.",
-    REVIEW_ADVICE,
-)
-
 
 class ServerReader:
     """Turns entries into definitions; a bad one becomes an invalid definition.
@@ -218,10 +211,9 @@ class ServerReader:
     Args:
         environ: Variables for expansion, and the `PATH` in which programs are looked up.
         inheritance: Which variables servers inherit.
-        developed: The names of the user's servers that the user develops.
         folder: The opened folder.
         home: The user's home.
-        gate: Knows the salt of fingerprints, and what tells the folder from another.
+        known: The salt of fingerprints, and what tells the folder from another.
 
     Attributes:
         problems: What was found wrong so far.
@@ -231,35 +223,24 @@ class ServerReader:
         self,
         environ: Mapping[str, str],
         inheritance: Inheritance,
-        developed: AbstractSet[str] = frozenset(),
         *,
         folder: Path,
         home: Path,
-        gate: Installation,
+        known: Installation,
     ) -> None:
         self.problems: list[SettingsProblem] = []
         self._environ = environ
         self._inheritance = inheritance
-        self._developed = developed
         self.folder = folder
         self.home = home
-        self._trusted: frozenset[ServerId] = frozenset()
         self._variables = _NONE
         self._taken: set[str] = set()
-        self._identify = Identifier(environ, folder, home, gate)
+        self._identify = Identifier(environ, folder, home, known)
 
-    def fork(
-        self, variables: Mapping[str, str], trusted: frozenset[ServerId] = frozenset()
-    ) -> "ServerReader":
-        """Return a reader for the opened folder's servers, with its own list of problems.
-
-        Args:
-            variables: The folder's own variables.
-            trusted: The servers that may run; the others are withheld and stay unexpanded.
-        """
+    def fork(self, variables: Mapping[str, str]) -> "ServerReader":
+        """Return a reader for the opened folder's servers, with its variables."""
         other = copy.copy(self)
-        other.problems, other._taken = [], set(self._taken)
-        other._trusted, other._variables = trusted, variables
+        other.problems, other._taken, other._variables = [], set(self._taken), variables
         return other
 
     def read(self, entry: Entry) -> ServerDefinition:
@@ -271,8 +252,7 @@ class ServerReader:
             number += 1
             server = ServerId(f"{(base or 'unnamed')[: MAX_NAME - 6]} ({number})")
         self._taken.add(server)
-        defined = self._define(entry, ServerId(server))
-        definition = self._identify(defined, self._effective(entry, defined))
+        definition = self._identify(self._define(entry, ServerId(server)))
         if not base:
             return self._refuse(definition, entry, "the name of a server must not be empty")
         if number > 1:
@@ -287,7 +267,6 @@ class ServerReader:
             source.origin,
             Transport.STDIO,
             inheritance=self._inheritance,
-            developed=server in self._developed and not entry.project,
             extension=source.extension,
             source=source.file,
             line=source.document.line_of(entry.path),
@@ -301,27 +280,21 @@ class ServerReader:
         expansion = Expansion(self._variables_of(entry), blank=_BLANKABLE)
         preview = preview_of(entry.raw, expansion, own)
         blank = replace(blank, preview=preview, named=secret_names(entry.raw))
-        withheld = entry.project and server not in self._trusted
-        raw = entry.raw if withheld else preview.whole
-        secrets = frozenset[str]() if withheld else expansion.secrets
-        if not withheld:
-            self.problems += expansion_problems(
-                expansion, (), lambda where, words: entry.problem(words, *where)
-            )
+        raw = preview.whole
+        self.problems += expansion_problems(
+            expansion, (), lambda where, words: entry.problem(words, *where)
+        )
         self._report_unknown(entry, raw)
         try:
             settings, slips = salvaged(known_part(raw))
         except ValidationError as error:
             found = [entry.problem(words, *keys) for keys, words in validation_problems(error)]
-            sketch = _sketch(blank, raw, secrets)
-            if withheld and references_in(dict(raw)):
-                return sketch.held(*_UNTRUSTED)  # it may be valid once it is expanded
             self.problems += found
-            return _invalid(sketch, found[0])
+            return _invalid(_sketch(blank, raw, expansion.secrets), found[0])
         for keys, words in slips:
             self._note(entry, f"{words}; left out", *keys)
         self._report_ignored(entry, settings)
-        definition = self._from_settings(blank, settings, secrets)
+        definition = self._from_settings(blank, settings, expansion.secrets)
         if env := source.env:
             secret = frozenset(v for name, v in env.items() if is_secret_variable(name, v))
             everything = MappingProxyType({**env, **definition.env})
@@ -335,8 +308,6 @@ class ServerReader:
             definition = replace(definition, keychain=source.keychain, kept=kept, secrets=secrets)
         if entry.project:
             definition = replace(definition, trust=False)
-        if withheld:
-            return definition.held(*_UNTRUSTED)
         value = raw.get("disabled")  # as other clients write it; when unclear, it counts
         if value is not None and str(value).strip().lower() != "false":
             advice = f"Enable it here for now, or remove the key in {source.file}."
@@ -346,17 +317,6 @@ class ServerReader:
 
     def _note(self, entry: Entry, message: str, *keys: str | int) -> None:
         self.problems.append(entry.problem(message, *keys))
-
-    def _effective(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
-        """Return a server with all its references filled in, whether it may run or not."""
-        preview = definition.preview
-        if not entry.project or preview is None:
-            return definition
-        try:
-            settings, _ = salvaged(known_part(preview.whole))
-        except ValidationError:
-            return definition
-        return self._from_settings(definition, settings, frozenset())
 
     def _variables_of(self, entry: Entry) -> Mapping[str, str]:
         """Return the variables for an entry: the process's own win over the folder's."""
@@ -443,6 +403,28 @@ def _invalid(definition: ServerDefinition, problem: SettingsProblem) -> ServerDe
     reason = f"{problem.key}: {problem.message}"
     advice = f"Correct {place}; it is then read again."
     return definition.held(ServerStatus.INVALID, reason, advice)
+
+
+def as_written(one: ServerDefinition) -> ServerDefinition:
+    """Return a server of an untrusted folder, with nothing filled in; it does not start."""
+    raw, none = one.written, frozenset[str]()
+    if one.withheld is ServerStatus.INVALID and not references_in(dict(raw)):
+        return one
+    blank = ServerDefinition(
+        one.id,
+        one.origin,
+        one.transport,
+        inheritance=one.inheritance,
+        source=one.source,
+        line=one.line,
+        written=raw,
+        preview=one.preview,
+        program=one.program,
+        fingerprint=one.fingerprint,
+        description=sanitize_line(str(raw.get("description", "")), MAX_DESCRIPTION),
+    )
+    reason = "Not started: it comes with an untrusted folder."
+    return _sketch(blank, raw, none).held(ServerStatus.UNTRUSTED, reason, REVIEW_ADVICE)
 
 
 def _misplaced(entry: Entry) -> str:

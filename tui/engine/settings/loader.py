@@ -2,15 +2,24 @@
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from tui.engine.definitions.definition import Inheritance, ServerDefinition, SettingsProblem
+from tui.engine.definitions.expansion import references_in
+from tui.engine.definitions.fingerprint import Installation
 from tui.engine.files.paths import shown_path
-from tui.engine.settings.entries import Entry, ServerReader, reaches, server_entries, server_id
+from tui.engine.settings.entries import (
+    Entry,
+    ServerReader,
+    as_written,
+    reaches,
+    server_entries,
+    server_id,
+)
 from tui.engine.settings.prohibitions import (
     BLOCK_KEY,
     DENY_KEY,
@@ -30,10 +39,9 @@ from tui.engine.settings.prohibitions import (
 )
 from tui.engine.settings.project import (
     LIMITS,
-    ProjectGate,
+    Brought,
     ProjectOffer,
     ProjectRules,
-    ProjectVerdict,
     compared,
     note_texts,
     read_offer,
@@ -67,6 +75,9 @@ COMMAND_SERVER: Final = "mcp"
 MODEL_VARIABLE: Final = "GEMINI_MODEL"
 """Names the model, above all files."""
 
+_NO_RULES: Final = ProjectRules()
+_UNKNOWN: Final = Installation()
+_GONE: Final = {"developedServers": "has no effect: code of servers is not watched any more"}
 _DISABLED: Final = ServerStatus.DISABLED
 _MODEL_ALIASES: Final = ("auto", "pro", "flash", "flash-lite")
 """Model aliases of gemini-cli that the service does not know."""
@@ -104,7 +115,8 @@ def read_gemdeck(
         if not isinstance(source.content.get("gemdeck"), dict | None):
             denied += (Restriction(source=f"gemdeck in {source.file}"),)  # it may have denied any
         for key in [key for key in list(raw)[:MAX_UNKNOWN] if key not in known]:
-            source.note(("gemdeck", key), "unknown key, ignored")
+            words = _GONE.get(key, "unknown key, ignored")
+            source.note(("gemdeck", key), words, quiet=key in _GONE)
         raw = source.known_part(GemdeckSettings, raw, "gemdeck", environ)
         denied += restricted_by(source, raw.pop(DENY_KEY, None), environ)
         blocked += blocked_by(source, raw.pop(BLOCK_KEY, None))
@@ -139,15 +151,6 @@ def inheritance_of(settings: GemdeckSettings) -> Inheritance:
     """Return which variables servers inherit, by the user's lists."""
     allow, block = settings.environment_allow, settings.environment_block
     return Inheritance(frozenset(map(str.upper, allow)), frozenset(map(str.upper, block)))
-
-
-def with_project(settings: GemdeckSettings, rules: ProjectRules) -> GemdeckSettings:
-    """Add a trusted project's prohibitions and its lower limits."""
-    lowered = {
-        name: min(filter(None, (getattr(settings, name), getattr(rules, name)))) for name in LIMITS
-    }
-    denied = settings.always_deny + rules.always_deny
-    return settings.model_copy(update={**lowered, "always_deny": denied})
 
 
 def _gemini_cli_model(source: Source, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -280,12 +283,13 @@ class LoadedSettings(Frozen):
     """The settings of all layers together.
 
     Attributes:
-        gemdeck: gemdeck's own settings, with the model that answers.
+        gemdeck: gemdeck's own settings, with the model that answers, and limits that the opened
+            folder lowers. What that denies is in `rules` alone.
         servers: All servers in settings order, then those of extensions, then those of the
             opened folder.
         problems: What is wrong, of the command line, then by file and line, lowest
             layer first.
-        project: What became of what the opened folder brings.
+        rules: What the opened folder forbids, as far as that counts.
         variables: What the user's own ``.env`` sets.
         context: Where files of context are or may be.
         run: What gemini-cli's files and variables demand of the run.
@@ -294,15 +298,20 @@ class LoadedSettings(Frozen):
     gemdeck: GemdeckSettings
     servers: tuple[ServerDefinition, ...]
     problems: tuple[SettingsProblem, ...]
-    project: ProjectVerdict
+    rules: ProjectRules = ProjectRules()
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     context: ContextPlaces = field(default_factory=ContextPlaces)
     run: RunRules = RunRules()
 
     @property
+    def denied(self) -> tuple[ToolPattern, ...]:
+        """What the user's own settings and the opened folder deny."""
+        return self.gemdeck.always_deny + self.rules.always_deny
+
+    @property
     def no_yolo(self) -> str:
         """Where it stands that ``--yolo`` is not to be used, or ""."""
-        switches = (one for one in self.gemdeck.always_deny if voids(one) == (Permission.YOLO,))
+        switches = (one for one in self.denied if voids(one) == (Permission.YOLO,))
         return next((one.source for one in switches if isinstance(one, Restriction)), "")
 
     @property
@@ -318,29 +327,81 @@ class LoadedSettings(Frozen):
         return replace(self, servers=tuple(one for one in self.servers if one.id in names))
 
 
-def load_settings(
+@dataclass(frozen=True, eq=False, repr=False)
+class SettingsFiles:
+    """What all files say; of the opened folder's nothing counts yet.
+
+    Attributes:
+        own: The entries of the user, the system and extensions, each with its server.
+        brought: The entries of the opened folder.
+        offer: What that says, or None if it was not read.
+        rest: All that is settled already, without servers.
+        mcp: What ``mcp`` says.
+        files: The files, as shown, lowest layer first.
+    """
+
+    own: Sequence[tuple[Entry, ServerDefinition]]
+    brought: Sequence[Brought]
+    offer: ProjectOffer | None
+    rest: LoadedSettings
+    mcp: McpRules
+    files: Sequence[str]
+
+    def settled(
+        self, trusted: Container[ServerId] = (), rules: ProjectRules = _NO_RULES
+    ) -> LoadedSettings:
+        """Return the settings as they count.
+
+        Args:
+            trusted: The servers of the opened folder that may run.
+            rules: What it forbids.
+        """
+        gemdeck, problems, servers = self.rest.gemdeck, [*self.rest.problems], [*self.own]
+        for entry, server, wrong in self.brought:
+            is_trusted = server.id in trusted
+            shown = server if is_trusted else as_written(server)
+            if is_trusted or not references_in(dict(server.written)):
+                problems += wrong
+            servers.append((entry, shown))
+        lowered = {
+            name: min(filter(None, (getattr(gemdeck, name), getattr(rules, name))))
+            for name in LIMITS
+        }
+        mcp = self.mcp.narrowed(rules)
+        narrowed = (mcp.apply(entry, definition) for entry, definition in servers)
+        return replace(
+            self.rest,
+            gemdeck=gemdeck.model_copy(update=lowered),
+            servers=tuple(_with_choices(one, gemdeck) for one in narrowed),
+            problems=_listed(problems, self.files),
+            rules=rules,
+        )
+
+
+def read_files(
     folder: Path,
     *,
     environ: Mapping[str, str],
     home: Path | None = None,
     model: str | None = None,
-    project: ProjectGate,
+    known: Installation = _UNKNOWN,
+    reads_folder: bool = True,
     check_keys: KeyCheck = lambda _: {},
     tried: Mapping[str, object] | None = None,
-) -> LoadedSettings:
+) -> SettingsFiles:
     """Read every settings file that counts for a folder, and the user's extensions. Blocks.
 
     The content of a file never raises: an unusable file is a fatal problem and the other layers
-    count; a bad entry becomes an invalid server and the others load. The opened folder's settings
-    take effect only as far as the gate allows; until then its entries are neither expanded nor
-    started. Its files are never a fatal problem.
+    count; a bad entry becomes an invalid server and the others load. The opened folder's files are
+    never a fatal problem.
 
     Args:
         folder: The opened folder.
         environ: Variables for expansion and for the places of the system's files.
         home: The user's home, if not that of the process.
         model: The model named on the command line, which wins over all files.
-        project: Decides which of the folder's own settings take effect.
+        known: What fingerprints cover of this installation and of the folder.
+        reads_folder: Whether the folder's own files may be read.
         check_keys: Judges the user's keys.
         tried: Entries of servers to read as if they stood in the user's settings.
     """
@@ -358,32 +419,23 @@ def load_settings(
     gemdeck = with_keys(gemdeck, sources, check_keys)
     run = read_run_rules(sources, environ, gemdeck, foreign.max_session_turns, report)
     name_elsewhere(environ, report)
-    inheritance, developed = inheritance_of(gemdeck), frozenset(gemdeck.developed_servers)
-    reader = ServerReader(environ, inheritance, developed, folder=folder, home=home, gate=project)
+    reader = ServerReader(environ, inheritance_of(gemdeck), folder=folder, home=home, known=known)
     mcp = replace(read_mcp(sources, environ, read_enablement(report)), run=run)
     context = find_context(sources, manifests, folder, report)
     if tried is not None:
         document = SettingsDocument({"mcpServers": tried}, {}, ())
         sources.append(Source(Origin.USER, "", document, report))
     servers = [(entry, reader.read(entry)) for entry in _own_entries(sources, mcp, manifests)]
-    entries: Sequence[Entry] = ()
+    brought: Sequence[Brought] = ()
     offer: ProjectOffer | None = None
-    if project.may_read() and not run.untrusted:
+    if reads_folder and not run.untrusted:
         files = [layer for layer in layers if layer.origin is Origin.PROJECT]
         taken = {definition.id for _, definition in servers}
-        entries, offer, context = read_offer(files, reader, taken, context, report)
-    verdict = project.judge(offer)
-    if offer is not None:
-        trusting = reader.fork(offer.variables, verdict.servers)
-        servers += [(entry, trusting.read(entry)) for entry in entries]
-        report.problems += trusting.problems
-    gemdeck = with_project(gemdeck, verdict.standing_rules)
-    mcp = mcp.narrowed(verdict.standing_rules)
-    narrowed = (mcp.apply(entry, definition) for entry, definition in servers)
-    definitions = (_with_choices(one, gemdeck) for one in narrowed)
-    report.problems += reader.problems
-    listed = _listed(report.problems, [shown_path(one.path, home) for one in layers])
-    return LoadedSettings(gemdeck, tuple(definitions), listed, verdict, variables, context, run)
+        brought, offer, context = read_offer(files, reader, taken, context, report)
+    problems = (*report.problems, *reader.problems)
+    rest = LoadedSettings(gemdeck, (), problems, ProjectRules(), variables, context, run)
+    shown = [shown_path(one.path, home) for one in layers]
+    return SettingsFiles(servers, brought, offer, rest, mcp, shown)
 
 
 def _own_entries(

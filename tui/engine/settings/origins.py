@@ -152,7 +152,8 @@ class Layers:
 
     def settings(self, loaded: LoadedSettings) -> Iterator[Setting]:
         """Give every setting but the servers, with its default where no file has it."""
-        yield from self._section("gemdeck", loaded.gemdeck)
+        gemdeck = loaded.gemdeck.model_copy(update={"always_deny": loaded.denied})
+        yield from self._section("gemdeck", gemdeck)
         keys = {field.alias or name: name for name, field in McpSettings.model_fields.items()}
         mcp = McpSettings()
         for source in self._own:

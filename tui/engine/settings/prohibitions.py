@@ -24,9 +24,8 @@ from pydantic import ValidationError
 
 from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.expansion import Expansion
-from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import read_text
-from tui.engine.files.paths import shown_path
+from tui.engine.files.paths import GEMINI_FOLDER, shown_path
 from tui.engine.settings.sources.document import BadDocumentError, dotted, read_document
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
@@ -405,7 +404,7 @@ def policy_places(home: Path, layers: Iterable[LayerFile]) -> list[Path]:
             moves, and beside its settings.
     """
     system = (layer.path.parent for layer in layers if layer.origin is Origin.SYSTEM)
-    return [folder / POLICIES for folder in (home / FOLDER_NAME, system_folder(), *system)]
+    return [folder / POLICIES for folder in (home / GEMINI_FOLDER, system_folder(), *system)]
 
 
 def read_policies(
@@ -469,7 +468,7 @@ def read_enablement(report: Report) -> Mapping[str, str]:
 
     `EVERY` stands for all of them, where the file cannot be read.
     """
-    path = report.home / FOLDER_NAME / ENABLEMENT
+    path = report.home / GEMINI_FOLDER / ENABLEMENT
     file = shown_path(path, report.home)
     try:
         document = read_document(path)

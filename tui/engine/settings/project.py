@@ -1,19 +1,18 @@
-"""The settings of an opened folder: read strictly, and used only after the user agrees.
+"""What an opened folder says: read strictly, and used only after the user agrees.
 
-Reading them has no effect. No reference is expanded and no program is opened until the gate, which
-knows what the user said about this folder with this content, allows it.
+Reading has no effect: what it comes to is kept apart, and `SettingsFiles.settled` takes as much of
+it as the user trusts.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, PlainSerializer
 
-from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.definition import ServerDefinition, SettingsProblem
 from tui.engine.definitions.expansion import KeyPath, references_in
-from tui.engine.definitions.fingerprint import Installation
 from tui.engine.settings.entries import Entry, ServerReader, server_entries, server_id
 from tui.engine.settings.prohibitions import (
     DENY_KEY,
@@ -36,7 +35,6 @@ from tui.engine.settings.sources.source import (
 from tui.model.consent import conditions_words
 from tui.model.events import ContextFile
 from tui.model.frozen import Frozen
-from tui.model.requests import TrustRequest
 from tui.model.servers import ServerId, ServerStatus
 from tui.model.settings import (
     GemdeckSettings,
@@ -45,7 +43,6 @@ from tui.model.settings import (
     ServerSettings,
     ToolPattern,
 )
-from tui.model.trust import FolderTrust
 from tui.text import counted, sanitize_line
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -157,19 +154,21 @@ def _rule_words(rule: ToolPattern) -> str:
 
 
 class ProjectOffer(Frozen):
-    """The settings of a folder, unexpanded.
+    """What a folder says.
 
     Attributes:
-        servers: Its servers, not expanded with the user's variables.
+        servers: Its servers as they would run; what is shown of them is as written.
         rules: Its restrictions.
         variables: Those variables of its ``.env`` that its servers refer to.
         context: What it tells the model.
+        taken: Its servers that do not count, since the user's settings have the names.
     """
 
     servers: tuple[ServerDefinition, ...] = ()
     rules: ProjectRules = ProjectRules()
     variables: Mapping[str, str] = field(default_factory=lambda: _NONE, repr=False)
     context: tuple[ContextFile, ...] = ()
+    taken: tuple[ServerId, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -178,51 +177,9 @@ class ProjectOffer(Frozen):
         has_rules = self.rules != ProjectRules(source=self.rules.source)
         return not (runs or has_rules or self.context)
 
-    def context_words(self) -> tuple[str, ...]:
-        """Name the files that the model would get, with their sizes."""
-        return tuple(
-            f"{one.place}, {counted(len(one.text.splitlines()), 'line')}" for one in self.context
-        )
 
-
-class ProjectVerdict(Frozen):
-    """Which of a folder's settings take effect.
-
-    Attributes:
-        trust: The word.
-        servers: Those of its servers that may run.
-        rules: Whether what it forbids takes effect.
-        forbidden: What it forbade when it was trusted last; that holds where `rules` does not.
-        offer: What it brings; None where its files were not read.
-        hash: The hash of that, to tell it from what it brings later.
-        question: What to ask the user, with an empty id, or None.
-        folder: What tells the folder it is about from another one at its place.
-        source: What trust rests on beside the user's own answers, or "".
-    """
-
-    trust: FolderTrust = FolderTrust.UNTRUSTED
-    servers: frozenset[ServerId] = frozenset()
-    rules: bool = False
-    offer: ProjectOffer | None = None
-    hash: str = ""
-    question: TrustRequest | None = None
-    folder: tuple[object, ...] = ()
-    source: str = ""
-    forbidden: ProjectRules = ProjectRules()
-
-    @property
-    def standing_rules(self) -> ProjectRules:
-        return self.offer.rules if self.offer is not None and self.rules else self.forbidden
-
-
-class ProjectGate(Installation, Protocol):
-    """What the user has said about the opened folder. Called in the thread that reads."""
-
-    def may_read(self) -> bool:
-        """Return, from the folder's identity alone, whether its files may be read."""
-
-    def judge(self, offer: ProjectOffer | None) -> ProjectVerdict:
-        """Decide which of this content takes effect; None means nothing was read."""
+Brought: TypeAlias = tuple[Entry, ServerDefinition, Sequence[SettingsProblem]]
+"""An entry of a folder's, the server that it comes to, and what is wrong with it."""
 
 
 def read_offer(
@@ -231,8 +188,8 @@ def read_offer(
     taken: Container[ServerId],
     context: ContextPlaces,
     report: Report,
-) -> tuple[list[Entry], ProjectOffer, ContextPlaces]:
-    """Read what a folder brings, unexpanded, with its entries and files of context. Blocks.
+) -> tuple[list[Brought], ProjectOffer, ContextPlaces]:
+    """Read what a folder brings, with its entries and files of context. Blocks.
 
     Its ``.env`` is read only where one of its files refers to variables.
 
@@ -248,19 +205,24 @@ def read_offer(
     sources = [one for at in inside if (one := read_source(at.origin, at.path, report))]
     refers = any(references_in(source.content.get("mcpServers")) for source in sources)
     variables = read_dotenv(folder, report) if refers else _NONE
-    entries: list[Entry] = []
-    for entry in server_entries(sources):
-        if server_id(entry.name) in taken:
+    brought: list[Brought] = []
+    skipped: list[ServerId] = []
+    inner = reader.fork(variables)
+    for found in server_entries(sources):
+        if server_id(found.name) in taken:
             words = "skipped: your own settings define a server with this name"
-            entry.source.note(entry.path, words)
+            found.source.note(found.path, words)
+            skipped.append(server_id(found.name))
         else:
-            entries.append(replace(entry, raw=_entry(entry)))
-    servers = tuple(map(reader.fork(variables).read, entries))
+            entry, inner.problems = replace(found, raw=_entry(found)), []
+            brought.append((entry, inner.read(entry), inner.problems))
+    servers = tuple(server for _, server, _ in brought)
     names = {name for server in servers for name in references_in(dict(server.written))}
     used = MappingProxyType({name: variables[name] for name in variables if name in names})
     context = with_project(context, sources, folder, report)
     said = project_context(context, folder, report)
-    return entries, ProjectOffer(servers, _rules_of(sources), used, said), context
+    rules = _rules_of(sources)
+    return brought, ProjectOffer(servers, rules, used, said, tuple(skipped)), context
 
 
 def _rules_of(sources: Iterable[Source]) -> ProjectRules:

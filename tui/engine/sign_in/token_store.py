@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import locked, read_regular
+from tui.engine.files.paths import GEMINI_FOLDER
 from tui.engine.files.unwritten import true_name
 from tui.engine.keys.key_store import CredentialError, FilePlace, KeyringPlace, uses_keyring
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord, canonical_address, digest
@@ -32,7 +32,7 @@ LOCK_WAIT: Final = 40.0
 MAX_KEPT: Final = 16
 """Most sign-ins that are kept for one server, as with other clients or settings."""
 
-GEMINI_TOKENS: Final = Path(FOLDER_NAME, "mcp-oauth-tokens.json")
+GEMINI_TOKENS: Final = Path(GEMINI_FOLDER, "mcp-oauth-tokens.json")
 """Where gemini-cli keeps its tokens, in the user's home."""
 
 MAX_TOKENS_FILE: Final = 1024 * 1024

@@ -6,12 +6,11 @@ in warnings: references to them stay. Of the rest only secret values of variable
 would hide what runs.
 
 The hash covers what would run and nothing else: the entries as written, the programs they mean,
-those files of the folder that they name, the values of those ``.env`` variables that they use,
-which variables they read of the user's, and the rules. The lines are for the eye and are kept;
-secrets are masked in them, with a piece of their salted hash so that a change shows.
+the values of those ``.env`` variables that they use, which variables they read of the user's, the
+rules, and what the model is told. The lines are for the eye and are kept; secrets are masked in
+them, with a piece of their salted hash so that a change shows.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
@@ -21,7 +20,6 @@ from tui.engine.definitions.definition import Preview, ServerDefinition
 from tui.engine.definitions.definition_diff import compared_lines
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import digest, effective_entry
-from tui.engine.definitions.folder_code import MAX_FILES, MAX_NAMES, named_parts
 from tui.engine.logs.redaction import (
     MASK,
     MAX_SHOWN,
@@ -35,11 +33,11 @@ from tui.engine.settings.project import ProjectOffer, ProjectRules, written_rule
 from tui.engine.trust.warnings import (
     address_cautions,
     command_cautions,
-    file_cautions,
     program_cautions,
     sign_in_cautions,
     variable_cautions,
 )
+from tui.model.events import ContextFile
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import spelled
 from tui.model.servers import Origin, Transport
@@ -92,9 +90,6 @@ def disclose(
         change=change,
         inherited=tuple(map(spelled, inherited_names(definition))),
         written=tuple(_as_written(written, shown)),
-        files=tuple(
-            spelled(shown_file(file.path, folder)) for file in definition.files if file.content
-        ),
         env_values=tuple(_values(shown.get("env"))),
     )
 
@@ -127,14 +122,6 @@ def _cautions(
     of_entry = entry_cautions(preview.whole, references)
     yield from (masked_text(caution, own) for caution in of_entry)
     yield from program_cautions(definition.program, folder)
-    others = [file.path for file in definition.files if file.path != definition.program]
-    _, args, _ = _target(preview.whole)
-    if len(others) >= MAX_FILES - 1 or len(named_parts(args, definition.env)) > MAX_NAMES:
-        yield "Names so much that not all files of it are watched."
-    if definition.developed:
-        yield "A change of its code asks nothing, because you develop it."
-    if folder is not None:
-        yield from file_cautions(shown_file(path, folder) for path in others)
 
 
 def entry_cautions(entry: Mapping[str, object], references: Iterable[str]) -> Iterator[str]:
@@ -144,14 +131,6 @@ def entry_cautions(entry: Mapping[str, object], references: Iterable[str]) -> It
     yield from sign_in_cautions(entry.get("oauth"))
     yield from variable_cautions(_names(entry.get("env")), references)
     yield from address_cautions(address) if address else ()
-
-
-def shown_file(path: str, folder: Path | None) -> str:
-    """Return where a file lies in a folder, or its whole path if it lies elsewhere."""
-    place = os.path.realpath(folder) if folder is not None else ""
-    if not place or not path.startswith(place.rstrip(os.sep) + os.sep):
-        return path
-    return os.path.relpath(path, place)
 
 
 def _as_written(written: Mapping[str, object], shown: Mapping[str, object]) -> Iterator[str]:
@@ -209,6 +188,17 @@ class ServerContent(Frozen):
     lines: tuple[str, ...] = ()
 
 
+class ContextContent(Frozen):
+    """A file that goes to the model: where it lies, its hash, and its lines."""
+
+    place: str
+    hash: str
+    lines: tuple[str, ...] = ()
+
+    def short(self) -> "ContextContent":
+        return replace(self, lines=self.lines[:1])
+
+
 class FolderContent(Frozen):
     """What a folder brings.
 
@@ -218,6 +208,7 @@ class FolderContent(Frozen):
         rules: The hash of what it forbids.
         rule_lines: What it forbids, in words.
         forbidden: Its restrictions.
+        context: What it tells the model.
     """
 
     hash: str
@@ -225,24 +216,27 @@ class FolderContent(Frozen):
     rules: str
     rule_lines: tuple[str, ...] = ()
     forbidden: ProjectRules = field(default_factory=ProjectRules)
+    context: tuple[ContextContent, ...] = ()
 
-    def lines(self) -> list[str]:
-        return [line for server in self.servers for line in server.lines] + [*self.rule_lines]
-
-    def parts(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the lines of each server, and last the rules."""
-        return {**{server.name: server.lines for server in self.servers}, "": self.rule_lines}
+    def parts(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """Return the lines of each server, those of the rules, and those of each file."""
+        servers = {("server", server.name): server.lines for server in self.servers}
+        context = {("file", one.place): one.lines for one in self.context}
+        return {**servers, ("rules", ""): self.rule_lines, **context}
 
     def without(self, server: str) -> object:
         """Return what tells this content from others, one server left out."""
-        return {one.name: one.hash for one in self.servers if one.name != server}, self.rules
+        others = {one.name: one.hash for one in self.servers if one.name != server}
+        return others, self.rules, {one.place: one.hash for one in self.context}
 
     def kept(self) -> "FolderContent":
-        """Return what is stored: without lines if they exceed `MAX_KEPT`."""
-        if sum(map(len, self.lines())) <= MAX_KEPT:
-            return self
-        bare = tuple(ServerContent(s.name, s.source, s.transport, s.hash) for s in self.servers)
-        return FolderContent(self.hash, bare, self.rules, forbidden=self.forbidden)
+        """Return what is stored: without lines if they exceed `MAX_KEPT`, files' first."""
+        for now in (self, replace(self, context=tuple(one.short() for one in self.context))):
+            if sum(len(line) for lines in now.parts().values() for line in lines) <= MAX_KEPT:
+                return now
+        return replace(
+            now, servers=tuple(replace(one, lines=()) for one in self.servers), rule_lines=()
+        )
 
 
 def describe(offer: ProjectOffer, salt: bytes, folder: Path) -> FolderContent:
@@ -262,16 +256,20 @@ def describe(offer: ProjectOffer, salt: bytes, folder: Path) -> FolderContent:
     )
     said = [[one.place, one.text] for one in offer.context]
     whole = [sorted([s.name, s.hash] for s in servers), rules, *([said] if said else [])]
-    told = ((one.place, digest(one.text, salt)[:_MARK]) for one in offer.context)
-    lines = (f"tells the model {place}{_CONTENT}{mark}" for place, mark in told)
-    return FolderContent(
-        digest(whole, salt), servers, rules, (*forbidden.words(), *lines), forbidden
-    )
+    context = tuple(_context(one, salt) for one in offer.context)
+    return FolderContent(digest(whole, salt), servers, rules, forbidden.words(), forbidden, context)
+
+
+def _context(file: ContextFile, salt: bytes) -> ContextContent:
+    whole = digest([file.place, file.text], salt)
+    lines = (_short(f"  {line}") for line in file.text.split("\n"))
+    head = f"tells the model {file.place}{_CONTENT}#{whole[:_MARK]}"
+    return ContextContent(file.place, whole, (head, *lines))
 
 
 def difference(before: FolderContent, now: FolderContent) -> tuple[DifferenceLine, ...]:
     """Show what changed, line by line, with a little of what stayed around it."""
-    if before.servers and not before.lines():
+    if before.servers and not any(before.parts().values()):
         return (DifferenceLine(" ", "The trusted content was too long to keep for comparison."),)
     was, is_now = before.parts(), now.parts()
     lines: list[DifferenceLine] = []
@@ -300,7 +298,7 @@ def _server(
         "program": server.program,
         "variables": used,
         "own": sorted(preview.own) if (preview := server.preview) is not None else [],
-        "files": [[file.path, file.content] for file in server.files],
+        "files": [],  # as it was while these were hashed, so that a yes goes on counting
     }
     if added := inherited_names(server):
         content["inherits"] = added
@@ -333,10 +331,6 @@ def _lines(
         yield f"default of {_short(name)} = {_brought(value, salt)}"
     yield from (f"reads your variable {_short(name)}" for name in shown.references)
     yield from (f"inherits your variable {_short(name)}" for name in shown.inherited)
-    for file in server.files:
-        what = "program" if file.path == server.program else "file"
-        name = _short(shown_file(file.path, folder))
-        yield f"{what} {name}{_CONTENT}{_mark(file.content, salt)}"
     yield from (f"{key} = {_mark(entry[key], salt)}" for key in entry if key not in _SPELLED_OUT)
 
 

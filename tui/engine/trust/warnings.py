@@ -10,12 +10,35 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import urlsplit
 
-from tui.engine.definitions.known_programs import CONTAINERS, SHELLS, is_loader_variable
 from tui.engine.definitions.programs import is_within
 from tui.engine.logs.redaction import is_secret_name
 from tui.model.input.addresses import is_loopback
 from tui.model.input.arguments import spelled
 
+_SHELLS: Final = frozenset(
+    {"sh", "bash", "zsh", "dash", "ash", "ksh", "mksh", "fish", "csh", "tcsh", "busybox"}
+    | {"cmd", "powershell", "pwsh", "nu", "xonsh", "elvish"}
+)
+_CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl", "finch", "container"})
+_LOADERS: Final = frozenset(
+    {"PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "NODE_PATH", "NODE_OPTIONS", "RUBYLIB"}
+    | {"RUBYOPT", "PERL5LIB", "PERLLIB", "PERL5OPT", "BASH_ENV", "ENV", "JAVA_TOOL_OPTIONS"}
+    | {"PERL_USE_UNSAFE_INC", "PHPRC", "PHP_INI_SCAN_DIR", "JDK_JAVA_OPTIONS", "GCONV_PATH"}
+    | {"_JAVA_OPTIONS", "PATH", "PATHEXT", "NODE_EXTRA_CA_CERTS", "ZDOTDIR", "PYTHONSTARTUP"}
+    | {"PYTHONINSPECT", "PERL5DB", "CLASSPATH", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS"}
+    | {"GIT_EXTERNAL_DIFF", "GIT_EXEC_PATH", "GIT_DIR", "SSH_ASKPASS", "EDITOR", "VISUAL"}
+    | {"PAGER", "BROWSER", "SHELL", "HOME", "IFS", "PS4", "PROMPT_COMMAND", "HTTP_PROXY"}
+    | {"HTTPS_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"}
+    | {"CURL_CA_BUNDLE", "NODE_TLS_REJECT_UNAUTHORIZED", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"}
+    | {"UV_DEFAULT_INDEX", "DOCKER_HOST", "PYTHONPYCACHEPREFIX", "BUNDLE_GEMFILE"}
+    | {"DOTNET_STARTUP_HOOKS", "TCLLIBPATH"}
+)
+"""Variables that change which code a program loads or whom it talks to."""
+
+_LOADER_PREFIXES: Final = (
+    *("LD_", "DYLD_", "NPM_CONFIG_", "PIP_", "GIT_CONFIG", "BASH_FUNC_"),
+    *("LUA_", "GEM_", "OPENSSL_"),
+)
 _RUNNERS: Final = frozenset({"npx", "bunx", "uvx", "pnpx"})
 _RUNNER_WORDS: Final = frozenset(
     {("pipx", "run"), ("uv", "run"), ("uv", "tool"), ("npm", "exec"), ("npm", "x")}
@@ -54,14 +77,14 @@ def command_cautions(command: str, args: Sequence[str]) -> Iterator[str]:
     """Return warnings about a command line."""
     words = (command, *args)
     names = [_program_name(word) for word in words]
-    if shell := next((name for name in names if name in SHELLS), ""):
+    if shell := next((name for name in names if name in _SHELLS), ""):
         yield f"Runs a shell ({shell}): its arguments are commands."
     if code := _code_flag(names, words):
         yield f"Runs code given in its arguments ({code})."
     if (package := _unpinned(names, words)) is not None:
         which = f" ({spelled(package)})" if package else ""
         yield f"Not pinned{which}: whoever publishes the package decides what runs next time."
-    if any(name in CONTAINERS for name in names):
+    if any(name in _CONTAINERS for name in names):
         yield from _container_cautions(words)
 
 
@@ -71,15 +94,9 @@ def program_cautions(program: str, folder: Path | None) -> Iterator[str]:
         yield "The program is in this folder and can change with it."
 
 
-def file_cautions(files: Iterable[str]) -> Iterator[str]:
-    """Warn of files in the opened folder that a command line runs or reads."""
-    if names := list(files):
-        yield f"Runs or reads files of this folder: {_listed(names)}."
-
-
 def variable_cautions(names: Iterable[str], references: Iterable[str]) -> Iterator[str]:
     """Warn of variables that change what runs, and of the user's secrets."""
-    if loading := [name for name in names if is_loader_variable(name)]:
+    if loading := [name for name in names if _is_loader(name.upper())]:
         yield f"Sets variables that change which programs run: {_listed(loading)}."
     if secret := [name for name in references if is_secret_name(name)]:
         yield f"Receives variables of yours that look secret: {_listed(secret)}."
@@ -105,6 +122,10 @@ def sign_in_cautions(sign_in: object) -> Iterator[str]:
     values = sign_in.values() if isinstance(sign_in, dict) else ()
     if hosts := sorted({_host_of(v) for v in values if isinstance(v, str) and "://" in v} - {""}):
         yield f"Its sign-in goes to {_listed(hosts)}."
+
+
+def _is_loader(name: str) -> bool:
+    return name in _LOADERS or name.startswith(_LOADER_PREFIXES)
 
 
 def _program_name(word: str) -> str:

@@ -24,14 +24,6 @@ WITH_CHILDREN: Final = Answer(
     short="Subfolders",
     twice=True,
 )
-OUTSIDE: Final = Answer(
-    "outside",
-    "o",
-    "Start outside",
-    "trust none of it; start your own servers in an empty folder instead",
-    TrustAnswer.START_OUTSIDE,
-    short="Outside",
-)
 NEVER: Final = Answer(
     "never", "v", "Never", "never run it, and do not ask again", TrustAnswer.NEVER
 )
@@ -63,7 +55,7 @@ class TrustQuestion(Question[TrustRequest]):
     """Lists all that would run or be contacted, the difference first where there is one."""
 
     PREFIX = "trust"
-    ROWS = ((NOT_NOW, TRUST, WITH_CHILDREN, OUTSIDE, NEVER),)
+    ROWS = ((NOT_NOW, TRUST, WITH_CHILDREN, NEVER),)
     SAFE = NOT_NOW
 
     def title_words(self) -> str:
@@ -71,33 +63,20 @@ class TrustQuestion(Question[TrustRequest]):
         request = self.request
         match request.subject:
             case TrustSubject.FOLDER if request.refusal:
-                return "This folder cannot be trusted"
+                return "Do you trust this folder in this run?"
             case TrustSubject.FOLDER if request.difference:
                 return "This folder changed since you trusted it"
             case TrustSubject.FOLDER:
                 return "Do you trust this folder?"
             case TrustSubject.SETTINGS:
                 return "Servers in your settings changed"
-            case TrustSubject.STARTED_HERE if request.difference:
-                return "The code in this folder changed"
-            case TrustSubject.STARTED_HERE:
-                return "Do you trust the code in this folder?"
 
     def lines(self) -> Sequence[LabelledLine]:
         return trust_lines(self.request)
 
     def offers(self, answer: Answer) -> bool:
-        """Offer no trust where it is refused, and what goes further only where that can be."""
-        if answer is WITH_CHILDREN and not self.request.may_include_children:
-            return False
-        if answer is OUTSIDE:
-            return self.request.may_start_outside
-        return not (answer.allows and self.request.refusal)
-
-    def caption(self, answer: Answer) -> str:
-        """Be brief where all answers are offered, so that they fit into 72 columns."""
-        is_crowded = answer is WITH_CHILDREN and self.request.may_start_outside
-        return answer.short if is_crowded else super().caption(answer)
+        """Offer what goes further only where that can be."""
+        return answer is not WITH_CHILDREN or self.request.may_include_children
 
 
 def trust_lines(request: TrustRequest) -> list[LabelledLine]:
@@ -105,13 +84,14 @@ def trust_lines(request: TrustRequest) -> list[LabelledLine]:
     is_folder = request.subject is not TrustSubject.SETTINGS
     lines = [LabelledLine("folder" if is_folder else "file", request.place, "bold")]
     if request.refusal:
-        lines.append(warning_line("! refused", request.refusal))
+        words = f"{request.refusal} A yes counts in this run only."
+        lines.append(warning_line("! this run", words))
     if request.difference:
         since = "you trusted it" if is_folder else "gemdeck read it"
         lines.append(LabelledLine("changes", f"since {since}", "bold"))
         lines += [*difference_lines(request.difference), LabelledLine()]
     lines.append(LabelledLine("", _summary(request), "$text-muted"))
-    if any(server.command for server in (*request.servers, *request.started)):
+    if any(server.command for server in request.servers):
         lines.append(LabelledLine("", UNWATCHED, "$text-muted"))
     for server in request.servers:
         lines += [LabelledLine(), *_server_lines(server)]
@@ -119,13 +99,10 @@ def trust_lines(request: TrustRequest) -> list[LabelledLine]:
         (".env sets", request.variables),
         ("rules", request.rules),
         ("to model", request.context),
+        ("not used", tuple(f"server {one}: yours has this name" for one in request.taken)),
+        ("start here", request.own),
     ):
         lines += [LabelledLine(), *listed(label, names)] if names else []
-    if request.started:
-        words = "your servers that would run code from here"
-        lines += [LabelledLine(), LabelledLine("yours", words, "bold")]
-    for server in request.started:
-        lines += [LabelledLine(), *_server_lines(server)]
     return lines
 
 
@@ -149,18 +126,17 @@ def _summary(request: TrustRequest) -> str:
         (len(request.variables), "variable", " of .env"),
         (len(request.rules), "rule", ""),
         (len(request.context), "file", " of instructions for the model"),
-        (len(request.started), "server", " of your settings that would run code from this folder"),
     )
     parts = [counted(number, noun) + whose for number, noun, whose in counts if number]
-    allowed = "None of it runs." if request.refusal else "None of it runs until you trust it."
-    is_new = bool(request.difference) or any(one.change for one in request.started)
-    if request.standing and is_new:
+    allowed = "None of it runs until you trust it."
+    if request.standing and request.difference:
         allowed = "What changed does not run until you trust it; the rest goes on as it was."
     elif request.standing:
-        is_folder = request.subject is TrustSubject.FOLDER
-        allowed = f"{'It is trusted' if is_folder else 'You allowed it'} as it is now."
-    elif not parts:
+        allowed = "It is trusted as it is now."
+    elif not parts and request.difference:
         allowed = "It brings nothing now. What it denied stays denied until you trust the change."
+    elif not parts:
+        allowed = "It brings no settings. Your own servers start in it once you trust it."
     return f"{', '.join(parts)}. {allowed}" if parts else allowed
 
 
@@ -190,7 +166,6 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
     yield from listed("sets", server.env_values)
     yield from listed("reads", server.references, "your variable ")
     yield from listed("inherits", server.inherited, "your variable ")
-    yield from listed("watched", server.files)
 
 
 def listed(label: str, names: Sequence[str], before: str = "") -> Iterator[LabelledLine]:

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
+from tui.engine.trust.folder_gate import Trust
 
 from tests.support.measures import Measure
 from tests.unit.engine.mcp.support import eventually
@@ -20,7 +21,6 @@ from tests.unit.engine.settings.conftest import Machine
 from tui.engine import reload
 from tui.engine.reload import Reading, SettingsReader, make_plan
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.trust.folder_gate import Trust
 from tui.model.chat import Severity
 from tui.model.events import Event, Notice, NoticeRaised
 from tui.model.servers import ServerStatus

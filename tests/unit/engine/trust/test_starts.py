@@ -5,12 +5,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from tui.engine.trust.folder_gate import NO_ID, OpenedFolder
+from tui.engine.trust.starts import StartFinder, described
 
 from tui.engine.definitions.definition import FolderFile, ServerDefinition
 from tui.engine.definitions.fingerprint import server_fingerprint
 from tui.engine.trust.content import FolderContent, ServerContent, difference
-from tui.engine.trust.folder_gate import NO_ID, OpenedFolder
-from tui.engine.trust.starts import StartFinder, described
 from tui.engine.trust.trust_questions import TrustCase, request_of
 from tui.engine.trust.trust_store import Start, identify
 from tui.model.requests import TrustRequest

@@ -7,10 +7,9 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
-from tui.engine.definitions.folder_code import FOLDER_NAME
 from tui.engine.files.atomic import UnfitFileError, read_regular
 from tui.engine.files.git_branch import repository_of
-from tui.engine.files.paths import shown_path
+from tui.engine.files.paths import GEMINI_FOLDER, shown_path
 from tui.engine.settings.sources.source import Report, Source, known_keys, leads_out
 from tui.model.events import ContextFile
 from tui.model.frozen import Frozen
@@ -132,7 +131,7 @@ def find_context(
     """
     said = context_settings(sources, folder, report)
     home, names = report.home, said.file_name or ()
-    own = [home / FOLDER_NAME / name for name in names]
+    own = [home / GEMINI_FOLDER / name for name in names]
     for extension in extensions:
         own += _of_extension(extension)
     project = [place / name for place in _folders(folder, home) for name in names]

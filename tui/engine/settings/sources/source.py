@@ -23,9 +23,8 @@ from pydantic import BaseModel, ValidationError
 
 from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.expansion import Expansion, KeyPath
-from tui.engine.definitions.folder_code import FOLDER_NAME, extensions_folder
 from tui.engine.files.atomic import read_text
-from tui.engine.files.paths import open_to_others, shown_path
+from tui.engine.files.paths import GEMINI_FOLDER, extensions_folder, open_to_others, shown_path
 from tui.engine.settings.sources.document import (
     BadDocumentError,
     SettingsDocument,
@@ -106,8 +105,8 @@ def layer_files(
     A folder has two files, whose its own settings are the higher. The home folder has no
     project layer: its file is the user's own.
     """
-    user = home / FOLDER_NAME / FILE_NAME
-    project = folder / FOLDER_NAME / FILE_NAME
+    user = home / GEMINI_FOLDER / FILE_NAME
+    project = folder / GEMINI_FOLDER / FILE_NAME
     layers = [
         LayerFile(Origin.SYSTEM_DEFAULTS, _system_file(Origin.SYSTEM_DEFAULTS, environ, platform)),
         LayerFile(Origin.USER, user),
@@ -306,12 +305,12 @@ def _plain_words(message: str) -> str:
 
 def dotenv_files(folder: Path) -> tuple[Path, ...]:
     """List where the file may be; the first that exists counts. Folders above are not looked at."""
-    return (folder / FOLDER_NAME / ENV_FILE, folder / ENV_FILE)
+    return (folder / GEMINI_FOLDER / ENV_FILE, folder / ENV_FILE)
 
 
 def user_variables(home: Path) -> Path:
     """Return the user's own file, as gemini-cli has it."""
-    return home / FOLDER_NAME / ENV_FILE
+    return home / GEMINI_FOLDER / ENV_FILE
 
 
 def read_dotenv(folder: Path, report: Report) -> Mapping[str, str]:

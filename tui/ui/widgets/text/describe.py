@@ -161,7 +161,7 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
         field("transport", view.transport.value),
         field("command" if runs_here else "address", view.target),
         *known(
-            ("starts in", "an empty folder of gemdeck's" if view.starts_outside else folder),
+            ("starts in", "an empty folder of gemdeck's" if view.is_outside else folder),
             ("timeout", f"{view.timeout:g} s" if view.timeout else ""),
             ("trust", unasked),
             ("settings", view.source),

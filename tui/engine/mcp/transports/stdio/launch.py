@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.definitions.folder_code import changed_code
 from tui.engine.definitions.programs import find_program, guarded_folders, search_path
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
@@ -152,36 +151,9 @@ def shown_program(definition: ServerDefinition) -> str:
     """
     if not definition.program:
         reason = f"command not found: {definition.command}"
-        raise ServerError(reason, _review(definition), permanent=True)
+        advice = f"Review the folder again; {definition.source} says what is started."
+        raise ServerError(reason, advice, permanent=True)
     return definition.program
-
-
-def check_code(
-    definition: ServerDefinition, environ: Mapping[str, str], workspaces: Sequence[Path] = ()
-) -> None:
-    """Check that a server would run the code of folders that its consent is about. Blocks.
-
-    Args:
-        definition: The server.
-        environ: The environment that it inherits from.
-        workspaces: The opened folders.
-
-    Raises:
-        ServerError: If a file of it has changed, come or gone.
-    """
-    folder = Path(os.path.realpath(next(iter(workspaces), "")))
-    changed = next(changed_code(definition, environ, folder, Path.home()), None)
-    if changed is not None:
-        what = "its program" if changed == definition.program else "a file that it runs or reads"
-        reason = f"{what} has changed since it was shown: {changed}"
-        raise ServerError(reason, _review(definition), permanent=True)
-
-
-def _review(definition: ServerDefinition) -> str:
-    advice = f"Review the folder again; {definition.source} says what is started."
-    if definition.origin is Origin.PROJECT:
-        return advice
-    return f"{advice} If you develop this server, name it in gemdeck.developedServers."
 
 
 @asynccontextmanager
@@ -218,14 +190,11 @@ async def running_server(
 
 
 def prepare(definition: ServerDefinition, workspaces: Sequence[Path]) -> Launch:
-    """Check the code of a server, find what is to be started, and empty a folder of ours. Blocks.
+    """Find what is to be started, and empty a folder of ours. Blocks.
 
     Raises:
         ServerError: If it cannot be started.
     """
-    if definition.starts_outside and definition.cwd is not None:
-        empty_folder(definition.cwd)
-    check_code(definition, os.environ, workspaces)
     avoid = guarded_folders(workspaces, Path.home())
     environment = server_environment(definition, os.environ, avoid)
     folder = resolve_folder(definition.cwd or next(iter(workspaces), None))
