@@ -1,18 +1,21 @@
 """A folder that is trusted or not, without an engine: what reading its settings comes to."""
 
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
-from tui.engine.trust.folder_gate import FolderGate, OpenedFolder
 
 from tests.security.opened import Place
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.transports.stdio.launch import check_code
-from tui.engine.settings.loader import LoadedSettings, load_settings
+from tui.engine.reload import Reading, read_settings
+from tui.engine.trust.opened_folder import OpenedFolder
+from tui.engine.trust.trust_questions import TrustCase, request_of
+from tui.engine.trust.verdict import Answered
 from tui.model.requests import TrustRequest
-from tui.model.trust import FolderTrust
+from tui.model.trust import FolderTrust, TrustSubject
 
 
 @dataclass
@@ -35,35 +38,37 @@ class Reader:
         )
 
     def load(
-        self, folder: Path | None = None, word: OpenedFolder | None = None, *, review: bool = False
-    ) -> LoadedSettings:
-        folder = folder or self.place.folder
-        word = word or self.word(folder)
-        gate = FolderGate(word, review=review)
-        return load_settings(folder, environ=self.environ, home=self.place.home, project=gate)
+        self,
+        folder: Path | None = None,
+        word: OpenedFolder | None = None,
+        answered: Answered | None = None,
+    ) -> Reading:
+        with patch.dict(os.environ, self.environ, clear=True):
+            return read_settings(word or self.word(folder), None, answered)
 
-    def trust(self, folder: Path | None = None) -> FolderTrust:
+    def trust(self, folder: Path | None = None, word: OpenedFolder | None = None) -> FolderTrust:
         """Tell how a folder stands."""
-        return self.load(folder).project.trust
+        return self.load(folder, word).verdict.trust
 
-    def say_yes(self, folder: Path | None = None, *, children: bool = False) -> None:
+    def say_yes(
+        self,
+        folder: Path | None = None,
+        word: OpenedFolder | None = None,
+        *,
+        children: bool = False,
+    ) -> None:
         """Trust what a folder brings now."""
-        word = self.word(folder)
-        verdict = self.load(folder, word, review=True).project
-        assert verdict.offer is not None
-        word.trust(verdict.offer, verdict.folder, children=children)
+        word = word or self.word(folder)
+        word.trust(self.load(folder, word, Answered(review=True)).seen, children=children)
 
     def server(self, name: str = "it", folder: Path | None = None) -> ServerDefinition:
-        return next(one for one in self.load(folder).servers if one.id == name)
+        return next(one for one in self.load(folder).settings.servers if one.id == name)
 
     def question(self, folder: Path | None = None) -> TrustRequest:
-        question = self.load(folder).project.question
-        assert question is not None
-        return question
-
-    def check(self, server: ServerDefinition) -> None:
-        """Check the code of a server as is done right before it starts."""
-        check_code(server, self.environ, [self.place.folder])
+        found = self.load(folder)
+        assert found.verdict.asks
+        case = TrustCase(TrustSubject.FOLDER, found.seen, found.record, found.verdict)
+        return request_of(case, folder or self.place.folder, self.place.home)
 
     def clone(self, path: Path, **servers: object) -> Path:
         """Make a folder that brings servers."""

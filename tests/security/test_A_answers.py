@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from tui.engine.trust.folder_gate import OpenedFolder
 
 from tests.cli.running import run
 from tests.conftest import World
@@ -11,6 +10,7 @@ from tests.fakes.gemini import KEY
 from tests.security.listener import listening
 from tests.security.opened import Place, opened, place
 from tests.unit.engine.mcp.support import eventually
+from tui.engine.trust.opened_folder import OpenedFolder
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
 
@@ -50,7 +50,7 @@ async def test_an_answer_is_not_asked_for_again_while_another_file_is_half_writt
         assert deck.questions() == []
 
 
-async def test_an_answer_that_cannot_be_saved_is_told_and_asked_for_again(
+async def test_an_answer_that_cannot_be_saved_is_told_and_counts_in_this_run(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object, **_named: object) -> None:
@@ -62,10 +62,11 @@ async def test_an_answer_that_cannot_be_saved_is_told_and_asked_for_again(
             patched.setattr(OpenedFolder, "trust", broken)
             await deck.answer(TrustAnswer.TRUST)
             await eventually(lambda: deck.state.notices)
-        [notice] = deck.state.notices
-        assert notice.text == "Your answer could not be saved (ZeroDivisionError)."
-        await deck.answer(TrustAnswer.TRUST)
-        await deck.reach("it", S.READY)
+            [notice] = deck.state.notices
+            assert notice.text == "Your answer could not be saved (ZeroDivisionError)."
+            await deck.reach("it", S.READY)
+    async with opened(place) as deck:
+        await deck.question()
 
 
 async def test_never_and_forgetting_hold_until_the_user_reviews_the_folder(place: Place) -> None:

@@ -154,9 +154,7 @@ def test_A24_a_trusted_folder_is_completed_by_what_it_was_trusted_with(
     settings = clone / ".gemini" / "settings.json"
     settings.write_text(json.dumps(servers("ours", "-y", "a b", "x;y")))
     opened = opened_folder()
-    project = read_settings(opened, None).settings.project
-    assert project.offer is not None
-    opened.trust(project.offer, project.folder, children=False)
+    opened.trust(read_settings(opened, None).seen, children=False)
     assert offered("mcp", "call", "") == ["mine", "ours"]
     settings.write_text(json.dumps(servers("pulled")))
     assert offered("mcp", "call", "") == ["mine", "ours"]

@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tui.engine.definitions.folder_code import MAX_FILES, MAX_NAMES
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
 from tui.engine.definitions.programs import find_program, guarded_folders
-from tui.engine.mcp.errors import ServerError
-from tui.engine.mcp.transports.stdio.launch import server_environment, shown_program
-from tui.engine.trust.content import disclose
-from tui.model.servers import ServerStatus
-from tui.model.trust import UNWATCHED, Disclosure, FolderTrust
+from tui.engine.mcp.transports.stdio.launch import server_environment
+from tui.model.servers import ServerId, ServerStatus
+from tui.model.trust import UNWATCHED, FolderTrust
 from tui.ui.questions.trust import trust_lines
 
 __all__ = ["place", "reader"]
@@ -121,7 +118,7 @@ def test_A10_the_same_name_elsewhere_is_another_server(reader: Reader) -> None:
 
 def test_A10_a_name_is_no_part_of_what_a_server_of_the_user_is(reader: Reader) -> None:
     reader.place.user({"mcpServers": {"it": STDIO, "too": STDIO, "else": HTTP}})
-    prints = {str(one.id): one.fingerprint for one in reader.load().servers}
+    prints = {str(one.id): one.fingerprint for one in reader.load().settings.servers}
     assert prints["it"] == prints["too"] != prints["else"]
     reader.place.user({"mcpServers": {"it": {**STDIO, "timeout": 5, "includeTools": []}}})
     assert reader.server().fingerprint == prints["it"]
@@ -180,10 +177,10 @@ def test_A20_a_reference_is_read_only_after_the_yes_and_is_named_before(reader: 
 
 def test_A20_a_variable_that_is_not_set_is_reported_and_not_emptied(reader: Reader) -> None:
     write(reader, it={"command": "true", "args": ["${GONE}"]})
-    assert reader.load().problems == ()
+    assert reader.load().settings.problems == ()
     reader.say_yes()
     assert reader.server().args == ("${GONE}",)
-    assert "GONE is not set" in str(reader.load().problems[0])
+    assert "GONE is not set" in str(reader.load().settings.problems[0])
 
 
 def test_A02_a_dotenv_serves_the_folders_own_references_and_nothing_else(reader: Reader) -> None:
@@ -205,34 +202,6 @@ def test_A02_a_dotenv_serves_the_folders_own_references_and_nothing_else(reader:
     assert reader.trust() is T.CHANGED
     changed = {line.text for line in reader.question().difference if line.sign == "+"}
     assert changed == {"argument other", ".env variable TOKEN = other"}
-
-
-def test_A22_what_was_shown_is_what_starts_however_it_was_changed(reader: Reader) -> None:
-    tool = put(reader, "tool", "#!/bin/sh\n")
-    tool.chmod(0o755)
-    script = put(reader, "server.py", "good")
-    write(
-        reader,
-        it={"command": "./tool"},
-        script={"command": "sh", "args": ["./server.py"]},
-    )
-    reader.say_yes()
-    server, reads = reader.server(), reader.server("script")
-    assert shown_program(server) == str(tool)
-    reader.check(server)
-    reader.check(reads)
-    tool.write_text("#!/bin/sh\ntouch canary\n")
-    changed = "its program has changed since it was shown"
-    with pytest.raises(ServerError, match=changed):
-        reader.check(server)
-    tool.unlink()
-    with pytest.raises(ServerError, match=changed):
-        reader.check(server)
-    before = script.stat()
-    script.write_text("evil")  # at once, and dated back
-    os.utime(script, ns=(before.st_atime_ns, before.st_mtime_ns))
-    with pytest.raises(ServerError, match=r"server\.py"):
-        reader.check(reads)
 
 
 def test_what_was_trusted_is_kept_without_secrets(reader: Reader) -> None:
@@ -297,34 +266,26 @@ def test_A13_a_search_path_that_reaches_the_folder_through_a_link_finds_nothing_
     assert found == f"{tmp_path}/outside/tool"
 
 
-def asked(reader: Reader, **entry: object) -> Disclosure:
-    write(reader, it=entry)
-    [server] = reader.question().servers
-    return server
-
-
-def test_A03_what_is_watched_is_shown_and_that_the_rest_is_not(reader: Reader) -> None:
-    put(reader, "pkg/__main__.py", "")
-    put(reader, "x⟨\n \x1b[31m\u202e.py", "")
-    odd = "x⟨\n \x1b[31m\u202e.py"
-    server = asked(reader, command="python3", args=["-m", "pkg", odd])
-    assert server.files == (r"x⟨\n \u001b[31m\u202e.py", "pkg/__main__.py")
+def test_A03_a_question_says_that_named_files_are_not_watched(reader: Reader) -> None:
+    script = put(reader, "server.py", "")
+    write(reader, it={"command": "sh", "args": ["server.py"]})
     assert UNWATCHED in [line.text for line in trust_lines(reader.question())]
-    own = reader.place.folder / "pkg" / "__main__.py"
-    reader.place.user({"mcpServers": {"mine": {"command": "sh", "args": [str(own)]}}})
-    mine = reader.server("mine")
-    assert disclose(mine, reader.place.folder).files == ("pkg/__main__.py",)
-    assert disclose(mine, reader.place.home / "elsewhere").files == (str(own),)
-    assert disclose(mine).files == (str(own),)
-    own.write_text("pulled")
-    assert reader.server("mine").fingerprint != mine.fingerprint, "its grants end with its code"
+    reader.say_yes()
+    before = reader.server()
+    script.write_text("pulled")
+    assert (reader.trust(), reader.server()) == (T.TRUSTED, before)
 
 
-@pytest.mark.parametrize("many", ["files", "words"])
-def test_A17_more_than_is_watched_is_said(reader: Reader, many: str) -> None:
-    names = [f"{number}.py" for number in range(MAX_FILES if many == "files" else MAX_NAMES)]
-    for name in names if many == "files" else ():
-        put(reader, name, "")
-    warning = "Names so much that not all files of it are watched."
-    assert warning not in asked(reader, command="python3", args=names[:9]).warnings
-    assert warning in asked(reader, command="python3", args=[*names, "more"]).warnings
+def test_A09_a_changed_file_for_the_model_waits_alone_until_it_was_seen(reader: Reader) -> None:
+    write(reader, it=STDIO)
+    reader.place.project("one\ntwo", "GEMINI.md")
+    reader.say_yes()
+    assert len(reader.load().verdict.context) == 1
+    reader.place.project("one\nthree", "GEMINI.md")
+    found = reader.load()
+    assert (found.verdict.trust, found.verdict.context) == (T.CHANGED, frozenset())
+    assert (found.verdict.servers, found.verdict.inside) == (frozenset({ServerId("it")}), True)
+    lines = [f"{line.sign}{line.text}" for line in reader.question().difference]
+    assert lines[2:] == [" one", "-two", "+three"]
+    reader.place.project("", "GEMINI.md")
+    assert reader.trust() is T.TRUSTED, "what is gone needs no yes"

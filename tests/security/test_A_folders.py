@@ -11,7 +11,8 @@ from tests.security.folders import Reader, reader
 from tests.security.opened import place
 from tui.engine.settings.prohibitions import Permission, voids
 from tui.engine.settings.project import written_rule
-from tui.engine.trust.trust_store import identify, may_cover_children, reason_to_refuse
+from tui.engine.trust.folder_identity import may_cover_children, reason_to_refuse
+from tui.engine.trust.verdict import Answered
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust, TrustAnswer
 
@@ -62,18 +63,18 @@ def test_A05_a_folder_put_in_the_place_of_a_trusted_or_shown_one_gets_no_yes(
     clone.rename(clone.with_name("away"))
     copy.rename(clone)
     loaded = reader.load(clone)
-    assert loaded.project.trust is T.CHANGED
-    assert loaded.servers[0].withheld is ServerStatus.UNTRUSTED
-    assert loaded.project.question is not None
-    assert loaded.project.question.difference[0].text.startswith("this is not the trusted folder")
+    assert (loaded.verdict.trust, loaded.verdict.inside) == (T.CHANGED, False)
+    assert loaded.settings.servers[0].withheld is ServerStatus.UNTRUSTED
+    assert reader.question(clone).difference[0].text.startswith("this is not the trusted folder")
     folder = reader.clone(clone.with_name("fresh"))
     word = reader.word(folder)
-    shown = reader.load(folder, word).project
-    assert shown.offer is not None
+    shown = reader.load(folder, word).seen
     folder.rename(folder.with_name("gone"))
     reader.clone(folder)
-    word.trust(shown.offer, shown.folder, children=False)
+    word.trust(shown, children=False)
     assert reader.trust(folder) is T.UNTRUSTED
+    answered = Answered().about(shown.key, TrustAnswer.TRUST)
+    assert reader.load(folder, answered=answered).verdict.trust is T.UNTRUSTED
 
 
 @pytest.mark.parametrize(
@@ -86,18 +87,20 @@ def test_A05_a_folder_put_in_the_place_of_a_trusted_or_shown_one_gets_no_yes(
     ],
 )
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_A05_a_folder_that_others_can_change_is_refused(
+def test_A05_a_folder_that_others_can_change_gets_a_yes_for_one_run(
     reader: Reader, clone: Path, owner: int, group: int, mode: int, word: str
 ) -> None:
     os.chown(clone, owner, group)
     clone.chmod(mode)
     loaded = reader.load(clone)
-    assert loaded.project.trust is not T.TRUSTED
-    assert loaded.servers[0].withheld is ServerStatus.UNTRUSTED
-    assert loaded.project.question is not None
-    assert word in loaded.project.question.refusal
-    named = reader.load(clone, reader.word(clone, clone))
-    assert named.project.trust is not T.TRUSTED
+    assert (loaded.verdict.trust, loaded.verdict.inside) == (T.UNTRUSTED, False)
+    assert loaded.settings.servers[0].withheld is ServerStatus.UNTRUSTED
+    assert word in reader.question(clone).refusal
+    yes = Answered().about(loaded.seen.key, TrustAnswer.TRUST)
+    assert reader.load(clone, answered=yes).verdict.trust is T.TRUSTED
+    (clone / ".gemini" / "settings.json").write_text('{"mcpServers": {"it": {"command": "id"}}}')
+    assert reader.load(clone, answered=yes).verdict.trust is T.UNTRUSTED
+    assert reader.trust(clone, reader.word(clone, clone)) is T.TRUSTED, "a yes for one run, too"
 
 
 def test_A05_a_group_of_ones_own_is_no_reason_to_refuse(tmp_path: Path) -> None:
@@ -113,16 +116,9 @@ def test_A06_trust_covers_the_folders_in_it_where_asked_for_as_they_were_first(
     reader.say_yes(clone, children=True)
     assert reader.trust(child) is T.TRUSTED
     assert reader.server("it", child).withheld is None
-    folder = identify(clone)
-    assert folder is not None
-    kept, _ = reader.word(clone).start_folders.standing(folder)
-    assert kept is not None
-    assert kept.answer is TrustAnswer.TRUST_WITH_CHILDREN
     (child / ".gemini" / "settings.json").write_text('{"mcpServers": {"it": {"command": "id"}}}')
-    loaded = reader.load(child)
-    assert loaded.project.trust is T.CHANGED
-    assert loaded.project.question is not None
-    assert {line.text for line in loaded.project.question.difference if line.sign == "+"} == {
+    assert reader.trust(child) is T.CHANGED
+    assert {line.text for line in reader.question(child).difference if line.sign == "+"} == {
         "command id",
         "program /usr/bin/id",
     }
@@ -180,9 +176,8 @@ def test_A02_a_folder_that_is_never_trusted_is_not_even_read(reader: Reader, clo
     reader.word(clone).never()
     (clone / ".gemini" / "settings.json").write_text("{")
     loaded = reader.load(clone)
-    assert loaded.project.trust is T.NEVER
-    assert loaded.servers == ()
-    assert loaded.problems == ()
+    assert (loaded.verdict.trust, loaded.verdict.inside) == (T.NEVER, False)
+    assert (loaded.settings.servers, loaded.settings.problems) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -227,23 +222,21 @@ def test_a_folder_named_on_the_command_line_is_forgotten_with_its_name(reader: R
     folder = reader.place.folder
     reader.place.project({"mcpServers": {"it": {"command": "true"}}})
     word = reader.word(folder, folder)
-    assert reader.load(folder, word).project.trust is T.TRUSTED
+    assert reader.trust(folder, word) is T.TRUSTED
     reader.place.project({"mcpServers": {"it": {"command": "false"}}})
-    assert reader.load(folder, word).project.trust is T.UNTRUSTED, "it was named for what it had"
+    assert reader.trust(folder, word) is T.UNTRUSTED, "it was named for what it had"
     reader.place.project({"mcpServers": {"it": {"command": "true"}}})
     word.forget()
-    assert reader.load(folder, word).project.trust is T.UNTRUSTED
-    assert reader.load(folder, reader.word(folder, folder)).project.trust is T.TRUSTED
+    assert reader.trust(folder, word) is T.UNTRUSTED
+    assert reader.trust(folder, reader.word(folder, folder)) is T.TRUSTED
     reader.place.project({"mcpServers": {"other": {"command": "true"}}})
-    seen = reader.load(folder, word, review=True).project
-    assert seen.offer is not None
-    word.trust(seen.offer, seen.folder, children=False)
-    assert reader.load(folder, word).project.trust is T.TRUSTED
+    reader.say_yes(folder, word)
+    assert reader.trust(folder, word) is T.TRUSTED
     reader.place.project({"mcpServers": {"it": {"command": "true"}}})
-    assert reader.load(folder, word).project.trust is T.CHANGED, "its name counts no longer"
+    assert reader.trust(folder, word) is T.CHANGED, "its name counts no longer"
     never = reader.word(folder, folder)
     never.never()
-    assert reader.load(folder, never).project.trust is T.NEVER
+    assert reader.trust(folder, never) is T.NEVER
 
 
 def test_A06_what_a_folder_forbade_ends_with_its_yes(reader: Reader) -> None:
@@ -252,26 +245,26 @@ def test_A06_what_a_folder_forbade_ends_with_its_yes(reader: Reader) -> None:
     reader.place.project({"gemdeck": {"alwaysDeny": [{"tool": "push"}]}, **forbids})
     word = reader.word(folder, folder)
     loaded = reader.load(folder, word)
-    assert [voids(rule) for rule in loaded.gemdeck.always_deny] == [
+    assert [voids(rule) for rule in loaded.verdict.rules.always_deny] == [
         *((), tuple(Permission), (Permission.YOLO,))
     ]
-    denied, asked, switch = map(written_rule, loaded.gemdeck.always_deny)
+    denied, asked, switch = map(written_rule, loaded.verdict.rules.always_deny)
     assert (denied, [*asked][:2], [*switch][:2]) == (["*", "push"], ["*", "ask"], ["*", "*"])
-    assert loaded.project.standing_rules.words() == (
+    assert loaded.verdict.rules.words() == (
         "The tool push of * never runs.",
         "You are asked each time: tool ask of *.",
         "--yolo does not count here.",
     )
     reader.place.project({"gemdeck": {"alwaysDeny": [{"tool": "pull"}]}})
-    standing = list(map(written_rule, reader.load(folder, word).gemdeck.always_deny))
+    standing = list(map(written_rule, reader.load(folder, word).verdict.rules.always_deny))
     assert standing == [denied, asked, switch], "holds until a new yes"
     reader.place.project({"tools": {"exclude": ["ask"]}})
     word = reader.word(folder, folder)
-    assert reader.load(folder, word).project.trust is T.TRUSTED
+    assert reader.trust(folder, word) is T.TRUSTED
     reader.place.project({"tools": {"confirmationRequired": ["ask"]}})
-    assert reader.load(folder, word).project.trust is T.UNTRUSTED, "it asks what it denied"
+    assert reader.trust(folder, word) is T.UNTRUSTED, "it asks what it denied"
     word.forget()
-    assert reader.load(folder, word).gemdeck.always_deny == ()
+    assert reader.load(folder, word).verdict.rules.always_deny == ()
 
 
 def test_B22_a_project_denies_calls_with_certain_arguments_until_a_new_yes(reader: Reader) -> None:
@@ -282,12 +275,10 @@ def test_B22_a_project_denies_calls_with_certain_arguments_until_a_new_yes(reade
     reader.place.project({"gemdeck": {"alwaysDeny": [denied], "alwaysAllow": allowed}})
     word = reader.word(folder, folder)
     loaded = reader.load(folder, word)
-    assert loaded.gemdeck.always_allow == ()
+    assert loaded.settings.gemdeck.always_allow == ()
     words = "path is in secret, and force is null, and note is anything or left out"
-    assert loaded.project.standing_rules.words() == (
-        f"The tool push of * never runs where {words}.",
-    )
+    assert loaded.verdict.rules.words() == (f"The tool push of * never runs where {words}.",)
     reader.place.project({"gemdeck": {"alwaysDeny": [{"tool": "push", "arguments": {}}]}})
-    [rule] = reader.load(folder, word).gemdeck.always_deny
-    assert rule.key == loaded.gemdeck.always_deny[0].key, "read again from the file of trust"
+    [rule] = reader.load(folder, word).verdict.rules.always_deny
+    assert rule.key == loaded.verdict.rules.always_deny[0].key, "read again from the file of trust"
     assert written_rule(rule) == denied

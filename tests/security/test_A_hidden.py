@@ -145,38 +145,6 @@ def test_A09_changed_values_of_the_folder_are_shown_as_text(reader: Reader) -> N
     assert masked.startswith(".env variable KEY = *** #")
 
 
-@pytest.mark.parametrize(
-    ("name", "entry"),
-    [
-        ("tool", {"command": "./tool"}),
-        ("server.py", {"command": "python3", "args": ["./server.py"]}),
-        ("build/index.js", {"command": "node", "args": ["build/index.js"]}),
-        ("x.py", {"command": "uv", "args": ["run", "--script=x.py"]}),
-        ("sub/s.py", {"command": "python3", "args": ["s.py"], "cwd": "sub"}),
-    ],
-)
-def test_A22_a_file_of_the_folder_that_runs_asks_again_when_it_changes(
-    reader: Reader, name: str, entry: dict[str, object]
-) -> None:
-    path = tool(reader, name)
-    write(reader, it=entry)
-    if name != "tool":
-        [server] = reader.question().servers
-        assert f"Runs or reads files of this folder: {name}." in server.warnings
-    reader.say_yes()
-    assert reader.trust() is T.TRUSTED
-    before = reader.server()
-    stamp = path.stat()
-    path.write_text("#!/bin/ev\n")
-    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    assert reader.trust() is T.CHANGED
-    assert reader.server().withheld is ServerStatus.UNTRUSTED
-    assert reader.server().fingerprint != before.fingerprint
-    [line] = came(reader)
-    what = "program" if name == "tool" else "file"
-    assert line.startswith(f"{what} {name} has changed: content #")
-
-
 def test_A09_what_a_trusted_folder_forbids_holds_until_its_going_got_a_yes(
     reader: Reader,
 ) -> None:
@@ -186,20 +154,20 @@ def test_A09_what_a_trusted_folder_forbids_holds_until_its_going_got_a_yes(
     reader.say_yes()
     file = reader.place.project({"mcpServers": server})
     loaded = reader.load()
-    assert loaded.project.trust is T.CHANGED
-    assert loaded.gemdeck.always_deny == (ToolPattern(tool="rm"),)
-    assert loaded.gemdeck.max_tool_calls == 3
+    assert loaded.verdict.trust is T.CHANGED
+    assert loaded.verdict.rules.always_deny == (ToolPattern(tool="rm"),)
+    assert loaded.settings.gemdeck.max_tool_calls == 3
     assert reader.server().withheld is None
     file.unlink()
-    assert reader.load().gemdeck.always_deny == (ToolPattern(tool="rm"),)
+    assert reader.load().verdict.rules.always_deny == (ToolPattern(tool="rm"),)
     assert "The tool rm of * never runs." in [
         line.text for line in reader.question().difference if line.sign == "-"
     ]
     text = " ".join(line.text for line in trust_lines(reader.question()))
     assert "What it denied stays denied until you trust the change." in text
     reader.say_yes()
-    assert reader.load().gemdeck.always_deny == ()
-    assert reader.trust() is T.NOTHING_TO_TRUST
+    assert reader.load().verdict.rules.always_deny == ()
+    assert reader.trust() is T.TRUSTED
 
 
 @pytest.mark.parametrize("name", [".env", ".gemini/.env", SHARED, ".gemini/settings.json"])
@@ -213,14 +181,14 @@ def test_J07_a_file_that_is_a_link_out_of_the_folder_is_not_read(reader: Reader,
     path = reader.place.folder / name
     path.parent.mkdir(exist_ok=True)
     path.symlink_to(private)
-    [problem] = reader.load().problems
+    [problem] = reader.load().settings.problems
     assert "outside the folder" in problem.message
     assert problem.file == f"~/clone/{name}"
     if is_dotenv:
         assert reader.question().variables == ()
         assert "hunter22" not in repr(reader.question())
     else:
-        assert reader.load().servers == ()
+        assert reader.load().settings.servers == ()
 
 
 def test_A08_a_wrong_name_on_the_command_line_is_told_where_nothing_is_brought(

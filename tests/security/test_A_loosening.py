@@ -3,15 +3,14 @@
 import json
 
 import pytest
-from tui.engine.trust.folder_gate import Trust
 
 from tests.security.opened import Place, opened, place
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.transports.stdio.launch import server_environment
 from tui.engine.plan import Answers, plan
+from tui.engine.reload import Reading
 from tui.engine.settings.loader import LoadedSettings, inheritance_of
-from tui.engine.settings.project import ProjectVerdict
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import GemdeckSettings
 from tui.model.trust import TrustAnswer, TrustSubject
@@ -52,6 +51,26 @@ async def test_A11_a_refused_new_server_does_not_run_after_a_restart(
     assert place.words().count("new") == 2
 
 
+async def test_A11_what_was_asked_about_and_not_answered_waits_after_a_restart(
+    place: Place,
+) -> None:
+    place.user({"mcpServers": {"mine": place.canary("mine")}})
+    async with opened(place) as deck:
+        await deck.reach("mine", S.READY)
+        place.user({"mcpServers": {"mine": place.canary("mine"), "new": place.canary("new")}})
+        await deck.question()
+    async with opened(place) as deck:
+        failure = deck.server("new").failure
+        assert failure is not None
+        assert "appeared in your settings while gemdeck was running" in failure.reason
+        await deck.answer(TrustAnswer.TRUST)
+        await deck.reach("new", S.READY)
+    async with opened(place) as deck:
+        await deck.reach("new", S.READY)
+        assert deck.questions() == []
+    assert place.words().count("new") == 2
+
+
 async def test_A11_a_refused_permission_does_not_count_after_a_restart(place: Place) -> None:
     place.user({"mcpServers": {"mine": place.canary("mine")}})
     async with opened(place) as deck:
@@ -73,9 +92,9 @@ def test_A11_servers_inherit_no_more_than_when_gemdeck_started() -> None:
         server = ServerDefinition(
             ServerId("s"), Origin.USER, Transport.STDIO, inheritance=inheritance_of(settings)
         )
-        sources = LoadedSettings(settings, (server,), (), ProjectVerdict())
-        answers = answers.reading(sources, Trust())
-        [now] = plan(sources, Trust(), answers).definitions
+        found = Reading(LoadedSettings(settings, (server,), ()))
+        answers = answers.reading(found)
+        [now] = plan(found, answers).definitions
         passed.append(set(server_environment(now, environ)))
     assert passed == [{"A_TOKEN", "OPEN"}, {"OPEN"}, {"A_TOKEN"}]
 

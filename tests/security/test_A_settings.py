@@ -19,6 +19,8 @@ from tests.unit.engine.settings.test_loader import Files
 from tui.engine.definitions.definition import SignInSettings
 from tui.engine.settings.project import COUNTING_KEYS
 from tui.engine.settings.sources.source import known_keys
+from tui.engine.trust.trust_questions import TrustCase, request_of
+from tui.engine.trust.verdict import Answered
 from tui.model.servers import ServerStatus
 from tui.model.settings import (
     GemdeckSettings,
@@ -27,7 +29,7 @@ from tui.model.settings import (
     ServerSettings,
     ToolPattern,
 )
-from tui.model.trust import FolderTrust
+from tui.model.trust import FolderTrust, TrustSubject
 from tui.text import sanitize
 
 __all__ = ["place", "reader"]
@@ -67,14 +69,14 @@ def test_A02_every_other_key_of_the_schema_is_named_as_without_effect(reader: Re
     sign_in = others.pop("mcpServers.*.oauth")
     entry = {**GOOD, **others.pop("mcpServers.*"), "oauth": sign_in}
     reader.place.project({**others, "mcpServers": {"it": entry}})
-    words = " ".join(map(str, reader.load().problems))
+    words = " ".join(map(str, reader.load().settings.problems))
     for key in (*sign_in, *entry.keys() - {*GOOD, "oauth"}, *others["mcp"], *others["gemdeck"]):
         assert key in words
     reader.say_yes()
     loaded = reader.load()
-    [server] = loaded.servers
+    [server] = loaded.settings.servers
     assert (server.trust, server.tls, server.command) == (False, None, "true")
-    assert (server.sign_in, loaded.gemdeck) == (SignInSettings(), GemdeckSettings())
+    assert (server.sign_in, loaded.settings.gemdeck) == (SignInSettings(), GemdeckSettings())
 
 
 def test_A02_not_even_a_trusted_project_grants_or_chooses_the_model(reader: Reader) -> None:
@@ -96,7 +98,7 @@ def test_A02_not_even_a_trusted_project_grants_or_chooses_the_model(reader: Read
             },
         }
     )
-    assert reader.load().gemdeck.always_deny == ()
+    assert reader.load().settings.denied == ()
     assert reader.server("mine").withheld is None
     question = reader.question()
     assert any("mine" in rule for rule in question.rules)
@@ -105,14 +107,14 @@ def test_A02_not_even_a_trusted_project_grants_or_chooses_the_model(reader: Read
     reader.say_yes()
     loaded = reader.load()
     denied = ToolPattern(tool="rm"), ToolPattern()  # what cannot be read denies everything
-    gemdeck = GemdeckSettings(max_tool_calls=5, always_deny=denied)
-    assert loaded.gemdeck == gemdeck
-    assert [(one.id, one.trust, one.withheld) for one in loaded.servers] == [
+    assert loaded.settings.gemdeck == GemdeckSettings(max_tool_calls=5)
+    assert loaded.settings.denied == denied
+    assert [(one.id, one.trust, one.withheld) for one in loaded.settings.servers] == [
         ("mine", False, ServerStatus.DISABLED),
         ("other", False, None),
         ("it", False, None),
     ]
-    words = " ".join(map(str, loaded.problems))
+    words = " ".join(map(str, loaded.settings.problems))
     for key in ("it.trust", "model", "serverCommand", "gemdeck.alwaysAllow", "alwaysDeny"):
         assert key in words
 
@@ -123,11 +125,11 @@ def test_A02_a_trusted_project_can_only_lower_the_limit_on_results(
 ) -> None:
     reader.place.user({"gemdeck": {"maxResultSize": users}})
     reader.place.project({"gemdeck": {"maxResultSize": 2_000}})
-    assert reader.load().gemdeck.max_result_size == (users or 50_000)
+    assert reader.load().settings.gemdeck.max_result_size == (users or 50_000)
     [rule] = reader.question().rules
     assert "at most 2000 characters" in rule
     reader.say_yes()
-    assert reader.load().gemdeck.max_result_size == size
+    assert reader.load().settings.gemdeck.max_result_size == size
 
 
 @pytest.mark.parametrize(("shared", "own"), [(2, 41), (41, 2)])
@@ -138,7 +140,7 @@ def test_A02_of_a_folders_own_files_the_lowest_limit_counts(
         limits = {"maxToolCalls": limit, "maxResultSize": limit * 1_000, "idleTimeout": limit}
         reader.place.project({"gemdeck": limits}, file)
     reader.say_yes()
-    gemdeck = reader.load().gemdeck
+    gemdeck = reader.load().settings.gemdeck
     assert gemdeck.max_tool_calls == 2
     assert gemdeck.max_result_size == 2_000
     assert gemdeck.idle_timeout == 2
@@ -150,7 +152,7 @@ def test_A02_a_projects_list_of_servers_narrows_the_users(reader: Reader) -> Non
         {"mcpServers": {"it": GOOD, "c": GOOD}, "mcp": {"allowed": ["b", "c", "it"]}}
     )
     reader.say_yes()
-    statuses = {str(one.id): one.withheld for one in reader.load().servers}
+    statuses = {str(one.id): one.withheld for one in reader.load().settings.servers}
     off = ServerStatus.DISABLED
     assert statuses == {"a": off, "b": None, "it": None, "c": off}
 
@@ -166,19 +168,22 @@ def test_A17_no_content_of_a_folder_makes_reading_or_asking_fail(
     (reader.place.folder / ".env").write_bytes(dotenv.encode("utf-8", "surrogatepass"))
     if trusted:
         reader.say_yes()
-    loaded = reader.load(review=True)
-    assert loaded.project.trust in {
-        FolderTrust.NOTHING_TO_TRUST,
-        FolderTrust.TRUSTED if trusted else FolderTrust.UNTRUSTED,
-        *(() if trusted else (FolderTrust.CHANGED, FolderTrust.TRUSTED)),
+    loaded = reader.load(answered=Answered(review=True))
+    assert loaded.verdict.trust in {
+        FolderTrust.TRUSTED,
+        *(() if trusted else set(FolderTrust) - {FolderTrust.NEVER, FolderTrust.UNKNOWN}),
     }
-    for server in loaded.servers:
+    for server in loaded.settings.servers:
         assert not server.trust
         assert len(server.fingerprint) == 64
-    assert loaded.gemdeck.always_allow == ()
-    question = loaded.project.question
-    texts = [] if question is None else [*question.rules, *map(str, question.variables)]
-    for shown in question.servers if question is not None else ():
+    assert loaded.settings.gemdeck.always_allow == ()
+    question = request_of(
+        TrustCase(TrustSubject.FOLDER, loaded.seen, loaded.record, loaded.verdict),
+        reader.place.folder,
+        reader.place.home,
+    )
+    texts = [*question.rules, *map(str, question.variables)]
+    for shown in question.servers:
         texts += [shown.server, shown.source, shown.command, *shown.args, shown.cwd, shown.url]
         texts += [*shown.env, *shown.headers, *shown.references, *shown.inherited, *shown.warnings]
     for text in texts:
@@ -208,10 +213,10 @@ def test_A17_A18_a_file_made_to_harm_is_one_problem_and_the_rest_works(
     begun = time.process_time()
     loaded = reader.load()
     assert time.process_time() - begun < 2
-    assert [one.id for one in loaded.servers] == ["mine"]
-    [problem] = loaded.problems
+    assert [one.id for one in loaded.settings.servers] == ["mine"]
+    [problem] = loaded.settings.problems
     assert not problem.fatal
-    assert loaded.project.trust is FolderTrust.NOTHING_TO_TRUST
+    assert loaded.verdict.trust is FolderTrust.NOTHING_TO_TRUST
 
 
 def test_A18_a_project_asks_about_no_more_servers_than_one_file_may_have(reader: Reader) -> None:
@@ -219,9 +224,9 @@ def test_A18_a_project_asks_about_no_more_servers_than_one_file_may_have(reader:
     begun = time.process_time()
     loaded = reader.load()
     assert time.process_time() - begun < 2
-    assert len(loaded.servers) == 256
-    assert {one.withheld for one in loaded.servers} == {ServerStatus.UNTRUSTED}
-    assert ["and 1734 more" in problem.message for problem in loaded.problems] == [True]
+    assert len(loaded.settings.servers) == 256
+    assert {one.withheld for one in loaded.settings.servers} == {ServerStatus.UNTRUSTED}
+    assert ["and 1734 more" in problem.message for problem in loaded.settings.problems] == [True]
 
 
 @pytest.mark.parametrize("name", [".mcp.json", ".gemini/settings.json", ".env"])
@@ -233,7 +238,7 @@ def test_A17_a_pipe_or_device_in_place_of_a_file_is_not_read(reader: Reader, nam
         make(path)
         if name == ".env":
             reader.place.project({"mcpServers": {"it": {"command": "$X"}}}, ".mcp.json")
-        [problem] = reader.load().problems
+        [problem] = reader.load().settings.problems
         why = "outside the folder" if path.is_symlink() else "not a regular file"
         assert why in problem.message
         path.unlink()
@@ -243,7 +248,7 @@ def test_A19_one_bad_entry_leaves_the_others_alone(reader: Reader) -> None:
     servers: dict[str, Any] = {f"good{n}": GOOD for n in range(3)}
     reader.place.project({"mcpServers": {**servers, "bad": {"command": 7.5, "args": [{}]}}})
     reader.say_yes()
-    statuses = {str(one.id): one.withheld for one in reader.load().servers}
+    statuses = {str(one.id): one.withheld for one in reader.load().settings.servers}
     assert statuses.pop("bad") is ServerStatus.INVALID
     assert set(statuses.values()) == {None}
 

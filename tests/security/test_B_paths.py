@@ -2,10 +2,9 @@
 
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from tui.engine.definitions.folder_code import FolderFiles, named_files, runs_code_of
 
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Play, Script, Turncoat
@@ -15,7 +14,7 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.argument_rules import ArgumentRule
 from tui.model.consent import Choice, Condition, ConditionKind, Decision, GrantScope, exact_text
 from tui.model.requests import ConfirmationRequest
-from tui.model.servers import Origin, ServerId, Transport
+from tui.model.servers import Origin, Transport
 
 IS, FOLDER, STARTS, _ = ConditionKind
 TRICK: Final = "clone/docs/L/../../.env"
@@ -225,14 +224,3 @@ async def test_B25_always_exactly_this_file_asks_about_the_way_round_a_link(
         request = await running.answered("round it", Choice.DENY)
         assert "cannot tell which file path means" in request.notes[0]
     assert [call["path"] for _, call in shop.calls] == [own, str(place / "link/.env")]
-
-
-def test_B25_the_file_that_node_runs_round_a_link_is_bound_too(place: Path) -> None:
-    clone = place / "clone"
-    (clone / "server.js").write_text("1")
-    path = "docs/../docs/L/../../server.js"
-    found = named_files(("node", path), "", {}, clone, FolderFiles().within([clone]))
-    assert [one.path for one in found] == [str(clone / "server.js")]
-    server: dict[str, Any] = {"command": "tool", "args": (path,)}
-    one = ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO, **server)
-    assert runs_code_of(clone, clone, one, {})

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -376,12 +377,14 @@ class Engine:
             self._apply(plan(replace(self._reading, settings=settings), answers))
 
     def _take_answer(self, question: TrustCase, answer: TrustAnswer) -> None:
-        self._trust.keep(question, answer)
-        self._go_by(self._answers.answer(question, answer))
+        kept = self._trust.keep(question, answer)
+        self._plan_again(self._answers.answer(question, answer))
+        self._tasks.start(self._read_after(kept))
 
-    def _go_by(self, answers: Answers) -> None:
-        """Go by an answer at once, and by what it lets be read soon."""
-        self._plan_again(answers)
+    async def _read_after(self, kept: "Future[None]") -> None:
+        """Read the settings again once the writing of an answer ended, well or not."""
+        with contextlib.suppress(Exception):  # the user was told
+            await asyncio.shield(asyncio.wrap_future(kept))
         if self._reader is not None:
             self._reader.read_again()
 
@@ -392,16 +395,19 @@ class Engine:
     def review_folder(self) -> None:
         """Ask about the folder, whatever was said of it."""
         answered = self._answers.answered.reviewing()
-        self._go_by(replace(self._answers, answered=answered))
+        self._plan_again(replace(self._answers, answered=answered))
+        if self._reader is not None:
+            self._reader.read_again()
 
     def forget_folder(self) -> None:
         """Take back what was said of the opened folder: its servers stop, also in later runs."""
         if self._reading is None:
             return
         seen = self._reading.seen
-        self._trust.forget(seen.hash)
+        kept = self._trust.forget(seen.hash)
         answered = self._answers.answered.taken_back(seen.key)
-        self._go_by(replace(self._answers, answered=answered))
+        self._plan_again(replace(self._answers, answered=answered))
+        self._tasks.start(self._read_after(kept))
 
     def tool_standing(self, server: ServerId, tool: str) -> ToolStanding:
         """Tell how a tool stands, by its name as shown."""

@@ -45,7 +45,6 @@ NPX = Disclosure(
     program="/usr/bin/npx",
     args=("-y", "@scope/files@1.2.3"),
     warnings=("runs code of the folder: npx looks into node_modules first",),
-    files=("package.json",),
 )
 DIFFERENCE = (
     DifferenceLine("-", "git: --repository /home/ada/shop"),

@@ -24,7 +24,6 @@ from tui.model.consent import RequestId
 from tui.model.requests import Reply, ReplyAction, TrustRequest
 from tui.model.servers import ServerId
 from tui.model.trust import (
-    UNWATCHED,
     DifferenceLine,
     ToolChange,
     TrustAnswer,
@@ -73,70 +72,22 @@ async def test_all_that_would_run_is_listed_one_thing_a_line() -> None:
         assert "! warning  unpinned: uvx fetches the newest" in hands.everything
 
 
-async def test_the_users_servers_stand_under_a_heading_of_their_own() -> None:
-    async with asking(trust(started=(NPX,))) as hands:
-        rows = hands.everything.splitlines()
-        heading = rows.index("yours      your servers that would run code from here")
-        for row in (
-            "server     files",
-            "defined in ~/.gemini/settings.json",
-            "        2  @scope/files@1.2.3",
-            "watched    package.json",
-        ):
-            assert row in rows[heading:]
-        assert "rules      denies the tool push of git" in rows[:heading]
-        assert UNWATCHED in " ".join(hands.everything.split())
-        assert "1 server of your settings that would run code" in " ".join(hands.everything.split())
+async def test_a_folder_that_others_can_change_is_trusted_for_one_run() -> None:
+    words = "Anybody may write to this folder."
+    async with asking(trust(refusal=words, may_include_children=False), armed=True) as hands:
+        assert f"! this run {words} A yes counts in this run only." in " ".join(hands.text.split())
+        assert shown_buttons(hands) == {"not-now", "trust", "never"}
+        await hands.press("end", "t")
+        assert hands.calls == answered(TrustAnswer.TRUST)
 
 
-async def test_a_review_says_what_the_users_servers_may_already() -> None:
-    changed = replace(NPX, change="new")
-    async with asking(trust()) as hands:
-        for started, words in (
-            (NPX, "You allowed it as it is now."),
-            (changed, "What changed does not run until you trust it;"),
-        ):
-            request = trust(
-                subject=TrustSubject.STARTED_HERE,
-                servers=(),
-                started=(started,),
-                standing=(NPX.server,),
-                rules=(),
-                variables=(),
-            )
-            await hands.ask_next(request, armed=False)
-            assert words in " ".join(hands.everything.split())
-
-
-async def test_o_starts_outside_where_that_can_be() -> None:
-    async with asking(trust(started=(NPX,), may_start_outside=True), armed=True) as hands:
-        await hands.press("o")
-        assert hands.calls == []
-        assert "Read to the end" in hands.text
-        await hands.press("end", "o")
-        assert hands.calls == answered(TrustAnswer.START_OUTSIDE)
-        await hands.ask_next(trust(started=(NPX,), may_include_children=False))
-        await hands.press("end", "o", "c", "c")
-        assert hands.calls == []
-        assert "utside" not in hands.text
-        assert "all folders" not in hands.text
-
-
-async def test_what_is_refused_can_be_left_outside_and_not_be_trusted_by_any_key() -> None:
-    refusal = "Anybody may write to this folder."
-    refused = trust(refusal=refusal, started=(NPX,), may_start_outside=True)
-    async with asking(refused, armed=True) as hands:
-        assert f"! refused  {refusal}" in hands.text
-        await hands.press("end", "t", "c", "c")
-        assert hands.calls == []
-        assert shown_buttons(hands) == {"not-now", "outside", "never"}
-        await hands.arm()
-        await hands.press("o")
-        assert hands.calls == answered(TrustAnswer.START_OUTSIDE)
-        await hands.ask_next(trust(refusal=refusal))
-        assert shown_buttons(hands) == {"not-now", "never"}
-        await hands.press("v")
-        assert hands.calls == answered(TrustAnswer.NEVER)
+async def test_a_folder_that_says_nothing_names_what_starts_in_it_after_a_yes() -> None:
+    quiet = trust(servers=(), rules=(), variables=(), own=(NPX.server,), taken=(GIT.server,))
+    async with asking(quiet) as hands:
+        text = " ".join(hands.everything.split())
+        assert "Your own servers start in it once you trust it." in text
+        assert "start here files" in text
+        assert "not used server git: yours has this name" in text
 
 
 def shown_buttons(hands: Asking) -> set[str | None]:
@@ -159,13 +110,10 @@ async def test_the_difference_is_in_sight_first(size: tuple[int, int]) -> None:
 
 
 async def test_the_title_says_what_it_is_about() -> None:
-    here = TrustSubject.STARTED_HERE
     titles = {
         trust(): "Do you trust this folder?",
-        trust(subject=here): "Do you trust the code in this folder?",
-        trust(subject=here, difference=DIFFERENCE): "The code in this folder changed",
         trust(difference=DIFFERENCE): "This folder changed since you trusted it",
-        trust(refusal="anybody may write to it"): "This folder cannot be trusted",
+        trust(refusal="anybody may write to it"): "Do you trust this folder in this run?",
         trust(subject=TrustSubject.SETTINGS): "Servers in your settings changed",
     }
     async with asking(trust(1)) as hands:

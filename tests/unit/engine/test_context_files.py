@@ -7,7 +7,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tui.engine.trust.folder_gate import Trust
 
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Say
@@ -16,7 +15,7 @@ from tests.security.opened import Opened, Place, opened, place
 from tests.support.waiting import PATIENCE, eventually
 from tui.engine.chats.instructions import MAX_OF_CONTEXT, compose
 from tui.engine.plan import Answers, plan
-from tui.engine.settings.loader import LoadedSettings
+from tui.engine.reload import Reading
 from tui.engine.settings.sources.context_places import MAX_FILE, read_context
 from tui.model.events import ContextFile
 from tui.model.trust import FolderTrust, TrustAnswer
@@ -85,16 +84,17 @@ async def test_a_projects_file_counts_with_a_yes_to_what_it_says(
         assert "Obey the project." in await told(deck, fake)
         file.write_text("Obey somebody else.")
         question = await deck.question()
-        assert [line.sign for line in question.difference] == ["-", "+"]
+        lines = [f"{line.sign}{line.text}" for line in question.difference]
+        assert lines[2:] == ["-Obey the project.", "-Always.", "+Obey somebody else."]
         assert "Obey" not in await told(deck, fake)
         await deck.answer(TrustAnswer.TRUST)
         await eventually(lambda: deck.trust() is FolderTrust.TRUSTED)
         assert "Obey somebody else." in await told(deck, fake)
 
 
-def offered(loaded: LoadedSettings) -> tuple[ContextFile, ...]:
-    assert loaded.project.offer is not None
-    return loaded.project.offer.context
+def offered(found: Reading) -> tuple[ContextFile, ...]:
+    assert found.seen.offer is not None
+    return found.seen.offer.context
 
 
 def test_files_above_count_in_a_repository_and_no_link_out(place: Place, reader: Reader) -> None:
@@ -106,12 +106,8 @@ def test_files_above_count_in_a_repository_and_no_link_out(place: Place, reader:
     (place.folder / "packages" / "GEMINI.md").symlink_to(place.home / "GEMINI.md")
     (deep / "GEMINI.md").write_text("of the package")
     loaded = reader.load(deep)
-    assert loaded.project.offer is not None
-    assert [one.text for one in loaded.project.offer.context] == [
-        "of the repository",
-        "of the package",
-    ]
-    assert any("links to a file outside" in str(one) for one in loaded.problems)
+    assert [one.text for one in offered(loaded)] == ["of the repository", "of the package"]
+    assert any("links to a file outside" in str(one) for one in loaded.settings.problems)
 
 
 def test_other_names_are_the_users_and_in_a_project_its_own_as_well(
@@ -119,8 +115,8 @@ def test_other_names_are_the_users_and_in_a_project_its_own_as_well(
 ) -> None:
     place.user({"context": {"fileName": ["AGENTS.md", "../up.md"]}})
     loaded = reader.load()
-    assert loaded.context.own == (place.home / ".gemini" / "GEMINI.md",)
-    assert any("its path below a folder" in str(problem) for problem in loaded.problems)
+    assert loaded.settings.context.own == (place.home / ".gemini" / "GEMINI.md",)
+    assert any("its path below a folder" in str(problem) for problem in loaded.settings.problems)
     place.user({"context": {"fileName": "AGENTS.md"}})
     place.project("agents", "AGENTS.md")
     place.project("read me", "README.md")
@@ -128,15 +124,15 @@ def test_other_names_are_the_users_and_in_a_project_its_own_as_well(
     for named in ("README.md", ["docs/style.md", "README.md"]):
         place.project({"context": {"fileName": named}})
         loaded = reader.load()
-        assert loaded.problems == ()
-        assert loaded.context.own == (place.home / ".gemini" / "AGENTS.md",)
+        assert loaded.settings.problems == ()
+        assert loaded.settings.context.own == (place.home / ".gemini" / "AGENTS.md",)
         texts = ["agents", *(["style"] if isinstance(named, list) else []), "read me"]
         assert [one.text for one in offered(loaded)] == texts
-        assert place.folder / "README.md" in loaded.context.project, "to be watched"
-    assert plan(loaded, Trust(), Answers()).context == (), "nobody trusted the folder"
+        assert place.folder / "README.md" in loaded.settings.context.project, "to be watched"
+    assert plan(loaded, Answers()).context == (), "nobody trusted the folder"
     reader.say_yes()
     loaded = reader.load()
-    assert [one.text for one in plan(loaded, Trust(), Answers()).context] == texts
+    assert [one.text for one in plan(loaded, Answers()).context] == texts
 
 
 @pytest.mark.parametrize(
@@ -148,7 +144,7 @@ def test_a_project_names_no_file_outside_of_it(place: Place, reader: Reader, nam
     place.project({"context": {"fileName": [named.format(home=place.home)]}})
     loaded = reader.load()
     assert offered(loaded) == ()
-    [problem] = loaded.problems
+    [problem] = loaded.settings.problems
     assert "outside the folder" in problem.message or "path below a folder" in problem.message
 
 
@@ -169,9 +165,9 @@ def test_further_folders_are_the_users_and_of_a_project_those_inside(
     place.project({"context": context}, "packages/one/.gemini/settings.json")
     loaded = reader.load(deep)
     roots = tuple(map(str, (beside, place.home / "notes")))
-    assert loaded.context.said.include_directories == roots
+    assert loaded.settings.context.said.include_directories == roots
     assert [one.text for one in offered(loaded)] == ["beside", "named"]
-    said = [(problem.file, problem.message) for problem in loaded.problems]
+    said = [(problem.file, problem.message) for problem in loaded.settings.problems]
     theirs = "~/clone/packages/one/.gemini/settings.json"
     lies = "lies outside the project; it has no effect"
     assert said == [

@@ -1,38 +1,30 @@
-"""What runs and what is asked, without an engine: settings, trust and answers in, a plan out."""
+"""What runs and what is asked, without an engine: what was read and answered in, a plan out."""
 
 from dataclasses import replace
 from pathlib import Path
 
-from tui.engine.trust.folder_gate import NO_ID, Trust
-from tui.engine.trust.starts import written_keys
+import pytest
 
+from tui.engine.definitions.admission import Held, Starts, Where
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.plan import Answers, Plan, plan
+from tui.engine.reload import Reading
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.project import ProjectOffer, ProjectVerdict
-from tui.engine.trust.content import ServerContent
-from tui.engine.trust.trust_store import FolderIdentity, Start, StartFolder
-from tui.model.requests import TrustRequest
+from tui.engine.settings.project import ProjectOffer
+from tui.engine.trust.content import FolderContent, ServerContent
+from tui.engine.trust.folder_identity import FolderIdentity
+from tui.engine.trust.own_servers import UNANSWERED, written_keys
+from tui.engine.trust.trust_store import FolderRecord, Standing, Word
+from tui.engine.trust.verdict import Answered, Seen
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import EVERYTHING, NOTHING, AllowedPattern, GemdeckSettings, Profile
 from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
 
 PLACE = FolderIdentity(Path("/clone"), 1, 2, 3)
-HERE = StartFolder(PLACE, "~/clone", is_opened=True)
-WAITS, YES, NEVER = ServerStatus.UNTRUSTED, TrustAnswer.TRUST, TrustAnswer.NEVER
-NOT_NOW, OUT = TrustAnswer.NOT_NOW, TrustAnswer.START_OUTSIDE
-NPX = ServerId("npx")
-
-
-def start(folder: StartFolder = HERE, content: str = "seen", **more: object) -> Start:
-    seen = ServerContent("npx", "file", "stdio", content)
-    return Start(folder, seen, seen, **more)  # type: ignore[arg-type]
-
-
-def starting(*starts: Start, **more: object) -> Trust:
-    """What the one server that runs code of folders would run."""
-    found = {NPX: starts or (start(),)}
-    return Trust(starts=found, folder=PLACE.key, outside=Path("/state/outside"), **more)  # type: ignore[arg-type]
+WAITS, OFF = ServerStatus.UNTRUSTED, ServerStatus.DISABLED
+YES, NEVER, NOT_NOW = TrustAnswer.TRUST, TrustAnswer.NEVER, TrustAnswer.NOT_NOW
+INSIDE, OUTSIDE = Starts(Where.INSIDE), Starts(Where.OUTSIDE)
+EMPTY = FolderContent("nothing", (), "")
 
 
 def server(name: str, origin: Origin = Origin.USER, **more: object) -> ServerDefinition:
@@ -42,241 +34,281 @@ def server(name: str, origin: Origin = Origin.USER, **more: object) -> ServerDef
     return replace(made, written={"command": name}, **more)  # type: ignore[arg-type]
 
 
-def sources(
-    *servers: ServerDefinition, verdict: ProjectVerdict | None = None, **gemdeck: object
-) -> LoadedSettings:
-    settings = GemdeckSettings(**gemdeck)
-    return LoadedSettings(settings, servers, (), verdict or ProjectVerdict())
+def trusted(content: FolderContent = EMPTY) -> Standing:
+    """The record of a yes."""
+    return Standing(FolderRecord(PLACE, Word.TRUSTED, 1.0, hashes=(content.hash,), content=content))
 
 
-def brought(trust: FolderTrust = FolderTrust.UNTRUSTED) -> ProjectVerdict:
-    request = TrustRequest(NO_ID, TrustSubject.FOLDER, "~/clone", ())
-    question = request if trust is not FolderTrust.TRUSTED else None
-    offer = ProjectOffer()
-    return ProjectVerdict(trust, offer=offer, hash="h", question=question, folder=PLACE.key)
+def found(
+    *servers: ServerDefinition,
+    seen: Seen | None = None,
+    record: Standing | None = None,
+    refused: dict[str, str] | None = None,
+    **gemdeck: object,
+) -> Reading:
+    """What was read: by default of a folder that says nothing and has a yes."""
+    settings = LoadedSettings(GemdeckSettings(**gemdeck), servers, ())
+    seen = seen or Seen(PLACE, ProjectOffer(), EMPTY)
+    return Reading(settings, seen, record or trusted(), refused=refused or {})
 
 
-def withheld(now: Plan) -> dict[str, ServerStatus | None]:
-    return {str(one.id): one.withheld for one in now.definitions}
+def brings(*servers: ServerDefinition, **more: object) -> Seen:
+    """A folder that brings servers."""
+    parts = tuple(ServerContent(one.id, "file", "stdio", one.fingerprint) for one in servers)
+    content = FolderContent(" ".join(["h", *(one.fingerprint for one in servers)]), parts, "")
+    return replace(Seen(PLACE, ProjectOffer(servers), content), **more)  # type: ignore[arg-type]
 
 
-def first(found: LoadedSettings, trust: Trust | None = None) -> Answers:
-    return Answers().reading(found, trust or Trust())
+NO_RECORD = Standing()
+IT = server("it", Origin.PROJECT)
+
+
+def admitted(now: Plan) -> dict[str, object]:
+    """The admission of each server: where it starts, or the status in which it is held."""
+    return {
+        str(one.id): one.admission.status if isinstance(one.admission, Held) else one.admission
+        for one in now.definitions
+    }
+
+
+def first(reading: Reading) -> Answers:
+    return Answers().reading(reading)
+
+
+def planned(reading: Reading, answers: Answers | None = None) -> Plan:
+    return plan(reading, answers or first(reading))
 
 
 def test_what_stands_in_the_settings_at_first_runs_and_a_later_one_is_asked_about() -> None:
-    answers = first(sources(server("old")))
-    later = sources(server("old"), server("new"), server("theirs", Origin.EXTENSION))
-    answers = answers.reading(later, Trust())
-    now = plan(later, Trust(), answers)
-    assert withheld(now) == {"old": None, "new": WAITS, "theirs": WAITS}
+    answers = first(found(server("old")))
+    later = found(server("old"), server("new"), server("theirs", Origin.EXTENSION))
+    answers = answers.reading(later)
+    now = plan(later, answers)
+    assert admitted(now) == {"old": INSIDE, "new": WAITS, "theirs": WAITS}
     [question] = now.questions
     assert question.subject is TrustSubject.SETTINGS
     assert [one.id for one in question.servers] == ["new", "theirs"]
-    put_off = plan(later, Trust(), answers.answered(question, TrustAnswer.NOT_NOW))
-    assert put_off.questions == ()
-    assert withheld(put_off) == withheld(now)
-    allowed = plan(later, Trust(), answers.answered(question, YES))
+    put_off = plan(later, answers.answer(question, NOT_NOW))
+    assert (put_off.questions, admitted(put_off)) == ((), admitted(now))
+    allowed = plan(later, answers.answer(question, YES))
     assert allowed.questions == ()
-    assert set(withheld(allowed).values()) == {None}
+    assert set(admitted(allowed).values()) == {INSIDE}
 
 
 def test_an_edit_that_allows_more_is_new_and_one_that_allows_less_is_not() -> None:
     bounded = server("s", include_tools=frozenset({"a", "b"}), exclude_tools=frozenset({"x"}))
-    answers = first(sources(bounded))
+    answers = first(found(bounded))
     for edit, status in (
-        (replace(bounded, include_tools=frozenset({"a"})), None),
-        (replace(bounded, exclude_tools=frozenset({"x", "y"})), None),
+        (replace(bounded, include_tools=frozenset({"a"})), INSIDE),
+        (replace(bounded, exclude_tools=frozenset({"x", "y"})), INSIDE),
         (replace(bounded, include_tools=None), WAITS),
         (replace(bounded, include_tools=frozenset({"a", "c"})), WAITS),
         (replace(bounded, exclude_tools=frozenset()), WAITS),
         (replace(bounded, trust=True), WAITS),
         (replace(bounded, command="other"), WAITS),
     ):
-        found = sources(edit)
-        now = plan(found, Trust(), answers.reading(found, Trust()))
-        assert withheld(now) == {"s": status}, edit
+        later = found(edit)
+        assert admitted(plan(later, answers.reading(later))) == {"s": status}, edit
 
 
-def test_what_was_refused_in_an_earlier_run_waits_and_never_is_not_asked_again() -> None:
-    for word, questions in ((TrustAnswer.NOT_NOW, 1), (NEVER, 0)):
-        trust = Trust(refused={written_keys(server("s").written, b"")[0]: word.value})
-        found = sources(server("s"))
-        answers = first(found, trust)
-        now = plan(found, trust, answers)
-        assert withheld(now) == {"s": WAITS}
-        assert len(now.questions) == questions
-        assert len(plan(found, trust, answers.reviewing(None)).questions) == 1
+@pytest.mark.parametrize(
+    ("word", "questions", "reason"),
+    [
+        (NOT_NOW, 1, "you refused it"),
+        (NEVER, 0, "you refused it"),
+        (UNANSWERED, 1, "while gemdeck was running"),
+    ],
+)
+def test_what_was_refused_or_not_answered_in_an_earlier_run_waits(
+    word: str, questions: int, reason: str
+) -> None:
+    for key in written_keys(server("s").written, b""):
+        reading = found(server("s"), refused={key: word})
+        now = planned(reading)
+        assert (admitted(now), len(now.questions)) == ({"s": WAITS}, questions)
+        failure = now.definitions[0].failure
+        assert failure is not None
+        assert reason in failure.reason
+        answers = first(reading)
+        review = replace(answers, answered=answers.answered.reviewing())
+        assert TrustSubject.SETTINGS in {one.subject for one in plan(reading, review).questions}
+
+
+def test_own_servers_start_outside_until_the_folder_has_a_yes() -> None:
+    own = (server("mine"), server("net", transport=Transport.HTTP))
+    quiet = Seen(PLACE, ProjectOffer(), EMPTY)
+    changed = trusted(FolderContent("before", (), ""))
+    for seen, record, trust, where in (
+        (quiet, NO_RECORD, FolderTrust.NOTHING_TO_TRUST, OUTSIDE),
+        (quiet, trusted(), FolderTrust.TRUSTED, INSIDE),
+        (quiet, changed, FolderTrust.TRUSTED, INSIDE),
+        (quiet, replace(changed, swapped=True), FolderTrust.NOTHING_TO_TRUST, OUTSIDE),
+        (brings(IT), NO_RECORD, FolderTrust.UNTRUSTED, OUTSIDE),
+        (brings(IT), changed, FolderTrust.CHANGED, INSIDE),
+        (brings(IT, attended=False), changed, FolderTrust.CHANGED, INSIDE),
+        (brings(IT), replace(changed, swapped=True), FolderTrust.CHANGED, OUTSIDE),
+        (brings(IT), Standing(never=True), FolderTrust.NEVER, OUTSIDE),
+        (brings(IT), Standing(covered=True), FolderTrust.TRUSTED, INSIDE),
+        (brings(IT, attended=False), Standing(covered=True), FolderTrust.UNTRUSTED, OUTSIDE),
+        (brings(IT, refusal="x"), Standing(covered=True), FolderTrust.UNTRUSTED, OUTSIDE),
+        (brings(IT, named=True), NO_RECORD, FolderTrust.TRUSTED, INSIDE),
+        (brings(IT, named=True), Standing(never=True), FolderTrust.NEVER, OUTSIDE),
+        (Seen(PLACE), NO_RECORD, FolderTrust.UNTRUSTED, OUTSIDE),
+        (Seen(), NO_RECORD, FolderTrust.UNTRUSTED, OUTSIDE),
+    ):
+        now = planned(found(*own, seen=seen, record=record))
+        assert (now.trust, admitted(now)) == (trust, {"mine": where, "net": where}), (seen, record)
+        is_quiet = trust in {FolderTrust.NOTHING_TO_TRUST, FolderTrust.TRUSTED}
+        is_quiet = is_quiet or seen.content is None or not seen.attended
+        assert bool(now.questions) is not (is_quiet or trust is FolderTrust.NEVER)
+
+
+def test_what_needs_the_folder_waits_for_its_yes_and_says_why() -> None:
+    seen = Seen(PLACE, ProjectOffer(), EMPTY, needs={ServerId("mine"): "argument 1 is ./a"})
+    now = planned(found(server("mine"), server("other"), seen=seen, record=NO_RECORD))
+    assert admitted(now) == {"mine": WAITS, "other": OUTSIDE}
+    failure = now.definitions[0].failure
+    assert failure is not None
+    assert failure.reason == "Needs this folder: argument 1 is ./a."
+    assert failure.advice.startswith("Press t to trust the folder")
+    assert now.questions == (), "it is quiet"
+    assert admitted(planned(found(server("mine"), seen=seen))) == {"mine": INSIDE}
+
+
+def test_a_review_asks_about_a_folder_that_says_nothing_and_its_yes_counts_at_once() -> None:
+    reading = found(server("mine"), record=NO_RECORD)
+    answers = first(reading)
+    review = replace(answers, answered=answers.answered.reviewing())
+    [question] = plan(reading, review).questions
+    assert (question.subject, question.own) == (TrustSubject.FOLDER, ("mine",))
+    yes = review.answer(question, YES)
+    now = plan(reading, yes)
+    assert (now.trust, now.questions, admitted(now)) == (
+        *(FolderTrust.TRUSTED, ()),
+        {"mine": INSIDE},
+    )
+    for answer in (NOT_NOW, NEVER):
+        after = plan(reading, yes.answer(question, answer))
+        assert after.questions == ()
+        assert admitted(after) == {"mine": OUTSIDE}
 
 
 def test_a_folders_servers_stop_at_once_when_trust_is_taken_back() -> None:
-    found = sources(server("it", Origin.PROJECT), verdict=brought(FolderTrust.TRUSTED))
-    answers = first(found)
-    assert withheld(plan(found, Trust(), answers)) == {"it": None}
-    back = answers.withdrawn("h")
-    now = plan(found, Trust(), back)
-    assert withheld(now) == {"it": WAITS}
-    assert now.trust is FolderTrust.UNTRUSTED
-    read_since = plan(found, Trust(withdrawals=1), back)
-    assert withheld(read_since) == {"it": None}  # what was read since goes by the new answer
+    seen = brings(IT)
+    assert seen.content is not None
+    reading = found(IT, server("mine"), seen=seen, record=trusted(seen.content))
+    answers = first(reading)
+    assert admitted(plan(reading, answers)) == {"it": INSIDE, "mine": INSIDE}
+    back = replace(answers, answered=answers.answered.taken_back(seen.key))
+    now = plan(reading, back)
+    assert admitted(now) == {"it": WAITS, "mine": OUTSIDE}
+    assert (now.trust, now.questions) == (FolderTrust.UNTRUSTED, ())
+    named = replace(reading, seen=replace(seen, named=True), record=NO_RECORD)
+    assert admitted(plan(named, back)) == admitted(now)
+    again = replace(back, answered=back.answered.about(seen.key, YES))
+    assert admitted(plan(reading, again)) == {"it": INSIDE, "mine": INSIDE}
 
 
 def test_a_content_that_was_answered_about_is_asked_about_only_on_review() -> None:
-    found = sources(verdict=brought())
-    answers = first(found)
-    [question] = plan(found, Trust(), answers).questions
+    reading = found(seen=brings(IT), record=NO_RECORD)
+    answers = first(reading)
+    [question] = plan(reading, answers).questions
     assert question.subject is TrustSubject.FOLDER
-    said = answers.answered(question, TrustAnswer.NOT_NOW)
-    assert plan(found, Trust(), said).questions == ()
-    assert plan(found, Trust(), said.reviewing(question)).questions == (question,)
-    other = sources(verdict=replace(brought(), hash="other"))
-    assert len(plan(other, Trust(), said).questions) == 1
+    said = answers.answer(question, NOT_NOW)
+    assert plan(reading, said).questions == ()
+    [again] = plan(reading, replace(said, answered=said.answered.reviewing())).questions
+    assert again == question
+    other = found(seen=brings(server("other", Origin.PROJECT)), record=NO_RECORD)
+    assert len(plan(other, said).questions) == 1
 
 
-def test_a_start_in_a_folder_waits_for_its_yes() -> None:
-    trust = starting()
-    found = sources(server("npx"), server("own"))
-    answers = first(found, trust)
-    now = plan(found, trust, answers)
-    assert withheld(now) == {"npx": WAITS, "own": None}
-    [question] = now.questions
-    assert question.subject is TrustSubject.STARTED_HERE
-    assert plan(found, trust, answers.answered(question, NEVER)).questions == ()
-    yes = answers.answered(question, YES)
-    assert withheld(plan(found, trust, yes)) == {"npx": None, "own": None}
-    assert withheld(plan(found, trust, yes.withdrawn("", HERE.key))) == withheld(now)
-    elsewhere = starting(start(replace(HERE, identity=replace(PLACE, inode=9))))
-    assert withheld(plan(found, elsewhere, yes)) == withheld(now)
-    changed = starting(start(content="other"))
-    assert withheld(plan(found, changed, yes)) == withheld(now)
-    assert len(plan(found, changed, yes).questions) == 1
+def test_a_yes_for_this_run_is_to_this_folder_with_this_content() -> None:
+    seen = brings(IT, refusal="Anyone can write to it.")
+    reading = found(IT, server("mine"), seen=seen, record=NO_RECORD)
+    answers = first(reading)
+    [question] = plan(reading, answers).questions
+    yes = answers.answer(question, TrustAnswer.TRUST_WITH_CHILDREN)
+    assert admitted(plan(reading, yes)) == {"it": INSIDE, "mine": INSIDE}
+    elsewhere = replace(reading, seen=replace(seen, identity=replace(PLACE, inode=9)))
+    changed = replace(reading, seen=brings(replace(IT, fingerprint="new"), refusal="x"))
+    for other in (elsewhere, changed):
+        now = plan(other, yes)
+        assert admitted(now) == {"it": WAITS, "mine": OUTSIDE}
+        assert len(now.questions) == 1
 
 
-def test_a_folder_is_asked_about_once_for_what_it_brings_and_what_runs_from_it() -> None:
-    trust, both = starting(), sources(server("npx"), verdict=brought())
-    answers = first(both, trust)
-    [question] = plan(both, trust, answers).questions
-    assert question.subject is TrustSubject.FOLDER
-    assert (question.servers, question.starts) == ((server("npx"),), (start(),))
-    for answer, status in ((YES, None), (OUT, None), (NOT_NOW, WAITS), (NEVER, WAITS)):
-        now = plan(both, trust, answers.answered(question, answer))
-        assert withheld(now) == {"npx": status}, answer
-        assert now.questions == (), answer
-        [one] = now.definitions
-        assert one.starts_outside is (answer is OUT)
-    refused = replace(question, request=replace(question.request, refusal="Anybody may write."))
-    assert withheld(plan(both, trust, answers.answered(refused, YES))) == {"npx": WAITS}
-    assert withheld(plan(both, trust, answers.answered(refused, OUT))) == {"npx": None}
+def test_what_the_record_has_no_longer_counts_by_the_answer() -> None:
+    seen = brings(IT)
+    assert seen.content is not None
+    reading = found(IT, seen=seen, record=NO_RECORD)
+    answers = first(reading)
+    [question] = plan(reading, answers).questions
+    yes = answers.answer(question, YES)
+    assert yes.reading(reading).answered.said == {seen.key: YES}
+    kept = yes.reading(replace(reading, record=trusted(seen.content)))
+    assert kept.answered == Answered(), "another gemdeck may take it back"
 
 
-def test_outside_is_an_empty_folder_for_each_server() -> None:
-    found = sources(server("npx", args=("a",)), server("o/../ther"))
-    trust = starting(start(said=OUT))
-    trust = replace(trust, starts={**trust.starts, ServerId("o/../ther"): (start(said=OUT),)})
-    one, other = plan(found, trust, first(found, trust)).definitions
-    for definition in (one, other):
-        assert definition.cwd is not None
-        assert definition.cwd.parent == Path("/state/outside")
-        assert definition.env["PWD"] == str(definition.cwd)
-    assert one.cwd != other.cwd
-    assert one.args == ("a",)
-
-
-def test_a_review_asks_also_about_what_may_start() -> None:
-    found = sources(server("npx"))
-    for said in (YES, OUT):
-        trust = starting(start(said=said))
-        answers = first(found, trust)
-        assert plan(found, trust, answers).questions == ()
-        review = answers.reviewing(None)
-        [question] = plan(found, trust, review).questions
-        assert question.subject is TrustSubject.STARTED_HERE
-        reread = starting(start(said=said, before=start().seen))
-        assert plan(found, reread, review).questions == (question,), "asked as it was"
-        for answer in (NOT_NOW, NEVER):
-            after = plan(found, trust, review.answered(question, answer))
-            assert after.questions == ()
-            assert withheld(after) == {"npx": None if answer is NOT_NOW else WAITS}
-
-
-def test_a_start_that_was_allowed_or_forbidden_before_is_not_asked_about() -> None:
-    found = sources(server("npx"))
-    for made, status in ((start(said=YES), None), (start(replace(HERE, never=True)), WAITS)):
-        trust = starting(made)
-        now = plan(found, trust, first(found, trust))
-        assert withheld(now) == {"npx": status}
-        assert now.questions == ()
+def test_of_a_changed_folder_what_is_as_it_was_runs_on_where_somebody_is_asked() -> None:
+    new, other = replace(IT, fingerprint="new"), server("other", Origin.PROJECT)
+    before = brings(IT, other).content
+    assert before is not None
+    record = trusted(before)
+    for attended, others in ((True, INSIDE), (False, WAITS)):
+        seen = brings(new, other, attended=attended)
+        now = planned(found(new, other, seen=seen, record=record))
+        assert admitted(now) == {"it": WAITS, "other": others}
 
 
 def test_without_a_user_notices_stand_in_for_questions() -> None:
-    before = ServerContent("npx", "file", "stdio", "other")
-    changed = start(before=before)
-    for made, reason in ((start(), "may not start yet"), (changed, "has changed")):
-        trust = starting(made, attended=False)
-        found = sources(server("npx"), server("own", trust=True), verdict=brought())
-        now = plan(found, trust, first(found, trust))
-        assert now.questions == ()
-        words = [f"{notice.text} {notice.advice}" for notice in now.notices]
-        assert ["not trusted" in words[0], "npx" in words[1]] == [True, True]
-        assert reason in words[1]
-        assert all("--trust-folder /clone" in one for one in words[:2])
-        assert "not allowed: own." in words[2]
-        assert len(words) == 3
+    seen = brings(IT, attended=False, needs={ServerId("npx"): "argument 1 is ./x"})
+    reading = found(server("npx"), server("own", trust=True), seen=seen, record=NO_RECORD)
+    now = planned(reading)
+    assert now.questions == ()
+    words = [f"{notice.text} {notice.advice}" for notice in now.notices]
+    assert "is not trusted, so what it brings has no effect: it." in words[0]
+    assert "Not started: npx. Needs this folder: argument 1 is ./x." in words[1]
+    assert all("--trust-folder /clone" in one for one in words[:2])
+    assert "not allowed: own." in words[2]
+    assert len(words) == 3
 
 
-def test_without_a_user_what_is_forbidden_gets_no_advice() -> None:
-    trust = starting(start(replace(HERE, never=True)), attended=False)
-    found = sources(server("npx"))
-    [notice] = plan(found, trust, first(found, trust)).notices
-    assert notice.text == "Not started: npx. You chose never to run code from ~/clone."
-    assert notice.advice == ""
-
-
-def test_a_server_is_trusted_only_where_the_folder_has_a_yes() -> None:
-    found = sources(server("npx"))
-    for trust, is_asked in (
-        (Trust(), False),
-        (starting(), True),
-        (starting(start(said=YES)), False),
-        (starting(start(said=OUT)), False),
-        (starting(start(replace(HERE, never=True))), True),
-        (starting(start(replace(HERE, is_opened=False))), False),
+def test_a_server_is_trusted_only_where_the_folder_has_a_yes_or_says_nothing() -> None:
+    own = server("own", trust=True)
+    for seen, record, is_asked in (
+        (Seen(PLACE, ProjectOffer(), EMPTY), NO_RECORD, False),
+        (brings(IT), NO_RECORD, True),
+        (brings(IT), trusted(), True),
+        (brings(IT, named=True), NO_RECORD, False),
+        (brings(IT), Standing(never=True), True),
     ):
-        verdict = ProjectVerdict(FolderTrust.NOTHING_TO_TRUST)
-        here = replace(found, project=verdict)
-        assert bool(plan(here, trust, first(here, trust)).asks) is is_asked, trust
-    for word in FolderTrust:
-        here = sources(server("own"), verdict=replace(brought(), trust=word, question=None))
-        is_yes = word in {FolderTrust.TRUSTED, FolderTrust.NOTHING_TO_TRUST}
-        assert bool(plan(here, Trust(), first(here)).asks) is not is_yes
+        assert bool(planned(found(own, seen=seen, record=record)).asks) is is_asked, seen
 
 
 def test_permissions_that_came_later_do_not_count_and_prohibitions_that_went_do() -> None:
     one, two = AllowedPattern(tool="one"), AllowedPattern(tool="two")
-    answers = first(sources(always_allow=(one,), always_deny=(two,)))
-    later = sources(always_allow=(one, two))
-    now = plan(later, Trust(), answers.reading(later, Trust()))
+    answers = first(found(always_allow=(one,), always_deny=(two,)))
+    later = found(always_allow=(one, two))
+    now = plan(later, answers.reading(later))
     assert now.rules.always_allow == (one,)
     assert now.rules.always_deny == (two,)
     assert ["Prohibitions" in notice.text for notice in now.notices] == [True]
 
 
 def test_the_demos_server_takes_a_name_that_is_free() -> None:
-    found = sources(server("notes"))
-    now = plan(found, Trust(), replace(first(found), demo=True))
+    reading = found(server("notes"))
+    now = plan(reading, replace(first(reading), demo=True))
     assert [str(one.id) for one in now.definitions] == ["notes", "demo-notes"]
 
 
 REVIEW, DOCS = Profile(servers=("git", "gone")), Profile(servers=("wiki",))
-OFF = ServerStatus.DISABLED
 
 
 def test_a_server_runs_if_a_profile_in_use_has_it_and_a_profile_allows_nothing() -> None:
     waits = server("new").held(WAITS, "why", "")
     excluded = server("git").held(OFF, "Disabled: listed in mcp.excluded.", "")
-    found = sources(
-        server("git"), server("wiki"), waits, profiles={"review": REVIEW, "docs": DOCS, "x": {}}
-    )
+    named: dict[str, object] = {"review": REVIEW, "docs": DOCS, "x": {}}
+    reading = found(server("git"), server("wiki"), waits, profiles=named)
     for profiles, off in (
         ({"": EVERYTHING}, set()),
         ({"x": Profile()}, set()),
@@ -286,23 +318,14 @@ def test_a_server_runs_if_a_profile_in_use_has_it_and_a_profile_allows_nothing()
         ({"": EVERYTHING, "review": REVIEW}, set()),
         ({"review": NOTHING}, {"git", "wiki"}),
     ):
-        now = plan(found, Trust(), replace(first(found), profiles=profiles))
-        assert {name for name, status in withheld(now).items() if status is OFF} == off
-        assert withheld(now)["new"] is WAITS
-    now = plan(found, Trust(), replace(first(found), profiles={"a": NOTHING, "b": NOTHING}))
-    why = now.definitions[0].failure
+        now = admitted(plan(reading, replace(first(reading), profiles=profiles)))
+        assert {name for name, status in now.items() if status is OFF} == off
+        assert now["new"] is WAITS
+    now_out = plan(reading, replace(first(reading), profiles={"a": NOTHING, "b": NOTHING}))
+    why = now_out.definitions[0].failure
     assert why is not None
     assert why.reason == "Left out by the profile a and b."
-    assert now.definitions[0].may_enable
-    in_review = replace(first(found), profiles={"review": REVIEW})
-    [kept] = plan(sources(excluded), Trust(), in_review).definitions
+    assert now_out.definitions[0].may_enable
+    in_review = replace(first(reading), profiles={"review": REVIEW})
+    [kept] = plan(found(excluded), in_review).definitions
     assert (kept, kept.may_enable) == (excluded, False)
-
-
-def test_a_server_that_a_profile_leaves_out_asks_about_no_folder_but_on_review() -> None:
-    found, trust = sources(server("npx")), starting()
-    answers = replace(first(found), profiles={"docs": DOCS})
-    now = plan(found, trust, answers)
-    assert (withheld(now), now.questions) == ({"npx": WAITS}, ())
-    assert len(plan(found, trust, answers.reviewing(None)).questions) == 1
-    assert len(plan(found, trust, replace(answers, profiles={"": EVERYTHING})).questions) == 1

@@ -262,7 +262,7 @@ def describe(offer: ProjectOffer, salt: bytes, folder: Path) -> FolderContent:
 
 def _context(file: ContextFile, salt: bytes) -> ContextContent:
     whole = digest([file.place, file.text], salt)
-    lines = (_short(f"  {line}") for line in file.text.split("\n"))
+    lines = map(_short, file.text.split("\n"))
     head = f"tells the model {file.place}{_CONTENT}#{whole[:_MARK]}"
     return ContextContent(file.place, whole, (head, *lines))
 

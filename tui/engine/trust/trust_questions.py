@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -180,7 +181,7 @@ class TrustQuestions:
                 del self._asked[question.subject]
         self.take(question, answer)
 
-    def keep(self, question: TrustCase, answer: TrustAnswer) -> None:
+    def keep(self, question: TrustCase, answer: TrustAnswer) -> "Future[None]":
         """Record an answer and begin to write it."""
         if question.subject is TrustSubject.FOLDER:
             return self._keep_folder(question.seen, answer)
@@ -189,12 +190,12 @@ class TrustQuestions:
             self.record(source, content_of(known), answer.value)
         keys = question.entry_keys if answer.trusts else question.refusal_keys
         word = "" if answer.trusts else answer.value
-        self._writer.submit(partial(self.opened.store.refuse, keys, word))
+        return self._writer.submit(partial(self.opened.store.refuse, keys, word))
 
-    def forget(self, content: str) -> None:
+    def forget(self, content: str) -> "Future[None]":
         """Start to forget the answers about the opened folder, which has this content."""
         self.record(str(self.opened.folder), content, "forget")
-        self._writer.submit(self.opened.forget)
+        return self._writer.submit(self.opened.forget)
 
     def record(self, place: str, content: str, decision: str, source: str = _YOU) -> None:
         self.audit.record_trust(place, content, decision=decision, source=source)
@@ -202,12 +203,13 @@ class TrustQuestions:
     async def aclose(self) -> None:
         await asyncio.to_thread(self._writer.close)
 
-    def _keep_folder(self, seen: Seen, answer: TrustAnswer) -> None:
+    def _keep_folder(self, seen: Seen, answer: TrustAnswer) -> "Future[None]":
         for_now = seen.refusal if answer.trusts else ""
         decision = f"{answer.value} in this run" if for_now else answer.value
         self.record(str(self.opened.folder), seen.hash, decision)
         if answer is TrustAnswer.NEVER:
-            self._writer.submit(self.opened.never)
-        elif answer.trusts and not for_now:
-            children = answer is TrustAnswer.TRUST_WITH_CHILDREN
-            self._writer.submit(partial(self.opened.trust, seen, children=children))
+            return self._writer.submit(self.opened.never)
+        if for_now or not answer.trusts:
+            return self._writer.submit(lambda: None)
+        children = answer is TrustAnswer.TRUST_WITH_CHILDREN
+        return self._writer.submit(partial(self.opened.trust, seen, children=children))

@@ -2,7 +2,6 @@
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +12,10 @@ from tui.engine.approval.tool_review import Pin, PinStore
 from tui.engine.files.state_file import StateFile
 from tui.engine.settings.project import ProjectRules
 from tui.engine.trust.content import FolderContent, ServerContent
-from tui.engine.trust.trust_store import (
-    FolderIdentity,
-    Record,
-    StartFolders,
-    StartRecord,
-    TrustStore,
-    Word,
-    identify,
-)
+from tui.engine.trust.folder_identity import FolderIdentity
+from tui.engine.trust.trust_store import EARLIER, FolderRecord, Standing, TrustStore, Word
 from tui.model.consent import Condition, ConditionKind, Effect, GrantScope
 from tui.model.settings import ToolPattern
-from tui.model.trust import TrustAnswer
 
 GRANTS = """[
  {"effect": "allow", "server": "f1", "tool": "\\"go\\"", "definition": "d1", "scope": "FOLDER",
@@ -130,13 +121,14 @@ def test_pins_are_read_and_written(tmp_path: Path) -> None:
 def test_trust_is_read_and_written(tmp_path: Path) -> None:
     path = kept(tmp_path / "state" / "trust.json", TRUST)
     store = TrustStore(path.parent, tmp_path, pytest.fail)
-    expected = Record(WORK, Word.TRUSTED, 4.5, True, ("h2", "h1"), CONTENT)
+    expected = FolderRecord(WORK, Word.TRUSTED, 4.5, True, ("h2", "h1"), CONTENT)
     assert store.standing(WORK).record == expected
     assert store.standing(OTHER).never
     assert store.refused() == {"f": "never"}
     store.refuse(["g"], "never")
     store.forget(FolderIdentity(Path("/elsewhere"), 1, 1, 1))
     written, before = json.loads(path.read_text()), json.loads(TRUST)
+    before["folders"][0]["content"]["context"] = []
     before["folders"][1]["content"] = None
     assert written == {**before, "refused": {"f": "never", "g": "never"}}
 
@@ -178,64 +170,21 @@ def test_a_folder_whose_name_is_no_unicode_leaves_the_other_answers_alone(tmp_pa
     assert store.standing(OTHER).never
 
 
-def test_an_answer_about_a_start_folder_is_read_and_written(tmp_path: Path) -> None:
-    entry = {"path": "/work", "dev": 1, "ino": 2, "uid": 3, "answer": "trust", "when": 4.5}
-    seen = json.loads(TRUST)["folders"][0]["content"]["servers"]
-    entry |= {"inside": seen, "outside": [], "inherited": False}
-    path = kept(
-        tmp_path / "state" / "start-folders.json",
-        json.dumps({"version": 1, "folders": [entry, {**entry, "path": "/odd", "dev": "1"}]}),
-    )
-    odd = FolderIdentity(Path(os.fsdecode(b"/work\xff %41")), 1, 5, 3)
-    store = StartFolders(path.parent, tmp_path, pytest.fail)
-    store.keep(odd, TrustAnswer.NEVER)
-    assert said(store, odd) is TrustAnswer.NEVER
-    expected = StartRecord(WORK, TrustAnswer.TRUST, 4.5, CONTENT.servers, ())
-    assert store.standing(WORK) == (expected, False)
-    assert store.standing(FolderIdentity(Path("/work"), 1, 7, 3)) == (None, False)
-    [first, _] = json.loads(path.read_text())["folders"]
-    assert first == entry
-    store.forget(odd)
-    assert said(store, odd) is None
-
-
-def said(store: StartFolders, folder: FolderIdentity) -> TrustAnswer | None:
-    record, _ = store.standing(folder)
-    return record.answer if record is not None else None
-
-
-def test_what_a_yes_above_reaches_is_kept_until_either_is_forgotten(tmp_path: Path) -> None:
-    above, below = tmp_path / "above", tmp_path / "above" / "below"
-    below.mkdir(parents=True)
-    outer, inner = identify(above), identify(below)
-    assert outer is not None
-    assert inner is not None
-    store = StartFolders(None, tmp_path / "home", pytest.fail)
-    store.keep(outer, TrustAnswer.TRUST_WITH_CHILDREN)
-    assert store.standing(inner) == (None, True)
-    store.inherit(inner, CONTENT.servers)
-    record, is_new = store.standing(inner)
-    assert record is not None
-    assert (record.inside, is_new) == (CONTENT.servers, False)
-    store.forget(inner)
-    assert said(store, inner) is TrustAnswer.NOT_NOW
-    store.inherit(inner, CONTENT.servers)
-    store.keep(outer, TrustAnswer.NEVER)
-    assert store.standing(inner) == (None, False)
-
-
-def test_a_server_is_allowed_in_a_folder_or_outside_it_as_was_said_last(tmp_path: Path) -> None:
-    store, [one] = StartFolders(None, tmp_path, pytest.fail), CONTENT.servers
-    other = replace(one, name="other")
-    store.keep(WORK, TrustAnswer.TRUST, [one, other])
-    store.keep(WORK, TrustAnswer.START_OUTSIDE, outside=[one])
-    record, _ = store.standing(WORK)
-    assert record is not None
-    assert (record.inside, record.outside) == ((other,), (one,))
-    store.keep(WORK, TrustAnswer.TRUST, [replace(one, hash="now")])
-    record, _ = store.standing(WORK)
-    assert record is not None
-    assert (record.inside, record.outside) == ((other, replace(one, hash="now")), ())
+def test_of_the_file_of_older_versions_a_never_counts_and_a_yes_does_not(tmp_path: Path) -> None:
+    entry = {"path": "/third", "dev": 1, "ino": 7, "uid": 3, "answer": "never", "when": 4.5}
+    entries = [entry, {**entry, "path": "/work", "answer": "never"}]
+    entries.append({**entry, "path": "/yes", "answer": "trust all folders in it"})
+    state = tmp_path / "state"
+    kept(state / "trust.json", TRUST)
+    earlier = kept(state / EARLIER, json.dumps({"version": 1, "folders": entries}))
+    store = TrustStore(state, tmp_path, pytest.fail)
+    assert store.standing(FolderIdentity(Path("/third"), 1, 7, 3)).never
+    assert store.standing(FolderIdentity(Path("/yes"), 1, 7, 3)) == Standing()
+    assert not store.standing(WORK).never, "what was said of the whole folder counts"
+    assert not earlier.exists()
+    store.forget(FolderIdentity(Path("/third"), 1, 7, 3))
+    again = TrustStore(state, tmp_path, pytest.fail)
+    assert again.standing(FolderIdentity(Path("/third"), 1, 7, 3)) == Standing()
 
 
 async def test_a_grant_for_a_name_that_is_no_unicode_leaves_the_others(tmp_path: Path) -> None:

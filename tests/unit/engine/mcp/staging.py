@@ -23,14 +23,9 @@ from tui.model.servers import ServerStatus as S
 
 
 def definition(withheld: S | None = None, timeout: float = 600) -> ServerDefinition:
-    return ServerDefinition(
-        ServerId("s"),
-        Origin.USER,
-        Transport.HTTP,  # so that no process is started
-        withheld=withheld,
-        failure=Failure("not trusted") if withheld else None,
-        timeout=timeout,
-    )
+    transport = Transport.HTTP  # so that no process is started
+    one = ServerDefinition(ServerId("s"), Origin.USER, transport, timeout=timeout)
+    return one.held(withheld, "not trusted", "") if withheld is not None else one
 
 
 class Pretended(Connection):

@@ -47,7 +47,7 @@ Running = AsyncIterator[tuple[ServerManager, Watcher]]
 
 def lazy(*behaviours: str, **more: Any) -> ServerDefinition:  # noqa: ANN401
     """Define a stdio server that starts when it is needed."""
-    known: dict[str, Any] = {"fingerprint": MARK, "start": StartMode.LAZY, "developed": True}
+    known: dict[str, Any] = {"fingerprint": MARK, "start": StartMode.LAZY}
     return script("raw", *behaviours, **known | more)
 
 
@@ -163,7 +163,7 @@ async def test_a_server_sleeps_after_a_time_without_use_and_keeps_what_it_offers
 async def test_a_server_with_a_resource_that_is_followed_does_not_sleep(tmp_path: Path) -> None:
     says = tmp_path / "says.json"
     says.write_text(json.dumps({"resources": ["memo://a"]}))
-    known: dict[str, Any] = {"fingerprint": MARK, "start": StartMode.LAZY, "developed": True}
+    known: dict[str, Any] = {"fingerprint": MARK, "start": StartMode.LAZY}
     shelf = script("library", str(says), **known)
     server = shelf.id
     async with dozing(tmp_path / "kept", shelf, sleep_after=0.1) as (manager, watcher):

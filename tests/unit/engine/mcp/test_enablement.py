@@ -78,7 +78,7 @@ async def test_a_disabled_server_stays_so_over_a_restart_of_gemdeck(tmp_path: Pa
 
 async def test_withheld_servers_are_not_chosen_about(tmp_path: Path) -> None:
     path = tmp_path / "disabled.json"
-    withheld = replace(script("raw"), withheld=S.UNTRUSTED)
+    withheld = script("raw").held(S.UNTRUSTED, "why", "")
     async with running(withheld, enablement=loaded(path)) as (manager, _):
         manager.set_enabled(withheld.id, enabled=False)
     assert not path.exists()

@@ -1,4 +1,3 @@
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from tui.engine.definitions.definition import Inheritance, ServerDefinition
-from tui.engine.demo.model import demo_server
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio import launch
 from tui.engine.mcp.transports.stdio.launch import (
-    check_code,
     empty_folder,
     environment_names,
     own_program,
@@ -211,7 +208,7 @@ async def test_nothing_of_a_start_looks_at_the_disk_on_the_loop(
 
         return observe
 
-    for name in ("check_code", "resolve_folder", "own_program", "server_environment"):
+    for name in ("resolve_folder", "own_program", "server_environment"):
         monkeypatch.setattr(launch, name, observed(name, getattr(launch, name)))
     server = ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO, command="no-such-tool")
     context = ClientContext(workspaces=(tmp_path,))
@@ -219,9 +216,5 @@ async def test_nothing_of_a_start_looks_at_the_disk_on_the_loop(
     with pytest.raises(ServerError, match="command not found: no-such-tool"):
         async with launch.running_server(server, log, context, lambda: False):
             pass
-    assert len(threads) == 4
+    assert len(threads) == 3
     assert threading.current_thread() not in threads.values()
-
-
-def test_the_bundled_server_starts_in_the_folder_of_its_own_code() -> None:
-    check_code(demo_server(), os.environ, (Path(__file__).parents[4],))

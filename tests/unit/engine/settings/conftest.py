@@ -9,22 +9,8 @@ from typing import Any
 import pytest
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.settings.loader import LoadedSettings, load_settings
-from tui.engine.settings.project import ProjectOffer, ProjectVerdict
+from tui.engine.settings.loader import LoadedSettings, read_files
 from tui.model.servers import ServerStatus
-
-
-class ClosedGate:
-    """Lets a folder's files be read and none of their settings take effect."""
-
-    salt = b""
-    identity: tuple[object, ...] = ()
-
-    def may_read(self) -> bool:
-        return True
-
-    def judge(self, offer: ProjectOffer | None) -> ProjectVerdict:
-        return ProjectVerdict(offer=offer)
 
 
 @dataclass
@@ -58,10 +44,7 @@ class Machine:
         return self.load_folder(self.folder, model)
 
     def load_folder(self, folder: Path, model: str | None = None) -> LoadedSettings:
-        gate = ClosedGate()
-        return load_settings(
-            folder, environ=self.environ, home=self.home, model=model, project=gate
-        )
+        return read_files(folder, environ=self.environ, home=self.home, model=model).settled()
 
     def servers(self) -> dict[str, ServerDefinition]:
         return {str(server.id): server for server in self.load().servers}

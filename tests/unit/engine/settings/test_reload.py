@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
-from tui.engine.trust.folder_gate import Trust
 
 from tests.support.measures import Measure
 from tests.unit.engine.mcp.support import eventually
@@ -39,7 +38,7 @@ class Stage:
 
     def read(self) -> Reading:
         self.reads += 1
-        return Reading(self.machine.load(), Trust())
+        return Reading(self.machine.load())
 
     @property
     def notices(self) -> list[Notice]:
@@ -261,7 +260,7 @@ def test_following_does_not_keep_the_process_alive(machine: Machine) -> None:
 import asyncio, sys
 from functools import partial
 from pathlib import Path
-from tui.engine.trust.folder_gate import OpenedFolder
+from tui.engine.trust.opened_folder import OpenedFolder
 from tui.engine.reload import SettingsReader, read_settings
 
 async def main():
