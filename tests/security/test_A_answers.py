@@ -93,7 +93,7 @@ async def test_never_and_forgetting_hold_until_the_user_reviews_the_folder(place
         deck.engine.forget_folder()
         await deck.reach("it", S.UNTRUSTED)
         await eventually(lambda: deck.trust() is T.UNTRUSTED)
-        assert deck.statuses()["mine"] is S.READY
+        await deck.reach("mine", S.READY)
     async with opened(place) as deck:
         assert (await deck.question()).subject is TrustSubject.FOLDER
 
@@ -234,7 +234,8 @@ async def test_A01_A03_A06_trustfall_a_clone_runs_and_contacts_nothing_before_th
             await deck.reach("docs", S.READY)
             await eventually(lambda: listener.requests)
             assert deck.trust() is T.TRUSTED
-            assert sorted(place.words()) == ["mine", "settings", "shared"]
+            await eventually(lambda: len(place.words()) == 4)  # it starts again, in the folder
+            assert sorted(place.words()) == ["mine", "mine", "settings", "shared"]
     below = Place(place.home, place.folder / "packages" / "a", place.songs_file)
     below.project({"mcpServers": {"below": place.canary("below")}})
     async with opened(below) as deck:

@@ -287,5 +287,3 @@ def test_A09_a_changed_file_for_the_model_waits_alone_until_it_was_seen(reader: 
     assert (found.verdict.servers, found.verdict.inside) == (frozenset({ServerId("it")}), True)
     lines = [f"{line.sign}{line.text}" for line in reader.question().difference]
     assert lines[2:] == [" one", "-two", "+three"]
-    reader.place.project("", "GEMINI.md")
-    assert reader.trust() is T.TRUSTED, "what is gone needs no yes"

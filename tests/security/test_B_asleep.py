@@ -177,33 +177,6 @@ async def test_B08_a_question_outlives_the_waking_by_another_call_and_sleep(
     assert sorted(name for name, _ in turncoat.calls) == ["buy", "look"]
 
 
-@pytest.mark.parametrize("origin", ["project", "user"])
-async def test_A22_a_program_exchanged_while_its_server_sleeps_does_not_run(
-    place: Place, origin: str
-) -> None:
-    place.script("tool/__main__.py", "one")
-    entry = {"command": sys.executable, "args": ["-m", "tool"], "start": "lazy"}
-    write = place.project if origin == "project" else place.user
-    write({"mcpServers": {"it": entry}})
-    async with opened(place) as deck:
-        await deck.answer(TrustAnswer.TRUST)
-        await deck.reach("it", ServerStatus.READY)
-    async with opened(place, follow=False) as deck:  # nor would a reading see it in time
-        await deck.reach("it", ServerStatus.ASLEEP)
-        assert place.words() == ["one"]
-        place.script("tool/__main__.py", "other")
-        deck.engine.servers.start(ServerId("it"))
-        await deck.reach("it", ServerStatus.FAILED)
-        failure = deck.server("it").failure
-        assert failure is not None
-        assert "has changed since it was shown" in failure.reason
-    async with opened(place) as deck:
-        await deck.question()
-        assert deck.statuses() == {"it": ServerStatus.UNTRUSTED}
-        assert not deck.server("it").catalog.tools, "what is kept is not looked at either"
-    assert place.words() == ["one"]
-
-
 async def test_A22_trust_that_is_taken_back_ends_the_sleep(place: Place) -> None:
     place.script("tool/__main__.py", "one")
     entry = {"command": sys.executable, "args": ["-m", "tool"], "start": "lazy"}

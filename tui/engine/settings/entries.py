@@ -415,6 +415,7 @@ def as_written(one: ServerDefinition) -> ServerDefinition:
         one.origin,
         one.transport,
         inheritance=one.inheritance,
+        start=one.start,
         source=one.source,
         line=one.line,
         written=raw,

@@ -152,7 +152,7 @@ class TrustStore:
 
         def change(content: dict[str, Any]) -> dict[str, Any]:
             nevers = [one for one in _listed(earlier) if one.get("answer") == TrustAnswer.NEVER]
-            known = {one.get("path") for one in _listed(content)}
+            known = [one.get("path") for one in _listed(content)]
             new = [
                 {**one, "state": Word.NEVER.value} for one in nevers if one.get("path") not in known
             ]

@@ -387,7 +387,7 @@ async def test_a_host_that_imitates_another_is_marked(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("withheld", [S.UNTRUSTED, S.DISABLED, S.INVALID])
 async def test_a_server_that_may_not_run_is_not_contacted(withheld: S) -> None:
     async with guarded() as server:
-        definition = define(server.url, withheld=withheld)
+        definition = define(server.url).held(withheld, "why", "")
         context = ClientContext()
         manager = ServerManager(lambda _: None, context, import_connect=import_connection)
         commands = SignInCommands(manager, context, None, lambda: [definition])
