@@ -8,7 +8,6 @@ import pytest
 
 from tests.security.opened import Place
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.transports.stdio.launch import check_code
 from tui.engine.settings.loader import LoadedSettings, load_settings
 from tui.engine.trust.folder_gate import FolderGate, OpenedFolder
 from tui.model.requests import TrustRequest
@@ -60,10 +59,6 @@ class Reader:
         question = self.load(folder).project.question
         assert question is not None
         return question
-
-    def check(self, server: ServerDefinition) -> None:
-        """Check the code of a server as is done right before it starts."""
-        check_code(server, self.environ, [self.place.folder])
 
     def clone(self, path: Path, **servers: object) -> Path:
         """Make a folder that brings servers."""

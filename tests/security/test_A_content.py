@@ -11,9 +11,9 @@ import pytest
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
 from tui.engine.definitions.folder_code import MAX_FILES, MAX_NAMES
+from tui.engine.definitions.outside import needs_folder
 from tui.engine.definitions.programs import find_program, guarded_folders
-from tui.engine.mcp.errors import ServerError
-from tui.engine.mcp.transports.stdio.launch import server_environment, shown_program
+from tui.engine.mcp.transports.stdio.launch import server_environment
 from tui.engine.trust.content import disclose
 from tui.model.servers import ServerStatus
 from tui.model.trust import UNWATCHED, Disclosure, FolderTrust
@@ -207,34 +207,6 @@ def test_A02_a_dotenv_serves_the_folders_own_references_and_nothing_else(reader:
     assert changed == {"argument other", ".env variable TOKEN = other"}
 
 
-def test_A22_what_was_shown_is_what_starts_however_it_was_changed(reader: Reader) -> None:
-    tool = put(reader, "tool", "#!/bin/sh\n")
-    tool.chmod(0o755)
-    script = put(reader, "server.py", "good")
-    write(
-        reader,
-        it={"command": "./tool"},
-        script={"command": "sh", "args": ["./server.py"]},
-    )
-    reader.say_yes()
-    server, reads = reader.server(), reader.server("script")
-    assert shown_program(server) == str(tool)
-    reader.check(server)
-    reader.check(reads)
-    tool.write_text("#!/bin/sh\ntouch canary\n")
-    changed = "its program has changed since it was shown"
-    with pytest.raises(ServerError, match=changed):
-        reader.check(server)
-    tool.unlink()
-    with pytest.raises(ServerError, match=changed):
-        reader.check(server)
-    before = script.stat()
-    script.write_text("evil")  # at once, and dated back
-    os.utime(script, ns=(before.st_atime_ns, before.st_mtime_ns))
-    with pytest.raises(ServerError, match=r"server\.py"):
-        reader.check(reads)
-
-
 def test_what_was_trusted_is_kept_without_secrets(reader: Reader) -> None:
     token = "ghp_" + "a1" * 18
     args = ["--token", "hunter22", f"--key={token}", "x" * 5_000]
@@ -284,7 +256,8 @@ def test_A13_a_search_path_that_reaches_the_folder_through_a_link_finds_nothing_
     (tmp_path / "link").symlink_to(folder / "bin")
     reader.place.user({"mcpServers": {"it": {"command": "tool"}}})
     reader.environ["PATH"] = f"{tmp_path}/link:/usr/bin:/bin"
-    assert not reader.server().program
+    needs = needs_folder(reader.server(), folder, reader.place.home)
+    assert needs == f"its command is {tmp_path}/link/tool"
     avoid = guarded_folders([folder], reader.place.home)
     for entry in ("link", "link/../bin"):
         assert find_program("tool", {"PATH": f"{tmp_path}/{entry}"}, tmp_path, avoid) is None

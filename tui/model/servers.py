@@ -223,7 +223,9 @@ class ServerView(Frozen):
         environment: The names of the variables that it gets, for stdio.
         variables: The names of those that its entry sets.
         withheld: The names of the user's variables that it does not get.
-        starts_outside: Whether it starts in an empty folder of gemdeck's.
+        is_outside: Whether it runs outside the opened folder: in an empty one of gemdeck's, or
+            over the network, and in both cases without that folder among its roots.
+        left_out: The names of the variables that it does not get there since they name the folder.
         cwd: The folder where it starts; empty for the opened one, and over HTTP.
         timeout: Seconds that one of its calls may take.
         trusted: Whether its tools run unasked.
@@ -249,7 +251,8 @@ class ServerView(Frozen):
     environment: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
-    starts_outside: bool = False
+    is_outside: bool = False
+    left_out: tuple[str, ...] = ()
     cwd: str = ""
     timeout: float = 0.0
     trusted: bool = False

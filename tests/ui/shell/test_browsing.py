@@ -345,7 +345,7 @@ def test_a_server_shows_its_instructions_as_they_were_sent() -> None:
 def test_a_server_that_starts_elsewhere_says_so() -> None:
     view = ServerView(SERVER, Origin.USER, Transport.STDIO, "s")
     assert "gemdeck's" not in "\n".join(map(str, server_facts(view, 0)))
-    shown = map(str, server_facts(replace(view, starts_outside=True), 0))
+    shown = map(str, server_facts(replace(view, is_outside=True), 0))
     assert "starts in    an empty folder of gemdeck's" in shown
 
 

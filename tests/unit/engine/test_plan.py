@@ -162,23 +162,10 @@ def test_a_folder_is_asked_about_once_for_what_it_brings_and_what_runs_from_it()
         assert withheld(now) == {"npx": status}, answer
         assert now.questions == (), answer
         [one] = now.definitions
-        assert one.starts_outside is (answer is OUT)
+        assert one.is_outside is (answer is OUT)
     refused = replace(question, request=replace(question.request, refusal="Anybody may write."))
     assert withheld(plan(both, trust, answers.answered(refused, YES))) == {"npx": WAITS}
     assert withheld(plan(both, trust, answers.answered(refused, OUT))) == {"npx": None}
-
-
-def test_outside_is_an_empty_folder_for_each_server() -> None:
-    found = sources(server("npx", args=("a",)), server("o/../ther"))
-    trust = starting(start(said=OUT))
-    trust = replace(trust, starts={**trust.starts, ServerId("o/../ther"): (start(said=OUT),)})
-    one, other = plan(found, trust, first(found, trust)).definitions
-    for definition in (one, other):
-        assert definition.cwd is not None
-        assert definition.cwd.parent == Path("/state/outside")
-        assert definition.env["PWD"] == str(definition.cwd)
-    assert one.cwd != other.cwd
-    assert one.args == ("a",)
 
 
 def test_a_review_asks_also_about_what_may_start() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from tui.engine.definitions.admission import Admission, Starts, Where
 from tui.engine.definitions.expansion import Expansion
 from tui.engine.logs.redaction import (
     has_secret_part,
@@ -221,6 +222,7 @@ class ServerDefinition(Frozen):
         exclude_tools: These tools are not offered, whatever `include_tools` says.
         withheld: The status it stays in instead of starting, or None.
         failure: Why it is withheld.
+        admission: Whether and where it starts, as far as that is known.
         start: When it starts.
         developed: Whether the user develops it: then its entry alone says what it is.
         may_enable: Whether the user may let it run all the same, until the end of the run.
@@ -234,7 +236,6 @@ class ServerDefinition(Frozen):
         written: Its entry as written in that file, with its references.
         files: The files that its entry names in the folder where it starts and in the opened
             one, its program included; it starts with no other ones. What they load is not watched.
-        starts_outside: Whether `cwd` is an empty folder of gemdeck's own.
         preview: What its entry comes to, or None where it stands in no file.
     """
 
@@ -267,6 +268,7 @@ class ServerDefinition(Frozen):
     withheld: ServerStatus | None = None
     failure: Failure | None = None
     may_enable: bool = False
+    admission: Admission = Starts()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     program: str = ""
     fingerprint: str = ""
@@ -276,8 +278,12 @@ class ServerDefinition(Frozen):
         default_factory=lambda: MappingProxyType({}), repr=False, compare=False
     )
     files: tuple[FolderFile, ...] = field(default=(), repr=False)
-    starts_outside: bool = False
     preview: Preview | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it runs outside the opened folder."""
+        return self.admission == Starts(Where.OUTSIDE)
 
     @property
     def is_lazy(self) -> bool:

@@ -9,6 +9,9 @@ from typing import Final
 MAX_ABOVE: Final = 32
 """Folders above a place that are looked at."""
 
+FULL_PATH: Final = "GEMDECK_FULL_PATH"
+"""The variable in which a cleaned ``PATH`` is kept as it was, to tell what it lost."""
+
 _PROJECT_MARKS: Final = (
     *(".git", "package.json", "node_modules", "pyproject.toml", "uv.toml", ".venv", "Cargo.toml"),
     *("go.mod", "go.work", "deno.json", "Gemfile", "justfile", "Taskfile.yml", "pom.xml"),
@@ -68,7 +71,8 @@ def shield_path() -> None:
         avoid = guarded_folders((Path.cwd(),), Path.home())
     except (OSError, RuntimeError):  # one of them is gone; whatever needs it says so
         avoid = ()
-    path = search_path(os.environ.pop("PATH", os.defpath), avoid)
+    os.environ[FULL_PATH] = os.environ.pop("PATH", os.defpath)
+    path = search_path(os.environ[FULL_PATH], avoid)
     if path:  # an empty PATH would mean the working folder
         os.environ["PATH"] = path
 

@@ -1,6 +1,5 @@
 """The user's own servers that wait: new ones, and those that would run code of a folder."""
 
-import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tui.engine.definitions.admission import Starts, Where
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.fingerprint import digest, effective_entry, server_fingerprint
 from tui.engine.definitions.folder_code import code_folders
@@ -203,10 +203,8 @@ class StartFinder:
 
 def outside(one: ServerDefinition, folders: Path) -> ServerDefinition:
     """Let a server start in an empty folder of its own."""
-    name = re.sub(r"\W", "_", one.id)[:MAX_NAME]
-    folder = folders / f"{name}-{hashlib.sha256(one.id.encode()).hexdigest()[:8]}"
-    env = {**one.env, "PWD": str(folder)}
-    return replace(one, cwd=folder, env=env, files=(), starts_outside=True)
+    del folders
+    return replace(one, cwd=None, files=(), admission=Starts(Where.OUTSIDE))
 
 
 def described(one: ServerDefinition, folder: Path, salt: bytes) -> ServerContent:

@@ -1,4 +1,3 @@
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,14 +7,11 @@ from pathlib import Path
 import pytest
 
 from tui.engine.definitions.definition import Inheritance, ServerDefinition
-from tui.engine.demo.model import demo_server
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio import launch
 from tui.engine.mcp.transports.stdio.launch import (
-    check_code,
-    empty_folder,
     environment_names,
     own_program,
     resolve_folder,
@@ -128,7 +124,7 @@ def test_the_variables_of_the_entry_win_and_are_not_judged() -> None:
     given = server_environment(server, environ)
     assert given == {"API_KEY": "k", "HOME": "/other", "PATH": "/bin"}
     names = environment_names(server, {**environ, "A\x1b[2JB": "x"})
-    assert names == (("AB", "API_KEY", "HOME", "PATH"), ("MY_TOKEN",))
+    assert names == (("AB", "API_KEY", "HOME", "PATH"), ("MY_TOKEN",), ())
 
 
 def test_a_program_is_looked_up_in_the_servers_own_path_or_folder(tmp_path: Path) -> None:
@@ -156,30 +152,6 @@ def test_a_folder_that_does_not_exist_is_explained(tmp_path: Path) -> None:
     assert resolve_folder(tmp_path) == tmp_path
     with pytest.raises(ServerError, match="its working folder does not exist"):
         resolve_folder(tmp_path / "gone")
-
-
-def test_an_empty_folder_is_private_and_empty_and_nobody_elses(tmp_path: Path) -> None:
-    folder, other = tmp_path / "outside" / "s", tmp_path / "other"
-    empty_folder(folder)
-    (folder / "file").write_text("x")
-    (folder / "sub" / "sub").mkdir(parents=True)
-    other.mkdir()
-    (other / "kept").write_text("x")
-    (folder / "link").symlink_to(other)
-    folder.chmod(0o755)
-    empty_folder(folder)
-    assert list(folder.iterdir()) == []
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert folder.parent.stat().st_mode & 0o777 == 0o700
-    folder.rmdir()
-    folder.symlink_to(other)
-    empty_folder(folder)
-    assert not folder.is_symlink()
-    assert list(folder.iterdir()) == []
-    assert (other / "kept").exists()
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ServerError, match="its empty folder could not be made"):
-        empty_folder(tmp_path / "file" / "s")
 
 
 def test_the_users_program_is_the_one_that_its_grants_are_for(tmp_path: Path) -> None:
@@ -211,7 +183,7 @@ async def test_nothing_of_a_start_looks_at_the_disk_on_the_loop(
 
         return observe
 
-    for name in ("check_code", "resolve_folder", "own_program", "server_environment"):
+    for name in ("resolve_folder", "own_program", "server_environment"):
         monkeypatch.setattr(launch, name, observed(name, getattr(launch, name)))
     server = ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO, command="no-such-tool")
     context = ClientContext(workspaces=(tmp_path,))
@@ -219,9 +191,5 @@ async def test_nothing_of_a_start_looks_at_the_disk_on_the_loop(
     with pytest.raises(ServerError, match="command not found: no-such-tool"):
         async with launch.running_server(server, log, context, lambda: False):
             pass
-    assert len(threads) == 4
+    assert len(threads) == 3
     assert threading.current_thread() not in threads.values()
-
-
-def test_the_bundled_server_starts_in_the_folder_of_its_own_code() -> None:
-    check_code(demo_server(), os.environ, (Path(__file__).parents[4],))
