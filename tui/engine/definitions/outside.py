@@ -38,8 +38,8 @@ MAX_NAME: Final = 40
 MAX_REASON: Final = 120
 """Characters of a word that is quoted in a reason."""
 
-_SEPARATORS: Final = re.compile(r"""[\s=:,;'"`|&<>()\[\]{}!]+|@(?=[/~.])""")
-_FILE_URL: Final = re.compile(r"\bfile://(?:localhost)?(?=/)", re.IGNORECASE)
+_SEPARATORS: Final = re.compile(r"""[\s=:,;'"`|&<>()\[\]{}!]|@(?=[/~.])""")
+_FILE_URL: Final = re.compile(r"\bfile:(?://(?:localhost)?)?(?=/)", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"""\b[\w+.-]{1,20}://(?!/)[^\s,;'"]*""")
 _FLAG: Final = re.compile(r"-[\w-]*(?=[/~]|\.{1,2}/)|-\w(?=\w)")
 """A flag with its value, as in ``-fFILE``."""

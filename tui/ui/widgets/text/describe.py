@@ -162,7 +162,7 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
         field("transport", view.transport.value),
         field("command" if runs_here else "address", view.target),
         *known(
-            ("starts in", "an empty folder, outside this one" if is_away else folder),
+            ("starts in", "an empty folder of gemdeck's" if is_away else folder),
             ("timeout", f"{view.timeout:g} s" if view.timeout else ""),
             ("trust", unasked),
             ("settings", view.source),
