@@ -10,6 +10,7 @@ import pytest
 
 from tests.security.folders import Reader, reader
 from tests.security.opened import place
+from tui.engine.definitions.outside import needs_folder
 from tui.engine.definitions.programs import find_program, guarded_folders
 from tui.engine.mcp.transports.stdio.launch import server_environment
 from tui.model.servers import ServerId, ServerStatus
@@ -253,7 +254,8 @@ def test_A13_a_search_path_that_reaches_the_folder_through_a_link_finds_nothing_
     (tmp_path / "link").symlink_to(folder / "bin")
     reader.place.user({"mcpServers": {"it": {"command": "tool"}}})
     reader.environ["PATH"] = f"{tmp_path}/link:/usr/bin:/bin"
-    assert not reader.server().program
+    needs = needs_folder(reader.server(), folder, reader.place.home)
+    assert needs == f"its command is {tmp_path}/link/tool"
     avoid = guarded_folders([folder], reader.place.home)
     for entry in ("link", "link/../bin"):
         assert find_program("tool", {"PATH": f"{tmp_path}/{entry}"}, tmp_path, avoid) is None

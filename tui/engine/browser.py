@@ -1,14 +1,16 @@
 """Open URLs in the user's browser, never through a shell."""
 
 import asyncio
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from tui.engine.background import in_daemon_thread
+from tui.engine.definitions.outside import without_folder
 
 OPEN_TIMEOUT: Final = 2.0
 """Seconds after which an opener that still runs counts as successful."""
@@ -32,30 +34,40 @@ async def open_in_browser(url: str) -> bool:
 
 async def open_outside(what: str) -> bool:
     """Open an address, or a file of ours, with the system's opener; return whether that worked."""
-    command = _opener()
-    if command is None:
-        return False
     try:
         async with asyncio.timeout(OPEN_TIMEOUT):
-            return await in_daemon_thread(partial(_run, (*command, what)))
+            return await in_daemon_thread(partial(_open, what))
     except TimeoutError:
         return True  # the opener has become the browser
 
 
-def _run(command: Sequence[str]) -> bool:
-    """Run a program, wait for its end, so that it leaves no zombie, and return how it went."""
+def _open(what: str) -> bool:
+    """Run the opener, wait for its end, so that it leaves no zombie, and return how it went.
+
+    It starts outside the working folder, with nothing that names a place in there.
+    """
     nothing = subprocess.DEVNULL
     try:
+        environ, _ = without_folder(os.environ, Path.cwd(), Path.home())
+        if (program := _opener(environ.get("PATH"))) is None:
+            return False
         process = subprocess.Popen(  # noqa: S603 - a found program and an address of checked form
-            command, cwd="/", stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
+            (program, what),
+            cwd="/",
+            env={**environ, "PWD": "/"},
+            stdin=nothing,
+            stdout=nothing,
+            stderr=nothing,
+            start_new_session=True,
         )
-    except OSError:
+    except (OSError, RuntimeError):
         return False
     return process.wait() == 0
 
 
-def _opener() -> tuple[str, ...] | None:
-    """Return the command that opens URLs on this system."""
+def _opener(path: str | None) -> str | None:
+    """Return the program that opens addresses on this system."""
     names = ("open",) if sys.platform == "darwin" else ("xdg-open", "wslview", "x-www-browser")
-    found = next((path for name in names if (path := shutil.which(name))), None)
-    return (found,) if found is not None else None
+    return next(
+        (found for name in names if path and (found := shutil.which(name, path=path))), None
+    )

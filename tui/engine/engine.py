@@ -36,6 +36,7 @@ from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.commands.tool_runs import ToolRuns
 from tui.engine.commands.typed_messages import TypedMessages
 from tui.engine.definitions.definition import ServerDefinition, SettingsProblem, secrets_of
+from tui.engine.definitions.outside import Outside
 from tui.engine.desk import Desk
 from tui.engine.files.paths import shown_path, usable_state_dir
 from tui.engine.files.saved import write_new
@@ -210,6 +211,7 @@ class Engine:
             generator=backend_generator(answering) if self.desk.attended else None,
             open_url=open_url,
             workspaces=(self._options.folder, *self._options.more_folders),
+            outside=Outside(self._options.folder, Path.home(), state),
             client_version=__version__,
             catalogs=CatalogStore(state and state / KEPT, self._problems, state and state / PINS),
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
@@ -220,6 +222,7 @@ class Engine:
 
     async def __aenter__(self) -> Self:
         self._problems.attach()
+        self._stack.callback(self._context.outside.close)
         self._stack.push_async_callback(self.wire.aclose)
         for part in (self.service, self.access, self._trust, self.conversations, self.sign_ins):
             self._stack.push_async_callback(part.aclose)
@@ -279,6 +282,7 @@ class Engine:
         """Read the settings, and what is kept of earlier runs, once."""
         if self._first is not None:
             return self._first
+        await in_daemon_thread(lambda: self._context.outside.variables)
         self._first = first = await in_daemon_thread(self._read)
         self._turns.settings = settings = first.settings.gemdeck
         self._turns.max_requests = first.settings.run.max_requests

@@ -72,7 +72,8 @@ async def test_each_system_has_a_program_that_opens_addresses(
 ) -> None:
     asked: list[str] = []
 
-    def which(name: str) -> str:
+    def which(name: str, path: str) -> str:
+        assert path
         asked.append(name)
         return str(opener)
 

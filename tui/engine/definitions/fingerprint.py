@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.definitions.programs import find_program, guarded_folders, search_path
+from tui.engine.definitions.programs import FULL_PATH, find_program, guarded_folders, search_path
 from tui.engine.files.state_file import StateFile
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin
@@ -179,4 +179,8 @@ class Identifier:
         if path not in self._paths:
             self._paths[path] = search_path(path, self._avoid)
         folder = definition.cwd if definition.cwd is not None else self._folder
-        return find_program(definition.command, {_PATH: self._paths[path]}, folder) or ""
+        found = find_program(definition.command, {_PATH: self._paths[path]}, folder)
+        if not found and definition.origin is not Origin.PROJECT:  # it may be in the folder alone
+            full = definition.env.get(_PATH, self._environ.get(FULL_PATH, path))
+            found = find_program(definition.command, {_PATH: full}, folder)
+        return found or ""

@@ -1,11 +1,306 @@
-"""Stub until the branch `outside` is merged."""
+"""The user's own servers outside the opened folder: which need it, where and with what they start.
 
+What needs the folder is read off the text of an entry alone: no file is looked for, so that no
+clone can make a server wait, or start, by what it holds.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import re
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property
 from pathlib import Path
+from stat import S_IFDIR
+from typing import Final
+from urllib.parse import unquote
 
 from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.programs import FULL_PATH, guarded_folders, search_path
+from tui.engine.files.atomic import locked
+from tui.engine.files.paths import APP_NAME, shown_path
+from tui.engine.logs.redaction import is_secret_name, masked_words
+from tui.text import sanitize_line
+
+OUTSIDE: Final = "outside"
+"""The folder of all start folders, in the state folder."""
+
+NO_PLACE: Final = "There is no private folder outside the opened one to start in."
+"""Why a server waits that could start outside."""
+
+MAX_NAME: Final = 40
+"""Characters of a server's name in that of its start folder."""
+
+MAX_REASON: Final = 120
+"""Characters of a word that is quoted in a reason."""
+
+_SEPARATORS: Final = re.compile(r"""[\s=:,;'"`|&<>()\[\]{}!]|@(?=[/~.])""")
+_FILE_URL: Final = re.compile(r"\bfile:(?://(?:localhost)?)?(?=/)", re.IGNORECASE)
+_ADDRESS: Final = re.compile(r"""\b[\w+.-]{1,20}://(?!/)[^\s,;'"]*""")
+_FLAG: Final = re.compile(r"-[\w-]*(?=[/~]|\.{1,2}/)|-\w(?=\w)")
+"""A flag with its value, as in ``-fFILE``."""
+
+_RELATIVE: Final = re.compile(r"\.{1,2}(?:/|$)|\.[\w-]+/")
+_FILE: Final = re.compile(
+    r"\.env|\w[\w./+-]*\.(?:py|pyz|[cm]?[jt]s|[jt]sx|sh|bash|zsh|rb|php|lua|jar|wasm|toml|jsonc?"
+    r"|ya?ml|ini|cfg|conf|env|xml|sql|db|sqlite3?|csv)"
+)
+"""A relative word that is a script or another file, by its end."""
+
+_FETCHERS: Final = frozenset({"npx", "bunx", "pnpx", "uvx", "pipx"})
+"""Programs whose first word is a package, even if it ends as a file does."""
+
+_WORKING: Final = re.compile(r"\$(?:PWD\b|\{PWD\W)")
+_PARTS_OF_ENTRY: Final = ("command", "args", "env", "cwd", "headersCommand")
+_SEARCH_LISTS: Final = frozenset(
+    {"PATH", "PYTHONPATH", "NODE_PATH", "CLASSPATH", "GOPATH", "PERL5LIB", "RUBYLIB"}
+    | {"LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"}
+)
+"""Variables with folders to search, of which a bare name is a relative one."""
+
+_SHELLS_OWN: Final = frozenset({"PWD", "OLDPWD", "INIT_CWD"})
+"""Variables that say where a shell or a runner is or was."""
 
 
-def needs_folder(definition: ServerDefinition, folder: Path, home: Path) -> str:
-    """Return why a server needs a folder, or ""."""
-    del definition, folder, home
+class _Places:
+    """Tells what lies in the opened folder, by its name and after following links. Blocks.
+
+    Args:
+        folder: The opened folder. The home, and what contains it, hold the user's own files: what
+            names a place there by its whole path needs no yes.
+        home: The user's home.
+        start: The folder that relative words count from; None for the opened one.
+    """
+
+    def __init__(self, folder: Path, home: Path, start: Path | None = None) -> None:
+        self.guarded = guarded_folders((folder,), home)
+        self._home, self._start = home, start
+        self._joined = 1 + max(
+            len(_SEPARATORS.findall(str(one))) for one in (folder, *self.guarded)
+        )
+        self._is_in = cache(self._leads_in)
+
+    def has(self, path: Path) -> bool:
+        """Return whether a path leads into the folder, or through it."""
+        ways = (path, Path(os.path.normpath(path))) if self.guarded else ()
+        return any(self._is_in(part) for way in ways for part in (way, *way.parents))
+
+    def _leads_in(self, path: Path) -> bool:
+        real = Path(os.path.realpath(path))
+        return any(place == real or place in real.parents for place in self.guarded)
+
+    def named_in(self, text: str, *, ends_as_file: bool = False) -> str:
+        """Return what a word names in the folder, as shown; or ""."""
+        for piece in self._pieces(text):
+            if piece.startswith(("/", "~")):
+                path = Path(os.path.expanduser(piece))  # noqa: PTH111 - it never raises
+                if self.has(self._home / piece[2:] if piece[:2] in {"~", "~/"} else path):
+                    return shown_path(path, self._home)
+            elif self._start is not None:
+                if self.has(self._start / piece):
+                    return piece
+            elif _RELATIVE.match(piece) or (ends_as_file and _FILE.fullmatch(piece)):
+                return piece
+        return ""
+
+    def named_by(self, name: str, value: str) -> str:
+        """Return what the value of a variable names in the folder, as shown; or ""."""
+        is_list = value and name in _SEARCH_LISTS and self._start is None
+        parts = value.split(os.pathsep) if is_list else ()
+        bare = (part or "an empty part" for part in parts if not part.startswith(("/", "~")))
+        return self.named_in(value) or next(bare, "")
+
+    def _pieces(self, text: str) -> Iterator[str]:
+        """Yield all that could be a path in a word: in flags, lists, scripts, addresses of files.
+
+        A name with blanks or other separators is found in a whole word, and the folder's anywhere.
+        """
+        plain = _ADDRESS.sub(" ", _FILE_URL.sub(" ", text.partition("\0")[0]))
+        for one in dict.fromkeys((plain, unquote(plain) if plain != text else plain)):
+            cuts = [cut.span() for cut in _SEPARATORS.finditer(one)]
+            ends = [*(begin for begin, _ in cuts), len(one)]
+            parts = (
+                one[start:end]
+                for number, start in enumerate((0, *(end for _, end in cuts)))
+                for end in ends[number : number + self._joined]
+            )
+            for piece in filter(None, (one, *parts)):
+                yield piece
+                if flag := _FLAG.match(piece):
+                    yield piece[flag.end() :]
+
+
+def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
+    """Say why a user's server needs the opened folder; "" where it does not. Blocks.
+
+    Its command, arguments, variables and working folder are read as text, after expansion. A path
+    counts that leads into the folder or through it, with its links followed or not, and so does a
+    relative one; where the entry starts elsewhere, relative paths count from there. What contains
+    the opened folder, such as the home as an argument, is the user's word.
+    """
+    written = {key: one.written[key] for key in _PARTS_OF_ENTRY if key in one.written}
+    if _WORKING.search(json.dumps(written, default=str)):
+        return "it uses ${PWD}"
+    cwd = (one.preview.whole if one.preview is not None else one.written).get("cwd")
+    is_relative = isinstance(cwd, str) and cwd and not cwd.startswith(("/", "~"))
+    if is_relative or (one.cwd is not None and not one.cwd.is_absolute()):
+        return "its cwd is relative"
+    places = _Places(folder, home, one.cwd)
+    if one.cwd is not None and places.has(one.cwd):
+        return f"its cwd is {shown_path(one.cwd, home)}"
+    if found := _named_command(one, places, home):
+        return sanitize_line(f"its command is {found}", MAX_REASON)
+    masked = masked_words((one.command, *one.args), one.secrets)[1:]
+    is_package = Path(one.command).name in _FETCHERS
+    for number, word in enumerate(one.args, 1):
+        ends_as_file = not (is_package and not word.startswith("-"))
+        is_package = is_package and ends_as_file
+        if found := places.named_in(word, ends_as_file=ends_as_file):
+            is_shown = masked[number - 1 : number] == [word]
+            verb = "is" if found == word else "names"
+            what = f"{verb} {found}" if is_shown else "names a place in it"
+            return sanitize_line(f"argument {number} {what}", MAX_REASON)
+    for name, value in one.env.items():
+        if found := places.named_by(name, value):
+            what = "a place in it" if is_secret_name(name) or value in one.secrets else found
+            return sanitize_line(f"the variable {name} names {what}", MAX_REASON)
     return ""
+
+
+def _named_command(one: ServerDefinition, places: _Places, home: Path) -> str:
+    """Return the command of a server if it lies in the opened folder, or is found only there."""
+    if "/" in one.command and one.cwd is None and not one.command.startswith(("/", "~")):
+        return one.command
+    if one.program and places.has(Path(one.program)):
+        return shown_path(Path(one.program), home)
+    return places.named_in(one.command) if "/" in one.command else ""
+
+
+def without_folder(
+    environ: Mapping[str, str], folder: Path, home: Path
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Leave out variables that name the opened folder or have a relative part. Blocks.
+
+    Of ``PATH`` only such parts go. ``PWD`` goes as well, unnamed: who starts a program sets it.
+
+    Returns:
+        The others, and the names of those that were left out or lost a part.
+    """
+    places = _Places(folder, home)
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name not in {"PATH", *_SHELLS_OWN} and not places.named_by(name, value)
+    }
+    if path := search_path(environ.get("PATH", ""), places.guarded):
+        kept["PATH"] = path  # an empty one would mean the working folder
+    full = environ.get(FULL_PATH, environ.get("PATH", ""))
+    gone = environ.keys() - kept.keys() - {"PATH", "PWD", FULL_PATH}
+    gone |= {"PATH"} if search_path(full, places.guarded) != full else set()
+    return kept, tuple(sorted(gone))
+
+
+def outside_places(state: Path | None, folder: Path, home: Path) -> tuple[Path, ...]:
+    """Return where start folders may lie, best first; without one, servers wait. Blocks.
+
+    They lie in no opened folder, except in a home that is opened itself: all in there is the
+    user's own.
+    """
+    if state is None:
+        return ()
+    runtime = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+    more = (runtime / APP_NAME / OUTSIDE,) if _is_ours(runtime) else ()
+    real = Path(os.path.realpath(folder))
+    places = (state / OUTSIDE, *more)
+    away = tuple(one for one in places if real not in Path(os.path.realpath(one)).parents)
+    return away or (places[:1] if real == Path(os.path.realpath(home)) else ())
+
+
+def _is_ours(folder: Path) -> bool:
+    """Return whether this is a folder, and no link, that only the user can enter."""
+    try:
+        found = folder.lstat() if folder.is_absolute() else None
+    except (OSError, ValueError):
+        return False
+    return (
+        found is not None and found.st_uid == os.geteuid() and found.st_mode & 0o170077 == S_IFDIR
+    )
+
+
+class Outside:
+    """Makes the empty folders in which servers start outside the opened one. Blocks.
+
+    Each is new, and in a folder of this run alone: none is shared with another gemdeck, and nothing
+    has to be emptied. What killed runs left goes when the next one begins.
+
+    Args:
+        folder: The opened folder.
+        home: The user's home.
+        state: The state folder, or None for no servers outside.
+    """
+
+    def __init__(self, folder: Path, home: Path, state: Path | None) -> None:
+        self._folders, self._state = (folder, home), state
+        self._stack = contextlib.ExitStack()
+        self._turn = threading.Lock()
+        self._own: Path | None = None
+
+    @cached_property
+    def variables(self) -> tuple[dict[str, str], tuple[str, ...]]:
+        """What servers may inherit outside, and the names of what is left out of that."""
+        return without_folder(os.environ, *self._folders)
+
+    def start_folder(self, server: str) -> Path:
+        """Make a folder for one start of a server, which nobody else can enter.
+
+        Raises:
+            OSError: If there is no place for it.
+        """
+        with self._turn:
+            if self._own is None or not self._own.is_dir():
+                self._own = self._begin()
+        name = re.sub(r"\W", "_", server)[:MAX_NAME]
+        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._own))
+
+    def drop(self, folder: Path) -> None:
+        """Remove a folder, if it is a start folder of this run."""
+        if folder.parent == self._own:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def _begin(self) -> Path:
+        """Make the folder of this run, in the first place that can be used."""
+        problem = OSError(errno.ENOENT, NO_PLACE)
+        for place in outside_places(self._state, *self._folders):
+            try:
+                place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                with locked(place):
+                    place.mkdir(mode=0o700, exist_ok=True)
+                    if not _is_ours(place):
+                        raise NotADirectoryError(errno.ENOTDIR, f"{place} is not a private folder")
+                    _sweep(place)
+                    own = Path(tempfile.mkdtemp(dir=place))
+                    self._stack.enter_context(locked(own))
+                    self._stack.callback(shutil.rmtree, own, ignore_errors=True)
+                    return own
+            except OSError as error:
+                problem = error
+        raise problem
+
+
+def _sweep(place: Path) -> None:
+    """Remove what no living gemdeck uses, without following links."""
+    for name in {one.name.removesuffix(".lock") for one in place.iterdir()}:
+        left = place / name
+        with contextlib.suppress(OSError), locked(left, wait=0):
+            if left.is_dir() and not left.is_symlink():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)
+            left.with_name(f"{name}.lock").unlink()

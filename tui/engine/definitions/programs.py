@@ -4,6 +4,10 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Final
+
+FULL_PATH: Final = "GEMDECK_FULL_PATH"
+"""The variable in which a cleaned ``PATH`` is kept as it was, to tell what it lost."""
 
 
 def is_within(path: str | Path, folder: Path) -> bool:
@@ -50,7 +54,8 @@ def shield_path() -> None:
         avoid = guarded_folders((Path.cwd(),), Path.home())
     except (OSError, RuntimeError):  # one of them is gone; whatever needs it says so
         avoid = ()
-    path = search_path(os.environ.pop("PATH", os.defpath), avoid)
+    os.environ[FULL_PATH] = os.environ.pop("PATH", os.defpath)
+    path = search_path(os.environ[FULL_PATH], avoid)
     if path:  # an empty PATH would mean the working folder
         os.environ["PATH"] = path
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.engine.bus import Publish
+from tui.engine.definitions.outside import Outside
 from tui.engine.desk import Desk
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.backoff import StartQueue
@@ -93,7 +94,8 @@ class ClientContext:
         desk: Asks the user.
         generator: The model that answers sampling requests, or None for no sampling.
         open_url: Opens an address after the user's consent.
-        workspaces: The folders that servers get as roots; absolute.
+        workspaces: The opened folder, and further ones that servers get as roots; absolute.
+        outside: Makes the folders in which servers start outside the opened one.
         subscriptions: Per server, the URIs, as shown, of the resources the user subscribed to.
         log_levels: Per server, the log level the user has set.
         resource_updated: Called when a server announces a change of a resource.
@@ -116,6 +118,7 @@ class ClientContext:
     generator: Generator | None = None
     open_url: OpenUrl = open_nothing
     workspaces: tuple[Path, ...] = ()
+    outside: Outside = field(default_factory=lambda: Outside(Path.cwd(), Path.home(), None))
     subscriptions: dict[ServerId, set[str]] = field(default_factory=dict)
     log_levels: dict[ServerId, str] = field(default_factory=dict)
     resource_updated: Callable[[ServerId, str], None] = lambda _server, _uri: None

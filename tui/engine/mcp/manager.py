@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
+from tui.engine.definitions.admission import Starts
 from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.files.paths import shown_path
 from tui.engine.files.state_file import Content, StateFile
@@ -229,7 +230,8 @@ class ServerManager:
         """Set the servers, in settings order.
 
         New ones start unless they are withheld or sleep, missing ones close, changed ones restart,
-        and the others keep running, also where only other tools are left out.
+        and the others keep running, also where only other tools are left out. See
+        `Supervisor.redefine` for those that are to run in another place.
         """
         if self._closed:
             return
@@ -249,7 +251,8 @@ class ServerManager:
             supervisor.close()
         self.registry.configure(definitions)
         self.catalogs = {server: self.registry.catalog(server) for server in self._supervisors}
-        views = (server_view(s, self.catalogs[s.id]) for s in self._supervisors.values())
+        left_out = self._context.outside.variables[1]
+        views = (server_view(s, self.catalogs[s.id], left_out) for s in self._supervisors.values())
         self._publish(ServersConfigured(tuple(views)))
         for supervisor in added:
             supervisor.begin()
@@ -555,8 +558,10 @@ class ServerManager:
 
 
 def _is_same(one: ServerDefinition, other: ServerDefinition) -> bool:
-    """Return whether two differ at most in when they start and which tools they leave out."""
+    """Return whether two differ at most in when and where they start, and the tools left out."""
     only = replace(one, include_tools=other.include_tools, exclude_tools=other.exclude_tools)
+    if isinstance(one.admission, Starts) and isinstance(other.admission, Starts):
+        only = replace(only, admission=other.admission)
     return replace(only, start=other.start) == other
 
 
@@ -596,10 +601,18 @@ def _condition(supervisor: Supervisor) -> dict[str, Any]:
     return {name: getattr(supervisor, name) for name in _CONDITION}
 
 
-def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
-    """Return the current state of a server for the UI, with its catalog."""
+def server_view(
+    supervisor: Supervisor, catalog: Catalog, left_out: Sequence[str] = ()
+) -> ServerView:
+    """Return the current state of a server for the UI, with its catalog.
+
+    Args:
+        supervisor: The server's.
+        catalog: What it offers.
+        left_out: The variables that no server gets outside the opened folder.
+    """
     definition = supervisor.definition
-    passed, withheld = environment_names(definition, os.environ)
+    passed, withheld, lost = environment_names(definition, os.environ, left_out)
     return ServerView(
         id=definition.id,
         origin=definition.origin,
@@ -611,6 +624,7 @@ def server_view(supervisor: Supervisor, catalog: Catalog) -> ServerView:
         variables=tuple(sanitize_line(name) for name in sorted(definition.env)),
         withheld=withheld,
         is_outside=definition.is_outside,
+        left_out=lost,
         cwd="" if definition.cwd is None else shown_path(definition.cwd, Path.home()),
         timeout=definition.timeout,
         trusted=definition.trust,

@@ -46,6 +46,12 @@ Connect: TypeAlias = (
 MAX_CAUSE: Final = 60
 """Characters of the reason why a server was started again."""
 
+MOVE_POLL: Final = 0.2
+"""Seconds between two looks at whether the calls have ended that a move waits for."""
+
+TELL_TIMEOUT: Final = 2.0
+"""Seconds to tell a server that it has other roots."""
+
 CLOSE_TIMEOUT: Final = 4.0
 """Seconds that a connection gets to close before it is abandoned."""
 
@@ -125,6 +131,7 @@ class Supervisor:
         self._enabled = enabled and not definition.may_enable
         self._closing = False
         self._is_told = False
+        self._began_outside: bool | None = None  # where the process runs, if one does
         self._dozes = self._may_recall = self._queues = False
         self._restarts = 0
         self._cause = ""
@@ -156,11 +163,28 @@ class Supervisor:
             self._may_recall, self.is_launching = True, False
 
     def redefine(self, definition: ServerDefinition) -> None:
-        """Take one that differs only in its line, the tools it leaves out, and when to start."""
+        """Take one that differs only in its line, which tools it leaves out, when it starts, where.
+
+        A connection gets other roots at once. A process moves into the opened folder when its calls
+        have ended, and out of it at once.
+        """
+        has_moved = definition.is_outside is not self.definition.is_outside
         self.definition = definition
+        if has_moved and self._attempt is not None:
+            self._attempt.move(definition.admission)
+        if has_moved and not definition.is_outside and self.status in {_S.RETRYING, _S.FAILED}:
+            self.start()  # it may have failed for want of what is in the folder
+        elif self._is_misplaced and definition.is_outside and self.status is _S.STARTING:
+            self.restart()
         if self._dozes and not definition.is_lazy:
             self.wake()
         self._wake.set()
+
+    @property
+    def _is_misplaced(self) -> bool:
+        """Whether its process runs elsewhere than it should."""
+        is_here = self._began_outside in {None, self.definition.is_outside}
+        return self.definition.transport is Transport.STDIO and not is_here
 
     def wake(self) -> bool:
         """Start the server if it sleeps; return whether it is on its way."""
@@ -334,6 +358,7 @@ class Supervisor:
                     self.usage.started()
                 self._grant(self.definition.timeout)
                 definition = await self._filled()
+                self._began_outside = definition.is_outside
                 async with running_server(
                     definition, self._log, self._context, self._must_stop
                 ) as process:
@@ -371,7 +396,7 @@ class Supervisor:
             logger.warning("a server's connection broke: %s", self._log.mask(trace))
             error = internal_error(caught)
         finally:
-            self._attempt = self._deadline = None
+            self._attempt = self._deadline = self._began_outside = None
             self.is_launching = False
             self.live = None
             self._log.flush()
@@ -411,10 +436,16 @@ class Supervisor:
             wait.add_done_callback(lambda _: self._wake.set())
         following = asyncio.create_task(live.follow(self._take_offer), name=f"follow {self.id}")
         following.add_done_callback(self._report)
+        is_outside = bool(self._began_outside)
         try:
             while not live.ended.is_set() and not self._must_stop():
                 left = self._until_sleep(live)
-                if live.outdated.is_set():
+                if is_outside is not self.definition.is_outside:
+                    is_outside = self.definition.is_outside
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(TELL_TIMEOUT):
+                            await live.features.tell_roots_changed()
+                elif live.outdated.is_set() or (self._is_misplaced and self._may_move(live)):
                     self.restart()
                 elif left is not None and left <= 0:
                     self._wanted, self._dozes = False, True
@@ -422,7 +453,7 @@ class Supervisor:
                 else:
                     self._wake.clear()
                     with suppress(TimeoutError):
-                        async with asyncio.timeout(left):
+                        async with asyncio.timeout(MOVE_POLL if self._is_misplaced else left):
                             await self._wake.wait()
         finally:
             for task in (*waits, following):
@@ -430,6 +461,10 @@ class Supervisor:
         if not self._must_stop():
             self._fail(live.transport.problem or ServerError(live.transport.ending()))
         await asyncio.wait({*waits, following})
+
+    def _may_move(self, live: "Connection") -> bool:
+        """Return whether no call keeps the process in its place; what must leave does not wait."""
+        return self.definition.is_outside or not (self.usage.running or live.tasks.followed)
 
     def _until_sleep(self, live: "Connection") -> float | None:
         """Return the seconds until the server sleeps if nobody uses it; None for never."""

@@ -23,10 +23,15 @@ MAX_THREADS: Final = 1_000
 
 
 class UsageMeter:
-    """Measures one server for as long as its entry stays as it is. Lives on one event loop."""
+    """Measures one server for as long as its entry stays as it is. Lives on one event loop.
+
+    Attributes:
+        running: How many calls run.
+    """
 
     def __init__(self) -> None:
         self._now = ServerUsage()
+        self.running = 0
         self._offer: ServerOffer | None = None
         self._before: dict[str, object] = {}
 
@@ -52,11 +57,13 @@ class UsageMeter:
     async def time(self, call: Awaitable[ToolResult], clock: Callable[[], float]) -> ToolResult:
         """Await a call, and keep how long it took by a clock and whether it failed."""
         begun, failed = clock(), True
+        self.running += 1
         try:
             result = await call
             failed = result.is_error
             return result
         finally:
+            self.running -= 1
             now = replace(self._now, calls=self._now.calls + 1, failed=self._now.failed + failed)
             self._now = replace(now, seconds=(*now.seconds, clock() - begun)[-MAX_TIMED:])
 

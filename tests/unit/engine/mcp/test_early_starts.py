@@ -127,16 +127,17 @@ async def test_leaving_during_the_import_leaves_no_process() -> None:
     await eventually(lambda: server_processes() == [])
 
 
-async def test_a_server_stopped_while_its_code_is_checked_never_runs(
+async def test_a_server_stopped_while_its_program_is_found_never_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checking, may_go_on = threading.Event(), threading.Event()
 
-    def check(*_: object) -> None:
+    def find(*_: object) -> tuple[Path, ...]:
         checking.set()
         may_go_on.wait(PATIENCE)
+        return ()
 
-    monkeypatch.setattr(launch, "check_code", check)
+    monkeypatch.setattr(launch, "guarded_folders", find)
     canary = tmp_path / "ran"
     server = touching(canary)
     async with starting(Import(may_end=True), server) as (manager, watcher):

@@ -12,7 +12,6 @@ from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio import launch
 from tui.engine.mcp.transports.stdio.launch import (
-    empty_folder,
     environment_names,
     own_program,
     resolve_folder,
@@ -125,7 +124,7 @@ def test_the_variables_of_the_entry_win_and_are_not_judged() -> None:
     given = server_environment(server, environ)
     assert given == {"API_KEY": "k", "HOME": "/other", "PATH": "/bin"}
     names = environment_names(server, {**environ, "A\x1b[2JB": "x"})
-    assert names == (("AB", "API_KEY", "HOME", "PATH"), ("MY_TOKEN",))
+    assert names == (("AB", "API_KEY", "HOME", "PATH"), ("MY_TOKEN",), ())
 
 
 def test_a_program_is_looked_up_in_the_servers_own_path_or_folder(tmp_path: Path) -> None:
@@ -153,30 +152,6 @@ def test_a_folder_that_does_not_exist_is_explained(tmp_path: Path) -> None:
     assert resolve_folder(tmp_path) == tmp_path
     with pytest.raises(ServerError, match="its working folder does not exist"):
         resolve_folder(tmp_path / "gone")
-
-
-def test_an_empty_folder_is_private_and_empty_and_nobody_elses(tmp_path: Path) -> None:
-    folder, other = tmp_path / "outside" / "s", tmp_path / "other"
-    empty_folder(folder)
-    (folder / "file").write_text("x")
-    (folder / "sub" / "sub").mkdir(parents=True)
-    other.mkdir()
-    (other / "kept").write_text("x")
-    (folder / "link").symlink_to(other)
-    folder.chmod(0o755)
-    empty_folder(folder)
-    assert list(folder.iterdir()) == []
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert folder.parent.stat().st_mode & 0o777 == 0o700
-    folder.rmdir()
-    folder.symlink_to(other)
-    empty_folder(folder)
-    assert not folder.is_symlink()
-    assert list(folder.iterdir()) == []
-    assert (other / "kept").exists()
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ServerError, match="its empty folder could not be made"):
-        empty_folder(tmp_path / "file" / "s")
 
 
 def test_the_users_program_is_the_one_that_its_grants_are_for(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from mcp import Client, InputRequiredRoundsExceededError, MCPError
 from mcp.client import ClientRequestContext, advertise
 from pydantic import ValidationError
 
+from tui.engine.definitions.admission import Admission
 from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.mcp.backoff import Backoff
 from tui.engine.mcp.callbacks.elicitation import Elicitation
@@ -118,6 +119,7 @@ class RequestHandler:
 
     Attributes:
         elicitation: Answers elicitations.
+        is_outside: Whether the opened folder is none of the roots.
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class RequestHandler:
         call_timeout: CallTimeout,
     ) -> None:
         self.elicitation = Elicitation(definition.id, context)
+        self.is_outside = definition.is_outside
         self._sampling = Sampling(definition, context, log)
         self._context, self._call_timeout = context, call_timeout
         self._scopes: dict[anyio.CancelScope, object] = {}
@@ -159,10 +162,12 @@ class RequestHandler:
     async def list_roots(
         self, context: ClientRequestContext
     ) -> types.ListRootsResult | types.ErrorData:
-        """Return the workspace folders."""
+        """Return the opened folders; outside the first, only further ones that are not in it."""
         if context.session.protocol_version is None:
             return _TOO_EARLY
         folders = self._context.workspaces
+        if self.is_outside:
+            folders = tuple(f for f in folders if folders[0] not in (f, *f.parents))
         return types.ListRootsResult(
             roots=[types.Root(uri=f.as_uri(), name=f.name or str(f)) for f in folders]
         )
@@ -336,14 +341,16 @@ class Connection:
         self._call_timeout = CallTimeout(definition.timeout)
         self.clock = self._call_timeout.clock
         self._era = EraChoice(definition, context.eras)
+        self._commanded: HeadersCommand | None = None
         if process is not None:
             self.transport = StdioTransport(process, log, self._era.probe)
         else:
             sign_ins = context.sign_ins
             credentials = sign_ins.credentials(definition) if sign_ins is not None else None
-            commanded = HeadersCommand(definition, log, context) if definition.command else None
-            pausing = self._call_timeout.pause
-            self.transport = HttpTransport(definition, log, commanded or credentials, pausing)
+            if definition.command:
+                self._commanded = HeadersCommand(definition, log, context)
+            signs, pausing = self._commanded or credentials, self._call_timeout.pause
+            self.transport = HttpTransport(definition, log, signs, pausing)
         self.ended = self.transport.ended
         self._client: Client | None = None
         self._lists = RawOffer()
@@ -415,6 +422,13 @@ class Connection:
         tools, prompts = counted(len(offer.tools), "tool"), counted(len(offer.prompts), "prompt")
         resources = counted(len(offer.resources), "resource")
         logger.debug("%s: offers %s, %s, %s", definition.id, tools, prompts, resources)
+
+    def move(self, admission: Admission) -> None:
+        """Go by where the server is to run now, with its roots and the program for its headers."""
+        self._definition = replace(self._definition, admission=admission)
+        self._handler.is_outside = self._definition.is_outside
+        if self._commanded is not None:
+            self._commanded.definition = self._definition
 
     def idle(self) -> float:
         """Return for how many seconds nobody has used the server; 0 while it is followed."""

@@ -153,6 +153,7 @@ def resource_facts(uri: str, content: ResourceContent, at: float) -> Content:
 def server_facts(view: ServerView, now: float) -> list[Content]:
     """Say how a server stands, where it is defined, what it says of itself, and what it offers."""
     runs_here, catalog, info = view.transport is Transport.STDIO, view.catalog, view.info
+    is_away = runs_here and view.is_outside and not view.cwd
     folder = (view.cwd or "the opened folder") if runs_here else ""
     unasked = "runs its tools unasked" if view.trusted else "asks, unless a rule allows it"
     parts = [
@@ -161,7 +162,7 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
         field("transport", view.transport.value),
         field("command" if runs_here else "address", view.target),
         *known(
-            ("starts in", "an empty folder of gemdeck's" if view.is_outside else folder),
+            ("starts in", "an empty folder of gemdeck's" if is_away else folder),
             ("timeout", f"{view.timeout:g} s" if view.timeout else ""),
             ("trust", unasked),
             ("settings", view.source),
@@ -197,6 +198,8 @@ def server_texts(view: ServerView, sent: str) -> list[Content]:
         passed, withheld = ", ".join(view.environment), ", ".join(view.withheld) or "nothing"
         parts += [Content(), section("Environment"), muted(f"gets {passed}")]
         parts += [muted(f"withheld {withheld}")]
+        if view.left_out:
+            parts += [muted(f"left out, outside this folder: {', '.join(view.left_out)}")]
         parts += [muted(f"its entry sets {', '.join(view.variables)}")] if view.variables else []
     return parts
 

@@ -11,7 +11,7 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import MAX_LOG_LINES, ServerLog
 from tui.engine.mcp.transports.http.http_client import check_header
-from tui.engine.mcp.transports.stdio.launch import prepare
+from tui.engine.mcp.transports.stdio.launch import launched
 from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.sign_in.sign_in_record import AuthError, Challenge, Signature
 from tui.model.bounded_json import JsonError, read_object
@@ -35,12 +35,15 @@ class HeadersCommand:
         definition: The server, with the program as its command.
         log: Takes what the program says.
         context: Has the zygote, the opened folders, and what masks secrets.
+
+    Attributes:
+        definition: The server; it may move.
     """
 
     def __init__(
         self, definition: ServerDefinition, log: ServerLog, context: ClientContext
     ) -> None:
-        self._definition = definition
+        self.definition = definition
         self._log = log
         self._context = context
         self._headers: Mapping[str, str] | None = None
@@ -98,20 +101,20 @@ class HeadersCommand:
 
     async def _run(self, said: deque[bytes], printed: bytearray) -> None:
         """Run the program to its end; add what it prints, and what else it says."""
-        launch = await asyncio.to_thread(prepare, self._definition, self._context.workspaces)
-        process = await ServerProcess.start(launch, said.extend, self._context.zygote)
-        try:
-            process.end_input()
-            async with asyncio.timeout(HEADERS_TIMEOUT):
-                while (line := await process.read_line()) is not None:
-                    printed += line + b"\n"
+        async with launched(self.definition, self._context) as launch:
+            process = await ServerProcess.start(launch, said.extend, self._context.zygote)
+            try:
+                process.end_input()
+                async with asyncio.timeout(HEADERS_TIMEOUT):
+                    while (line := await process.read_line()) is not None:
+                        printed += line + b"\n"
+                        if len(printed) > MAX_PRINTED:
+                            break
+                    printed += process.unfinished()
                     if len(printed) > MAX_PRINTED:
-                        break
-                printed += process.unfinished()
-                if len(printed) > MAX_PRINTED:
-                    raise ServerError(f"printed more than {MAX_PRINTED // 1024} KiB")
-                await process.exited.wait()
-        finally:
-            await process.close()
+                        raise ServerError(f"printed more than {MAX_PRINTED // 1024} KiB")
+                    await process.exited.wait()
+            finally:
+                await process.close()
         if code := process.exit_code:
             raise ServerError(f"ended with {code}")

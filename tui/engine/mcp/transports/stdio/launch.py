@@ -7,12 +7,13 @@ import asyncio
 import logging
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.outside import Outside
 from tui.engine.definitions.programs import find_program, guarded_folders, search_path
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
@@ -45,13 +46,27 @@ def server_environment(
 
 
 def environment_names(
-    definition: ServerDefinition, environ: Mapping[str, str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Name the variables that a server gets, and those of the user's that it does not."""
+    definition: ServerDefinition, environ: Mapping[str, str], left_out: Iterable[str] = ()
+) -> tuple[tuple[str, ...], ...]:
+    """Name the variables that a server gets, those of the user's that it does not, and why not.
+
+    Args:
+        definition: The server.
+        environ: The environment to inherit from.
+        left_out: What it does not get outside the opened folder.
+
+    Returns:
+        The names that it gets, those that are withheld wherever it runs, and those that are left
+        out, or lost a part, as it runs outside.
+    """
     if definition.transport is not Transport.STDIO:
-        return (), ()
+        return (), (), ()
     given = server_environment(definition, environ)
-    return _shown(given), _shown(environ.keys() - given.keys())
+    lost = (
+        (given.keys() - definition.env.keys()) & set(left_out) if definition.is_outside else set()
+    )
+    passed = given.keys() - (lost - {"PATH"})
+    return _shown(passed), _shown(environ.keys() - given.keys()), _shown(lost)
 
 
 def _shown(names: Iterable[str]) -> tuple[str, ...]:
@@ -69,28 +84,6 @@ def resolve_folder(folder: Path | None) -> Path:
         reason = f"its working folder does not exist: {resolved}"
         raise ServerError(reason, "Correct `cwd` in the settings.", permanent=True)
     return resolved
-
-
-def empty_folder(folder: Path) -> None:
-    """Make a folder that only the user can enter; one that is there is emptied. Blocks.
-
-    Raises:
-        ServerError: If that is not possible.
-    """
-    try:
-        if folder.is_symlink() or not folder.is_dir():
-            folder.unlink(missing_ok=True)
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
-        folder.chmod(0o700)
-        for entry in folder.iterdir():
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink()
-    except OSError as error:
-        reason = f"its empty folder could not be made: {error.strerror or error}"
-        raise ServerError(reason, f"Remove {folder} and start it again.") from error
 
 
 def resolve_program(
@@ -168,7 +161,7 @@ async def running_server(
     Args:
         definition: Which server.
         log: Takes its standard error.
-        context: Has the zygote, and the opened folders, in which no program is looked up by name.
+        context: Has the zygote; else as `launched` takes it.
         must_stop: Whether it was stopped meanwhile; then nothing is started.
 
     Raises:
@@ -177,29 +170,62 @@ async def running_server(
     if definition.transport is not Transport.STDIO or must_stop():
         yield None
         return
-    launch = await asyncio.to_thread(prepare, definition, context.workspaces)
-    if must_stop():
-        yield None
-        return
-    process = await ServerProcess.start(launch, log.write_stderr, context.zygote)
-    _log.debug("%s: its process runs", definition.id)
-    try:
-        yield process
-    finally:
-        await process.close()
+    async with launched(definition, context) as launch:
+        if must_stop():
+            yield None
+            return
+        process = await ServerProcess.start(launch, log.write_stderr, context.zygote)
+        _log.debug("%s: its process runs", definition.id)
+        try:
+            yield process
+        finally:
+            await process.close()
 
 
-def prepare(definition: ServerDefinition, workspaces: Sequence[Path]) -> Launch:
-    """Find what is to be started, and empty a folder of ours. Blocks.
+@asynccontextmanager
+async def launched(definition: ServerDefinition, context: ClientContext) -> AsyncIterator[Launch]:
+    """Give what an entry starts; outside the opened folder, its start folder goes with the block.
+
+    Args:
+        definition: The entry.
+        context: Has the opened folders, in which no program is looked up by name.
 
     Raises:
         ServerError: If it cannot be started.
     """
-    avoid = guarded_folders(workspaces, Path.home())
-    environment = server_environment(definition, os.environ, avoid)
-    folder = resolve_folder(definition.cwd or next(iter(workspaces), None))
+    launch = await asyncio.to_thread(prepare, definition, context)
+    try:
+        yield launch
+    finally:
+        if definition.is_outside:
+            await asyncio.to_thread(context.outside.drop, launch.folder)
+
+
+def prepare(definition: ServerDefinition, context: ClientContext) -> Launch:
+    """Find what is to be started, and make the folder to start in. Blocks.
+
+    Raises:
+        ServerError: If it cannot be started.
+    """
+    avoid = guarded_folders(context.workspaces, Path.home())
+    is_outside, folder = definition.is_outside, definition.cwd
+    environ = context.outside.variables[0] if is_outside else os.environ
+    environment = server_environment(definition, environ, avoid)
+    if folder is None and is_outside:
+        folder = _start_folder(definition, context.outside)
+    folder = resolve_folder(folder or next(iter(context.workspaces), None))
+    if is_outside:
+        environment = {"PWD": str(folder), **environment}
     if definition.origin is Origin.PROJECT:
         program = shown_program(definition)
     else:
         program = own_program(definition, environment, folder, avoid)
     return Launch((program, *definition.args), environment, folder)
+
+
+def _start_folder(definition: ServerDefinition, outside: Outside) -> Path:
+    try:
+        return outside.start_folder(definition.id)
+    except OSError as error:
+        reason = f"has no folder to start in: {error.strerror or error}"
+        raise ServerError(reason, "Press t to trust the opened folder: it starts there.") from error
