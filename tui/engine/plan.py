@@ -25,7 +25,7 @@ from tui.engine.trust.own_servers import (
     written_keys,
 )
 from tui.engine.trust.trust_questions import TrustCase
-from tui.engine.trust.verdict import Answered, Seen, Verdict
+from tui.engine.trust.verdict import Answered, FolderVerdict, Seen
 from tui.model.chat import Severity
 from tui.model.events import ContextFile, Notice
 from tui.model.frozen import Frozen
@@ -184,7 +184,7 @@ def plan(found: Reading, answers: Answers) -> Plan:
 
 
 def _admitted(
-    one: ServerDefinition, found: Reading, verdict: Verdict, answers: Answers
+    one: ServerDefinition, found: Reading, verdict: FolderVerdict, answers: Answers
 ) -> ServerDefinition:
     """Give a server with its admission.
 
@@ -225,7 +225,7 @@ def _bundled(servers: Sequence[ServerDefinition]) -> ServerDefinition:
     return replace(one, id=ServerId(f"demo-{one.id}")) if is_taken else one
 
 
-def _questions(found: Reading, verdict: Verdict, answers: Answers) -> Iterator[TrustCase]:
+def _questions(found: Reading, verdict: FolderVerdict, answers: Answers) -> Iterator[TrustCase]:
     accepted, servers = answers.accepted or frozenset(), found.settings.servers
     new = tuple(one for one in servers if is_new(one, accepted))
     if verdict.asks:
@@ -243,7 +243,7 @@ def _questions(found: Reading, verdict: Verdict, answers: Answers) -> Iterator[T
 
 
 def _unattended(
-    servers: Sequence[ServerDefinition], seen: Seen, verdict: Verdict
+    servers: Sequence[ServerDefinition], seen: Seen, verdict: FolderVerdict
 ) -> Iterator[Notice]:
     """Say, if nobody can be asked, what has no effect and why."""
     path = str(seen.identity.path) if seen.identity is not None else ""

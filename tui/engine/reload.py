@@ -31,7 +31,7 @@ from tui.engine.trust.judge import judge
 from tui.engine.trust.opened_folder import OpenedFolder
 from tui.engine.trust.own_servers import is_users
 from tui.engine.trust.trust_store import Standing
-from tui.engine.trust.verdict import Answered, Seen, Verdict
+from tui.engine.trust.verdict import Answered, FolderVerdict, Seen
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.frozen import Frozen
@@ -167,7 +167,7 @@ class Reading(Frozen):
     settings: LoadedSettings
     seen: Seen = Seen()
     record: Standing = Standing()
-    verdict: Verdict = Verdict()
+    verdict: FolderVerdict = FolderVerdict()
     refused: Mapping[str, str] = field(default_factory=dict)
     added: frozenset[str] = frozenset()
     salt: bytes = field(default=b"", repr=False)

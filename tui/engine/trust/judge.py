@@ -5,7 +5,7 @@ from typing import Final
 
 from tui.engine.settings.project import ProjectRules
 from tui.engine.trust.trust_store import Standing
-from tui.engine.trust.verdict import Answered, Seen, Verdict
+from tui.engine.trust.verdict import Answered, FolderVerdict, Seen
 from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust, TrustAnswer
 
@@ -13,7 +13,7 @@ FROM_ABOVE: Final = "trust in a folder above"
 _WAITING: Final = frozenset({FolderTrust.UNTRUSTED, FolderTrust.CHANGED})
 
 
-def judge(seen: Seen, record: Standing, answered: Answered) -> Verdict:
+def judge(seen: Seen, record: Standing, answered: Answered) -> FolderVerdict:
     """Decide what counts of a folder.
 
     Args:
@@ -26,20 +26,20 @@ def judge(seen: Seen, record: Standing, answered: Answered) -> Verdict:
     return replace(verdict, asks=seen.content is not None and (answered.review or is_due))
 
 
-def _verdict(seen: Seen, record: Standing, answered: Answered) -> Verdict:
+def _verdict(seen: Seen, record: Standing, answered: Answered) -> FolderVerdict:
     content, offer, said = seen.content, seen.offer, answered.said.get(seen.key)
     is_yes = said is not None and said.trusts
     if said is TrustAnswer.NEVER or (record.never and not is_yes):
-        return Verdict(FolderTrust.NEVER)
+        return FolderVerdict(FolderTrust.NEVER)
     if content is None or offer is None:
-        return Verdict()
+        return FolderVerdict()
     before = record.content
     # what was forbidden with the user's yes holds until a change of it got one as well
     rules = before.forbidden if before is not None else seen.in_force
     rules = ProjectRules() if answered.withdrawn else rules
     says_nothing = offer.is_empty and not rules.words()
     waiting = FolderTrust.NOTHING_TO_TRUST if says_nothing else FolderTrust.UNTRUSTED
-    everything = Verdict(
+    everything = FolderVerdict(
         FolderTrust.TRUSTED,
         frozenset(ServerId(one.name) for one in content.servers),
         frozenset(one.place for one in content.context),
@@ -49,17 +49,17 @@ def _verdict(seen: Seen, record: Standing, answered: Answered) -> Verdict:
     if is_yes:
         return everything
     if answered.withdrawn:
-        return Verdict(waiting)
+        return FolderVerdict(waiting)
     if seen.named:
         return replace(everything, source="--trust-folder")
     if record.covered and seen.attended and not seen.refusal:
         return replace(everything, source=FROM_ABOVE)
     had_yes = record.record is not None and bool(record.record.hashes)
     if seen.refusal or not had_yes or (record.swapped and says_nothing):
-        return Verdict(waiting, rules=rules)
+        return FolderVerdict(waiting, rules=rules)
     if record.has(content.hash) or says_nothing:
         return everything
-    changed = Verdict(FolderTrust.CHANGED, rules=rules, inside=not record.swapped)
+    changed = FolderVerdict(FolderTrust.CHANGED, rules=rules, inside=not record.swapped)
     if record.swapped or before is None or not seen.attended:
         return changed
     servers = {one.hash for one in before.servers}

@@ -16,7 +16,7 @@ from tui.engine.trust.folder_identity import (
 )
 from tui.engine.trust.judge import FROM_ABOVE
 from tui.engine.trust.trust_store import TrustStore
-from tui.engine.trust.verdict import Seen, Verdict
+from tui.engine.trust.verdict import FolderVerdict, Seen
 from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust
 from tui.text import sanitize_line
@@ -90,7 +90,7 @@ class OpenedFolder:
             needs=needs,
         )
 
-    def heed(self, seen: Seen, verdict: Verdict) -> None:
+    def heed(self, seen: Seen, verdict: FolderVerdict) -> None:
         """Take note of a verdict: of what is forbidden, and of trust that came from above."""
         if verdict.trust is FolderTrust.TRUSTED and seen.content is not None:
             self._in_force = seen.content.forbidden

@@ -19,7 +19,7 @@ from tui.engine.trust.folder_identity import may_cover_children
 from tui.engine.trust.opened_folder import OpenedFolder
 from tui.engine.trust.own_servers import UNANSWERED
 from tui.engine.trust.trust_store import Standing
-from tui.engine.trust.verdict import Seen, Verdict
+from tui.engine.trust.verdict import FolderVerdict, Seen
 from tui.model.consent import RequestId
 from tui.model.frozen import Frozen
 from tui.model.requests import TrustRequest
@@ -55,7 +55,7 @@ class TrustCase(Frozen):
     subject: TrustSubject
     seen: Seen = Seen()
     record: Standing = Standing()
-    verdict: Verdict = Verdict()
+    verdict: FolderVerdict = FolderVerdict()
     own: tuple[ServerId, ...] = ()
     servers: tuple[ServerDefinition, ...] = ()
     refusal_keys: tuple[str, ...] = ()

@@ -79,7 +79,7 @@ class Answered(Frozen):
         return replace(self, said=yes, review=True)
 
 
-class Verdict(Frozen):
+class FolderVerdict(Frozen):
     """What counts of a folder.
 
     Attributes:
