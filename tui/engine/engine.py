@@ -364,6 +364,7 @@ class Engine:
             self._trust.record(folder, reading.seen.hash, verdict.trust.value, verdict.source)
         answers = self._answers.reading(reading)
         if answers.answered.review and reading.seen.content is None:
+            answers = replace(answers, answered=replace(answers.answered, review=False))
             words = "This folder cannot be examined."
             self._publish(NoticeRaised(Notice(Severity.WARNING, words, is_answer=True)))
         self._plan_again(replace(answers, profiles=self.conversations.profiles))

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final
 
-from tui.engine.definitions.admission import Starts, Where
+from tui.engine.definitions.admission import Where
 from tui.engine.definitions.definition import REVIEW_ADVICE, Inheritance, ServerDefinition
 from tui.engine.demo.model import demo_server
 from tui.engine.reload import Reading
@@ -107,7 +107,7 @@ class Answers(Frozen):
         if question.subject is TrustSubject.FOLDER:
             return replace(self, answered=self.answered.about(question.seen.key, answer))
         known = frozenset(map(known_server, question.servers))
-        if answer.trusts:
+        if answer.allows:
             return replace(self, accepted=(self.accepted or frozenset()) | known)
         said = dict(self.answered.said)
         for one in known:
@@ -192,7 +192,7 @@ def _admitted(
     """
     one = replace(one, inheritance=one.inheritance.narrowed(answers.inheritance))
     waits, accepted = ServerStatus.UNTRUSTED, answers.accepted or frozenset()
-    if one.withheld is not None:
+    if one.withheld is not None and not one.may_enable:
         return one
     if one.origin is Origin.PROJECT:
         reason = "Comes with this folder, which is no longer trusted."
@@ -208,7 +208,7 @@ def _admitted(
         return one
     if needs := found.seen.needs.get(one.id):
         return one.held(waits, f"Needs this folder: {needs}.", _TRUST_ADVICE)
-    return replace(one, admission=Starts(Where.OUTSIDE))
+    return replace(one, admission=replace(one.admission, where=Where.OUTSIDE))
 
 
 def _within_profiles(one: ServerDefinition, answers: Answers) -> ServerDefinition:

@@ -29,7 +29,6 @@ from tui.engine.settings.sources.source import (
 from tui.engine.trust.folder_identity import identify
 from tui.engine.trust.judge import judge
 from tui.engine.trust.opened_folder import OpenedFolder
-from tui.engine.trust.own_servers import is_users
 from tui.engine.trust.trust_store import Standing
 from tui.engine.trust.verdict import Answered, FolderVerdict, Seen
 from tui.model.chat import Severity
@@ -203,7 +202,7 @@ def read_settings(
         check_keys=check_keys,
         tried=tried,
     )
-    own = [one for _, one in files.own if is_users(one) and one.command]
+    own = [one for _, one in files.own if one.command]
     needs = {one.id: words for one in own if (words := needs_folder(one, folder, home))}
     seen = opened.see(identity, files.offer, needs)
     verdict = judge(seen, record, answered)

@@ -48,7 +48,7 @@ class TrustAnswer(StrEnum):
 
     @property
     def allows(self) -> bool:
-        return self.trusts
+        return self.allows
 
 
 class TrustSubject(StrEnum):

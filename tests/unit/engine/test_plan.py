@@ -175,6 +175,22 @@ def test_what_needs_the_folder_waits_for_its_yes_and_says_why() -> None:
     assert admitted(planned(found(server("mine"), seen=seen))) == {"mine": INSIDE}
 
 
+def test_what_the_user_may_enable_starts_where_it_would_without_that() -> None:
+    off = server("off").held(OFF, "Disabled: the entry says so.", "", may_enable=True)
+    for record, needs, admission in (
+        (trusted(), {}, replace(off.admission, where=Where.INSIDE)),
+        (NO_RECORD, {}, replace(off.admission, where=Where.OUTSIDE)),
+        (NO_RECORD, {off.id: "it uses ${PWD}"}, WAITS),
+    ):
+        seen = Seen(PLACE, ProjectOffer(), EMPTY, needs=needs)
+        [now] = planned(found(off, seen=seen, record=record)).definitions
+        assert admission in {now.withheld, now.admission}
+        assert now.may_enable is (admission is not WAITS)
+    left_out = replace(first(found(server("s"), record=NO_RECORD)), profiles={"a": NOTHING})
+    [now] = plan(found(server("s"), record=NO_RECORD), left_out).definitions
+    assert (now.withheld, now.is_outside, now.may_enable) == (OFF, True, True)
+
+
 def test_a_review_asks_about_a_folder_that_says_nothing_and_its_yes_counts_at_once() -> None:
     reading = found(server("mine"), record=NO_RECORD)
     answers = first(reading)

@@ -278,7 +278,7 @@ class Skills:
             raise SkillError(f"{one.name} is not trusted as it is now. {error}") from error
         word = f"skill text: {answer}" if text else f"skill: {answer}"
         self.audit.record_trust(one.name, skill.definition_hash, decision=word, source="you")
-        if not answer.trusts:
+        if not answer.allows:
             raise SkillError(f"The user looked at {one.name}, and did not want it loaded.")
 
 

@@ -31,11 +31,13 @@ class Held(Frozen):
         status: The status in which it stays.
         failure: Why, and what the user can do.
         may_enable: Whether the user may let it run all the same, until the end of the run.
+        where: Where it runs then.
     """
 
     status: ServerStatus
     failure: Failure
     may_enable: bool = False
+    where: Where = Where.INSIDE
 
 
 Admission: TypeAlias = Starts | Held

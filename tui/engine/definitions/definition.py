@@ -274,7 +274,7 @@ class ServerDefinition(Frozen):
     @property
     def is_outside(self) -> bool:
         """Whether it runs outside the opened folder."""
-        return self.admission == Starts(Where.OUTSIDE)
+        return self.admission.where is Where.OUTSIDE
 
     @property
     def is_lazy(self) -> bool:
@@ -297,7 +297,7 @@ class ServerDefinition(Frozen):
     ) -> "ServerDefinition":
         """Return the same server, which stays in a status instead of starting."""
         failure = Failure(sanitize_line(reason), sanitize_line(advice))
-        return replace(self, admission=Held(status, failure, may_enable))
+        return replace(self, admission=Held(status, failure, may_enable, self.admission.where))
 
 
 class SettingsProblem(Frozen):

@@ -28,7 +28,7 @@ def judge(seen: Seen, record: Standing, answered: Answered) -> FolderVerdict:
 
 def _verdict(seen: Seen, record: Standing, answered: Answered) -> FolderVerdict:
     content, offer, said = seen.content, seen.offer, answered.said.get(seen.key)
-    is_yes = said is not None and said.trusts
+    is_yes = said is not None and said.allows
     if said is TrustAnswer.NEVER or (record.never and not is_yes):
         return FolderVerdict(FolderTrust.NEVER)
     if content is None or offer is None:

@@ -57,6 +57,7 @@ class OpenedFolder:
         self._on_problem = on_problem
         self._is_checked = False
         self._named_first = ""  # the content that a folder of the command line had first
+        self._is_withdrawn = False
         self._in_force = ProjectRules()
         self._salt_file = private_file(state, SALT_FILE, on_problem)
 
@@ -94,7 +95,8 @@ class OpenedFolder:
         """Take note of a verdict: of what is forbidden, and of trust that came from above."""
         if verdict.trust is FolderTrust.TRUSTED and seen.content is not None:
             self._in_force = seen.content.forbidden
-            if verdict.source == FROM_ABOVE and seen.identity is not None:
+            is_new = verdict.source == FROM_ABOVE and not self._is_withdrawn
+            if is_new and seen.identity is not None:
                 self.store.inherit(seen.identity, seen.content)
 
     def _check_names(self, identity: FolderIdentity | None) -> None:
@@ -117,6 +119,7 @@ class OpenedFolder:
         if identity is not None and identity == seen.identity and seen.content is not None:
             children = children and may_cover_children(identity.path, self.home)
             self.store.trust(identity, seen.content, children=children)
+            self._is_withdrawn = False
 
     def trust_edit(self, before: Seen, now: Seen, server: ServerId) -> None:
         """Trust the folder with what the user's own edit of one server made of it.
@@ -145,4 +148,4 @@ class OpenedFolder:
             self.store.forget(identity)
 
     def _withdraw(self) -> None:
-        self._named, self._in_force = (), ProjectRules()
+        self._named, self._in_force, self._is_withdrawn = (), ProjectRules(), True

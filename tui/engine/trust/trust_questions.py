@@ -188,8 +188,8 @@ class TrustQuestions:
         for source in dict.fromkeys(one.source for one in question.servers):
             known = tuple(one for one in question.servers if one.source == source)
             self.record(source, content_of(known), answer.value)
-        keys = question.entry_keys if answer.trusts else question.refusal_keys
-        word = "" if answer.trusts else answer.value
+        keys = question.entry_keys if answer.allows else question.refusal_keys
+        word = "" if answer.allows else answer.value
         return self._writer.submit(partial(self.opened.store.refuse, keys, word))
 
     def forget(self, content: str) -> "Future[None]":
@@ -204,12 +204,12 @@ class TrustQuestions:
         await asyncio.to_thread(self._writer.close)
 
     def _keep_folder(self, seen: Seen, answer: TrustAnswer) -> "Future[None]":
-        for_now = seen.refusal if answer.trusts else ""
+        for_now = seen.refusal if answer.allows else ""
         decision = f"{answer.value} in this run" if for_now else answer.value
         self.record(str(self.opened.folder), seen.hash, decision)
         if answer is TrustAnswer.NEVER:
             return self._writer.submit(self.opened.never)
-        if for_now or not answer.trusts:
+        if for_now or not answer.allows:
             return self._writer.submit(lambda: None)
         children = answer is TrustAnswer.TRUST_WITH_CHILDREN
         return self._writer.submit(partial(self.opened.trust, seen, children=children))

@@ -65,7 +65,7 @@ class Answered(Frozen):
         """Add an answer about the folder."""
         if answer is TrustAnswer.NEVER:
             return self.taken_back(key, answer)
-        withdrawn = self.withdrawn and not answer.trusts
+        withdrawn = self.withdrawn and not answer.allows
         return Answered({**self.said, key: answer}, withdrawn)
 
     def taken_back(self, key: Hashable, answer: TrustAnswer = TrustAnswer.NOT_NOW) -> "Answered":
@@ -75,7 +75,7 @@ class Answered(Frozen):
 
     def reviewing(self) -> "Answered":
         """Let everything that has no yes be asked about again, and the folder in any case."""
-        yes = {key: said for key, said in self.said.items() if said.trusts}
+        yes = {key: said for key, said in self.said.items() if said.allows}
         return replace(self, said=yes, review=True)
 
 
