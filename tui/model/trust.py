@@ -43,12 +43,8 @@ class TrustAnswer(StrEnum):
     NEVER = "never"
 
     @property
-    def trusts(self) -> bool:
-        return self in {TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN}
-
-    @property
     def allows(self) -> bool:
-        return self.allows
+        return self in {TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN}
 
 
 class TrustSubject(StrEnum):
