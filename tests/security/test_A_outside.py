@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -22,6 +23,7 @@ from tui.engine.definitions.outside import Outside
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager, server_view
+from tui.engine.mcp.transports.stdio.launch import environment_names
 from tui.model.servers import Origin, ServerId, Transport
 from tui.model.servers import ServerStatus as S
 
@@ -180,24 +182,16 @@ async def test_A14_outside_a_server_starts_empty_private_and_without_a_word_of_t
         assert not env.keys() & set(GONE)
 
 
-async def test_what_was_left_out_is_named(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_left_out_is_named(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     poison(clone, monkeypatch)
     monkeypatch.setenv("BLOCKED_TOKEN", str(clone.folder))
-    own = clone.witness(env={"GIT_DIR": "/else"})
-    context = replace(clone.context, outside=Outside(clone.folder, Path.home(), None))
-    left_out = context.outside.variables[1]
-    manager = ServerManager(lambda _: None, context, lambda: None)  # type: ignore[arg-type,return-value]
-    async with manager:
-        manager.configure([own])
-        [one] = manager._supervisors.values()
-        view = server_view(one, manager.catalogs[one.id], left_out)
-        assert view.left_out == tuple(sorted({*GONE, "PATH"} - {"GIT_DIR"}))
-        assert not {*view.environment} & ({*GONE} - {"GIT_DIR"})
-        assert {"PATH", "PWD", "GIT_DIR"} <= {*view.environment}
-        assert "BLOCKED_TOKEN" in view.withheld
-        manager.configure([replace(own, admission=INSIDE)])
-        [one] = manager._supervisors.values()
-        assert server_view(one, manager.catalogs[one.id], left_out).left_out == ()
+    own, left_out = clone.witness(env={"GIT_DIR": "/else"}), clone.context.outside.variables[1]
+    given, withheld, lost = environment_names(own, os.environ, left_out)
+    assert lost == tuple(sorted({*GONE, "PATH"} - {"GIT_DIR"}))
+    assert {"PATH", "PWD", "GIT_DIR"} <= {*given}
+    assert not {*given} & ({*GONE} - {"GIT_DIR"})
+    assert "BLOCKED_TOKEN" in withheld
+    assert environment_names(replace(own, admission=INSIDE), os.environ, left_out)[2] == ()
 
 
 async def test_A14_a_place_elsewhere_is_the_users_word_and_the_variables_go_all_the_same(

@@ -12,6 +12,7 @@ import re
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
@@ -21,7 +22,7 @@ from urllib.parse import unquote
 
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.programs import FULL_PATH, guarded_folders, search_path
-from tui.engine.files.atomic import locked
+from tui.engine.files.atomic import remove_stale, temporary_folder
 from tui.engine.files.paths import APP_NAME, shown_path
 from tui.engine.logs.redaction import is_secret_name, masked_words
 from tui.text import sanitize_line
@@ -29,7 +30,7 @@ from tui.text import sanitize_line
 OUTSIDE: Final = "outside"
 """The folder of all start folders, in the state folder."""
 
-NO_PLACE: Final = "There is no private folder outside the opened one to start in."
+NO_PLACE: Final = "there is no private folder outside it to start in"
 """Why a server waits that could start outside."""
 
 MAX_NAME: Final = 40
@@ -109,9 +110,9 @@ class _Places:
 
     def named_by(self, name: str, value: str) -> str:
         """Return what the value of a variable names in the folder, as shown; or ""."""
-        is_list = value and name in _SEARCH_LISTS and self._start is None
+        is_list = name in _SEARCH_LISTS and self._start is None
         parts = value.split(os.pathsep) if is_list else ()
-        bare = (part or "an empty part" for part in parts if not part.startswith(("/", "~")))
+        bare = (part for part in parts if part and not part.startswith(("/", "~")))
         return self.named_in(value) or next(bare, "")
 
     def _pieces(self, text: str) -> Iterator[str]:
@@ -191,10 +192,11 @@ def without_folder(
         The others, and the names of those that were left out or lost a part.
     """
     places = _Places(folder, home)
+    empty = {n for n, v in environ.items() if n in _SEARCH_LISTS and "" in v.split(os.pathsep)}
     kept = {
         name: value
         for name, value in environ.items()
-        if name not in {"PATH", *_SHELLS_OWN} and not places.named_by(name, value)
+        if name not in {"PATH", *_SHELLS_OWN, *empty} and not places.named_by(name, value)
     }
     if path := search_path(environ.get("PATH", ""), places.guarded):
         kept["PATH"] = path  # an empty one would mean the working folder
@@ -235,7 +237,7 @@ class Outside:
     """Makes the empty folders in which servers start outside the opened one. Blocks.
 
     Each is new, and in a folder of this run alone: none is shared with another gemdeck, and nothing
-    has to be emptied. What killed runs left goes when the next one begins.
+    has to be emptied. What killed runs left goes once it is stale.
 
     Args:
         folder: The opened folder.
@@ -245,8 +247,7 @@ class Outside:
 
     def __init__(self, folder: Path, home: Path, state: Path | None) -> None:
         self._folders, self._state = (folder, home), state
-        self._stack = contextlib.ExitStack()
-        self._turn = threading.Lock()
+        self._stack, self._turn = contextlib.ExitStack(), threading.Lock()
         self._own: Path | None = None
 
     @cached_property
@@ -279,28 +280,11 @@ class Outside:
         problem = OSError(errno.ENOENT, NO_PLACE)
         for place in outside_places(self._state, *self._folders):
             try:
-                place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                with locked(place):
-                    place.mkdir(mode=0o700, exist_ok=True)
-                    if not _is_ours(place):
-                        raise NotADirectoryError(errno.ENOTDIR, f"{place} is not a private folder")
-                    _sweep(place)
-                    own = Path(tempfile.mkdtemp(dir=place))
-                    self._stack.enter_context(locked(own))
-                    self._stack.callback(shutil.rmtree, own, ignore_errors=True)
-                    return own
+                place.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if _is_ours(place):
+                    remove_stale(place, time.time())
+                    return self._stack.enter_context(temporary_folder(place))
+                problem = OSError(errno.ENOTDIR, f"{place} is not a private folder")
             except OSError as error:
                 problem = error
         raise problem
-
-
-def _sweep(place: Path) -> None:
-    """Remove what no living gemdeck uses, without following links."""
-    for name in {one.name.removesuffix(".lock") for one in place.iterdir()}:
-        left = place / name
-        with contextlib.suppress(OSError), locked(left, wait=0):
-            if left.is_dir() and not left.is_symlink():
-                shutil.rmtree(left, ignore_errors=True)
-            else:
-                left.unlink(missing_ok=True)
-            left.with_name(f"{name}.lock").unlink()

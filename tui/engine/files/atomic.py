@@ -207,7 +207,7 @@ def remove_stale(folder: Path, now: float) -> int:
         for path in folder.glob(f"{TEMPORARY_PREFIX}*{TEMPORARY_SUFFIX}"):
             with contextlib.suppress(OSError):
                 if now - path.lstat().st_mtime > STALE_AFTER:
-                    if path.is_dir():
+                    if path.is_dir() and not path.is_symlink():
                         with locked(path / _IN_USE, wait=0):
                             shutil.rmtree(path)
                     else:
@@ -217,9 +217,14 @@ def remove_stale(folder: Path, now: float) -> int:
 
 
 @contextlib.contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """Make a folder that goes at the end or, if the process is killed, as `remove_stale` says."""
-    folder = Path(tempfile.mkdtemp(TEMPORARY_SUFFIX, TEMPORARY_PREFIX, usable_state_dir()))
+def temporary_folder(place: Path | None = None) -> Iterator[Path]:
+    """Make a folder that goes at the end or, if the process is killed, as `remove_stale` says.
+
+    Args:
+        place: Where it lies; by default in the state folder.
+    """
+    place = place or usable_state_dir()
+    folder = Path(tempfile.mkdtemp(TEMPORARY_SUFFIX, TEMPORARY_PREFIX, place))
     with locked(folder / _IN_USE):
         yield folder
     shutil.rmtree(folder, ignore_errors=True)

@@ -357,7 +357,8 @@ class Supervisor:
                 if not self._dozes:
                     self.usage.started()
                 self._grant(self.definition.timeout)
-                definition = await self._filled()
+                definition = await self._filled()  # it may be told to move meanwhile
+                definition = replace(definition, admission=self.definition.admission)
                 self._began_outside = definition.is_outside
                 async with running_server(
                     definition, self._log, self._context, self._must_stop
@@ -367,6 +368,7 @@ class Supervisor:
                     connect = await self._load_connect()  # the process gets ready meanwhile
                     if not self._must_stop():
                         self._grant(self.definition.timeout)
+                        definition = replace(definition, admission=self.definition.admission)
                         self._attempt = connect(definition, self._log, self._context, process)
                         async with self._attempt as live:
                             is_connected = True

@@ -1,17 +1,25 @@
 """What becomes of a server whose definition changes, goes and comes back while it closes."""
 
 import asyncio
+import threading
 from dataclasses import replace
+from typing import cast
+from unittest.mock import AsyncMock
 
 import pytest
 
+from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.staging import Pretended, definition
 from tests.unit.engine.mcp.support import eventually, permit, running
+from tui.engine.definitions.admission import Starts, Where
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
+from tui.engine.mcp.session.features import Features
+from tui.engine.mcp.supervisor import Connect
 from tui.model.servers import ServerStatus as S
 
 ONE = definition()
+OUTSIDE = Starts(Where.OUTSIDE)
 TWO, THREE = replace(ONE, command="two"), replace(ONE, command="three")
 
 
@@ -23,8 +31,10 @@ class Connections:
 
     def connect(self, given: ServerDefinition, *_: object) -> Pretended:
         """Make one more."""
-        self.made.append((given, Pretended()))
-        return self.made[-1][1]
+        one = Pretended()
+        one.features = cast("Features", AsyncMock())  # which is told of other roots
+        self.made.append((given, one))
+        return one
 
     @property
     def definitions(self) -> list[ServerDefinition]:
@@ -52,6 +62,25 @@ async def test_a_server_starts_again_only_once_it_has_let_go(
         await eventually(lambda: watcher.statuses("s")[-1] is S.READY)
         assert connections.definitions == [ONE, edits[-1][0]]
         assert first.closed == 1
+
+
+async def test_a_server_that_moves_while_it_starts_is_connected_to_as_it_runs_then() -> None:
+    connections, may_go_on = Connections(), threading.Event()
+
+    def load() -> Connect:
+        may_go_on.wait(PATIENCE)
+        return connections.connect
+
+    inside, outside = replace(ONE, admission=Starts()), replace(ONE, admission=OUTSIDE)
+    for first, then in ((outside, inside), (inside, outside)):
+        async with running(first, import_connect=load) as (manager, watcher):
+            await eventually(lambda: not manager._supervisors[ONE.id].is_launching)
+            manager.configure([then])
+            may_go_on.set()
+            await watcher.until("s", S.STARTING, S.READY)
+            assert connections.definitions == [then]
+        connections.made.clear()
+        may_go_on.clear()
 
 
 async def test_a_call_offered_by_one_server_never_runs_on_another_of_its_name() -> None:

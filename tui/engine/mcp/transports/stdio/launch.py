@@ -227,5 +227,5 @@ def _start_folder(definition: ServerDefinition, outside: Outside) -> Path:
     try:
         return outside.start_folder(definition.id)
     except OSError as error:
-        reason = f"has no folder to start in: {error.strerror or error}"
-        raise ServerError(reason, "Press t to trust the opened folder: it starts there.") from error
+        reason = f"cannot start outside the opened folder: {error.strerror or error}"
+        raise ServerError(reason, "Press t to trust that folder: then it starts in it.") from error
