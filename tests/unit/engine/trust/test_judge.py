@@ -30,6 +30,7 @@ def content(name: str, rules: ProjectRules = BEFORE, *servers: str) -> FolderCon
 OLD, NEW = content("old", BEFORE, "same", "gone"), content("new", NOW, "same", "added")
 OFFER = ProjectOffer(context=(ContextFile("A.md", ""), ContextFile("B.md", "")))
 SEEN = Seen(PLACE, OFFER, NEW, in_force=ProjectRules(idle_timeout=9))
+AS_TRUSTED = replace(SEEN, content=OLD)
 YES = Standing(FolderRecord(PLACE, Word.TRUSTED, 1.0, hashes=("old",), content=OLD))
 NOTHING = Seen(PLACE, ProjectOffer(), FolderContent("", (), ""))
 
@@ -52,16 +53,10 @@ def said(answer: TrustAnswer, seen: Seen = SEEN) -> Answered:
         (SEEN, YES, said(A.NOT_NOW), T.CHANGED, BEFORE, False),
         (SEEN, YES, Answered(withdrawn=True), T.UNTRUSTED, ProjectRules(), True),
         (SEEN, replace(YES, swapped=True), Answered(), T.CHANGED, BEFORE, True),
-        (replace(SEEN, content=OLD), YES, Answered(), T.TRUSTED, BEFORE, False),
-        (replace(SEEN, content=OLD), YES, Answered(review=True), T.TRUSTED, BEFORE, True),
-        (
-            replace(SEEN, content=OLD),
-            YES,
-            Answered(withdrawn=True),
-            *(T.UNTRUSTED, ProjectRules()),
-            True,
-        ),
-        (replace(SEEN, content=OLD, refusal="x"), YES, Answered(), T.UNTRUSTED, BEFORE, True),
+        (AS_TRUSTED, YES, Answered(), T.TRUSTED, BEFORE, False),
+        (AS_TRUSTED, YES, Answered(review=True), T.TRUSTED, BEFORE, True),
+        (AS_TRUSTED, YES, Answered(withdrawn=True), T.UNTRUSTED, ProjectRules(), True),
+        (replace(AS_TRUSTED, refusal="x"), YES, Answered(), T.UNTRUSTED, BEFORE, True),
         (replace(SEEN, refusal="x", named=True), YES, Answered(), T.TRUSTED, NOW, False),
         (NOTHING, YES, Answered(), T.CHANGED, BEFORE, True),
         (NOTHING, Standing(), Answered(), T.NOTHING_TO_TRUST, ProjectRules(), False),
@@ -85,9 +80,9 @@ def test_what_is_forbidden_holds_until_a_yes_and_a_question_is_put_once(
 
 def test_after_a_change_what_is_as_it_was_counts_on() -> None:
     now = judge(SEEN, YES, Answered())
-    assert (now.servers, now.context) == ({"same"}, {"A.md"})
+    assert ([*now.servers], [*now.context]) == (["same"], ["A.md"])
     everything = judge(SEEN, YES, said(A.TRUST))
-    assert (everything.servers, everything.context) == ({"same", "added"}, {"A.md", "B.md"})
+    assert {*everything.servers, *everything.context} == {"same", "added", "A.md", "B.md"}
     for record, seen in ((replace(YES, swapped=True), SEEN), (YES, replace(SEEN, attended=False))):
         none = judge(seen, record, Answered())
         assert (none.servers, none.context) == (frozenset(), frozenset())
