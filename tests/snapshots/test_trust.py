@@ -28,6 +28,8 @@ from tui.model.trust import FolderTrust
 FAILURE: Final = Failure("The folder is not trusted.", "t shows what it would run.")
 
 _UNTRUSTED: Final = e.FolderTrustChanged(FolderTrust.UNTRUSTED)
+_NOTHING: Final = e.FolderTrustChanged(FolderTrust.NOTHING_TO_TRUST)
+OWN: Final = (NPX.server, GIT.server)
 _CHANGED: Final = e.FolderTrustChanged(FolderTrust.CHANGED)
 _TRUSTED: Final = e.FolderTrustChanged(FolderTrust.TRUSTED)
 
@@ -53,10 +55,7 @@ PICTURES: Final[dict[str, tuple[tuple[e.Event, ...], tuple[str, ...]]]] = {
         ),
         (),
     ),
-    "trust-starts": (
-        asking(_UNTRUSTED, trust(servers=(SEARCH,), started=(NPX,), may_start_outside=True)),
-        ("end",),
-    ),
+    "trust-quiet": (asking(_NOTHING, trust(servers=(), rules=(), variables=(), own=OWN)), ()),
     "trust-refused": (
         asking(_UNTRUSTED, trust(refusal="Anybody may write to this folder.", rules=())),
         (),
