@@ -317,7 +317,7 @@ class LoadedSettings(Frozen):
     @property
     def plan_mode(self) -> str:
         """Where plan mode stands, or ""."""
-        rules = (one for one in self.gemdeck.always_deny if isinstance(one, PlanRule))
+        rules = (one for one in self.denied if isinstance(one, PlanRule))
         return next((one.source for one in rules), "")
 
     def only(self, names: frozenset[str] | None) -> "LoadedSettings":
