@@ -202,7 +202,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 13_360,
-    "engine/mcp": 9_070,
+    "engine/mcp": 9_080,
     "engine/chats": 4_050,
     "cli": 2_840,
     "model": 2_450,
@@ -218,7 +218,7 @@ BUDGET: Final = {
     "engine/keys": 490,
     "engine/demo": 450,
     "engine/logs": 560,
-    ".": 470,
+    ".": 490,
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 

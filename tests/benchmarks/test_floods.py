@@ -59,6 +59,9 @@ BESIDE_BUDGET = 1.5
 BESIDE_LIMIT = 4.0
 """The same, as it fails the test: what else the machine does hits a deck that works the most."""
 
+LETTERS: str = "жщфяцэ"
+"""What is typed: letters that nothing else on the screen has."""
+
 NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -70,6 +73,12 @@ class Cost:
     megabytes: float
 
 
+def entry(script: str, *modes: str) -> dict[str, Any]:
+    """Make the entry of a server with a secret, so that what it says is searched."""
+    args, env = [str(SERVERS / f"{script}.py"), *modes], {"A_TOKEN": "Zq7kR9tYw3mX"}
+    return {"command": sys.executable, "args": args, "env": env}
+
+
 def has_any(one: str, other: str, screen: str) -> bool:
     return one in screen or other in screen
 
@@ -78,22 +87,17 @@ def cost(
     folder: Path,
     *modes: str,
     keys: Mapping[str, str] = NO_KEYS,
-    script: str = "flooding",
-    before: str = " ",
 ) -> Cost:
     """Run the deck beside a server, which may never get ready, press keys, and type."""
-    args, env = [str(SERVERS / f"{script}.py"), *modes], {"A_TOKEN": "Zq7kR9tYw3mX"}
-    entry = {"command": sys.executable, "args": args, "env": env}  # what it says is searched
     (Path.home() / ".gemini").mkdir(exist_ok=True)
-    settings = {"mcpServers": {"flooding": entry}}
+    settings = {"mcpServers": {"flooding": entry("flooding", *modes)}}
     (Path.home() / ".gemini" / "settings.json").write_text(json.dumps(settings))
     delays, memory = list[float](), list[float]()
     with Terminal([sys.executable, "-m", "tui", "--demo"], cwd=folder) as terminal:
-        terminal.wait_for("1 ready" if script == "flooding" else "2 ready")
+        terminal.wait_for("1 ready")
         for key, words in keys.items():
             terminal.press(key)
             terminal.wait_for(words)
-        terminal.type(before.strip())
         process = psutil.Process(terminal.pid)
         began = time.monotonic()
         seconds = 0.0 if SILENT in modes else FLOOD_SECONDS
@@ -101,14 +105,14 @@ def cost(
             letter = "qzwk"[len(delays) % 4]  # no word on the screen; a question may take it, too
             pressed = time.monotonic()
             terminal.type(letter)
-            terminal.wait_for(partial(has_any, f"{before}{letter} ", DROPPED))
+            terminal.wait_for(partial(has_any, f" {letter} ", DROPPED))
             if DROPPED in terminal.screen:  # a question opened at this very moment
                 terminal.wait_gone(DROPPED)
                 continue
             delays.append(time.monotonic() - pressed)
             memory.append(process.memory_info().rss / 2**20)
             terminal.press("backspace")
-            terminal.wait_gone(f"{before}{letter} ")
+            terminal.wait_gone(f" {letter} ")
         terminal.press("ctrl+q")
         terminal.wait_for_exit()
     return Cost(statistics.quantiles(delays, n=20)[-1], max(memory))
@@ -141,56 +145,43 @@ def test_typing_beside_the_protocol_of_a_flood_stays_at_the_floor(
     assert flooding.megabytes <= silent.megabytes + 60
 
 
-@pytest.mark.timeout(300)
-def test_E42_E43_heavy_messages_leave_typing(tmp_path: Path, measure: Measure) -> None:
-    quiet = cost(tmp_path, "quiet", script="heavy")
-    for mode in ("tools", "numbers"):
-        with row(mode):
-            heavy = cost(tmp_path, mode, script="heavy")
-            measure(f"{mode}: a key takes {heavy.delay * 1000:.0f} ms ({quiet.delay * 1000:.0f})")
-            assert heavy.delay <= max(0.1, 1.5 * quiet.delay)
+def slow_down(
+    folder: Path, servers: Mapping[str, Mapping[str, Any]], ready: int = 1, before: str = ""
+) -> tuple[float, float]:
+    """Press keys in a quiet deck and in one with these servers; give the 95th percentiles.
 
-
-@pytest.mark.timeout(300)
-def test_A26_hostile_ignore_files_leave_typing(tmp_path: Path, measure: Measure) -> None:
-    delays = dict[str, float]()
-    for kind in ("quiet", "hostile"):
-        folder = tmp_path / kind
-        folder.mkdir()
-        count, text = (9_000, HOSTILE) if kind == "hostile" else (9, "*.log\n")
-        (folder / ".gitignore").write_text(text)
-        for number in range(count):
-            (folder / f"{'a' * 200}{number}").touch()
-        delays[kind] = cost(folder, SILENT, before="@").delay
-    measure(f"hostile .gitignore: {delays['hostile'] * 1000:.0f} ms ({delays['quiet'] * 1000:.0f})")
-    assert delays["hostile"] <= max(0.1, 1.5 * delays["quiet"])
-
-
-def slow_down(folder: Path, servers: Mapping[str, Mapping[str, Any]]) -> tuple[float, float]:
-    """Press keys in a quiet deck and in one with these servers; give the 95th percentiles."""
+    Args:
+        folder: Where both run; the busy one opens ``busy/opened`` in it.
+        servers: The servers of the busy one.
+        ready: How many servers it waits for.
+        before: What is typed before all keys.
+    """
     delays = list[float](), list[float]()
     with ExitStack() as stack:
         decks = list[Terminal]()
         for name, entries in (("quiet", {}), ("busy", servers)):
             home = folder / name
             (home / ".gemini").mkdir(parents=True)
-            (home / "opened").mkdir()
+            (home / "opened").mkdir(exist_ok=True)
             (home / ".gemini" / "settings.json").write_text(json.dumps({"mcpServers": entries}))
             env = {**os.environ, "HOME": str(home), "GEMDECK_HOME": str(home / "own")}
             command = [sys.executable, "-m", "tui", "--demo"]
             decks.append(stack.enter_context(Terminal(command, cwd=home / "opened", env=env)))
-        for terminal in decks:
-            terminal.wait_for("1 ready", 60.0)
+        for terminal, count in zip(decks, (1, ready), strict=True):
+            terminal.wait_for(f"{count} ready", 60.0)
+            terminal.type(before)
+            terminal.draws = False  # which would take longer the more a deck writes
         began = time.monotonic()
         while time.monotonic() - began < BESIDE_SECONDS or len(delays[0]) < KEYS // 2:
-            letter = "qzwk"[len(delays[0]) % 4]
+            letter = LETTERS[len(delays[0]) % len(LETTERS)]
             for terminal, taken in zip(decks, delays, strict=True):
+                terminal.forget()
                 pressed = time.monotonic()
                 terminal.type(letter)
-                terminal.wait_for(f" {letter} ")
-                taken.append(time.monotonic() - pressed)
+                taken.append(
+                    terminal.seconds_until(letter.encode()) + terminal.started_at - pressed
+                )
                 terminal.press("backspace")
-                terminal.wait_gone(f" {letter} ")
         for terminal in decks:
             terminal.press("ctrl+q")
             terminal.wait_for_exit()
@@ -204,7 +195,7 @@ def judge(measure: Measure, what: str, quiet: float, busy: float) -> None:
         f"{what}: a key takes {busy * 1000:.0f} ms, in a quiet deck beside it {quiet * 1000:.0f},"
         f" ratio {busy / quiet:.2f} (budget {BESIDE_BUDGET})"
     )
-    assert busy <= max(0.1, BESIDE_LIMIT * quiet)
+    assert busy <= BESIDE_LIMIT * quiet
 
 
 @pytest.mark.timeout(300)
@@ -225,3 +216,20 @@ async def test_E40_what_never_ends_over_http_leaves_typing(
             with row(kind):
                 servers = {"endless": {"httpUrl": f"{url}/{kind}"}}
                 judge(measure, kind, *slow_down(tmp_path / kind, servers))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("mode", ["tools", "numbers"])
+def test_E42_E43_heavy_messages_leave_typing(tmp_path: Path, measure: Measure, mode: str) -> None:
+    judge(measure, f"heavy {mode}", *slow_down(tmp_path, {"heavy": entry("heavy", mode)}, ready=2))
+
+
+@pytest.mark.timeout(300)
+def test_A26_hostile_ignore_files_leave_typing(tmp_path: Path, measure: Measure) -> None:
+    for kind, count in (("quiet", 9), ("busy", 9_000)):
+        opened = tmp_path / kind / "opened"
+        opened.mkdir(parents=True)
+        (opened / ".gitignore").write_text(HOSTILE if kind == "busy" else "*.log\n")
+        for number in range(count):
+            (opened / f"{'a' * 200}{number}").touch()
+    judge(measure, "a hostile .gitignore", *slow_down(tmp_path, {}, before="@"))

@@ -275,7 +275,7 @@ async def test_secrets_of_an_entry_are_kept_apart_when_it_is_added_or_imported()
     cursor.write_text(json.dumps({"mcpServers": servers}))
     shown = await run("import", "cursor")
     assert "--keyring puts their secrets into the keyring" in shown.stdout
-    assert "Left out, as it is yours to give: keyring:a-A_TOKEN." in shown.stdout
+    assert "Left out because only you can pass it on: keyring:a-A_TOKEN." in shown.stdout
     taken = await run("import", "cursor", "--all", "--keyring")
     assert taken.stderr == ""
     assert entries()["c"]["env"] == {"C_KEY": "${keyring:c-C_KEY}"}

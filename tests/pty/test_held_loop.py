@@ -123,7 +123,6 @@ def assert_saved(world: World) -> None:
 @pytest.mark.parametrize(
     ("hold", "key"),
     [
-        ("busy", b"\x11"),
         ("busy", b"\x1b[113;5u"),
         ("asleep", b"\x1b[27;5;113~"),
         ("dribble", b"\x11"),

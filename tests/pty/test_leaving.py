@@ -1,6 +1,7 @@
 """Stopping and leaving the program, also while something is in the way or broken."""
 
 import signal
+import subprocess
 import sys
 import termios
 import time
@@ -148,3 +149,48 @@ def test_a_fault_of_the_engine_ends_with_a_report(
         assert "in-a-message" not in shown
     [report] = world.state.rglob("crash-*.txt")
     assert ", in broken" in report.read_text()
+
+
+EARLY: Final = """
+import asyncio
+from tui.ui.panes.row import PaneRow
+
+fill = PaneRow.fill
+
+async def late(self):
+    self.app.exit(None, 7)
+    while not self.app._exit:
+        await asyncio.sleep(0)
+    await fill(self)
+
+PaneRow.fill = late
+"""
+
+
+def test_leaving_before_all_is_on_the_screen_is_no_fault(world: World, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(EARLY)
+    with Terminal(DECK, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}) as terminal:
+        assert terminal.wait_for_exit() == 7
+        assert "error" not in terminal.screen
+    assert not [*world.state.rglob("crash-*.txt")]
+
+
+RUNNING: Final = """
+import atexit, sys, threading
+from tui import __main__ as command
+
+threading.Thread(target=threading.Event().wait).start()
+atexit.register(print, "handled")
+command.main = lambda: sys.exit({code})
+command.run()
+"""
+
+
+@pytest.mark.parametrize(("code", "expected"), [("3", 3), ("", 0)])
+def test_the_process_ends_after_its_handlers_whatever_a_thread_does(
+    code: str, expected: int
+) -> None:
+    """One in C code would crash while the interpreter is taken apart."""
+    command = [sys.executable, "-c", RUNNING.format(code=code)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (expected, "handled\n", "")

@@ -75,7 +75,7 @@ async def test_A25_an_imported_entry_gets_no_secret_that_the_user_does_not_give(
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(toml(entry) if client == "codex" else json.dumps({key: {"a": entry}}))
     shown = await run("import", client, cwd=clone)
-    assert "yours to give: ACME_TOKEN, NOT_SET, keyring:github." in shown.stdout
+    assert "only you can pass it on: ACME_TOKEN, NOT_SET, keyring:github." in shown.stdout
     taken = await run("import", client, "a", "--json", cwd=clone)
     assert (taken.code, taken.json["written"]) == (ExitCode.OK, ["a"])
     assert written()["a"]["env"] == {"A": "", "B": "", "C": ""}
@@ -98,7 +98,7 @@ async def test_A25_what_the_user_gives_is_handed_over_and_nothing_else(
     refused = await run(*importing, "-s", "project", cwd=clone)
     assert (refused.code, "cannot name a secret" in refused.stderr) == (ExitCode.USAGE, True)
     taken = await run(*importing, cwd=clone)
-    assert "yours to give: ACME_TOKEN." in taken.stdout
+    assert "only you can pass it on: ACME_TOKEN." in taken.stdout
     assert written()["a"]["env"] == {"A": "${keyring:github}", "B": "", "C": "${HOME}"}
     assert written()["a"]["command"] == "sh"
     await run("mcp", "list", "--trust-folder", str(Path.home().resolve()))

@@ -90,7 +90,8 @@ class Terminal:
         cwd: Path | None = None,
         draw: bool = True,
     ) -> None:
-        self._drawing = draw
+        self.draws = draw
+        """Whether a screen is kept."""
         self._arrivals: list[tuple[int, float]] = []
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
@@ -294,7 +295,7 @@ class Terminal:
                     return
                 self._raw += data
                 self._arrivals.append((len(self._raw), time.monotonic()))
-                if self._drawing:
+                if self.draws:
                     self._draw(data)
                 self._changed.notify_all()
                 if len(self._raw) > MAX_RAW_BYTES:

@@ -14,11 +14,13 @@ from textual.actions import parse as parse_action
 from textual.app import App
 from textual.binding import Binding, BindingType, Keymap
 from textual.color import Color
+from textual.css.query import NoMatches
 from textual.driver import Driver
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.timer import Timer
+from textual.widget import MountError
 
 from tui.store.commands import Commands
 from tui.store.state import AppState
@@ -204,7 +206,12 @@ class GemdeckApp(App[int], inherit_bindings=False):
             self._on_first_paint()
         self.stylesheet.read_all(LATER_STYLES)
         self.stylesheet.parse()
-        await self.deck.panes.fill()
+        try:
+            await self.deck.panes.fill()
+        except (MountError, NoMatches):  # an app that ends mounts nothing any more
+            if self.is_leaving:
+                return
+            raise
         self.bridge.watch(self.deck, lambda state: state.keys, self._take_keys)
         self._has_painted = True
         self._type_ahead.begin()

@@ -11,8 +11,6 @@ from tui.model.chat import MAIN, ConversationId, EntryId, TurnId, TurnOutcome, U
 from tui.model.sessions import ConversationOpened, ConversationSelected
 from tui.store.store import Store
 
-HEIGHTS = (24, 27, 30, 36, 45)
-
 
 def answer(
     deck: ChatApp | Running, number: int, rows: int = 1, within: ConversationId = MAIN
@@ -29,8 +27,7 @@ def answer(
         deck.store.dispatch(replace(event, conversation=within))
 
 
-@pytest.mark.parametrize("before", [1, 60])
-@pytest.mark.parametrize("height", HEIGHTS)
+@pytest.mark.parametrize(("height", "before"), [(24, 60), (30, 1), (45, 60)])
 async def test_each_answer_after_a_cleared_conversation_is_shown(height: int, before: int) -> None:
     async with chatting(size=(120, height)) as (app, pilot):
         transcript = app.chat.transcript
@@ -44,7 +41,7 @@ async def test_each_answer_after_a_cleared_conversation_is_shown(height: int, be
             await shows(cleared, before)
             app.store.dispatch(e.ConversationCleared())
             await until(pilot, lambda: not transcript.display)
-            for number in range(cleared + 1, cleared + 8):
+            for number in range(cleared + 1, cleared + 5):
                 answer(app, number)
                 await shows(number)
                 if transcript.max_scroll_y == 0:
@@ -53,9 +50,9 @@ async def test_each_answer_after_a_cleared_conversation_is_shown(height: int, be
             await until(pilot, lambda: not transcript.display)
 
 
-@pytest.mark.parametrize("after", [1, 60])
-@pytest.mark.parametrize("before", [1, 60])
-@pytest.mark.parametrize("height", [24, 45])
+@pytest.mark.parametrize(
+    ("height", "before", "after"), [(24, 1, 60), (24, 60, 1), (45, 60, 60), (45, 1, 1)]
+)
 async def test_what_came_while_the_chat_was_hidden_is_shown(
     height: int, before: int, after: int
 ) -> None:
@@ -99,8 +96,7 @@ async def test_who_reads_back_stays_there_while_the_chat_is_hidden_and_when_its_
         await until(pilot, lambda: "answer 40.1" in "\n".join(screen_lines(app)))
 
 
-@pytest.mark.parametrize("rows", [1, 60])
-@pytest.mark.parametrize("height", [24, 36])
+@pytest.mark.parametrize(("height", "rows"), [(24, 60), (36, 1)])
 async def test_what_came_in_another_tab_is_shown_when_it_comes_to_the_front(
     height: int, rows: int
 ) -> None:

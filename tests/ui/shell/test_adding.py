@@ -176,7 +176,7 @@ async def test_A25_what_is_pasted_gets_no_secret_that_the_user_does_not_give(
         await deck.paste(pasted % (sys.executable, script))
         await deck.shown("Switch on those it may have", "Give it ACME_TOKEN")
         await deck.press("ctrl+s")
-        await deck.shown("! Left out, as it is yours to give: ACME_TOKEN", "start it")
+        await deck.shown("! Left out because only you can pass it on: ACME_TOKEN", "start it")
         await deck.press("ctrl+s")
         await deck.shown("save it all the same")
         assert FIXTURE_SECRET not in told.read_text("utf-8")

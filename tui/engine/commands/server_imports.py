@@ -232,7 +232,7 @@ def shown_entry(name: str, entry: Mapping[str, Any], left: Set[str] = frozenset(
     """Show an entry in full, but for its secrets, and name what was left out of it."""
     shown = EntryFields(entry)
     words = () if is_address(shown.target) else filter(None, (shown.target, *shown.words))
-    missing = [f"Left out, as it is yours to give: {', '.join(sorted(left))}."] * bool(left)
+    missing = [f"Left out because only you can pass it on: {', '.join(sorted(left))}."] * bool(left)
     others = entry_difference(None, {k: v for k, v in shown.others.items() if k != "cwd"})
     return ImportOffer(
         client="",

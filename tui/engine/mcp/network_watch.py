@@ -10,6 +10,9 @@ from typing import Final
 SETTLE: Final = 2.0
 """Seconds after a change of the network before it is told, so that many are told as one."""
 
+REST: Final = 30.0
+"""Seconds after that in which further changes wait, as a host of containers never settles."""
+
 ASLEEP: Final = 5.0
 """Seconds by which the clocks drift apart in a sleep; also how often they are compared."""
 
@@ -51,12 +54,16 @@ def watch_network(changed: Callable[[], None]) -> Callable[[], None]:
             with suppress(OSError):  # all is read, or more happened than the kernel could keep
                 while kernel.recv(MAX_NEWS):
                     pass
-            loop.add_reader(kernel, settle)
+            loop.call_later(REST, listen)
             changed()
+
+    def listen() -> None:
+        if kernel.fileno() >= 0:
+            loop.add_reader(kernel, settle)
 
     def close() -> None:
         loop.remove_reader(kernel)
         kernel.close()
 
-    loop.add_reader(kernel, settle)
+    listen()
     return close

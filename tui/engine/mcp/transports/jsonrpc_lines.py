@@ -102,6 +102,12 @@ DROPPED_COST: Final = 0.05
 LINE_COST: Final = 0.02
 """Cost of one line of an event stream."""
 
+LINES: Final = 500
+"""Lines of an event stream that are read before it rests."""
+
+LINES_REST: Final = 0.02
+"""Seconds that it rests then."""
+
 MAX_EXCESS: Final = 30.0
 """Seconds that a server may overdraw its allowance without a rest."""
 
@@ -320,7 +326,7 @@ class FlowControl:
         self._counted_at = self._turn_began = clock()
         self._exceeds_since: float | None = None
         self._most = MAX_UNASKED
-        self._noise = 0
+        self._noise = self._lines = 0
         self._drops = False
         self._open = Counter[types.RequestId | None]()
 
@@ -384,6 +390,10 @@ class FlowControl:
             FloodError: If the server has overdrawn its allowance for too long.
         """
         self._spend(LINE_COST * count)
+        self._lines += count
+        if self._lines > LINES:
+            self._lines = 0
+            await self._sleep(LINES_REST)
         await self._wait()
 
     def _grow(self) -> None:

@@ -122,15 +122,18 @@ from tui.engine.mcp import network_watch
 
 async def main():
     told = asyncio.Event()
-    network_watch.SETTLE = 0.01
+    network_watch.SETTLE, network_watch.REST = 0.01, 0.5
+    loop, moments = asyncio.get_running_loop(), []
     close = network_watch.watch_network(told.set)
     for _ in range(2):
         for flags in (0, 1):  # the loopback interface goes down and up, and gets its addresses
             with socket.socket() as control:
                 fcntl.ioctl(control, 0x8914, struct.pack("16sh14x", b"lo", flags))
         await asyncio.wait_for(told.wait(), 5)
+        moments.append(loop.time())
         told.clear()
     close()
+    assert moments[1] - moments[0] > 0.4, "further changes wait"
     print("told twice")
 
 asyncio.run(main())

@@ -82,6 +82,9 @@ Pausing = Callable[[], AbstractContextManager[None]]
 
 EVENT_STREAM: Final = "text/event-stream"
 
+PIECE_LINES: Final = 10
+"""Lines of an event stream that a piece of it costs as much time as."""
+
 CountLines = Callable[[int], Awaitable[None]]
 """Takes a number of lines, and waits if there are too many."""
 
@@ -412,4 +415,4 @@ class _Pieces(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in read_pieces(self._response):
             yield piece
-            await self._count_lines(1 + piece.count(b"\n") + piece.count(b"\r"))
+            await self._count_lines(PIECE_LINES + piece.count(b"\n") + piece.count(b"\r"))
