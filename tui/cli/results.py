@@ -179,6 +179,7 @@ def whole_result(state: AppState, statistics: Statistics, ending: Ending) -> dic
             # gemini-cli counts lines of its own tools only, which gemdeck has not.
             "files": {"totalLinesAdded": 0, "totalLinesRemoved": 0},
         },
+        "outside": [view.id for view in state.servers if view.runs_outside],
         "warnings": ending.warnings,
         "error": error_object(ending),
     }

@@ -260,5 +260,11 @@ class ServerView(Frozen):
     extension: str = ""
 
     @property
+    def runs_outside(self) -> bool:
+        """Whether it is a program that starts outside the opened folder, and may."""
+        is_held = self.status in {_S.INVALID, _S.UNTRUSTED, _S.DISABLED}
+        return self.transport is Transport.STDIO and self.is_outside and not is_held
+
+    @property
     def is_troubled(self) -> bool:
         return self.status in TROUBLED or self.last_failure is not None

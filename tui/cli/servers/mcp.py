@@ -495,6 +495,7 @@ def _server(view: ServerView) -> dict[str, Any]:
         "transport": view.transport.value,
         "target": view.target,
         "origin": view.origin.value,
+        "outside": view.is_outside,
         "description": view.description,
         "tools": len(view.catalog.tools),
         "prompts": len(view.catalog.prompts),

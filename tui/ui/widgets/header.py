@@ -72,6 +72,7 @@ class HeaderView(Frozen):
     unasked: bool = False
     cost: str = ""
     profile: str = ""
+    is_outside: bool = False
 
 
 def header_view(state: AppState) -> HeaderView:
@@ -79,6 +80,7 @@ def header_view(state: AppState) -> HeaderView:
     return HeaderView(
         model=state.model.name,
         workspace=state.workspace,
+        is_outside=any(view.runs_outside for view in state.servers),
         trust=state.folder_trust,
         backend=state.model.backend,
         usage=state.conversation.usage,
@@ -109,15 +111,16 @@ def header_content(view: HeaderView, width: int) -> Content:
 def _lefts(view: HeaderView, room: int) -> Iterator[list[Field]]:
     """Yield the variants of the left side, longest first, with the path cut to the room."""
     path = one_line(view.workspace)
+    where = "outside " if view.is_outside else ""
     word = "" if view.trust in _NOT_SHOWN else view.trust.value
     tone = trust_tone(view.trust)
     warned = view.trust in _WARNED_OF
     named: list[Field] = [_NAME_FIELD, *([_model(view)] if view.model else [])]
 
     def with_path(fields: list[Field], note: str, branch: str = "") -> list[Field]:
-        left = room - _width(fields) - GAP - cell_len(note) - cell_len(branch)
+        left = room - _width(fields) - GAP - sum(map(cell_len, (where, note, branch)))
         shown = path if branch else fit_end(path, max(MIN_FOLDER, left))
-        return [*fields, ((shown, _MUTED), (branch, ""), (note, tone))]
+        return [*fields, ((where, ""), (shown, _MUTED), (branch, ""), (note, tone))]
 
     note = f" ({word})" if word else ""
     if path and view.branch:

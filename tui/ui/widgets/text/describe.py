@@ -221,6 +221,8 @@ def summarize_server(view: ServerView, now: float) -> Content:
         parts.append(Content.styled(one_line(warning), "$text-warning"))
     if view.status is ServerStatus.STARTING and view.last_words:
         parts.append(muted(one_line(view.last_words)))
+    if view.runs_outside:
+        parts.append(muted("runs outside this folder; t trusts it"))
     if view.description:
         parts.append(Content(one_line(view.description)))
     if view.info is not None and failure is None:
