@@ -99,6 +99,13 @@ def last_words(view: ServerView) -> Sequence[str]:
     return failure.stderr_tail[-MAX_WORDS:] if failure is not None else ()
 
 
+def say_outside(views: Iterable[ServerView]) -> None:
+    """Name on standard error the servers that run outside the opened folder."""
+    if named := ", ".join(view.id for view in views if view.runs_outside):
+        folder = sanitize_line(shlex.quote(str(Path.cwd())))
+        say(f"outside this folder: {named}. --trust-folder {folder} starts them in it.")
+
+
 def advised(reason: str, advice: str) -> str:
     """Join a reason and what to do about it, as sentences."""
     stop = "." if advice and reason and reason[-1] not in ".:!?…" else ""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from tui.cli.command import advised, last_words, why_not_ready
+from tui.cli.command import advised, last_words, say_outside, why_not_ready
 from tui.cli.output import PATIENCE, ExitCode, prepare_output, say, write_out
 from tui.cli.results import Ending, JsonLines, Statistics, answer_text, turn_entries, whole_result
 from tui.engine.approval.gate import NOBODY_TO_ASK
@@ -278,6 +278,8 @@ class _Session:
         for view in missing if not self.is_out else ():
             if not state.leaves_out(view.id):
                 self.warn(f"without server {view.id}: {_why_missing(view)}")
+        if not self.is_out:
+            say_outside(state.servers)
         self.is_out = True
 
     def _say_waiting(self) -> None:

@@ -245,7 +245,7 @@ def _questions(found: Reading, verdict: FolderVerdict, answers: Answers) -> Iter
 def _unattended(
     servers: Sequence[ServerDefinition], seen: Seen, verdict: FolderVerdict
 ) -> Iterator[Notice]:
-    """Say, if nobody can be asked, what has no effect and why, and what runs outside the folder."""
+    """Say, if nobody can be asked, what has no effect and why."""
     path = str(seen.identity.path) if seen.identity is not None else ""
     advice = f"To let it take effect in this run, add --trust-folder {shlex.quote(path)}"
     advice = sanitize_line(advice) if path else ""
@@ -264,8 +264,3 @@ def _unattended(
         if is_held and one.failure is not None:
             words = f"Not started: {one.id}. {one.failure.reason}"
             yield Notice(Severity.WARNING, sanitize_line(words), advice)
-    away = [one for one in servers if one.withheld is None and one.is_outside]
-    if named := ", ".join(one.id for one in away if one.transport is Transport.STDIO):
-        words = f"These servers run outside this folder: {named}."
-        advice = f"To start them in it, add --trust-folder {shlex.quote(path)}" if path else ""
-        yield Notice(Severity.INFO, sanitize_line(words), sanitize_line(advice))

@@ -191,7 +191,8 @@ async def call(
         if result.raw is None:
             raise CommandError(result.display)
         own = {"server": server, "tool": tool, "arguments": given, "is_error": result.is_error}
-        value = _beside(own | {"warnings": session.warnings}, result.raw)
+        more = {"outside": session.ready(server).is_outside, "warnings": session.warnings}
+        value = _beside(own | more, result.raw)
         code = ExitCode.ERROR if result.is_error else ExitCode.OK
         return CommandOutput(value, _plain(result.parts, result.display), code)
 
