@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,14 @@ from tui.engine.files.state_file import StateFile
 from tui.engine.settings.project import ProjectRules
 from tui.engine.trust.content import FolderContent, ServerContent
 from tui.engine.trust.folder_identity import FolderIdentity
-from tui.engine.trust.trust_store import EARLIER, FolderRecord, Standing, TrustStore, Word
+from tui.engine.trust.trust_store import (
+    EARLIER,
+    MAX_HASHES,
+    FolderRecord,
+    Standing,
+    TrustStore,
+    Word,
+)
 from tui.model.consent import Condition, ConditionKind, Effect, GrantScope
 from tui.model.settings import ToolPattern
 
@@ -182,9 +190,26 @@ def test_of_the_file_of_older_versions_a_never_counts_and_a_yes_does_not(tmp_pat
     assert store.standing(FolderIdentity(Path("/yes"), 1, 7, 3)) == Standing()
     assert not store.standing(WORK).never, "what was said of the whole folder counts"
     assert not earlier.exists()
+    kept(earlier, json.dumps({"version": 1, "folders": entries}))
+    TrustStore(state, tmp_path, pytest.fail).trust(OTHER, CONTENT)
+    assert not earlier.exists()
     store.forget(FolderIdentity(Path("/third"), 1, 7, 3))
     again = TrustStore(state, tmp_path, pytest.fail)
     assert again.standing(FolderIdentity(Path("/third"), 1, 7, 3)) == Standing()
+
+
+def test_a_yes_keeps_earlier_contents_of_this_very_folder_alone(tmp_path: Path) -> None:
+    store = TrustStore(None, tmp_path, pytest.fail)
+    for number in range(MAX_HASHES + 2):
+        store.trust(WORK, replace(CONTENT, hash=f"h{number}"))
+    record = store.standing(WORK).record
+    assert record is not None
+    assert record.hashes == tuple(f"h{MAX_HASHES + 1 - number}" for number in range(MAX_HASHES))
+    other = replace(WORK, inode=9)
+    store.trust(other, CONTENT)
+    record = store.standing(other).record
+    assert record is not None
+    assert record.hashes == (CONTENT.hash,)
 
 
 async def test_a_grant_for_a_name_that_is_no_unicode_leaves_the_others(tmp_path: Path) -> None:
