@@ -30,7 +30,7 @@ from tui.text import sanitize_line
 OUTSIDE: Final = "outside"
 """The folder of all start folders, in the state folder."""
 
-NO_PLACE: Final = "there is no private folder outside it to start in"
+NO_START_FOLDER: Final = "there is no private folder outside it to start in"
 """Why a server waits that could start outside."""
 
 MAX_NAME: Final = 40
@@ -286,7 +286,7 @@ class Outside:
 
     def _begin(self) -> Path:
         """Make the folder of this run, in the first place that can be used."""
-        problem = OSError(errno.ENOENT, NO_PLACE)
+        problem = OSError(errno.ENOENT, NO_START_FOLDER)
         for place in outside_places(self._state, *self._folders):
             try:
                 place.mkdir(mode=0o700, parents=True, exist_ok=True)
