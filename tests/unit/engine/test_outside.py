@@ -221,6 +221,19 @@ def test_a_folder_with_blanks_is_found_in_every_word(world: World) -> None:
     assert not needs_folder(server("x", f"{home}/my, own", "own", "a link"), folder, home)
 
 
+LONG = {"many": "/a b:" * 26_000, "deep": "/a" * 65_000, "up": "/a/.." * 700, "~": "~:" * 65_000}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_E_of_a_long_value_no_more_is_looked_at_than_its_length(
+    shop: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(os.path, "islink", looked.append)
+    without_folder({"X": LONG[kind]}, shop, shop.parent)
+    assert len(looked) <= len(LONG[kind])
+
+
 def test_the_path_that_was_cleaned_before_is_named(
     shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,11 +11,12 @@ from tui.engine.plan import Answers, Plan, plan
 from tui.engine.reload import Reading
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.project import ProjectOffer
-from tui.engine.trust.content import FolderContent, ServerContent
+from tui.engine.trust.content import ContextContent, FolderContent, ServerContent
 from tui.engine.trust.folder_identity import FolderIdentity
 from tui.engine.trust.own_servers import UNANSWERED, written_keys
 from tui.engine.trust.trust_store import FolderRecord, Standing, Word
 from tui.engine.trust.verdict import Answered, Seen
+from tui.model.events import ContextFile
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import EVERYTHING, NOTHING, AllowedPattern, GemdeckSettings, Profile
 from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
@@ -88,6 +89,8 @@ def test_what_stands_in_the_settings_at_first_runs_and_a_later_one_is_asked_abou
     [question] = now.questions
     assert question.subject is TrustSubject.SETTINGS
     assert [one.id for one in question.servers] == ["new", "theirs"]
+    assert len({*question.refusal_keys, *question.entry_keys}) == 4
+    assert question.refusal_keys == question.entry_keys[::2]
     put_off = plan(later, answers.answer(question, NOT_NOW))
     assert (put_off.questions, admitted(put_off)) == ((), admitted(now))
     allowed = plan(later, answers.answer(question, YES))
@@ -276,6 +279,18 @@ def test_of_a_changed_folder_what_is_as_it_was_runs_on_where_somebody_is_asked()
         assert admitted(now) == {"it": WAITS, "other": others}
 
 
+def test_of_the_folders_files_the_model_gets_those_that_count() -> None:
+    files = (ContextFile("A.md", "a"), ContextFile("B.md", "b"))
+    told = tuple(ContextContent(one.place, one.text) for one in files)
+    seen = Seen(PLACE, ProjectOffer(context=files), replace(EMPTY, hash="two", context=told))
+    for record, context in (
+        (trusted(replace(EMPTY, context=told[:1])), files[:1]),
+        (trusted(replace(EMPTY, hash="two")), files),
+        (NO_RECORD, ()),
+    ):
+        assert planned(found(seen=seen, record=record)).context == context
+
+
 def test_without_a_user_notices_stand_in_for_questions() -> None:
     seen = brings(IT, attended=False, needs={ServerId("npx"): "argument 1 is ./x"})
     reading = found(server("npx"), server("own", trust=True), seen=seen, record=NO_RECORD)
@@ -308,6 +323,7 @@ def test_permissions_that_came_later_do_not_count_and_prohibitions_that_went_do(
     now = plan(later, answers.reading(later))
     assert now.rules.always_allow == (one,)
     assert now.rules.always_deny == (two,)
+    assert plan(found(always_deny=(two,)), answers).rules.always_deny == (two,), "once"
     assert ["Prohibitions" in notice.text for notice in now.notices] == [True]
 
 

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from stat import S_IFDIR
 from typing import Final
@@ -30,11 +30,14 @@ from tui.text import sanitize_line
 OUTSIDE: Final = "outside"
 """The folder of all start folders, in the state folder."""
 
-NO_PLACE: Final = "there is no private folder outside it to start in"
+NO_START_FOLDER: Final = "there is no private folder outside it to start in"
 """Why a server waits that could start outside."""
 
 MAX_NAME: Final = 40
 """Characters of a server's name in that of its start folder."""
+
+MAX_PATH: Final = 4_096
+"""Longest path that the system takes, in bytes."""
 
 MAX_REASON: Final = 120
 """Characters of a word that is quoted in a reason."""
@@ -80,23 +83,29 @@ class _Places:
     def __init__(self, folder: Path, home: Path, start: Path | None = None) -> None:
         self.guarded = guarded_folders((folder,), home)
         self._home, self._start = home, start
-        self._joined = 1 + max(
-            len(_SEPARATORS.findall(str(one))) for one in (folder, *self.guarded)
-        )
-        self._is_in = cache(self._leads_in)
+        names = map(str, (folder, *self.guarded))
+        self._joined = 1 + max(len(_SEPARATORS.findall(name)) for name in names)
 
     def has(self, path: Path) -> bool:
-        """Return whether a path leads into the folder, or through it."""
-        ways = (path, Path(os.path.normpath(path))) if self.guarded else ()
-        return any(self._is_in(part) for way in ways for part in (way, *way.parents))
+        """Return whether a path leads into the folder or through it, on the way that links take.
 
-    def _leads_in(self, path: Path) -> bool:
-        real = Path(os.path.realpath(path))
-        return any(place == real or place in real.parents for place in self.guarded)
+        So does one that has ``..`` behind a link, and is read without following that.
+        """
+        return any(map(self._leads_in, {str(path), os.path.normpath(path)}))
+
+    def _leads_in(self, path: str) -> bool:
+        at = os.sep
+        for part in Path(path).parts[1:] if len(path) <= MAX_PATH else ():
+            at = os.path.dirname(at) if part == ".." else os.path.join(at, part)  # noqa: PTH118, PTH120
+            if os.path.islink(at):  # noqa: PTH114 - it never raises
+                at = os.path.realpath(at)
+            if any(at == str(place) or at.startswith(f"{place}{os.sep}") for place in self.guarded):
+                return True
+        return False
 
     def named_in(self, text: str, *, ends_as_file: bool = False) -> str:
         """Return what a word names in the folder, as shown; or ""."""
-        for piece in self._pieces(text):
+        for piece in dict.fromkeys(self._pieces(text)):
             if piece.startswith(("/", "~")):
                 path = Path(os.path.expanduser(piece))  # noqa: PTH111 - it never raises
                 if self.has(self._home / piece[2:] if piece[:2] in {"~", "~/"} else path):
@@ -277,7 +286,7 @@ class Outside:
 
     def _begin(self) -> Path:
         """Make the folder of this run, in the first place that can be used."""
-        problem = OSError(errno.ENOENT, NO_PLACE)
+        problem = OSError(errno.ENOENT, NO_START_FOLDER)
         for place in outside_places(self._state, *self._folders):
             try:
                 place.mkdir(mode=0o700, parents=True, exist_ok=True)

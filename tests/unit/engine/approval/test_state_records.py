@@ -2,19 +2,33 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from tui.engine.approval.grants import Grant, GrantBook, GrantNote, read_all, write_all
 from tui.engine.approval.tool_review import Pin, PinStore
+from tui.engine.definitions.admission import Starts, Where
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.fingerprint import server_fingerprint
 from tui.engine.files.state_file import StateFile
-from tui.engine.settings.project import ProjectRules
-from tui.engine.trust.content import FolderContent, ServerContent
+from tui.engine.settings.project import ProjectOffer, ProjectRules
+from tui.engine.trust.content import FolderContent, ServerContent, describe
 from tui.engine.trust.folder_identity import FolderIdentity
-from tui.engine.trust.trust_store import EARLIER, FolderRecord, Standing, TrustStore, Word
+from tui.engine.trust.trust_store import (
+    EARLIER,
+    MAX_HASHES,
+    FolderRecord,
+    Standing,
+    TrustStore,
+    Word,
+)
 from tui.model.consent import Condition, ConditionKind, Effect, GrantScope
+from tui.model.events import ContextFile
+from tui.model.servers import Origin, ServerId, Transport
 from tui.model.settings import ToolPattern
 
 GRANTS = """[
@@ -182,9 +196,48 @@ def test_of_the_file_of_older_versions_a_never_counts_and_a_yes_does_not(tmp_pat
     assert store.standing(FolderIdentity(Path("/yes"), 1, 7, 3)) == Standing()
     assert not store.standing(WORK).never, "what was said of the whole folder counts"
     assert not earlier.exists()
+    kept(earlier, json.dumps({"version": 1, "folders": entries}))
+    TrustStore(state, tmp_path, pytest.fail).trust(OTHER, CONTENT)
+    assert not earlier.exists()
     store.forget(FolderIdentity(Path("/third"), 1, 7, 3))
     again = TrustStore(state, tmp_path, pytest.fail)
     assert again.standing(FolderIdentity(Path("/third"), 1, 7, 3)) == Standing()
+
+
+def test_a_yes_keeps_earlier_contents_of_this_very_folder_alone(tmp_path: Path) -> None:
+    store = TrustStore(None, tmp_path, pytest.fail)
+    for number in range(MAX_HASHES + 2):
+        store.trust(WORK, replace(CONTENT, hash=f"h{number}"))
+    record = store.standing(WORK).record
+    assert record is not None
+    assert record.hashes == tuple(f"h{MAX_HASHES + 1 - number}" for number in range(MAX_HASHES))
+    other = replace(WORK, inode=9)
+    store.trust(other, CONTENT)
+    record = store.standing(other).record
+    assert record is not None
+    assert record.hashes == (CONTENT.hash,)
+
+
+def test_what_was_allowed_before_named_files_were_left_out_goes_on_counting() -> None:
+    """Grants and trust hold on to these hashes, which came of the code before."""
+    written = {"command": "true", "args": ["a"], "env": {"A": "1"}}
+    own = ServerDefinition(
+        ServerId("s"),
+        *(Origin.USER, Transport.STDIO, "true", ("a",)),
+        MappingProxyType({"A": "1"}),
+        cwd=Path("/srv"),
+        program="/bin/true",
+        source="~/x.json",
+        written=written,
+    )
+    assert server_fingerprint(own, b"salt").startswith("0fdb6be272d6f6e6f2de74ad6c")
+    outside = replace(own, admission=Starts(Where.OUTSIDE))
+    assert server_fingerprint(outside, b"salt") == server_fingerprint(own, b"salt")
+    theirs, folder = replace(own, origin=Origin.PROJECT), ("/clone", 1, 2, 3)
+    assert server_fingerprint(theirs, b"salt", folder).startswith("d4e8f828c64951e4fdbe32c4")
+    rules, said = ProjectRules(max_tool_calls=5), (ContextFile("A.md", "x"),)
+    content = describe(ProjectOffer((theirs,), rules, context=said), b"salt", Path("/clone"))
+    assert content.hash.startswith("2c8655f1b3c0e3cdb0cf5d178f2b")
 
 
 async def test_a_grant_for_a_name_that_is_no_unicode_leaves_the_others(tmp_path: Path) -> None:

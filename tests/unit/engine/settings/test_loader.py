@@ -453,3 +453,10 @@ def test_when_a_server_starts_is_its_entrys_word_and_a_project_can_only_delay(
     machine.write("user", {"mcpServers": {"a": {"command": "x", "start": "later"}}})
     [problem] = [str(one) for one in machine.load().problems if "a.start" in str(one)]
     assert "must be 'eager' or 'lazy'" in problem
+
+
+def test_a_key_of_older_versions_is_named_and_has_no_effect(machine: Machine) -> None:
+    machine.write("user", {"gemdeck": {"developedServers": ["it"]}})
+    [problem] = machine.load().problems
+    assert problem.quiet
+    assert problem.message == "has no effect: code of servers is not watched any more"
