@@ -78,7 +78,9 @@ async def test_an_allowed_tool_runs_and_its_result_reaches_the_model(gemini: Fak
 async def test_a_stream_has_a_line_for_each_thing_that_happens(gemini: FakeGemini) -> None:
     result = await run("-p", "add it", "-o", "stream-json", "--yolo", gemini=gemini)
 
-    assert (result.code, result.stderr) == (0, "")
+    assert result.code == 0
+    assert result.stderr.startswith("gemdeck: outside this folder: notes. --trust-folder ")
+    assert result.stderr.count("\n") == 1
     assert result.stdout.isascii()
     init, user, use, done, first, second, end = lines(result.stdout)
     assert init["type"] == "init"
@@ -343,8 +345,10 @@ async def test_servers_are_told_of_further_folders_and_what_they_ask_is_declined
     gemini.steps = [[Call([("roots", {}), ("form", {})])], [Say("Fine.")]]
 
     command = ("-p", "go", "-o", "json", "--yolo", "--include-directories", str(more))
-    result = await run(*command, gemini=gemini, cwd=tmp_path)
+    trusting = ("--trust-folder", str(tmp_path))
+    result = await run(*command, *trusting, gemini=gemini, cwd=tmp_path)
 
+    assert result.json["outside"] == []
     roots, form = result.json["tool_calls"]
     assert tmp_path.as_uri() in roots["result"]
     assert more.as_uri() in roots["result"]

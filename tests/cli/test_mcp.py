@@ -84,7 +84,8 @@ async def test_a_server_that_knows_no_probe_is_listed_called_and_known_in_every_
     assert outcomes(listed.json) == {"raw": "ready"}, listed.stderr
     assert "server/discover" in record.read_text()
     record.unlink()
-    called = await run("mcp", "call", "raw", "echo", "text=a", cwd=tmp_path)
+    (tmp_path / "opened").mkdir()
+    called = await run("mcp", "call", "raw", "echo", "text=a", cwd=tmp_path / "opened")
     assert (called.code, called.stdout) == (ExitCode.OK, "a\n"), called.stderr
     assert "server/discover" not in record.read_text()
 
@@ -518,21 +519,23 @@ def test_at_a_terminal_a_change_is_asked_about() -> None:
 async def test_what_an_added_server_waits_for_is_said(tmp_path: Path) -> None:
     write_settings({"mcpServers": {"taken": HANGING}, "mcp": {"excluded": ["barred"]}})
     canary = tmp_path / "ran"
-    (tmp_path / "canary.sh").write_text(f"touch {canary}")
+    folder = tmp_path / "opened"
+    folder.mkdir()
+    (folder / "canary.sh").write_text(f"touch {canary}")
     trust = "To see what it would run: gemdeck trust show"
-    await run("mcp", "add", "-s", "user", "--no-check", "off", "touch", str(canary), cwd=tmp_path)
-    await run("mcp", "disable", "off", cwd=tmp_path)
+    await run("mcp", "add", "-s", "user", "--no-check", "off", "touch", str(canary), cwd=folder)
+    await run("mcp", "disable", "off", cwd=folder)
     for words, said in (
         ("a touch", f"Now untrusted: Not started: it comes with an untrusted folder. {trust}"),
-        ("-s user b sh canary.sh", f"where it may not start yet. {trust}. To allow it, open"),
+        ("-s user b sh canary.sh", f"argument 1 is canary.sh. {trust}. To allow it, open"),
         ("-s user off touch", "Now disabled: To enable it: gemdeck mcp enable off"),
         ("-s user barred touch", "Remove it from mcp.excluded in ~/.gemini/settings.json."),
         ("taken touch", "It does not start: the one in ~/.gemini/settings.json counts."),
     ):
-        result = await run("mcp", "add", "--yes", *words.split(), str(canary), cwd=tmp_path)
+        result = await run("mcp", "add", "--yes", *words.split(), str(canary), cwd=folder)
         assert (result.code, said in result.stdout) == (ExitCode.OK, True), result
-    await run("trust", "never", cwd=tmp_path)
-    closed = await run("mcp", "add", "c", "touch", str(canary), cwd=tmp_path)
+    await run("trust", "never", cwd=folder)
+    closed = await run("mcp", "add", "c", "touch", str(canary), cwd=folder)
     assert "this folder is never trusted. To be asked again: gemdeck trust forget" in closed.stdout
     assert not canary.exists()
 

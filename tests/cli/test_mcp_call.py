@@ -83,7 +83,8 @@ async def test_json_has_all_that_the_server_gave_beside_what_we_say() -> None:
     assert shown.json["definitions"]["tools"] == [whole]
     assert shown.json["definitions"]["prompts"] == [{"name": "p", "arguments": []}]
     called = await run("mcp", "call", "a", "t", "--json")
-    own = {"server": "a", "tool": "t", "arguments": {}, "is_error": False, "warnings": []}
+    own = {"server": "a", "tool": "t", "arguments": {}, "is_error": False}
+    own |= {"outside": True, "warnings": []}
     assert (called.code, called.json) == (ExitCode.OK, RESULT | own)
     assert b"\x1b" not in called.raw + listed.raw
     prompted = await run("mcp", "prompt", "a", "p", "--json")

@@ -101,7 +101,8 @@ def last_words(view: ServerView) -> Sequence[str]:
 
 def say_outside(views: Iterable[ServerView]) -> None:
     """Name on standard error the servers that run outside the opened folder."""
-    if named := ", ".join(view.id for view in views if view.runs_outside):
+    running = (view for view in views if view.status is ServerStatus.READY)
+    if named := ", ".join(view.id for view in running if view.runs_outside):
         folder = sanitize_line(shlex.quote(str(Path.cwd())))
         say(f"outside this folder: {named}. --trust-folder {folder} starts them in it.")
 

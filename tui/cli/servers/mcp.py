@@ -21,6 +21,7 @@ from tui.cli.command import (
     no_such,
     prints,
     prints_json,
+    say_outside,
     shown,
     why_not_ready,
 )
@@ -90,6 +91,7 @@ mcp.add_command(logout)
 async def list_servers(start: StartOptions) -> CommandOutput:
     """List the servers and whether each gets ready; all but those that sleep are started."""
     async with serving(start, None) as session:
+        say_outside(session.views)
         found = [_server(view) for view in session.views]
         rows = [
             (
@@ -176,6 +178,7 @@ async def call(
     with as_usage():
         words = named_values(arguments, "=", "An argument")
     async with serving(start, [server]) as session:
+        say_outside(session.views)
         known = [one.name for one in session.ready(server).catalog.tools]
         if tool.startswith("@") and tool not in known:
             if (saved := session.engine.runs.saved.find(ServerId(server), tool[1:])) is None:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from tui.cli.command import CommandError, advised, no_such, say_outside, why_not_ready
+from tui.cli.command import CommandError, advised, no_such, why_not_ready
 from tui.cli.output import ExitCode, quote, say
 from tui.cli.shared_options import trace_option, trust_option
 from tui.engine import late
@@ -223,5 +223,4 @@ async def serving(
         await engine.wait_ready(start.timeout)
         waking = (engine.servers.wait_awake(ServerId(name), start.timeout) for name in names or ())
         await asyncio.gather(*waking)
-        say_outside(session.views)
         yield session
