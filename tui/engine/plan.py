@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final
 
-from tui.engine.definitions.admission import Where
+from tui.engine.definitions.admission import Starts, Where
 from tui.engine.definitions.definition import REVIEW_ADVICE, Inheritance, ServerDefinition
 from tui.engine.demo.model import demo_server
 from tui.engine.reload import Reading
@@ -157,7 +157,7 @@ def plan(found: Reading, answers: Answers) -> Plan:
     settings, seen = found.settings, found.seen
     verdict = judge(seen, found.record, answers.answered)
     servers = tuple(_admitted(one, found, verdict, answers) for one in settings.servers)
-    bundled = [_bundled(servers)] if answers.demo or answers.demo_servers else []
+    bundled = [_bundled(servers, verdict)] if answers.demo or answers.demo_servers else []
     definitions = tuple(_within_profiles(one, answers) for one in (*servers, *bundled))
     questions = tuple(_questions(found, verdict, answers)) if seen.attended else ()
     asks = "" if verdict.trust in {FolderTrust.TRUSTED, FolderTrust.NOTHING_TO_TRUST} else _ASKS
@@ -218,11 +218,15 @@ def _within_profiles(one: ServerDefinition, answers: Answers) -> ServerDefinitio
     return one.held(ServerStatus.DISABLED, reason, _OTHER_PROFILE, may_enable=True)
 
 
-def _bundled(servers: Sequence[ServerDefinition]) -> ServerDefinition:
+def _bundled(servers: Sequence[ServerDefinition], verdict: FolderVerdict) -> ServerDefinition:
     """Give the demo's server under a name that is still free."""
     one = demo_server()
-    is_taken = one.id in {other.id for other in servers}
-    return replace(one, id=ServerId(f"demo-{one.id}")) if is_taken else one
+    taken, where = (
+        {other.id for other in servers},
+        Where.INSIDE if verdict.inside else Where.OUTSIDE,
+    )
+    name = ServerId(f"demo-{one.id}") if one.id in taken else one.id
+    return replace(one, id=name, admission=Starts(where))
 
 
 def _questions(found: Reading, verdict: FolderVerdict, answers: Answers) -> Iterator[TrustCase]:

@@ -13,7 +13,7 @@ from tui.engine.background import import_alone
 from tui.engine.bus import Publish
 from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.fingerprint import Installation
-from tui.engine.definitions.outside import needs_folder
+from tui.engine.definitions.outside import NO_START_FOLDER, needs_folder, outside_places
 from tui.engine.files.paths import GEMINI_FOLDER, extensions_folder
 from tui.engine.settings.loader import KeyCheck, LoadedSettings, read_files
 from tui.engine.settings.prohibitions import POLICIES, policy_places
@@ -203,7 +203,13 @@ def read_settings(
         tried=tried,
     )
     own = [one for _, one in files.own if one.command]
-    needs = {one.id: words for one in own if (words := needs_folder(one, folder, home))}
+    can_leave = outside_places(opened.state, folder, home) != ()
+    needs = {
+        one.id: words
+        for one in own
+        if (words := needs_folder(one, folder, home))
+        or (words := "" if can_leave or one.cwd is not None else NO_START_FOLDER)
+    }
     seen = opened.see(identity, files.offer, needs)
     verdict = judge(seen, record, answered)
     opened.heed(seen, verdict)

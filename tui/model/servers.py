@@ -261,9 +261,10 @@ class ServerView(Frozen):
 
     @property
     def runs_outside(self) -> bool:
-        """Whether it is a program that starts outside the opened folder, and may."""
+        """Whether it is a program of the user's that starts outside the opened folder."""
         is_held = self.status in {_S.INVALID, _S.UNTRUSTED, _S.DISABLED}
-        return self.transport is Transport.STDIO and self.is_outside and not is_held
+        is_own = self.transport is Transport.STDIO and self.origin is not Origin.DEMO
+        return is_own and self.is_outside and not is_held
 
     @property
     def is_troubled(self) -> bool:

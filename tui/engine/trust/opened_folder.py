@@ -51,6 +51,7 @@ class OpenedFolder:
     ) -> None:
         self.folder = folder
         self.home = home
+        self.state = state
         self.attended = attended
         self.store = TrustStore(state, home, on_problem)
         self._named = tuple(named)
