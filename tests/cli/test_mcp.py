@@ -84,7 +84,8 @@ async def test_a_server_that_knows_no_probe_is_listed_called_and_known_in_every_
     assert outcomes(listed.json) == {"raw": "ready"}, listed.stderr
     assert "server/discover" in record.read_text()
     record.unlink()
-    called = await run("mcp", "call", "raw", "echo", "text=a", cwd=tmp_path)
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    called = await run("mcp", "call", "raw", "echo", "text=a", cwd=elsewhere)
     assert (called.code, called.stdout) == (ExitCode.OK, "a\n"), called.stderr
     assert "server/discover" not in record.read_text()
 
@@ -524,7 +525,10 @@ async def test_what_an_added_server_waits_for_is_said(tmp_path: Path) -> None:
     await run("mcp", "disable", "off", cwd=tmp_path)
     for words, said in (
         ("a touch", f"Now untrusted: Not started: it comes with an untrusted folder. {trust}"),
-        ("-s user b sh canary.sh", f"where it may not start yet. {trust}. To allow it, open"),
+        (
+            "-s user b sh canary.sh",
+            f"Needs this folder: argument 1 is canary.sh. {trust}. To allow",
+        ),
         ("-s user off touch", "Now disabled: To enable it: gemdeck mcp enable off"),
         ("-s user barred touch", "Remove it from mcp.excluded in ~/.gemini/settings.json."),
         ("taken touch", "It does not start: the one in ~/.gemini/settings.json counts."),
