@@ -518,7 +518,7 @@ def test_at_a_terminal_a_change_is_asked_about() -> None:
 
 async def test_what_an_added_server_waits_for_is_said(tmp_path: Path) -> None:
     write_settings({"mcpServers": {"taken": HANGING}, "mcp": {"excluded": ["barred"]}})
-    canary = tmp_path / "ran"
+    canary = Path.home() / "ran"
     (tmp_path / "canary.sh").write_text(f"touch {canary}")
     trust = "To see what it would run: gemdeck trust show"
     await run("mcp", "add", "-s", "user", "--no-check", "off", "touch", str(canary), cwd=tmp_path)
@@ -527,7 +527,7 @@ async def test_what_an_added_server_waits_for_is_said(tmp_path: Path) -> None:
         ("a touch", f"Now untrusted: Not started: it comes with an untrusted folder. {trust}"),
         (
             "-s user b sh canary.sh",
-            f"Needs this folder: argument 1 is canary.sh. {trust}. To allow",
+            f"Needs this folder: argument 1 is canary.sh. {trust}",
         ),
         ("-s user off touch", "Now disabled: To enable it: gemdeck mcp enable off"),
         ("-s user barred touch", "Remove it from mcp.excluded in ~/.gemini/settings.json."),
