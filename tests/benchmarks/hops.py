@@ -15,7 +15,7 @@ thread, a callback of a library): what a module does by itself is one place to l
 are magic methods (`__init__` and the rest), properties, what dataclasses make, lambdas and
 comprehensions; `tui/model` and `tui/text.py`, which are the data that travels; and what also runs
 while nothing happens (timers). Of the screen only these count: on the way from the key what ran
-before the first function of the engine, on the way from the call what holds, asks and answers the
+before the store called the engine, on the way from the call what holds, asks and answers the
 question (the bridge, `pending`, `dialogs`, `questions`), on the way to the pixel everything, on
 the way from the settings nothing. A count by hand gives fewer, as it leaves out what is done
 beside the way; before and after one rule are what compares.
@@ -45,8 +45,17 @@ PATIENCE: Final = 60.0
 QUIET: Final = 1.0
 """Seconds in which what runs while nothing happens is seen, and anything that went before ends."""
 
+OPENING: Final = 10.0
+"""Seconds after the server is ready in which the opening ends, so that none of it seems idle."""
+
 ARMING: Final = 1.5
 """Seconds after which a question takes an answer."""
+
+LIMITS: Final = {"key to wire": 0, "byte to pixel": 0, "call to result": 0, "edit to restart": 0}
+"""Most hops of each way: the median of five runs, and three of a hundred."""
+
+COMPLETE: Final = "complete"
+"""The last line of what was traced."""
 
 
 def serve(folder: Path) -> None:
@@ -99,17 +108,22 @@ def trace(out: Path, arguments: list[str]) -> None:
     import tui.cli  # noqa: PLC0415 - the parent process needs nothing of ours
 
     home = str(Path(tui.cli.__file__).parents[1])
-    entries: list[tuple[float, bool, CodeType]] = []
+    entries: list[tuple[float, str, CodeType]] = []
 
     def enter(frame: FrameType, event: str, _: object) -> None:
-        file = frame.f_code.co_filename
+        code = frame.f_code
+        file = code.co_filename
         if event == "call" and file.startswith(home):
             caller = frame.f_back
             while caller is not None and not caller.f_code.co_filename.startswith(home):
                 caller = caller.f_back
-            is_hop = caller is None or caller.f_code.co_filename != file
-            entries.append((time.monotonic(), is_hop, frame.f_code))
+            entries.append((time.monotonic(), caller.f_code.co_filename if caller else "", code))
 
+    def place_of(file: str) -> str:
+        return Path(file).relative_to(home).as_posix() if file else "-"
+
+    guard: Any = os
+    guard._exit = lambda _: None  # it would cut what is written
     threading.setprofile(enter)
     sys.setprofile(enter)
     try:
@@ -118,10 +132,11 @@ def trace(out: Path, arguments: list[str]) -> None:
         sys.setprofile(None)
         skipped = properties()
         with out.open("w") as file:
-            for moment, is_hop, code in entries:
+            for moment, caller, code in entries:
                 if code not in skipped:
-                    place = Path(code.co_filename).relative_to(home).as_posix()
-                    file.write(f"{moment} {is_hop:d} {place} {code.co_qualname}\n")
+                    place = place_of(code.co_filename)
+                    file.write(f"{moment} {place_of(caller)} {place} {code.co_qualname}\n")
+            file.write(COMPLETE)
 
 
 def properties() -> set[CodeType]:
@@ -136,8 +151,8 @@ def properties() -> set[CodeType]:
     return found
 
 
-Entry = tuple[float, bool, str, str]
-"""When a function was entered, whether from another module, its module and its name."""
+Entry = tuple[float, str, str, str]
+"""When a function was entered, the module it was entered from, its own and its name."""
 
 
 def counted(place: str, name: str) -> bool:
@@ -153,17 +168,23 @@ def within(entries: list[Entry], begin: float, end: float, *, hops: bool) -> lis
     return list(
         dict.fromkeys(
             (place, name)
-            for moment, is_hop, place, name in entries
-            if begin <= moment <= end and (is_hop or not hops) and counted(place, name)
+            for moment, caller, place, name in entries
+            if begin <= moment <= end and (caller != place or not hops) and counted(place, name)
         )
     )
 
 
-def on_way(way: str, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Leave what belongs to a way; see the rule above."""
+def on_way(
+    way: str, found: list[tuple[str, str]], shown: set[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Leave what belongs to a way; see the rule above.
+
+    Args:
+        way: The way.
+        found: What was entered.
+        shown: What of it was entered before the store called the engine.
+    """
     if way == "key to wire":
-        engine = next(i for i, (place, _) in enumerate(found) if place.startswith("engine/"))
-        shown = set(found[:engine])
         return [f for f in found if not f[0].startswith(("ui/", "store/")) or f in shown]
     if way == "call to result":
         asks = ("ui/pending", "ui/questions/", "ui/dialogs/", "ui/bridge")
@@ -245,7 +266,7 @@ class Measured:
         command = [sys.executable, __file__, "trace", str(self.folder / "out")]
         with Terminal(command, env=env, cwd=self.folder / "shop") as terminal:
             terminal.wait_for("1 ready", PATIENCE)
-            time.sleep(QUIET)
+            time.sleep(OPENING)
             begin = time.monotonic()
             time.sleep(QUIET)
             self.spans["idle"] = (begin, time.monotonic())
@@ -292,14 +313,21 @@ class Measured:
 def read(out: Path) -> list[Entry]:
     """Read what `trace` wrote."""
     found = []
-    for line in out.read_text().splitlines():
-        moment, is_hop, place, name = line.split(" ", 3)
-        found.append((float(moment), is_hop == "1", place, name))
+    *lines, last = out.read_text().splitlines()
+    if last != COMPLETE:
+        raise ValueError("what was traced is not complete")
+    for line in lines:
+        moment, caller, place, name = line.split(" ", 3)
+        found.append((float(moment), caller, place, name))
     return found
 
 
-def measure(*, verbose: bool) -> None:
-    """Print how many functions are on each way; and which, if that is wanted."""
+def measure(*, verbose: bool) -> bool:
+    """Print how many functions are on each way, and which if that is wanted.
+
+    Returns:
+        Whether each way is within its limit.
+    """
     with tempfile.TemporaryDirectory() as folder, gemini() as fake:
         measured = Measured(Path(folder).resolve())
         measured.drive(fake)
@@ -308,15 +336,22 @@ def measure(*, verbose: bool) -> None:
 
     def found(way: str, *, hops: bool) -> list[tuple[str, str]]:
         beside = set(within(entries, *idle, hops=hops))
-        way_entries = within(entries, *measured.spans[way], hops=hops)
-        return [entry for entry in on_way(way, way_entries) if entry not in beside]
+        begin, end = measured.spans[way]
+        called = (e for e in entries if begin <= e[0] and e[2].startswith("engine/"))
+        asked = next((e[0] for e in called if e[1].startswith("store/")), end)
+        shown = set(within(entries, begin, asked, hops=hops))
+        of_way = on_way(way, within(entries, begin, end, hops=hops), shown)
+        return [entry for entry in of_way if entry not in beside]
 
-    print(f"{'':16} hops  functions")
+    print(f"{'':16} hops limit functions")
+    is_within = True
     for way in measured.spans:
-        hops = found(way, hops=True)
-        print(f"{way:16} {len(hops):4} {len(found(way, hops=False)):10}", flush=True)
+        hops, limit = found(way, hops=True), LIMITS[way]
+        is_within = is_within and len(hops) <= limit
+        print(f"{way:16} {len(hops):4} {limit:5} {len(found(way, hops=False)):9}", flush=True)
         if verbose:
             print("".join(f"    {place}  {name}\n" for place, name in hops))
+    return is_within
 
 
 if __name__ == "__main__":
@@ -330,4 +365,4 @@ if __name__ == "__main__":
             checkout = str(Path(places[0]).resolve() if places else ROOT)
             os.environ["PYTHONPATH"] = checkout
             sys.path[:] = [checkout, *(p for p in sys.path if p not in (str(ROOT), checkout))]
-            measure(verbose="-v" in arguments)
+            sys.exit(not measure(verbose="-v" in arguments))
