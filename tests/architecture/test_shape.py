@@ -201,18 +201,18 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_360,
-    "engine/mcp": 9_080,
+    "ui": 13_350,
+    "engine/mcp": 9_120,
     "engine/chats": 4_050,
-    "cli": 2_840,
-    "model": 2_450,
+    "cli": 2_860,
+    "model": 2_440,
     "engine/settings": 2_700,
-    "engine": 1_830,
+    "engine": 1_760,
     "engine/sign_in": 1_550,
     "engine/commands": 1_330,
     "engine/approval": 1_280,
-    "engine/trust": 1_280,
-    "engine/definitions": 1_010,
+    "engine/trust": 1_070,
+    "engine/definitions": 750,
     "engine/files": 1_010,
     "store": 670,
     "engine/keys": 490,
@@ -222,8 +222,8 @@ BUDGET: Final = {
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 
-CEILING: Final = 46_461
-"""Code lines of all of `tui`, set before the work that needs them: 300 for the harms."""
+CEILING: Final = 45_900
+"""Code lines of all of `tui`, which goes down to 44,900 with the rest of one yes for a folder."""
 
 SLACK: Final = 30
 """Lines that a folder may be below its budget before the table has to follow."""
