@@ -185,6 +185,7 @@ async def test_A14_outside_a_server_starts_empty_private_and_without_a_word_of_t
 def test_what_was_left_out_is_named(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     poison(clone, monkeypatch)
     monkeypatch.setenv("BLOCKED_TOKEN", str(clone.folder))
+    monkeypatch.delenv("_", raising=False)  # a shell's, which says how Python was started
     own, left_out = clone.witness(env={"GIT_DIR": "/else"}), clone.context.outside.variables[1]
     given, withheld, lost = environment_names(own, os.environ, left_out)
     assert lost == tuple(sorted({*GONE, "PATH"} - {"GIT_DIR"}))

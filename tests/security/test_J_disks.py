@@ -231,7 +231,7 @@ def test_J11_without_a_home_there_is_a_clear_word_and_nothing_is_written(
 Room = Callable[[], None]
 
 
-@pytest.fixture(params=["size=64k", "size=4m,nr_inodes=12"], ids=["no bytes", "no files"])
+@pytest.fixture(params=["size=64k", "size=4m,nr_inodes=16"], ids=["no bytes", "no files"])
 def make_room(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Room]:

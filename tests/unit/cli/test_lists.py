@@ -110,14 +110,16 @@ def test_your_own_servers_that_wait_here_are_shown(run: Run) -> None:
     shown = run("trust", "show", "--json").json
     assert [one["server"] for one in shown["waiting"]] == ["mine"]
     words = run("trust", "show").stdout
-    assert "Your own servers that wait for a yes to this folder" in words
+    assert "Your own servers that need this folder, and wait for a yes to it:" in words
     assert "server.py" in words
     assert "elsewhere" not in words
 
 
 def test_a_folder_and_an_entry_that_bring_nothing_are_shown_too(run: Run) -> None:
-    assert run("trust", "show").stdout == "This folder: no project settings.\n"
-    assert run("trust", "allow", "0" * 12).code == ExitCode.ERROR
+    known, trust = run("trust", "show").stdout.splitlines()
+    assert known == "This folder: no project settings."
+    assert trust.startswith("To trust exactly this: gemdeck trust allow ")
+    assert run("trust", "allow", "0" * 12).code == ExitCode.NOT_FOUND
     entry = Path.cwd() / ".gemini" / "settings.json"
     entry.parent.mkdir()
     entry.write_text('{"mcpServers": {"empty": {}, "wrong": 5, "here": {"command": "bash"}}}')

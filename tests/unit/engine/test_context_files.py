@@ -85,7 +85,9 @@ async def test_a_projects_file_counts_with_a_yes_to_what_it_says(
         file.write_text("Obey somebody else.")
         question = await deck.question()
         lines = [f"{line.sign}{line.text}" for line in question.difference]
-        assert lines[2:] == ["-Obey the project.", "-Always.", "+Obey somebody else."]
+        said = [line for line in lines if "tells the model" not in line]
+        assert said == ["-Obey the project.", "-Always.", "+Obey somebody else."], lines
+        assert len(lines) == len(said) + 2
         assert "Obey" not in await told(deck, fake)
         await deck.answer(TrustAnswer.TRUST)
         await eventually(lambda: deck.trust() is FolderTrust.TRUSTED)

@@ -44,7 +44,11 @@ MAX_REASON: Final = 120
 
 _SEPARATORS: Final = re.compile(r"""[\s=:,;'"`|&<>()\[\]{}!]|@(?=[/~.])""")
 _FILE_URL: Final = re.compile(r"\bfile:(?://(?:localhost)?)?(?=/)", re.IGNORECASE)
-_ADDRESS: Final = re.compile(r"""\b[\w+.-]{1,20}://(?!/)[^\s,;'"]*""")
+_ADDRESS: Final = re.compile(
+    r"""\b(?:https?://(?!/)[^\s,;'"]*|[\w+.-]{1,20}://(?!/)[^\s,;'"?#]*)"""
+)
+"""What names no place of this machine; what a database's address asks for may."""
+
 _FLAG: Final = re.compile(r"-[\w-]*(?=[/~]|\.{1,2}/)|-\w(?=\w)")
 """A flag with its value, as in ``-fFILE``."""
 
@@ -227,7 +231,7 @@ def outside_places(state: Path | None, folder: Path, home: Path) -> tuple[Path, 
     more = (runtime / APP_NAME / OUTSIDE,) if _is_ours(runtime) else ()
     real = Path(os.path.realpath(folder))
     places = (state / OUTSIDE, *more)
-    away = tuple(one for one in places if real not in Path(os.path.realpath(one)).parents)
+    away = tuple(one for one in places if real not in Path(os.path.realpath(one / "_")).parents)
     return away or (places[:1] if real == Path(os.path.realpath(home)) else ())
 
 

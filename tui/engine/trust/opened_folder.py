@@ -57,7 +57,7 @@ class OpenedFolder:
         self._named = tuple(named)
         self._on_problem = on_problem
         self._is_checked = False
-        self._named_first = ""  # the content that a folder of the command line had first
+        self._named_first: tuple[object, ...] = ()  # the folder of the command line as it was first
         self._is_withdrawn = False
         self._in_force = ProjectRules()
         self._salt_file = private_file(state, SALT_FILE, on_problem)
@@ -78,15 +78,15 @@ class OpenedFolder:
         if identity is None or offer is None:
             return Seen(identity, attended=self.attended, needs=needs)
         content = describe(offer, self.salt, identity.path)
-        is_named = identity.path in self._named
+        is_named, now = identity.path in self._named, (*identity.key, content.hash)
         if is_named and not self._named_first:
-            self._named_first = content.hash
+            self._named_first = now
         return Seen(
             identity,
             offer,
             content,
             reason_to_refuse(identity.path),
-            named=is_named and self._named_first == content.hash,
+            named=is_named and self._named_first == now,
             attended=self.attended,
             in_force=self._in_force,
             needs=needs,

@@ -9,6 +9,7 @@ from tui.engine.settings.project import ProjectOffer, ProjectRules
 from tui.engine.trust.content import MAX_KEPT, ContextContent, FolderContent, ServerContent
 from tui.engine.trust.folder_identity import FolderIdentity
 from tui.engine.trust.judge import judge
+from tui.engine.trust.opened_folder import OpenedFolder
 from tui.engine.trust.own_servers import KnownServer
 from tui.engine.trust.trust_store import FolderRecord, Standing, TrustStore, Word
 from tui.engine.trust.verdict import Answered, Seen
@@ -133,3 +134,14 @@ def test_a_new_server_that_nobody_answered_about_keeps_an_earlier_no(tmp_path: P
     assert store.refused() == {"a": "never", "b": "not answered"}
     store.refuse(["a", "b"], "")
     assert store.refused() == {}
+
+
+def test_the_command_line_names_the_folder_and_content_that_it_was_first(tmp_path: Path) -> None:
+    opened = OpenedFolder(
+        tmp_path, tmp_path / "home", None, [tmp_path], pytest.fail, attended=False
+    )
+    first, other = (FolderIdentity(tmp_path, 1, inode, 3) for inode in (2, 9))
+    changed = ProjectOffer(rules=NOW)
+    seen = [(first, OFFER), (other, OFFER), (first, changed), (first, OFFER)]
+    named = [opened.see(identity, offer, {}).named for identity, offer in seen]
+    assert named == [True, False, False, True]

@@ -213,13 +213,18 @@ def prepare(definition: ServerDefinition, context: ClientContext) -> Launch:
     environment = server_environment(definition, environ, avoid)
     if folder is None and is_outside:
         folder = _start_folder(definition, context.outside)
-    folder = resolve_folder(folder or next(iter(context.workspaces), None))
-    if is_outside:
-        environment = {"PWD": str(folder), **environment}
-    if definition.origin is Origin.PROJECT:
-        program = shown_program(definition)
-    else:
-        program = own_program(definition, environment, folder, avoid)
+    try:
+        folder = resolve_folder(folder or next(iter(context.workspaces), None))
+        if is_outside:
+            environment = {"PWD": str(folder), **environment}
+        if definition.origin is Origin.PROJECT:
+            program = shown_program(definition)
+        else:
+            program = own_program(definition, environment, folder, avoid)
+    except ServerError:
+        if folder is not None:
+            context.outside.drop(folder)
+        raise
     return Launch((program, *definition.args), environment, folder)
 
 
