@@ -1,1 +1,1 @@
-"""Folder trust: the settings of an opened folder, and servers that would run code."""
+"""Trust in the opened folder: what it says, what the user answered, and what counts."""
