@@ -202,7 +202,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 13_350,
-    "engine/mcp": 9_120,
+    "engine/mcp": 9_130,
     "engine/chats": 4_050,
     "cli": 2_860,
     "model": 2_440,
