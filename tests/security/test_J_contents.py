@@ -66,7 +66,7 @@ ENTRIES: Final[dict[str, dict[str, Any]]] = {
         "inherited": False,
         "content": {"hash": "h", "rules": "", "rule_lines": [], "servers": [], "forbidden": {}},
     },
-    "start-folders.json": {**FOLDER, "answer": "TRUST_WITH_CHILDREN"},
+    "start-folders.json": {**FOLDER, "answer": "never"},
     "grants.json": {
         **{"effect": "allow", "server": "f", "tool": '"t"', "definition": "d"},
         **{"scope": "EVERYWHERE", "folder": "", "arguments": [["a", "1"]]},

@@ -50,12 +50,14 @@ async def show() -> CommandOutput:
     if own:
         asks = "Your own servers that need this folder, and wait for a yes to it:"
         lines += [asks, *map(_server_text, own)]
-    if own or servers:
+    if any(one.command for one in (*own, *servers)):
         lines.append(UNWATCHED)
     if found is not None:
         lines += [f"Rule: {rule}" for rule in found.rules]
         lines += [f"{line.sign} {line.text}" for line in found.difference]
-        lines.append(found.refusal or f"To trust exactly this: gemdeck trust allow {name}")
+        for_now = f"{found.refusal} For one run: --trust-folder {opened.folder}"
+        exactly = f"To trust exactly this: gemdeck trust allow {name}"
+        lines.append(for_now if found.refusal else exactly)
     return CommandOutput(value, "\n".join(lines))
 
 

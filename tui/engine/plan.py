@@ -81,7 +81,8 @@ class Answers(Frozen):
         own = settings.gemdeck.always_deny
         gone = tuple(pattern for pattern in self.deny if pattern not in own)
         # what the record has counts by that: another gemdeck may take it back
-        kept = {k: v for k, v in said.items() if k != found.seen.key or not _is_kept(found)}
+        is_kept = found.record.has(found.seen.hash)
+        kept = {k: v for k, v in said.items() if k != found.seen.key or not is_kept}
         now = replace(self, deny=(*own, *gone), answered=replace(self.answered, said=kept))
         users = list(filter(is_users, settings.servers))
         if self.accepted is not None:
@@ -113,10 +114,6 @@ class Answers(Frozen):
         for one in known:
             said[one] = answer
         return replace(self, answered=replace(self.answered, said=said))
-
-
-def _is_kept(found: Reading) -> bool:
-    return found.record.has(found.seen.hash)
 
 
 def _words_on(one: ServerDefinition, found: Reading) -> set[str]:

@@ -10,8 +10,8 @@ from tui.model.servers import ServerId
 class FolderTrust(StrEnum):
     """The trust of the opened folder. The value is its name on the screen.
 
-    NOTHING_TO_TRUST: the folder has no settings, and no yes. Only in one that is TRUSTED do the
-    user's own servers start; elsewhere they run outside it.
+    NOTHING_TO_TRUST: the folder has no settings, and no yes. The user's own servers start in a
+    folder that is TRUSTED, or CHANGED in what it says alone; elsewhere they run outside it.
     """
 
     UNKNOWN = ""

@@ -194,7 +194,7 @@ async def call(
         if result.raw is None:
             raise CommandError(result.display)
         own = {"server": server, "tool": tool, "arguments": given, "is_error": result.is_error}
-        more = {"outside": session.ready(server).is_outside, "warnings": session.warnings}
+        more = {"outside": session.ready(server).runs_outside, "warnings": session.warnings}
         value = _beside(own | more, result.raw)
         code = ExitCode.ERROR if result.is_error else ExitCode.OK
         return CommandOutput(value, _plain(result.parts, result.display), code)
@@ -499,7 +499,7 @@ def _server(view: ServerView) -> dict[str, Any]:
         "transport": view.transport.value,
         "target": view.target,
         "origin": view.origin.value,
-        "outside": view.is_outside,
+        "outside": view.runs_outside,
         "description": view.description,
         "tools": len(view.catalog.tools),
         "prompts": len(view.catalog.prompts),

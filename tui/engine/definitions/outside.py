@@ -280,9 +280,9 @@ class Outside:
         name = re.sub(r"\W", "_", server)[:MAX_NAME]
         return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._own))
 
-    def drop(self, folder: Path) -> None:
+    def drop(self, folder: Path | None) -> None:
         """Remove a folder, if it is a start folder of this run."""
-        if folder.parent == self._own:
+        if folder is not None and folder.parent == self._own:
             shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:

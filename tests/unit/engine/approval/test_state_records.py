@@ -187,7 +187,7 @@ def test_a_folder_whose_name_is_no_unicode_leaves_the_other_answers_alone(tmp_pa
 def test_of_the_file_of_older_versions_a_never_counts_and_a_yes_does_not(tmp_path: Path) -> None:
     entry = {"path": "/third", "dev": 1, "ino": 7, "uid": 3, "answer": "never", "when": 4.5}
     entries = [entry, {**entry, "path": "/work", "answer": "never"}]
-    entries.append({**entry, "path": "/yes", "answer": "trust all folders in it"})
+    entries.append({**entry, "path": "/yes", "answer": "trust with all folders in it"})
     state = tmp_path / "state"
     kept(state / "trust.json", TRUST)
     earlier = kept(state / EARLIER, json.dumps({"version": 1, "folders": entries}))

@@ -222,8 +222,7 @@ def prepare(definition: ServerDefinition, context: ClientContext) -> Launch:
         else:
             program = own_program(definition, environment, folder, avoid)
     except ServerError:
-        if folder is not None:
-            context.outside.drop(folder)
+        context.outside.drop(folder)
         raise
     return Launch((program, *definition.args), environment, folder)
 
