@@ -1,5 +1,6 @@
 """``gemdeck trust``: what the opened folder would run, and your word on exactly that."""
 
+import shlex
 from dataclasses import asdict
 from typing import Final
 
@@ -14,6 +15,7 @@ from tui.engine.trust.opened_folder import OpenedFolder
 from tui.engine.trust.trust_questions import TrustCase, request_of
 from tui.engine.trust.verdict import Answered
 from tui.model.trust import UNWATCHED, Disclosure, FolderTrust, TrustSubject
+from tui.text import sanitize_line
 
 ID_LENGTH: Final = 12
 """Characters of a content's hash that name it."""
@@ -55,7 +57,8 @@ async def show() -> CommandOutput:
     if found is not None:
         lines += [f"Rule: {rule}" for rule in found.rules]
         lines += [f"{line.sign} {line.text}" for line in found.difference]
-        for_now = f"{found.refusal} For one run: --trust-folder {opened.folder}"
+        folder = sanitize_line(shlex.quote(str(opened.folder)))
+        for_now = f"{found.refusal} For one run: --trust-folder {folder}"
         exactly = f"To trust exactly this: gemdeck trust allow {name}"
         lines.append(for_now if found.refusal else exactly)
     return CommandOutput(value, "\n".join(lines))
