@@ -106,11 +106,11 @@ def cost(
             pressed = time.monotonic()
             terminal.type(letter)
             terminal.wait_for(partial(has_any, f" {letter} ", DROPPED))
-            if DROPPED in terminal.screen:  # a question opened at this very moment
-                terminal.wait_gone(DROPPED)
-                continue
             delays.append(time.monotonic() - pressed)
             memory.append(process.memory_info().rss / 2**20)
+            if DROPPED in terminal.screen:  # a question is open, and says so of each key
+                terminal.wait_gone(DROPPED)
+                continue
             terminal.press("backspace")
             terminal.wait_gone(f" {letter} ")
         terminal.press("ctrl+q")
