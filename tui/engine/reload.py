@@ -203,14 +203,12 @@ def read_settings(
         tried=tried,
     )
     own = [one for _, one in files.own if one.command]
-    can_leave = outside_places(opened.state, folder, home) != ()
-    needs = {
-        one.id: words
+    no_place = "" if outside_places(opened.state, folder, home) else NO_START_FOLDER
+    reasons = (
+        (one.id, needs_folder(one, folder, home) or ("" if one.cwd is not None else no_place))
         for one in own
-        if (words := needs_folder(one, folder, home))
-        or (words := "" if can_leave or one.cwd is not None else NO_START_FOLDER)
-    }
-    seen = opened.see(identity, files.offer, needs)
+    )
+    seen = opened.see(identity, files.offer, {server: words for server, words in reasons if words})
     verdict = judge(seen, record, answered)
     opened.heed(seen, verdict)
     return Reading(

@@ -21,7 +21,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.definitions.programs import FULL_PATH, guarded_folders, search_path
+from tui.engine.definitions.programs import FULL_PATH, guarded_folders, is_within, search_path
 from tui.engine.files.atomic import remove_stale, temporary_folder
 from tui.engine.files.paths import APP_NAME, shown_path
 from tui.engine.logs.redaction import is_secret_name, masked_words
@@ -30,7 +30,7 @@ from tui.text import sanitize_line
 OUTSIDE: Final = "outside"
 """The folder of all start folders, in the state folder."""
 
-NO_START_FOLDER: Final = "there is no private folder outside it to start in"
+NO_START_FOLDER: Final = "gemdeck has no private folder outside it"
 """Why a server waits that could start outside."""
 
 MAX_NAME: Final = 40
@@ -229,9 +229,8 @@ def outside_places(state: Path | None, folder: Path, home: Path) -> tuple[Path, 
         return ()
     runtime = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
     more = (runtime / APP_NAME / OUTSIDE,) if _is_ours(runtime) else ()
-    real = Path(os.path.realpath(folder))
-    places = (state / OUTSIDE, *more)
-    away = tuple(one for one in places if real not in Path(os.path.realpath(one / "_")).parents)
+    real, places = Path(os.path.realpath(folder)), (state / OUTSIDE, *more)
+    away = tuple(one for one in places if not is_within(one, folder))
     return away or (places[:1] if real == Path(os.path.realpath(home)) else ())
 
 

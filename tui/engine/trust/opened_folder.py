@@ -1,6 +1,7 @@
 """The opened folder: what was said of it, in the store and on the command line."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -78,19 +79,19 @@ class OpenedFolder:
         if identity is None or offer is None:
             return Seen(identity, attended=self.attended, needs=needs)
         content = describe(offer, self.salt, identity.path)
-        is_named, now = identity.path in self._named, (*identity.key, content.hash)
-        if is_named and not self._named_first:
-            self._named_first = now
-        return Seen(
+        seen = Seen(
             identity,
             offer,
             content,
             reason_to_refuse(identity.path),
-            named=is_named and self._named_first == now,
             attended=self.attended,
             in_force=self._in_force,
             needs=needs,
         )
+        if identity.path not in self._named:
+            return seen
+        self._named_first = self._named_first or seen.key
+        return replace(seen, named=self._named_first == seen.key)
 
     def heed(self, seen: Seen, verdict: FolderVerdict) -> None:
         """Take note of a verdict: of what is forbidden, and of trust that came from above."""

@@ -102,7 +102,7 @@ DROPPED_COST: Final = 0.05
 LINE_COST: Final = 0.02
 """Cost of one line of an event stream."""
 
-LINES: Final = 500
+LINES_PER_TURN: Final = 500
 """Lines of an event stream that are read before it rests."""
 
 LINES_REST: Final = 0.02
@@ -391,7 +391,7 @@ class FlowControl:
         """
         self._spend(LINE_COST * count)
         self._lines += count
-        if self._lines > LINES:
+        if self._lines > LINES_PER_TURN:
             self._lines = 0
             await self._sleep(LINES_REST)
         await self._wait()
