@@ -205,7 +205,7 @@ BUDGET: Final = {
     "engine/mcp": 9_130,
     "engine/chats": 4_050,
     "cli": 2_860,
-    "model": 2_440,
+    "model": 2_450,
     "engine/settings": 2_700,
     "engine": 1_760,
     "engine/sign_in": 1_550,

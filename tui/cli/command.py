@@ -179,7 +179,7 @@ class _PlainWords(shells.ShellComplete):
     Of a path the shell gets what was typed, which must not add a line to the answer.
     """
 
-    def get_completions(self, args: list[str], word: str) -> list[shells.CompletionItem[str]]:
+    def get_completions(self, args: list[str], word: str) -> "list[shells.CompletionItem[str]]":
         found = super().get_completions(args, word)
         plain, path = _PLAIN.fullmatch, str.isprintable
         return [one for one in found if (plain if one.type == "plain" else path)(one.value)]

@@ -43,6 +43,7 @@ _PLAIN: Final = bytes(set(range(256)) - set(b'",:[{'))
 """All other bytes but quotes."""
 
 _DIGITS: Final = b"0123456789"
+_PIECE: Final = 64 * 1024
 _ZEROS: Final = bytes.maketrans(_DIGITS, b"0" * 10)
 
 _STRING: Final = re.compile(rb'"[^"]*"')
@@ -257,11 +258,17 @@ def _without_escapes(text: bytes) -> bytes:
 
 
 def _has_long_numbers(text: bytes) -> bool:
-    """Return whether one has too many digits or all have; those in strings count, too."""
-    if len(text) <= MAX_DIGITS:
-        return False
-    digits = len(text) - len(text.translate(None, _DIGITS))
-    return digits > MAX_ALL_DIGITS or b"0" * (MAX_DIGITS + 1) in text.translate(_ZEROS)
+    """Return whether one has too many digits or all have; those in strings count, too.
+
+    Piece by piece, as each step holds the interpreter, and most of what is too long begins so.
+    """
+    digits = 0
+    for start in range(0, len(text), _PIECE):
+        piece = text[start : start + _PIECE + MAX_DIGITS].translate(_ZEROS)
+        digits += piece.count(b"0", 0, _PIECE)
+        if b"0" * (MAX_DIGITS + 1) in piece:
+            return True
+    return digits > MAX_ALL_DIGITS
 
 
 def _read_mended(text: bytes) -> object:

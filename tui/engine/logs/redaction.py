@@ -417,12 +417,16 @@ class Redactor:
         """Know the masks of secrets with these names from now on."""
         self._masks |= {_folded(mask): mask for mask in map(mask_of, names)}
 
+    def may_hold_mask(self, value: object) -> bool:
+        """Return whether a JSON value may hold a mask; of most it is told at little cost."""
+        text = json.dumps(value, ensure_ascii=False) if self._masks else ""
+        return not text.isascii() or "gemdeck" in text.lower()
+
     def mask_in(self, value: object) -> str:
         """Return a known mask that a JSON value holds, however it was rewritten; "" if none."""
-        text = json.dumps(value, ensure_ascii=False)
-        if not self._masks or (text.isascii() and "gemdeck" not in text.lower()):
-            return ""  # most calls; the rest costs a hundred times as much
-        text = _folded(_ESCAPED_SIGN.sub("", text))
+        if not self.may_hold_mask(value):
+            return ""  # the rest costs a hundred times as much
+        text = _folded(_ESCAPED_SIGN.sub("", json.dumps(value, ensure_ascii=False)))
         return next((mask for one, mask in self._masks.items() if one in text), "")
 
     def redact(self, text: str) -> str:

@@ -24,10 +24,10 @@ LEAST_READ: Final = 512
 MOST_READ: Final = 64 * 1024
 """Bytes that are read at a time at most."""
 
-LONG: Final = 0.002
+LONG: Final = 0.001
 """Seconds after which a piece took so long that the next one is smaller."""
 
-SHARE: Final = 4.0
+SHARE: Final = 8.0
 """How much longer than a piece took the loop's other work gets."""
 
 MAX_PAUSE: Final = 0.05
