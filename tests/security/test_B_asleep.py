@@ -256,8 +256,8 @@ async def test_B08_a_sleeper_a_profile_a_switch_and_a_rule_on_arguments_meet(
             await call
         assert len(turncoat.calls) == 1
 
-        running.engine.model.use_profile("none")
+        running.engine.models.use_profile("none")
         await reach(running, ServerStatus.DISABLED)
-        running.engine.model.use_profile("looking")
+        running.engine.models.use_profile("looking")
         await reach(running, ServerStatus.ASLEEP)
         assert len(servers.catalogs[SHOP].tools) == 2

@@ -176,7 +176,7 @@ class _Session:
             for one, tool in self.allowed if place else ():
                 words = f"{one}.{tool or '*'} is not available: plan mode ({place})."
                 self.warn(sanitize_line(f"{words} Add --approval-mode default."))
-            if not (engine.service.is_found or options.demo):  # then no server starts in vain
+            if not (engine.choice.is_found or options.demo):  # then no server starts in vain
                 return self._without_model()
             await engine.start()
             if self.store.state.model.name == "":

@@ -17,24 +17,21 @@ from tui.engine.approval.tool_review import FOLDER_NAME as PINS
 from tui.engine.approval.tool_review import PinStore
 from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.bus import EventBus, EventStream, Publish
+from tui.engine.by_hand.saved_calls import SavedCalls
+from tui.engine.by_hand.tool_runs import ToolRuns
 from tui.engine.chats.backends.backend import ModelBackend, Provider
 from tui.engine.chats.calls import ResultReviewer
 from tui.engine.chats.conversations import Conversations
+from tui.engine.chats.feature_commands import FeatureCommands
 from tui.engine.chats.instructions import ContextFiles
+from tui.engine.chats.model_commands import ModelCommands
 from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.chats.sessions.session_commands import SessionCommands
 from tui.engine.chats.skills import FOLDER_NAME, Skills
 from tui.engine.chats.step import backend_generator
 from tui.engine.chats.turn import TurnSetup
-from tui.engine.commands.feature_commands import FeatureCommands
-from tui.engine.commands.model_commands import ModelCommands
-from tui.engine.commands.saved_calls import SavedCalls
-from tui.engine.commands.server_imports import OwnEdits, ServerImports
-from tui.engine.commands.server_trials import ServerTrials
-from tui.engine.commands.sign_in_commands import SignInCommands
-from tui.engine.commands.tool_runs import ToolRuns
-from tui.engine.commands.typed_messages import TypedMessages
+from tui.engine.chats.typed_messages import TypedMessages
 from tui.engine.definitions.definition import ServerDefinition, SettingsProblem, secrets_of
 from tui.engine.definitions.outside import Outside
 from tui.engine.desk import Desk
@@ -58,6 +55,9 @@ from tui.engine.model_choice import ModelChoice
 from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
+from tui.engine.server_setup.server_imports import OwnEdits, ServerImports
+from tui.engine.server_setup.server_trials import ServerTrials
+from tui.engine.server_setup.sign_in_commands import SignInCommands
 from tui.engine.settings.edits import EditError
 from tui.engine.settings.entries import server_id
 from tui.engine.settings.importers import Machine
@@ -106,9 +106,9 @@ class Engine:
         imports: Finds servers of other clients; its `edits` change the settings.
         desk: Takes the user's answers.
         access: The rules of tools, and the tools that changed.
-        service: Takes the user's choice of a service and its key.
+        choice: Takes the user's choice of a service and its key.
         wire: What was said between gemdeck and the servers.
-        model: The commands on the model that answers.
+        models: The commands on the model that answers.
     """
 
     def __init__(
@@ -171,11 +171,11 @@ class Engine:
         self._answers = Answers(names_mode=options.names_mode)
         self._plan: Plan | None = None
         use, services = self._plan_for, ServiceStore(state, say)
-        self.service = ModelChoice(
+        self.choice = ModelChoice(
             publish, redactor, self._tasks, self.conversations, options, use, services, provider
         )
-        use_model = self.service.use_model
-        self.model = ModelCommands(bus, self._tasks, self.sessions, self.servers, use_model)
+        use_model = self.choice.use_model
+        self.models = ModelCommands(bus, self._tasks, self.sessions, self.servers, use_model)
         bus.subscribe(self._heed)
         self._stack = contextlib.AsyncExitStack()
 
@@ -224,7 +224,7 @@ class Engine:
         self._problems.attach()
         self._stack.callback(self._context.outside.close)
         self._stack.push_async_callback(self.wire.aclose)
-        for part in (self.service, self.access, self._trust, self.conversations, self.sign_ins):
+        for part in (self.choice, self.access, self._trust, self.conversations, self.sign_ins):
             self._stack.push_async_callback(part.aclose)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.features)
@@ -253,7 +253,7 @@ class Engine:
             What was read, problems included. Nothing in the settings makes this fail.
         """
         settings = (await self._read_first()).settings
-        await self.service.find(settings)
+        await self.choice.find(settings)
         return settings
 
     async def start(self) -> None:
@@ -264,15 +264,15 @@ class Engine:
             self._tasks.start(self.sessions.find_last())
         self._reader = SettingsReader(self._options.folder, self._read, first, self._publish)
         if options.profile:  # what it leaves out is not to start
-            self.model.begin_profile(sanitize_line(options.profile))
+            self.models.begin_profile(sanitize_line(options.profile))
         self._take(first)
         if self._options.follow_settings:
             self._tasks.start(self._reader.watch())
         self._tasks.start(self._follow(self._reader))
-        await self.service.find(first.settings)
-        if self.service.is_found:
+        await self.choice.find(first.settings)
+        if self.choice.is_found:
             await self.servers.wait_imported()  # servers answer while the model's SDK is imported
-        await self.service.begin()
+        await self.choice.begin()
         if self._options.resume is not None:
             await asyncio.wait({self.sessions.resume(self._options.resume)})
         elif self._options.attended:
@@ -300,7 +300,7 @@ class Engine:
         for problem in (one for one in first.settings.problems if not one.quiet):
             self._publish(NoticeRaised(problem_notice(problem)))
         if self._options.demo:
-            self.service.use_demo()
+            self.choice.use_demo()
         return first
 
     def _read(self, tried: Mapping[str, object] | None = None) -> Reading:

@@ -25,8 +25,8 @@ EQUALS: Final[Mapping[str, Callable[..., tuple[str, ...]]]] = {
     "features.render_prompt": lambda _, s, p, v: ("mcp prompt", s, p, *map("=".join, v.items())),
     "sessions.resume": lambda session: ("--resume", session),
     "sessions.delete": lambda session: ("sessions delete", session),
-    "service.use_api_key": lambda _: ("key set",),
-    "service.forget_key": lambda: ("key forget",),
+    "choice.use_api_key": lambda _: ("key set",),
+    "choice.forget_key": lambda: ("key forget",),
     "review_folder": lambda: ("trust show",),
     "forget_folder": lambda: ("trust forget",),
 }
@@ -156,7 +156,7 @@ class Commands:
 
     def choose(self, choice: "Callable[[ModelChoice], None]") -> None:
         """Choose the service that answers, and its key; the last choice wins."""
-        self._ask("choice", lambda engine: choice(engine.service), once_ready=True)
+        self._ask("choice", lambda engine: choice(engine.choice), once_ready=True)
 
     def resume(self, session: str) -> None:
         """Go on with a session, once there is a model; named as for the engine's command."""

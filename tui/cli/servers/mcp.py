@@ -135,7 +135,7 @@ async def tools(server: str | None, start: StartOptions) -> CommandOutput:
     async with serving(start, None if server is None else [server]) as session:
         views = session.views if server is None else (session.ready(server),)
         listed = session.engine.servers.registry.listed
-        part = session.engine.model.context_part
+        part = session.engine.models.context_part
         found = [
             (view.id, tool, raw if isinstance(raw, dict) else {"name": tool.name})
             for view in views
@@ -508,7 +508,7 @@ def _server(view: ServerView) -> dict[str, Any]:
 def _details(view: ServerView, session: ServerSession) -> dict[str, Any]:
     catalog, info, failure = view.catalog, view.info, view.failure
     usage = session.engine.servers.usage(view.id)
-    context = session.engine.model.context_part(view.id)
+    context = session.engine.models.context_part(view.id)
     said = [line.text for line in session.log(view.id) if line.source != OWN_SOURCE][-MAX_WORDS:]
     measured = {
         "connect_ms": round(usage.connected * 1000, 1),

@@ -47,7 +47,7 @@ class ModelsScreen(ListDialog[ModelOffer]):
         super().__init__(
             "Models",
             DialogFilterList("model"),
-            lambda model: commands.engine.model.use_model(model.name),
+            lambda model: commands.engine.models.use_model(model.name),
             head="Asking the service…",
         )
         self._bridge = bridge
@@ -55,7 +55,7 @@ class ModelsScreen(ListDialog[ModelOffer]):
 
     def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: state.models, self._show)
-        self._commands.engine.model.list_models()
+        self._commands.engine.models.list_models()
 
     def _show(self, listed: ModelsListed | None) -> None:
         if listed is not None:

@@ -18,10 +18,10 @@ from textual.getters import query_one
 from textual.message import Message
 
 from tui.engine.background import in_daemon_thread
-from tui.engine.commands.server_imports import OwnEdits, shown_entry
 from tui.engine.files.paths import shown_path, usable_state_dir
 from tui.engine.keys.key_store import CredentialError
 from tui.engine.keys.secret_store import SecretStore, without_literals
+from tui.engine.server_setup.server_imports import OwnEdits, shown_entry
 from tui.engine.settings.edits import EditError, servers_in
 from tui.engine.settings.importers import Candidate, asked, understand, withheld
 from tui.engine.settings.typed_entries import EntryError, EntryFields, check_entry, entry_difference

@@ -110,7 +110,7 @@ class ServerPage(ServerActions, Dialog):
         if view is not None:
             status, *about = server_facts(view, monotonic())
             facts = [status, *_measured(view, usage)]
-            model = self.commands.engine.model
+            model = self.commands.engine.models
             part: ContextPart | None = model.context_part(self._server, counts=True)
             facts += [field("context", part.words)] if part is not None else []
             rest = [*about, *server_problem(view), *_changes(usage), *self._keys(view, shown)]

@@ -399,13 +399,13 @@ class ToolsPane(BrowserPane[OwnedTool]):
             schema=self._with_schema,
             standing=self._commands.engine.tool_standing(item[0], item[1].name),
             saved=saved,
-            context=self._commands.engine.model.context_part(*item),
+            context=self._commands.engine.models.context_part(*item),
         )
 
     def describe_group(self, server: ServerId, number: int) -> str:
         """Say how many tools are off, and what the server takes of the context."""
         off = dict(self._catalogs)[server].off_words
-        part: ContextPart | None = self._commands.engine.model.context_part(server)
+        part: ContextPart | None = self._commands.engine.models.context_part(server)
         words = f"\n{part.words}, with its instructions" if part is not None else ""
         return f"{counted(number, self.NOUN)}{off}{words}"
 

@@ -12,11 +12,11 @@ from tui.engine.approval.gate import ToolAccess
 from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
+from tui.engine.by_hand.saved_calls import SavedCalls
 from tui.engine.chats.calls import CallRunner, faults_of
 from tui.engine.chats.conversations import Conversations
 from tui.engine.chats.history import MAX_RESPONSE_MEDIA, media_problem
 from tui.engine.chats.turn import Message, MessageContent, TurnSetup
-from tui.engine.commands.saved_calls import SavedCalls
 from tui.engine.mcp.catalog.offered_tool import (
     JsonObject,
     MediaPart,
