@@ -280,7 +280,7 @@ def _way_back(conversations: "Conversations") -> str:
 async def _follow_branch(store: Store, folder: Path) -> None:
     """Show the folder's git branch; read it again whenever a turn begins or ends."""
     from tui.engine.files.git_branch import branch_of  # noqa: PLC0415 - after the first frame
-    from tui.model.trust import BranchRead  # noqa: PLC0415
+    from tui.model.events import BranchRead  # noqa: PLC0415
 
     is_due, running = asyncio.Event(), _running(store.state)
 

@@ -66,9 +66,8 @@ from tui.engine.trust.opened_folder import OpenedFolder
 from tui.engine.trust.trust_questions import TrustCase, TrustQuestions
 from tui.model.chat import BackendKind, ConversationId, Severity
 from tui.model.consent import ToolStanding
-from tui.model.events import Event, FolderTrustChanged, Notice, NoticeRaised
+from tui.model.events import Event, FolderTrustChanged, Notice, NoticeRaised, TerminalSet
 from tui.model.models import ModelOptionsChanged, PricesSet, ProfilesSet
-from tui.model.requests import TerminalSet
 from tui.model.servers import ServerId
 from tui.model.sessions import ConversationClosed
 from tui.model.settings import EVERYTHING

@@ -372,6 +372,18 @@ class LogLevelChanged(Event):
     level: str
 
 
+class BranchRead(StateEvent):
+    """The opened folder is on this git branch, or on none that can be read."""
+
+    branch: str
+
+
+class FoldersOpened(StateEvent):
+    """These folders are open, the workspace first; servers are told of them as roots."""
+
+    folders: tuple[str, ...]
+
+
 class FolderTrustChanged(StateEvent):
     """The trust of the opened folder is known or has changed."""
 
@@ -391,3 +403,11 @@ class FramesNoted(StateEvent):
     """
 
     wire_revision: int
+
+
+class TerminalSet(StateEvent):
+    """The settings say whether the terminal rings, whether its title is set, and the own keys."""
+
+    bell: bool
+    title: bool
+    keys: Mapping[str, str]

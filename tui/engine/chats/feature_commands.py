@@ -24,6 +24,7 @@ from tui.engine.workspace import Workspace, existing_folder, folders_like
 from tui.model.chat import Picture, Severity
 from tui.model.events import (
     ArgumentCompleted,
+    FoldersOpened,
     Notice,
     NoticeRaised,
     ResourceRead,
@@ -32,7 +33,6 @@ from tui.model.events import (
 from tui.model.input.typed import typed_command
 from tui.model.runs import PromptRendered, ToolRun
 from tui.model.servers import ServerId
-from tui.model.trust import FoldersOpened
 from tui.text import sanitize_line
 
 MAX_RUNNING: Final = 20

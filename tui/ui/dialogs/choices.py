@@ -7,9 +7,9 @@ from typing import Any, Final, TypeVar
 from textual.app import App
 from textual.content import Content
 
+from tui.model.imports import ImportOffer, ImportState
 from tui.model.models import ModelOffer, ModelsListed
 from tui.model.servers import ServerId
-from tui.model.trust import ImportOffer, ImportState
 from tui.store.commands import Commands
 from tui.ui import themes
 from tui.ui.bridge import StoreBridge
