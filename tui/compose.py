@@ -177,7 +177,7 @@ def _end_held(writer: OrderedWorker, commands: Commands, restore: Callable[[], N
     words = [HELD_WORDS]
 
     async def save() -> None:
-        conversations = commands.engine.conversations
+        conversations = commands.running.conversations
         words.append(_way_back(conversations).encode())  # which closing forgets
         closing = (one.recorder.aclose() for one in conversations)
         await asyncio.gather(*closing, return_exceptions=True)

@@ -14,7 +14,8 @@ from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Deck, Play, Script, Turncoat, calling, tool, write_settings
 from tests.security.opened import Place, opened, place
 from tests.unit.engine.mcp.support import eventually, server_processes
-from tui.engine.mcp.catalog.offered_tool import Permit, ToolCallError
+from tui.engine.mcp.catalog.offered_tool import ToolCallError
+from tui.engine.mcp.catalog.permit import Permit
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, GrantScope
 from tui.model.events import ServerStatusChanged

@@ -3,12 +3,12 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from tui import __version__
 from tui.engine import late
@@ -36,17 +36,15 @@ from tui.engine.definitions.definition import ServerDefinition, SettingsProblem,
 from tui.engine.definitions.outside import Outside
 from tui.engine.desk import Desk
 from tui.engine.files.paths import shown_path, usable_state_dir
-from tui.engine.files.saved import write_new
 from tui.engine.files.unwritten import check_folder
 from tui.engine.keys.credentials import ServiceStore
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor, environment_secrets
 from tui.engine.mcp.catalog.kept_catalogs import FOLDER_NAME as KEPT
 from tui.engine.mcp.catalog.kept_catalogs import CatalogStore
-from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
 from tui.engine.mcp.catalog.registry import Budget
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
-from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement, FirstStarts, ServerManager
 from tui.engine.mcp.session import era
 from tui.engine.mcp.wire.trace import TraceFile
@@ -72,12 +70,9 @@ from tui.model.servers import ServerId
 from tui.model.sessions import ConversationClosed
 from tui.model.settings import EVERYTHING
 from tui.model.trust import FolderTrust, TrustAnswer
-from tui.text import counted, sanitize_line
+from tui.text import sanitize_line
 
 __all__ = ["Engine", "EngineOptions"]
-
-EXPORTED_AT_ONCE: Final = 50
-"""Frames that are masked for an export before other tasks have a turn."""
 
 
 class Engine:
@@ -156,7 +151,9 @@ class Engine:
         self.sessions = self._open_sessions(state)
         self.conversations = self.sessions.conversations
         saved = SavedCalls(state, publish, say)
-        self.runs = ToolRuns(self._turns, self.access, self.conversations, saved, publish)
+        self.runs = ToolRuns(
+            self._turns, self.access, self.conversations, saved, self.wire, publish
+        )
         self.features = FeatureCommands(self.servers, self._context, publish)
         self.sign_ins = SignInCommands(self.servers, self._context, state, self._definitions)
         self.trials = ServerTrials(self._read_trial, self._context)
@@ -451,50 +448,6 @@ class Engine:
             ToolCallError: If it did not run; the text says why.
         """
         return await self.runs.call(server, tool, arguments, by_user=by_user)
-
-    async def request(
-        self, server: ServerId, method: str, params: JsonObject, *, by_user: bool = False
-    ) -> JsonObject:
-        """Send a request; return its answer as the server wrote it, its `result` or `error`.
-
-        A call of a tool needs the same consent as one by `call_tool`.
-
-        Raises:
-            ServerCallError: If no answer came.
-            ToolCallError: If the call did not run.
-        """
-        if method != "tools/call":
-            return await (await self.servers.awake(server)).request(method, params)
-        if extra := params.keys() - {"name", "arguments", "_meta"}:
-            raise ToolCallError(f"A call has no {sanitize_line(min(extra))}.")
-        tool, arguments = sanitize_line(str(params.get("name"))), params.get("arguments", {})
-        result = await self.call_tool(server, tool, arguments, by_user=by_user)
-        failed = {"error": {"message": result.display}}
-        return failed if result.raw is None else {"result": result.raw}
-
-    def send_again(self, number: int) -> None:
-        """Send the request of a frame again; what comes of it are new frames."""
-        self._tasks.start(self._send_again(number))
-
-    def export_frames(self, numbers: Sequence[int]) -> None:
-        """Write frames to a new file in the opened folder, as a trace holds them."""
-        self._tasks.start(self._export_frames(numbers))
-
-    async def _export_frames(self, numbers: Sequence[int]) -> None:
-        lines = list[str]()
-        for at in range(0, len(numbers), EXPORTED_AT_ONCE):
-            lines.append(self.wire.export(numbers[at : at + EXPORTED_AT_ONCE]))
-            await asyncio.sleep(0)
-        raw, what = "\n".join([*lines, ""]).encode(), counted(len(numbers), "frame")
-        folder = self._options.folder
-        await self.features.write(f"export of {what}", write_new, folder, "frames", ".jsonl", raw)
-
-    async def _send_again(self, number: int) -> None:
-        try:
-            await self.request(*self.wire.request(number))
-        except (ServerCallError, ToolCallError) as error:
-            words = sanitize_line(str(error))
-            self._publish(NoticeRaised(Notice(Severity.WARNING, words, is_answer=True)))
 
     # In these, no conversation means the current one.
 

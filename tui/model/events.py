@@ -327,7 +327,7 @@ class RequestsQueued(StateEvent):
     queued: int
 
 
-class ResourceRead(Event):
+class ResourceRead(StateEvent):
     """A resource was read for the user.
 
     Attributes:
@@ -340,6 +340,7 @@ class ResourceRead(Event):
         raw: The result as the server wrote it.
     """
 
+    part = "resource"
     server: ServerId
     uri: str
     content: ResourceContent = ResourceContent()
@@ -357,9 +358,10 @@ class SubscriptionChanged(Event):
     subscribed: bool
 
 
-class ArgumentCompleted(Event):
+class ArgumentCompleted(StateEvent):
     """A server completed an argument; `token` identifies the request."""
 
+    part = "completion"
     token: str
     values: tuple[str, ...]
     has_more: bool = False

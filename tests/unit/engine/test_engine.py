@@ -202,7 +202,7 @@ async def test_a_choice_while_the_first_model_is_found_is_the_one_that_counts(
         asked.set()
         chosen.wait(PATIENCE)
 
-    monkeypatch.setattr(model_choice, "find_access", find_slowly)
+    monkeypatch.setattr(model_choice.credentials, "find_access", find_slowly)
     events = list[Event]()
     async with (
         FakeGemini() as fake,

@@ -210,7 +210,7 @@ async def request(server: str, method: str, raw: str | None, start: StartOptions
     params = _object(raw, "--params")
     async with serving(start, [server]) as session:
         session.ready(server)
-        sending = session.engine.request(ServerId(server), method, params, by_user=True)
+        sending = session.engine.runs.request(ServerId(server), method, params, by_user=True)
         answer = writable(await using(session, sending))
     code = ExitCode.ERROR if "error" in answer else ExitCode.OK
     return CommandOutput(answer, json.dumps(answer, indent=2), code)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from tui.engine.bus import Publish
 from tui.engine.chats.turn import Message, MessageContent
 from tui.engine.files.atomic import temporary_folder
 from tui.engine.files.paths import shown_path
-from tui.engine.files.saved import write_picture, write_resource, write_result
+from tui.engine.files.saved import write_new, write_picture, write_resource, write_result
 from tui.engine.mcp.catalog.offered_tool import CompletionValues
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
@@ -33,13 +33,16 @@ from tui.model.events import (
 from tui.model.input.typed import typed_command
 from tui.model.runs import PromptRendered, ToolRun
 from tui.model.servers import ServerId
-from tui.text import sanitize_line
+from tui.text import counted, sanitize_line
 
 MAX_RUNNING: Final = 20
 """Most requests at once; further ones are refused."""
 
 MAX_PATHS: Final = 10
 """Paths offered at once."""
+
+EXPORTED_AT_ONCE: Final = 50
+"""Frames that are masked for an export before other tasks have a turn."""
 
 REREAD_INTERVAL: Final = 0.5
 """Minimum seconds between two reads of a changing resource."""
@@ -226,6 +229,19 @@ class FeatureCommands:
         """
         folder = self._context.workspaces[0]
         self._start(self.write("result", partial(write_result, as_json=as_json), folder, run))
+
+    def export_frames(self, numbers: Sequence[int]) -> None:
+        """Write frames to a new file in the opened folder, as a trace holds them."""
+        self._tasks.start(self._export_frames(numbers))
+
+    async def _export_frames(self, numbers: Sequence[int]) -> None:
+        lines = list[str]()
+        for at in range(0, len(numbers), EXPORTED_AT_ONCE):
+            lines.append(self._context.wire.export(numbers[at : at + EXPORTED_AT_ONCE]))
+            await asyncio.sleep(0)
+        raw, what = "\n".join([*lines, ""]).encode(), counted(len(numbers), "frame")
+        where = self._context.workspaces[0], "frames", ".jsonl"
+        await self.write(f"export of {what}", write_new, *where, raw)
 
     async def write(self, noun: str, write: Callable[..., Path], *what: object) -> Path | None:
         """Write a file in a thread, and say where it is or why it is not."""

@@ -25,11 +25,11 @@ from tui.engine.mcp.catalog.offered_tool import (
     CallNotTakenError,
     OfferedTool,
     OwnTool,
-    Permit,
     RenderedPrompt,
     ToolCallError,
     ToolResult,
 )
+from tui.engine.mcp.catalog.permit import Permit
 from tui.engine.mcp.catalog.registry import Registry
 from tui.engine.mcp.catalog.skill_entry import Skill
 from tui.engine.mcp.context import ClientContext

@@ -243,7 +243,7 @@ def _each(
         view = named[0]
         raise UsageError(f"{view.id} is {view.status}.", _way_out(view.id, view.status))
     for server in servers:
-        change(deck.commands.engine.servers, server)
+        change(deck.commands.running.servers, server)
     deck.notify(f"{done} {', '.join(servers)}.", markup=False)
 
 

@@ -210,13 +210,13 @@ class ServerScreen(Dialog):
 
     @property
     def _edits(self) -> OwnEdits:
-        return self._commands.engine.imports.edits
+        return self._commands.running.imports.edits
 
     @on(PasteLine.Given)
     async def _understand(self, event: PasteLine.Given) -> None:
         event.stop()
         try:
-            first, *self._rest = understand(event.text, self._commands.engine.imports.machine)
+            first, *self._rest = understand(event.text, self._commands.running.imports.machine)
         except EntryError as error:
             self.line.control.value = one_line(event.text)[:MAX_TYPED]
             self.line.complain(str(error))
