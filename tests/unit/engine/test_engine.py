@@ -24,7 +24,7 @@ from tui.engine import model_choice
 from tui.engine.demo import notes_server
 from tui.engine.demo.model import DemoBackend
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.keys import key_store
+from tui.engine.keys import credentials, key_store
 from tui.engine.keys.key_store import KeyStore
 from tui.model.chat import BackendKind
 from tui.model.events import (
@@ -202,7 +202,7 @@ async def test_a_choice_while_the_first_model_is_found_is_the_one_that_counts(
         asked.set()
         chosen.wait(PATIENCE)
 
-    monkeypatch.setattr(model_choice.credentials, "find_access", find_slowly)
+    monkeypatch.setattr(credentials, "find_access", find_slowly)
     events = list[Event]()
     async with (
         FakeGemini() as fake,

@@ -12,18 +12,7 @@ from typing import Any, Final
 
 import click
 
-from tui.cli.command import (
-    MAX_WORDS,
-    CommandError,
-    CommandOutput,
-    advised,
-    last_words,
-    no_such,
-    prints,
-    prints_json,
-    shown,
-    why_not_ready,
-)
+from tui.cli.command import CommandError, CommandOutput, no_such, prints, prints_json, shown
 from tui.cli.output import ExitCode, fields, say, table, write_out
 from tui.cli.secret import keyring_option, secret_store
 from tui.cli.servers.questions import using
@@ -35,12 +24,14 @@ from tui.cli.servers.server_edits import (
     own_edits,
     scope_option,
 )
-from tui.cli.servers.server_session import (
-    ServerSession,
-    StartOptions,
+from tui.cli.servers.server_session import ServerSession, StartOptions, serving, starts_servers
+from tui.cli.servers.server_words import (
+    MAX_SHOWN,
+    advised,
     log_text,
-    serving,
-    starts_servers,
+    server_details,
+    server_row,
+    server_value,
 )
 from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
@@ -57,13 +48,9 @@ from tui.engine.mcp.wire.trace import read_trace
 from tui.engine.settings.edits import NoSuchServerError, servers_in
 from tui.engine.settings.typed_entries import check_entry, named_values, server_entry
 from tui.model.bounded_json import writable
-from tui.model.catalog import Catalog, PromptView
-from tui.model.events import OWN_SOURCE
-from tui.model.servers import USABLE, Origin, ServerId, ServerStatus, ServerView
+from tui.model.catalog import PromptView
+from tui.model.servers import USABLE, Origin, ServerId, ServerStatus
 from tui.text import clip, counted, sanitize
-
-MAX_SHOWN: Final = 64
-"""Characters of a tool's name in a list for people: those that Gemini takes."""
 
 CHECK_TIME: Final = 10.0
 """Seconds that a new server gets to become ready."""
@@ -90,14 +77,9 @@ mcp.add_command(logout)
 async def list_servers(start: StartOptions) -> CommandOutput:
     """List the servers and whether each gets ready; all but those that sleep are started."""
     async with serving(start, None) as session:
-        found = [_server(view) for view in session.views]
-        rows = [
-            (
-                *(one["name"], one["status"], one["transport"], clip(one["target"], MAX_SHOWN)),
-                "  ".join(filter(None, (_offers(view.catalog), one["reason"]))),
-            )
-            for view, one in zip(session.views, found, strict=True)
-        ]
+        found = [server_value(view) for view in session.views]
+        reasons = (one["reason"] for one in found)
+        rows = [*map(server_row, session.views, reasons)]
         fine = USABLE | {ServerStatus.DISABLED}
         code = ExitCode.OK if all(v.status in fine for v in session.views) else ExitCode.ERROR
         value = {"servers": found, "warnings": session.warnings}
@@ -118,7 +100,10 @@ async def show(server: str, start: StartOptions) -> CommandOutput:
 async def _shown(server: str, start: StartOptions) -> CommandOutput:
     async with serving(start, [server]) as session:
         view = next(view for view in session.views if view.id == server)
-        value = _server(view) | _details(view, session)
+        usage = session.engine.servers.usage(view.id)
+        context = session.engine.models.context_part(view.id)
+        details = server_details(view, usage, context, session.log(view.id))
+        value = server_value(view) | details
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
         listed = session.engine.servers.registry.listed(view.id)
         kinds = ("tools", "prompts", "resources", "templates", "skills")
@@ -485,68 +470,6 @@ def _exclude(word: str, found: Mapping[ServerId, ServerDefinition], *, off: bool
     value = {"server": one.id, "tool": tool, "enabled": not off, "file": str(path)}
     word = "off" if off else "on"
     return CommandOutput(value, sanitize(f"{tool} of {one.id} is {word}: {shown(path)}"))
-
-
-def _server(view: ServerView) -> dict[str, Any]:
-    reason, advice = why_not_ready(view)
-    return {
-        "name": view.id,
-        "status": view.status.value,
-        "transport": view.transport.value,
-        "target": view.target,
-        "origin": view.origin.value,
-        "description": view.description,
-        "tools": len(view.catalog.tools),
-        "prompts": len(view.catalog.prompts),
-        "resources": len(view.catalog.resources),
-        "reason": reason,
-        "advice": advice,
-        "last_output": list(last_words(view)),
-    }
-
-
-def _details(view: ServerView, session: ServerSession) -> dict[str, Any]:
-    catalog, info, failure = view.catalog, view.info, view.failure
-    usage = session.engine.servers.usage(view.id)
-    context = session.engine.models.context_part(view.id)
-    said = [line.text for line in session.log(view.id) if line.source != OWN_SOURCE][-MAX_WORDS:]
-    measured = {
-        "connect_ms": round(usage.connected * 1000, 1),
-        "lists_ms": round(usage.listed * 1000, 1),
-        "processes": usage.processes,
-        "memory_mb": round(usage.memory / 1e6, 1),
-    }
-    return {
-        "title": info.title if info is not None else "",
-        "software": f"{info.name} {info.version}" if info is not None else "",
-        "website": info.website if info is not None else "",
-        "protocol": info.protocol_version if info is not None else "",
-        "capabilities": list(info.capabilities) if info is not None else [],
-        "announced": list(info.announced) if info is not None else [],
-        **{name: value for name, value in measured.items() if value},
-        "instructions": info.instructions if info is not None else "",
-        "tools": [tool.name for tool in catalog.tools],
-        "tools_off": [tool.name for tool in catalog.tools if tool.off],
-        "context": context.words,
-        "tokens": context.tokens,
-        "prompts": [prompt.name for prompt in catalog.prompts],
-        "resources": [resource.uri for resource in catalog.resources],
-        "templates": [template.uri_template for template in catalog.templates],
-        "skills": [f"{view.id}:{skill.name}" for skill in catalog.skills],
-        "settings": view.source,
-        "variables": list(view.variables),
-        "environment": list(view.environment),
-        "withheld": list(view.withheld),
-        "last_output": list(failure.stderr_tail if failure is not None else said),
-    }
-
-
-def _offers(catalog: Catalog) -> str:
-    offered = {"tool": catalog.tools, "prompt": catalog.prompts, "resource": catalog.resources}
-    words = [counted(len(items), kind) for kind, items in offered.items() if items]
-    if catalog.off:
-        words[0] += catalog.off_words
-    return ", ".join(words)
 
 
 def _check_arguments(view: PromptView, arguments: Mapping[str, str]) -> None:
