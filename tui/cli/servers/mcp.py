@@ -26,12 +26,12 @@ from tui.cli.servers.server_edits import (
 )
 from tui.cli.servers.server_session import ServerSession, StartOptions, serving, starts_servers
 from tui.cli.servers.server_words import (
-    MAX_SHOWN,
     advised,
     log_text,
     server_details,
     server_row,
     server_value,
+    tool_row,
 )
 from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
@@ -50,7 +50,7 @@ from tui.engine.settings.typed_entries import check_entry, named_values, server_
 from tui.model.bounded_json import writable
 from tui.model.catalog import PromptView
 from tui.model.servers import USABLE, Origin, ServerId, ServerStatus
-from tui.text import clip, counted, sanitize
+from tui.text import counted, sanitize
 
 CHECK_TIME: Final = 10.0
 """Seconds that a new server gets to become ready."""
@@ -130,14 +130,7 @@ async def tools(server: str | None, start: StartOptions) -> CommandOutput:
             _beside({"server": one, "problem": tool.problem, "tokens": part(one, tool).tokens}, raw)
             for one, tool, raw in found
         ]
-        rows = [
-            (
-                server,
-                clip(tool.name, MAX_SHOWN),
-                tool.problem or tool.description.strip().partition("\n")[0],
-            )
-            for server, tool, _ in found
-        ]
+        rows = [tool_row(one, tool) for one, tool, _ in found]
         return CommandOutput({"tools": value, "warnings": session.warnings}, table(rows))
 
 

@@ -5,10 +5,10 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from tui.model.catalog import Catalog
+from tui.model.catalog import Catalog, ToolView
 from tui.model.events import OWN_SOURCE, LogLine
 from tui.model.models import ContextPart
-from tui.model.servers import Origin, ServerStatus, ServerUsage, ServerView
+from tui.model.servers import Origin, ServerId, ServerStatus, ServerUsage, ServerView
 from tui.text import clip, counted
 
 MAX_SHOWN: Final = 64
@@ -123,6 +123,12 @@ def server_row(view: ServerView, reason: str) -> tuple[str, ...]:
     target, offers = clip(view.target, MAX_SHOWN), _offers(view.catalog)
     words = "  ".join(filter(None, (offers, reason)))
     return view.id, view.status.value, view.transport.value, target, words
+
+
+def tool_row(server: ServerId, tool: ToolView) -> tuple[str, ...]:
+    """Return the row of a list of tools: with what it is for, or why it is not offered."""
+    about = tool.problem or tool.description.strip().partition("\n")[0]
+    return server, clip(tool.name, MAX_SHOWN), about
 
 
 def _offers(catalog: Catalog) -> str:

@@ -29,17 +29,10 @@ from tui.engine.mcp.schema.form_schema import UnusableFormError
 from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.mcp.schema.tool_form import begin_arguments, merge_tool_form, read_tool_form
 from tui.engine.mcp.wire.wire import Wire
+from tui.model import events as e
 from tui.model.bounded_json import JsonError
 from tui.model.chat import EntryId, Severity, ToolCall, ToolCallStatus
 from tui.model.consent import Effect
-from tui.model.events import (
-    Event,
-    Notice,
-    NoticeRaised,
-    ToolCallChanged,
-    ToolCallProgressed,
-    ToolCallRequested,
-)
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.requests import FormValue
 from tui.model.runs import BY_HAND, SavedCall, ToolForm, ToolRun, ToolRunChanged
@@ -246,7 +239,7 @@ class ToolRuns:
             await self.request(*self.wire.request(number))
         except (ServerCallError, ToolCallError) as error:
             words = sanitize_line(str(error))
-            self.publish(NoticeRaised(Notice(Severity.WARNING, words, is_answer=True)))
+            self.publish(e.NoticeRaised(e.Notice(Severity.WARNING, words, is_answer=True)))
 
     def send(self, run: ToolRun) -> None:
         """Send a call and its result into the current conversation, as what the user did."""
@@ -313,14 +306,14 @@ class _Run:
     def tell(self) -> None:
         self.publish(ToolRunChanged(self.now))
 
-    def heed(self, event: Event) -> None:
+    def heed(self, event: e.Event) -> None:
         """Take an event of the call; its end goes on record."""
         match event:
-            case ToolCallRequested(call):
+            case e.ToolCallRequested(call):
                 pass
-            case ToolCallProgressed(progress=progress):
+            case e.ToolCallProgressed(progress=progress):
                 call = replace(self.now.call, progress=progress)
-            case ToolCallChanged():
+            case e.ToolCallChanged():
                 call = event.applied(self.now.call)
                 self.publish(replace(event, conversation=BY_HAND))
             case _:

@@ -21,15 +21,8 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.workspace import Workspace, existing_folder, folders_like
+from tui.model import events as e
 from tui.model.chat import Picture, Severity
-from tui.model.events import (
-    ArgumentCompleted,
-    FoldersOpened,
-    Notice,
-    NoticeRaised,
-    ResourceRead,
-    SubscriptionChanged,
-)
 from tui.model.input.typed import typed_command
 from tui.model.runs import PromptRendered, ToolRun
 from tui.model.servers import ServerId
@@ -164,7 +157,7 @@ class FeatureCommands:
     def _complete(self, token: str, ask: Callable[[], Awaitable[CompletionValues]]) -> None:
         async def complete() -> None:
             found = await ask()
-            self._publish(ArgumentCompleted(token, found.values, found.has_more))
+            self._publish(e.ArgumentCompleted(token, found.values, found.has_more))
 
         self._start_anew("complete", complete())
 
@@ -193,7 +186,7 @@ class FeatureCommands:
         """Let servers that start from now on have further roots."""
         self._context.workspaces = tuple(dict.fromkeys((*self._context.workspaces, *further)))
         folders = tuple(shown_path(folder, Path.home()) for folder in self._context.workspaces)
-        self._publish(FoldersOpened(folders))
+        self._publish(e.FoldersOpened(folders))
 
     def set_log_level(self, server: ServerId, level: str) -> None:
         self._start(self._set_log_level(server, level))
@@ -215,7 +208,7 @@ class FeatureCommands:
         """Write a picture to a new file in the opened folder."""
         self._start(self.write("picture", write_picture, self._context.workspaces[0], picture.data))
 
-    def save_resource(self, read: ResourceRead) -> None:
+    def save_resource(self, read: e.ResourceRead) -> None:
         """Write a resource as it was read to a new file in the opened folder."""
         what = self._context.workspaces[0], read.uri, read.raw["contents"]
         self._start(self.write("resource", write_resource, *what))
@@ -262,10 +255,10 @@ class FeatureCommands:
         try:
             reading = await (await self._servers.awake(server)).read_resource(uri)
         except ServerCallError as error:
-            self._publish(ResourceRead(server, uri, failure=sanitize_line(str(error))))
+            self._publish(e.ResourceRead(server, uri, failure=sanitize_line(str(error))))
             return
         shown = reading.content, "", reading.pictures
-        self._publish(ResourceRead(server, uri, *shown, raw=reading.raw))
+        self._publish(e.ResourceRead(server, uri, *shown, raw=reading.raw))
 
     async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         async with self._subscribing[server]:
@@ -282,7 +275,7 @@ class FeatureCommands:
                 self._say(Severity.ERROR, f"Subscribing to {uri} of {server} failed: {error}")
                 if subscribed:
                     return
-            self._publish(SubscriptionChanged(server, uri, subscribed))
+            self._publish(e.SubscriptionChanged(server, uri, subscribed))
 
     async def _set_log_level(self, server: ServerId, level: str) -> None:
         try:
@@ -306,7 +299,7 @@ class FeatureCommands:
             await asyncio.sleep(REREAD_INTERVAL)
 
     def _say(self, severity: Severity, words: str) -> None:
-        self._publish(NoticeRaised(Notice(severity, sanitize_line(words), is_answer=True)))
+        self._publish(e.NoticeRaised(e.Notice(severity, sanitize_line(words), is_answer=True)))
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any] | None:
         if len(self._tasks) >= MAX_RUNNING:
