@@ -43,13 +43,13 @@ from tui.model.chat import (
     EntryId,
     UserMessage,
 )
+from tui.model.imports import ImportOffer, ImportState
 from tui.model.models import ContextMeasured, ContextPart, ModelOffer, ModelsListed
 from tui.model.requests import PendingRequest
 from tui.model.sessions import (
     SessionPreviewed,
     SessionsListed,
 )
-from tui.model.trust import ImportOffer, ImportState
 from tui.store.store import Store
 from tui.ui import themes
 from tui.ui.app import GemdeckApp

@@ -25,11 +25,11 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.consent import Effect, GrantId, GrantView, RequestId
+from tui.model.imports import ImportOffer, ImportState
 from tui.model.input.arguments import canonical_json
 from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId
 from tui.model.sessions import ConversationOpened, SessionId, SessionView
-from tui.model.trust import ImportOffer, ImportState
 from tui.store.store import Store
 
 README: Final = """# Notes

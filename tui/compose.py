@@ -177,7 +177,7 @@ def _end_held(writer: OrderedWorker, commands: Commands, restore: Callable[[], N
     words = [HELD_WORDS]
 
     async def save() -> None:
-        conversations = commands.engine.conversations
+        conversations = commands.running.conversations
         words.append(_way_back(conversations).encode())  # which closing forgets
         closing = (one.recorder.aclose() for one in conversations)
         await asyncio.gather(*closing, return_exceptions=True)
@@ -280,7 +280,7 @@ def _way_back(conversations: "Conversations") -> str:
 async def _follow_branch(store: Store, folder: Path) -> None:
     """Show the folder's git branch; read it again whenever a turn begins or ends."""
     from tui.engine.files.git_branch import branch_of  # noqa: PLC0415 - after the first frame
-    from tui.model.trust import BranchRead  # noqa: PLC0415
+    from tui.model.events import BranchRead  # noqa: PLC0415
 
     is_due, running = asyncio.Event(), _running(store.state)
 

@@ -32,7 +32,8 @@ from tui.engine.desk import Desk
 from tui.engine.late import import_auth_requests, import_connection
 from tui.engine.logs.audit import AuditLog
 from tui.engine.mcp.backoff import RetryPolicy
-from tui.engine.mcp.catalog.offered_tool import OfferedTool, Permit, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.offered_tool import OfferedTool, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.permit import Permit
 from tui.engine.mcp.catalog.skill_entry import OpenSkills
 from tui.engine.mcp.context import ClientContext, Generation, Generator, Prompt
 from tui.engine.mcp.errors import ServerCallError

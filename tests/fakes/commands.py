@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from tui.engine.commands.tool_runs import ToolRuns
+from tui.engine.by_hand.tool_runs import ToolRuns
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.chat import MAIN, ConversationId
 from tui.model.events import Event
@@ -61,7 +61,7 @@ class RecordingCommands(Commands):
         self.said: list[Event] = []
         super().__init__(self.said.append)
         answers: dict[str, object] = {"servers.usage": ServerUsage()}
-        answers |= dict.fromkeys(("model.context_part", "tool_standing"))
+        answers |= dict.fromkeys(("models.context_part", "tool_standing"))
         engine = RecordingEngine(answers=answers)
         self.calls, self.answers = engine.calls, engine.answers
         self.offer({})

@@ -126,14 +126,14 @@ async def test_a_cancelled_turn_ends_on_the_wire(tmp_path: Path) -> None:
 
 async def test_its_models_and_options_are_its_own(tmp_path: Path) -> None:
     async with deck(tmp_path, [text("Hi."), end()]) as it:
-        it.engine.model.list_models()
+        it.engine.models.list_models()
         await eventually(lambda: it.store.state.models)
         assert it.store.state.models is not None
         assert [one.name for one in it.store.state.models.models] == ["large"]
-        it.engine.model.set_options(ModelOptions("minimal"))
+        it.engine.models.set_options(ModelOptions("minimal"))
         await eventually(lambda: "thinks low or high" in str(it.store.state.notices))
-        it.engine.model.set_options(ModelOptions("high", 0.5, 100))
-        it.engine.model.use_model("small")
+        it.engine.models.set_options(ModelOptions("high", 0.5, 100))
+        it.engine.models.use_model("small")
         await eventually(lambda: it.store.state.model.name == "small")
         await it.ask("hello")
         body = it.fake.bodies[-1]

@@ -45,7 +45,7 @@ async def test_an_answer_is_not_asked_for_again_while_another_file_is_half_writt
         place.user('{"mcpServers": ')
         await deck.answer(TrustAnswer.TRUST)
         await eventually(lambda: deck.state.notices)  # read after the answer was written
-        deck.engine.service.use_demo()
+        deck.engine.choice.use_demo()
         await deck.reach("notes", S.READY)  # a question would have been raised by now
         assert deck.questions() == []
 

@@ -325,7 +325,7 @@ async def test_A27_on_the_screen_no_other_way_to_sign_in_is_taken(
         assert deck.state.model.backend is BackendKind.DEMO
         said = "enforcedType in ~/.gemini/settings.json allows only vertex-ai"
         assert [said in one.text for one in deck.state.notices].count(True) == 1
-        deck.engine.service.use_api_key(KEY)
+        deck.engine.choice.use_api_key(KEY)
         await eventually(lambda: [said in one.text for one in deck.state.notices].count(True) == 2)
         assert deck.state.model.backend is BackendKind.DEMO
     assert (gemini.requests, gemini.checks) == ([], [])

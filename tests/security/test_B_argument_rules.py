@@ -18,7 +18,8 @@ from tui.engine.approval.grants import Grant, GrantBook, GrantNote, read_all, wr
 from tui.engine.approval.policy import Policy
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.argument_rules import ArgumentRule
-from tui.engine.mcp.catalog.offered_tool import Permit, ToolCallError
+from tui.engine.mcp.catalog.offered_tool import ToolCallError
+from tui.engine.mcp.catalog.permit import Permit
 from tui.model.consent import (
     Choice,
     Condition,

@@ -14,7 +14,8 @@ from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Deck, Play, Script, Turncoat, calling, tool, write_settings
 from tests.security.opened import Place, opened, place
 from tests.unit.engine.mcp.support import eventually, server_processes
-from tui.engine.mcp.catalog.offered_tool import Permit, ToolCallError
+from tui.engine.mcp.catalog.offered_tool import ToolCallError
+from tui.engine.mcp.catalog.permit import Permit
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice, GrantScope
 from tui.model.events import ServerStatusChanged
@@ -256,8 +257,8 @@ async def test_B08_a_sleeper_a_profile_a_switch_and_a_rule_on_arguments_meet(
             await call
         assert len(turncoat.calls) == 1
 
-        running.engine.model.use_profile("none")
+        running.engine.models.use_profile("none")
         await reach(running, ServerStatus.DISABLED)
-        running.engine.model.use_profile("looking")
+        running.engine.models.use_profile("looking")
         await reach(running, ServerStatus.ASLEEP)
         assert len(servers.catalogs[SHOP].tools) == 2

@@ -17,10 +17,11 @@ from tests.unit.engine.mcp.asking import Stage
 from tests.unit.engine.mcp.support import eventually, running, script
 from tui.engine.approval.gate import Gate
 from tui.engine.approval.inquiry import Denial, Inquiry, TurnRecord, call_notes
+from tui.engine.chats.feature_commands import FeatureCommands
 from tui.engine.chats.turn import MessageContent
-from tui.engine.commands.feature_commands import FeatureCommands
 from tui.engine.desk import Desk
-from tui.engine.mcp.catalog.offered_tool import Permit, TextPart
+from tui.engine.mcp.catalog.offered_tool import TextPart
+from tui.engine.mcp.catalog.permit import Permit
 from tui.model import events as e
 from tui.model.chat import EntryId
 from tui.model.consent import Choice

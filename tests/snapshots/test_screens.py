@@ -17,6 +17,7 @@ from tests.ui.shell import decks as shell
 from tui.model import events as e
 from tui.model.catalog import Catalog, ResourceContent
 from tui.model.chat import EntryId, ModelText, UserMessage
+from tui.model.imports import ImportOffer, ImportState
 from tui.model.models import ContextMeasured, ContextPart
 from tui.model.runs import PromptRendered, RenderedMessage
 from tui.model.servers import ServerId, ServerStatus
@@ -27,7 +28,6 @@ from tui.model.sessions import (
     SessionsListed,
     SessionView,
 )
-from tui.model.trust import ImportOffer, ImportState
 from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.choices import ImportScreen
 from tui.ui.panes import RunTool, ShowRun

@@ -7,11 +7,11 @@ from tui.model import chat, models, runs, servers, sessions
 from tui.model import events as e
 from tui.model.catalog import Catalog, Parameter, ResourceContent, ToolId, ToolView
 from tui.model.consent import Effect, GrantId, GrantView, RequestId, ToolRuleChanged
-from tui.model.events import ContextFile, ContextRead
+from tui.model.events import BranchRead, ContextFile, ContextRead, FoldersOpened, TerminalSet
 from tui.model.frozen import Event, StateEvent
-from tui.model.requests import ConfirmationRequest, TerminalSet
+from tui.model.requests import ConfirmationRequest
 from tui.model.settings import PriceSettings, Profile
-from tui.model.trust import BranchRead, FoldersOpened, FolderTrust
+from tui.model.trust import FolderTrust
 from tui.store.reducer import reduce
 from tui.store.state import AppState
 

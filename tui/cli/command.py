@@ -5,11 +5,9 @@ import functools
 import inspect
 import json
 import re
-import shlex
 import signal
 import sys
-import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -20,13 +18,9 @@ from tui.cli.output import ExitCode, prepare_output, say, write_out
 from tui.engine.files.paths import shown_path
 from tui.model.frozen import Frozen
 from tui.model.input.typed import nearest
-from tui.model.servers import Origin, ServerStatus, ServerView
 from tui.text import AdvisedError, sanitize_line
 
 T = TypeVar("T")
-
-MAX_WORDS: Final = 3
-"""Last lines of a failed server that are shown with why it failed."""
 
 _VARIABLE: Final = "_GEMDECK_COMPLETE"
 """Where the shell says what it wants, by the library's rule."""
@@ -67,50 +61,6 @@ def no_such(kind: str, name: str, known: Iterable[str]) -> CommandError:
     near = nearest(name, known)
     hint = f" Did you mean {near}?" if near else ""
     return CommandError(f"There is no {kind} {name}.{hint}", ExitCode.NOT_FOUND)
-
-
-def way_out(view: ServerView) -> str:
-    """Name the command that helps with what a server waits for; on the screen it is a key."""
-    if view.status is ServerStatus.NEEDS_SIGN_IN:
-        return f"To sign in: gemdeck mcp auth {shlex.quote(view.id)}"
-    if view.status is ServerStatus.UNTRUSTED:
-        what = "To see what it would run: gemdeck trust show"
-        return what if view.origin is Origin.PROJECT else f"{what}. To allow it, open gemdeck here."
-    if view.status is ServerStatus.DISABLED and view.failure is None:
-        return f"To enable it: gemdeck mcp enable {shlex.quote(view.id)}"
-    return ""
-
-
-def why_not_ready(view: ServerView, patience: str = "--timeout") -> tuple[str, str]:
-    """Return why a server is not ready, and what to do; `patience` is the option that waits."""
-    failure = view.failure or view.last_failure
-    if view.status is ServerStatus.STARTING and failure is None:
-        words = f"no answer within {time.monotonic() - view.since:.0f} s"
-        return words, view.last_words or f"Give it more time with {patience}."
-    if failure is None:
-        return view.lacks, way_out(view)
-    reason = failure.reason.removeprefix("Disabled: ")  # the status says it
-    return reason, way_out(view) or failure.advice
-
-
-def last_words(view: ServerView) -> Sequence[str]:
-    """Return what a server that failed wrote last to its standard error."""
-    failure = view.failure or view.last_failure
-    return failure.stderr_tail[-MAX_WORDS:] if failure is not None else ()
-
-
-def say_outside(views: Iterable[ServerView]) -> None:
-    """Name on standard error the servers that run outside the opened folder."""
-    running = (view for view in views if view.status is ServerStatus.READY)
-    if named := ", ".join(view.id for view in running if view.runs_outside):
-        folder = sanitize_line(shlex.quote(str(Path.cwd())))
-        say(f"outside this folder: {named}. --trust-folder {folder} starts them in it.")
-
-
-def advised(reason: str, advice: str) -> str:
-    """Join a reason and what to do about it, as sentences."""
-    stop = "." if advice and reason and reason[-1] not in ".:!?…" else ""
-    return f"{reason}{stop} {advice}".strip()
 
 
 def checked_ids(_context: object, _parameter: object, ids: tuple[str, ...]) -> tuple[str, ...]:

@@ -15,10 +15,11 @@ from typing import Any, Final
 import click
 
 from tui import __version__
-from tui.cli.command import CommandOutput, no_such, prints_json, shown, why_not_ready
+from tui.cli.command import CommandOutput, no_such, prints_json, shown
 from tui.cli.key import check_access, kept_access
 from tui.cli.output import GAP, ExitCode
 from tui.cli.servers.server_session import ServerSession, StartOptions, starts_servers
+from tui.cli.servers.server_words import why_not_ready
 from tui.cli.settings import places_text, server_names
 from tui.engine import late
 from tui.engine.background import in_daemon_thread

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from tui.cli.command import advised, last_words, say_outside, why_not_ready
 from tui.cli.output import PATIENCE, ExitCode, prepare_output, say, write_out
 from tui.cli.results import Ending, JsonLines, Statistics, answer_text, turn_entries, whole_result
+from tui.cli.servers.server_words import say_outside, why_missing
 from tui.engine.approval.gate import NOBODY_TO_ASK
 from tui.engine.approval.policy import Meaning, meanings
 from tui.engine.demo.model import demo_server
@@ -27,7 +27,7 @@ from tui.engine.logs.log_file import prepare_process
 from tui.engine.logs.redaction import Redactor
 from tui.model import events as e
 from tui.model.chat import ChatNotice, Severity, TurnOutcome, TurnPhase
-from tui.model.servers import USABLE, ServerId, ServerStatus, ServerView
+from tui.model.servers import USABLE, ServerId, ServerStatus
 from tui.model.sessions import ConversationRestored
 from tui.store.selectors import waiting_text
 from tui.store.store import Store
@@ -176,7 +176,7 @@ class _Session:
             for one, tool in self.allowed if place else ():
                 words = f"{one}.{tool or '*'} is not available: plan mode ({place})."
                 self.warn(sanitize_line(f"{words} Add --approval-mode default."))
-            if not (engine.service.is_found or options.demo):  # then no server starts in vain
+            if not (engine.choice.is_found or options.demo):  # then no server starts in vain
                 return self._without_model()
             await engine.start()
             if self.store.state.model.name == "":
@@ -256,7 +256,7 @@ class _Session:
                 self._name_denied(server, tool, source.removeprefix(f"{NOBODY_TO_ASK}: "))
             case e.ServerStatusChanged(server, ServerStatus.FAILED) if self.is_out:
                 [view] = (one for one in self.store.state.servers if one.id == server)
-                self.warn(f"server {server} {_why_missing(view)}")
+                self.warn(f"server {server} {why_missing(view)}")
             case e.TurnPhaseChanged(phase=TurnPhase.SERVERS) if (
                 sys.stderr is not None and sys.stderr.isatty()
             ):
@@ -277,7 +277,7 @@ class _Session:
         missing = [view for view in state.servers if view.status not in USABLE]
         for view in missing if not self.is_out else ():
             if not state.leaves_out(view.id):
-                self.warn(f"without server {view.id}: {_why_missing(view)}")
+                self.warn(f"without server {view.id}: {why_missing(view)}")
         if not self.is_out:
             say_outside(state.servers)
         self.is_out = True
@@ -344,14 +344,6 @@ class _Session:
             self.is_unread = True
             if self._stop is not None:
                 self._stop()
-
-
-def _why_missing(view: ServerView) -> str:
-    """Say why a server is not there, in one line."""
-    reason, advice = why_not_ready(view, "--wait")
-    said = ": ".join(filter(None, (view.status.value, reason)))
-    last = "".join(f"Its last words: {line}" for line in last_words(view)[-1:])
-    return advised(advised(said, last), advice)
 
 
 def _meaning_words(meaning: Meaning) -> str:

@@ -14,9 +14,9 @@ from tui.cli.output import ExitCode, block, say
 from tui.cli.secret import keyring_option, secret_store
 from tui.cli.servers.server_edits import edits_of, own_edits, scope_option
 from tui.engine.background import in_daemon_thread
-from tui.engine.commands.server_imports import ServerImports
+from tui.engine.server_setup.server_imports import ServerImports
 from tui.engine.settings.importers import CLIENTS, Candidate, Machine, asked, find_files
-from tui.model.trust import ImportOffer, ImportState
+from tui.model.imports import ImportOffer, ImportState
 from tui.text import sanitize_line
 
 

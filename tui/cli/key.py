@@ -13,19 +13,8 @@ from tui.cli.settings import load
 from tui.engine import late
 from tui.engine.background import in_daemon_thread
 from tui.engine.files.paths import usable_state_dir
-from tui.engine.keys.credentials import (
-    ModelAccess,
-    Service,
-    ServiceStore,
-    address_access,
-    find_access,
-    forget_access,
-    keep_access,
-    key_access,
-    permitted,
-    typed_base_url,
-    with_file,
-)
+from tui.engine.keys import credentials
+from tui.engine.keys.credentials import ModelAccess, Service, ServiceStore
 from tui.engine.keys.key_store import KeyStore, checked_key
 from tui.engine.logs.log_file import prepare_process
 from tui.engine.settings.loader import LoadedSettings
@@ -74,19 +63,19 @@ async def set_key(address: str | None, *, no_check: bool) -> CommandOutput:
     """
     prepare_process()
     keys = KeyStore()
-    typed = typed_base_url(address) if address is not None else ""
+    typed = credentials.typed_base_url(address) if address is not None else ""
     try:
         secret = SecretStr(checked_key(await in_daemon_thread(lambda: read_unseen("API key"))))
     except ValueError as error:
         raise CommandError(str(error), ExitCode.NO_KEY) from error
     place = await in_daemon_thread(lambda: keys.place)
     if typed:
-        access, service = address_access(typed, secret, place), Service.ADDRESS
+        access, service = credentials.address_access(typed, secret, place), Service.ADDRESS
     else:
-        access, service = key_access(os.environ, secret, place), Service.GOOGLE
+        access, service = credentials.key_access(os.environ, secret, place), Service.GOOGLE
     if not no_check:
         await check_access(access, (await in_daemon_thread(load)).gemdeck)
-    await in_daemon_thread(lambda: keep_access(access, service, keys, _services()))
+    await in_daemon_thread(lambda: credentials.keep_access(access, service, keys, _services()))
     words = "The key" if no_check else "The service accepted the key. It"
     value = {"address": access.base_url, "place": place, "checked": not no_check}
     return CommandOutput(value, f"{words} is kept in {place}.")
@@ -103,10 +92,10 @@ async def forget(address: str | None) -> CommandOutput:
         access = ModelAccess(BackendKind.GEMINI)
         kept = services.get()
         if address is not None:
-            access = replace(access, base_url=typed_base_url(address))
+            access = replace(access, base_url=credentials.typed_base_url(address))
         elif kept.service is Service.ADDRESS:
             access = replace(access, base_url=kept.address)
-        return forget_access(access, KeyStore(), services)
+        return credentials.forget_access(access, KeyStore(), services)
 
     words = await in_daemon_thread(work)
     return CommandOutput({"done": words}, words)
@@ -118,8 +107,9 @@ def kept_access(loaded: LoadedSettings, keys: KeyStore) -> ModelAccess | None:
     Raises:
         CredentialError: If they cannot be read, or the settings do not allow them.
     """
-    access = find_access(with_file(loaded.variables, os.environ), keys, _services().get())
-    return permitted(access, loaded.run.auth)
+    environ = credentials.with_file(loaded.variables, os.environ)
+    found = credentials.find_access(environ, keys, _services().get())
+    return credentials.permitted(found, loaded.run.auth)
 
 
 async def check_access(access: ModelAccess, settings: GemdeckSettings) -> None:

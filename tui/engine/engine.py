@@ -3,12 +3,12 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from tui import __version__
 from tui.engine import late
@@ -17,39 +17,34 @@ from tui.engine.approval.tool_review import FOLDER_NAME as PINS
 from tui.engine.approval.tool_review import PinStore
 from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.bus import EventBus, EventStream, Publish
+from tui.engine.by_hand.saved_calls import SavedCalls
+from tui.engine.by_hand.tool_runs import ToolRuns
 from tui.engine.chats.backends.backend import ModelBackend, Provider
 from tui.engine.chats.calls import ResultReviewer
 from tui.engine.chats.conversations import Conversations
+from tui.engine.chats.feature_commands import FeatureCommands
 from tui.engine.chats.instructions import ContextFiles
+from tui.engine.chats.model_commands import ModelCommands
 from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.chats.sessions.session_commands import SessionCommands
 from tui.engine.chats.skills import FOLDER_NAME, Skills
 from tui.engine.chats.step import backend_generator
 from tui.engine.chats.turn import TurnSetup
-from tui.engine.commands.feature_commands import FeatureCommands
-from tui.engine.commands.model_commands import ModelCommands
-from tui.engine.commands.saved_calls import SavedCalls
-from tui.engine.commands.server_imports import OwnEdits, ServerImports
-from tui.engine.commands.server_trials import ServerTrials
-from tui.engine.commands.sign_in_commands import SignInCommands
-from tui.engine.commands.tool_runs import ToolRuns
-from tui.engine.commands.typed_messages import TypedMessages
+from tui.engine.chats.typed_messages import TypedMessages
 from tui.engine.definitions.definition import ServerDefinition, SettingsProblem, secrets_of
 from tui.engine.definitions.outside import Outside
 from tui.engine.desk import Desk
 from tui.engine.files.paths import shown_path, usable_state_dir
-from tui.engine.files.saved import write_new
 from tui.engine.files.unwritten import check_folder
 from tui.engine.keys.credentials import ServiceStore
 from tui.engine.logs.problems import Problems
 from tui.engine.logs.redaction import Redactor, environment_secrets
 from tui.engine.mcp.catalog.kept_catalogs import FOLDER_NAME as KEPT
 from tui.engine.mcp.catalog.kept_catalogs import CatalogStore
-from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
 from tui.engine.mcp.catalog.registry import Budget
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
-from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement, FirstStarts, ServerManager
 from tui.engine.mcp.session import era
 from tui.engine.mcp.wire.trace import TraceFile
@@ -58,6 +53,9 @@ from tui.engine.model_choice import ModelChoice
 from tui.engine.options import READY_PATIENCE, EngineOptions
 from tui.engine.plan import Answers, Plan, plan
 from tui.engine.reload import Reading, SettingsReader, problem_notice, read_settings
+from tui.engine.server_setup.server_imports import OwnEdits, ServerImports
+from tui.engine.server_setup.server_trials import ServerTrials
+from tui.engine.server_setup.sign_in_commands import SignInCommands
 from tui.engine.settings.edits import EditError
 from tui.engine.settings.entries import server_id
 from tui.engine.settings.importers import Machine
@@ -66,19 +64,15 @@ from tui.engine.trust.opened_folder import OpenedFolder
 from tui.engine.trust.trust_questions import TrustCase, TrustQuestions
 from tui.model.chat import BackendKind, ConversationId, Severity
 from tui.model.consent import ToolStanding
-from tui.model.events import Event, FolderTrustChanged, Notice, NoticeRaised
+from tui.model.events import Event, FolderTrustChanged, Notice, NoticeRaised, TerminalSet
 from tui.model.models import ModelOptionsChanged, PricesSet, ProfilesSet
-from tui.model.requests import TerminalSet
 from tui.model.servers import ServerId
 from tui.model.sessions import ConversationClosed
 from tui.model.settings import EVERYTHING
 from tui.model.trust import FolderTrust, TrustAnswer
-from tui.text import counted, sanitize_line
+from tui.text import sanitize_line
 
 __all__ = ["Engine", "EngineOptions"]
-
-EXPORTED_AT_ONCE: Final = 50
-"""Frames that are masked for an export before other tasks have a turn."""
 
 
 class Engine:
@@ -106,9 +100,9 @@ class Engine:
         imports: Finds servers of other clients; its `edits` change the settings.
         desk: Takes the user's answers.
         access: The rules of tools, and the tools that changed.
-        service: Takes the user's choice of a service and its key.
+        choice: Takes the user's choice of a service and its key.
         wire: What was said between gemdeck and the servers.
-        model: The commands on the model that answers.
+        models: The commands on the model that answers.
     """
 
     def __init__(
@@ -157,7 +151,9 @@ class Engine:
         self.sessions = self._open_sessions(state)
         self.conversations = self.sessions.conversations
         saved = SavedCalls(state, publish, say)
-        self.runs = ToolRuns(self._turns, self.access, self.conversations, saved, publish)
+        self.runs = ToolRuns(
+            self._turns, self.access, self.conversations, saved, self.wire, publish
+        )
         self.features = FeatureCommands(self.servers, self._context, publish)
         self.sign_ins = SignInCommands(self.servers, self._context, state, self._definitions)
         self.trials = ServerTrials(self._read_trial, self._context)
@@ -171,11 +167,11 @@ class Engine:
         self._answers = Answers(names_mode=options.names_mode)
         self._plan: Plan | None = None
         use, services = self._plan_for, ServiceStore(state, say)
-        self.service = ModelChoice(
+        self.choice = ModelChoice(
             publish, redactor, self._tasks, self.conversations, options, use, services, provider
         )
-        use_model = self.service.use_model
-        self.model = ModelCommands(bus, self._tasks, self.sessions, self.servers, use_model)
+        use_model = self.choice.use_model
+        self.models = ModelCommands(bus, self._tasks, self.sessions, self.servers, use_model)
         bus.subscribe(self._heed)
         self._stack = contextlib.AsyncExitStack()
 
@@ -224,7 +220,7 @@ class Engine:
         self._problems.attach()
         self._stack.callback(self._context.outside.close)
         self._stack.push_async_callback(self.wire.aclose)
-        for part in (self.service, self.access, self._trust, self.conversations, self.sign_ins):
+        for part in (self.choice, self.access, self._trust, self.conversations, self.sign_ins):
             self._stack.push_async_callback(part.aclose)
         await self._stack.enter_async_context(self.servers)
         await self._stack.enter_async_context(self.features)
@@ -253,7 +249,7 @@ class Engine:
             What was read, problems included. Nothing in the settings makes this fail.
         """
         settings = (await self._read_first()).settings
-        await self.service.find(settings)
+        await self.choice.find(settings)
         return settings
 
     async def start(self) -> None:
@@ -264,15 +260,15 @@ class Engine:
             self._tasks.start(self.sessions.find_last())
         self._reader = SettingsReader(self._options.folder, self._read, first, self._publish)
         if options.profile:  # what it leaves out is not to start
-            self.model.begin_profile(sanitize_line(options.profile))
+            self.models.begin_profile(sanitize_line(options.profile))
         self._take(first)
         if self._options.follow_settings:
             self._tasks.start(self._reader.watch())
         self._tasks.start(self._follow(self._reader))
-        await self.service.find(first.settings)
-        if self.service.is_found:
+        await self.choice.find(first.settings)
+        if self.choice.is_found:
             await self.servers.wait_imported()  # servers answer while the model's SDK is imported
-        await self.service.begin()
+        await self.choice.begin()
         if self._options.resume is not None:
             await asyncio.wait({self.sessions.resume(self._options.resume)})
         elif self._options.attended:
@@ -300,7 +296,7 @@ class Engine:
         for problem in (one for one in first.settings.problems if not one.quiet):
             self._publish(NoticeRaised(problem_notice(problem)))
         if self._options.demo:
-            self.service.use_demo()
+            self.choice.use_demo()
         return first
 
     def _read(self, tried: Mapping[str, object] | None = None) -> Reading:
@@ -452,50 +448,6 @@ class Engine:
             ToolCallError: If it did not run; the text says why.
         """
         return await self.runs.call(server, tool, arguments, by_user=by_user)
-
-    async def request(
-        self, server: ServerId, method: str, params: JsonObject, *, by_user: bool = False
-    ) -> JsonObject:
-        """Send a request; return its answer as the server wrote it, its `result` or `error`.
-
-        A call of a tool needs the same consent as one by `call_tool`.
-
-        Raises:
-            ServerCallError: If no answer came.
-            ToolCallError: If the call did not run.
-        """
-        if method != "tools/call":
-            return await (await self.servers.awake(server)).request(method, params)
-        if extra := params.keys() - {"name", "arguments", "_meta"}:
-            raise ToolCallError(f"A call has no {sanitize_line(min(extra))}.")
-        tool, arguments = sanitize_line(str(params.get("name"))), params.get("arguments", {})
-        result = await self.call_tool(server, tool, arguments, by_user=by_user)
-        failed = {"error": {"message": result.display}}
-        return failed if result.raw is None else {"result": result.raw}
-
-    def send_again(self, number: int) -> None:
-        """Send the request of a frame again; what comes of it are new frames."""
-        self._tasks.start(self._send_again(number))
-
-    def export_frames(self, numbers: Sequence[int]) -> None:
-        """Write frames to a new file in the opened folder, as a trace holds them."""
-        self._tasks.start(self._export_frames(numbers))
-
-    async def _export_frames(self, numbers: Sequence[int]) -> None:
-        lines = list[str]()
-        for at in range(0, len(numbers), EXPORTED_AT_ONCE):
-            lines.append(self.wire.export(numbers[at : at + EXPORTED_AT_ONCE]))
-            await asyncio.sleep(0)
-        raw, what = "\n".join([*lines, ""]).encode(), counted(len(numbers), "frame")
-        folder = self._options.folder
-        await self.features.write(f"export of {what}", write_new, folder, "frames", ".jsonl", raw)
-
-    async def _send_again(self, number: int) -> None:
-        try:
-            await self.request(*self.wire.request(number))
-        except (ServerCallError, ToolCallError) as error:
-            words = sanitize_line(str(error))
-            self._publish(NoticeRaised(Notice(Severity.WARNING, words, is_answer=True)))
 
     # In these, no conversation means the current one.
 

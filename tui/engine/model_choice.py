@@ -17,22 +17,8 @@ from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import ModelBackend, ModelError, Provider
 from tui.engine.chats.conversations import Conversation, Conversations
 from tui.engine.demo.model import DemoBackend
-from tui.engine.keys import key_store
-from tui.engine.keys.credentials import (
-    ModelAccess,
-    Service,
-    ServiceStore,
-    address_access,
-    find_access,
-    forget_access,
-    keep_access,
-    key_access,
-    overruling,
-    permitted,
-    typed_base_url,
-    vertex_access,
-    with_file,
-)
+from tui.engine.keys import credentials, key_store
+from tui.engine.keys.credentials import ModelAccess, Service, ServiceStore
 from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import EngineOptions
@@ -128,7 +114,7 @@ class ModelChoice:
         self.redactor.register(key)
 
         def find(keys: KeyStore) -> ModelAccess:
-            return key_access(os.environ, SecretStr(checked_key(key)), keys.place)
+            return credentials.key_access(os.environ, SecretStr(checked_key(key)), keys.place)
 
         self._choose(partial(self._use, Service.GOOGLE, find))
 
@@ -141,12 +127,12 @@ class ModelChoice:
             self.redactor.register(key)
 
         def find(keys: KeyStore) -> ModelAccess:
-            place = typed_base_url(address)
+            place = credentials.typed_base_url(address)
             secret = SecretStr(checked_key(key)) if key else keys.get(place)
             if secret is None:
                 words = "No key is kept for this address."
                 raise CredentialError(words, advice="Enter its key, too.")
-            return address_access(place, secret, keys.place)
+            return credentials.address_access(place, secret, keys.place)
 
         self._choose(partial(self._use, Service.ADDRESS, find))
 
@@ -167,7 +153,7 @@ class ModelChoice:
         """Let Vertex answer with the credentials of the environment, and keep the project."""
 
         def find(_: KeyStore) -> ModelAccess:
-            return vertex_access(os.environ, project, location)
+            return credentials.vertex_access(os.environ, project, location)
 
         self._choose(partial(self._use, Service.VERTEX, find))
 
@@ -196,11 +182,12 @@ class ModelChoice:
         access = await in_daemon_thread(partial(find, store))
         async with self._opened(access) as backend:
             await backend.check()
-            wins = overruling(with_file(self._own, os.environ))
+            wins = credentials.overruling(credentials.with_file(self._own, os.environ))
             advice = f"In later runs {wins} wins, as long as it is set." if wins else ""
             notice = Notice(Severity.INFO, _accepted(access), advice, is_answer=True)
             try:
-                await self._in_order(partial(keep_access, access, service, store, self.services))
+                keep = partial(credentials.keep_access, access, service, store, self.services)
+                await self._in_order(keep)
                 access = replace(access, is_kept=True)
             except CredentialError as error:
                 words = f"The key works until gemdeck ends, but could not be kept: {error}"
@@ -213,7 +200,7 @@ class ModelChoice:
         used = self._access
         if used is None or not used.is_kept:
             used = ModelAccess(BackendKind.GEMINI)
-        forget = partial(forget_access, used, KeyStore(), self.services)
+        forget = partial(credentials.forget_access, used, KeyStore(), self.services)
         words = await self._in_order(forget)
         self.publish(NoticeRaised(Notice(Severity.INFO, words, is_answer=True)))
         try:
@@ -228,9 +215,12 @@ class ModelChoice:
     async def _find(self) -> ModelAccess | None:
         if self.provider is not None:
             return ModelAccess(BackendKind.OTHER)
-        environ = with_file(self._own, os.environ)
-        finding = in_daemon_thread(lambda: find_access(environ, KeyStore(), self.services.get()))
-        return permitted(await finding, self._auth)
+        environ = credentials.with_file(self._own, os.environ)
+
+        def find() -> ModelAccess | None:
+            return credentials.find_access(environ, KeyStore(), self.services.get())
+
+        return credentials.permitted(await in_daemon_thread(find), self._auth)
 
     async def _in_order(self, change: Callable[[], Result]) -> Result:
         """Change what is kept after all changes before, however long a keyring takes."""
@@ -258,7 +248,7 @@ class ModelChoice:
 
     async def _open(self, access: ModelAccess, name: str = "") -> ModelBackend:
         """Open a model of a service: by its name, or its usual one, which the settings name."""
-        permitted(access, self._auth)
+        credentials.permitted(access, self._auth)
         if access.api_key is not None:
             self.redactor.register(access.api_key.get_secret_value())
         settings = self._settings.model_copy(update={"model": name}) if name else self._settings

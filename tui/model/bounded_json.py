@@ -217,6 +217,11 @@ def text_in(value: Mapping[str, Any], key: str) -> str:
     return found if isinstance(found, str) else ""
 
 
+def as_list(value: object) -> list[Any]:
+    """Return a list as it is, and nothing in place of what is none."""
+    return value if isinstance(value, list) else []
+
+
 def json_or_text(text: str) -> object:
     """Read JSON; what is none, such as arguments that were cut, stays text."""
     try:

@@ -327,7 +327,7 @@ class RequestsQueued(StateEvent):
     queued: int
 
 
-class ResourceRead(Event):
+class ResourceRead(StateEvent):
     """A resource was read for the user.
 
     Attributes:
@@ -340,6 +340,7 @@ class ResourceRead(Event):
         raw: The result as the server wrote it.
     """
 
+    part = "resource"
     server: ServerId
     uri: str
     content: ResourceContent = ResourceContent()
@@ -357,9 +358,10 @@ class SubscriptionChanged(Event):
     subscribed: bool
 
 
-class ArgumentCompleted(Event):
+class ArgumentCompleted(StateEvent):
     """A server completed an argument; `token` identifies the request."""
 
+    part = "completion"
     token: str
     values: tuple[str, ...]
     has_more: bool = False
@@ -370,6 +372,18 @@ class LogLevelChanged(Event):
 
     server: ServerId
     level: str
+
+
+class BranchRead(StateEvent):
+    """The opened folder is on this git branch, or on none that can be read."""
+
+    branch: str
+
+
+class FoldersOpened(StateEvent):
+    """These folders are open, the workspace first; servers are told of them as roots."""
+
+    folders: tuple[str, ...]
 
 
 class FolderTrustChanged(StateEvent):
@@ -391,3 +405,11 @@ class FramesNoted(StateEvent):
     """
 
     wire_revision: int
+
+
+class TerminalSet(StateEvent):
+    """The settings say whether the terminal rings, whether its title is set, and the own keys."""
+
+    bell: bool
+    title: bool
+    keys: Mapping[str, str]

@@ -71,6 +71,14 @@ class Event(Frozen):
 
 
 class StateEvent(Event):
-    """An event that only says what parts of the state are now: its fields have their names."""
+    """An event that only says what parts of the state are now: its fields have their names.
+
+    One that has a `part` is that part itself.
+    """
 
     __slots__ = tuple[str, ...]()
+    part: ClassVar[str] = ""
+
+    def parts(self) -> dict[str, Any]:
+        """Return what the parts of the state are now, by their names."""
+        return {self.part: self} if self.part else self.said()

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from tui.model.chat import ConversationEvent
-from tui.model.frozen import Event, Frozen, StateEvent
+from tui.model.frozen import Frozen, StateEvent
 from tui.model.servers import ServerId
 from tui.text import counted
 
@@ -80,9 +80,10 @@ class ContextPart(Frozen):
         return f"{said} · {share} % of the window"
 
 
-class ModelsListed(Event):
+class ModelsListed(StateEvent):
     """The models of the service; `failure` says why there are none."""
 
+    part = "models"
     models: tuple[ModelOffer, ...] = ()
     failure: str = ""
 

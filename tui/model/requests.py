@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
-from tui.model.frozen import Frozen, StateEvent
+from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 from tui.model.trust import DifferenceLine, Disclosure, ToolChange, TrustAnswer, TrustSubject
 
@@ -371,11 +371,3 @@ class ToolChangeRequest(Request[Reply]):
 
     server: ServerId
     changes: tuple[ToolChange, ...]
-
-
-class TerminalSet(StateEvent):
-    """The settings say whether the terminal rings, whether its title is set, and the own keys."""
-
-    bell: bool
-    title: bool
-    keys: Mapping[str, str]

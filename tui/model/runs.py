@@ -78,7 +78,7 @@ class RenderedMessage(Frozen):
     parts: tuple[str | Picture, ...]
 
 
-class PromptRendered(Event):
+class PromptRendered(StateEvent):
     """A server rendered a prompt for the user to look at.
 
     Attributes:
@@ -87,6 +87,7 @@ class PromptRendered(Event):
         failure: Why there is nothing to show, or an empty string.
     """
 
+    part = "rendered"
     token: str
     messages: tuple[RenderedMessage, ...] = ()
     failure: str = ""

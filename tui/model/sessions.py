@@ -73,19 +73,21 @@ class SessionsListed(StateEvent):
     sessions: tuple[SessionView, ...]
 
 
-class LastSessionFound(Event):
+class LastSessionFound(StateEvent):
     """The session of the opened folder that an earlier run wrote last.
 
     `is_cut` says that gemdeck ended while a turn of it was running.
     """
 
+    part = "last_session"
     view: SessionView
     is_cut: bool = False
 
 
-class SessionPreviewed(Event):
+class SessionPreviewed(StateEvent):
     """The last entries of a session; `failure` says why there are none."""
 
+    part = "preview"
     session: SessionId
     entries: tuple[Entry, ...] = ()
     failure: str = ""

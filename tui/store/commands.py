@@ -25,8 +25,8 @@ EQUALS: Final[Mapping[str, Callable[..., tuple[str, ...]]]] = {
     "features.render_prompt": lambda _, s, p, v: ("mcp prompt", s, p, *map("=".join, v.items())),
     "sessions.resume": lambda session: ("--resume", session),
     "sessions.delete": lambda session: ("sessions delete", session),
-    "service.use_api_key": lambda _: ("key set",),
-    "service.forget_key": lambda: ("key forget",),
+    "choice.use_api_key": lambda _: ("key set",),
+    "choice.forget_key": lambda: ("key forget",),
     "review_folder": lambda: ("trust show",),
     "forget_folder": lambda: ("trust forget",),
 }
@@ -52,8 +52,8 @@ def _quote(text: str) -> str:
 class AskedEngine:
     """The engine, or a part of it, as the screen asks it: what has a command is told.
 
-    Until there is an engine, what is asked of it does nothing. What was taken from it then, such
-    as the action of a palette that is open, asks the engine once there is one.
+    Until there is an engine, what is asked of it does nothing and gives None. What was taken from
+    it then, such as the action of a palette that is open, asks the engine once there is one.
 
     Args:
         commands: Knows the engine, and tells.
@@ -64,21 +64,23 @@ class AskedEngine:
     def __init__(self, commands: "Commands", part: Any = None, path: str = "") -> None:  # noqa: ANN401 - any part
         self._commands, self._part, self._path = commands, part, path
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> "AskedEngine":
         if name.startswith("__"):  # what Python asks of any object is not there
             raise AttributeError(name)
         path = f"{self._path}.{name}".lstrip(".")
-        found = None if self._part is None else getattr(self._part, name)
+        found: Any = None if self._part is None else getattr(self._part, name)
         is_told = any(f"{known}.".startswith(f"{path}.") for known in EQUALS)
         is_asked = is_told or self._part is None
         return AskedEngine(self._commands, found, path) if is_asked else found
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
-        if self._part is None:
-            there = self._commands.is_attached
-            return attrgetter(self._path)(self._commands.engine)(*args, **kwargs) if there else None
-        self._commands.tell(*EQUALS[self._path](*args, **kwargs))
-        return self._part(*args, **kwargs)
+    def __call__(self, *args: object, **kwargs: object) -> None:
+        asked = self._part
+        if asked is not None:
+            self._commands.tell(*EQUALS[self._path](*args, **kwargs))
+        elif self._commands.is_attached:
+            asked = attrgetter(self._path)(self._commands.engine)
+        # what it gives is for those who know that there is an engine
+        return asked and asked(*args, **kwargs)  # type: ignore[no-any-return]
 
 
 class Commands:
@@ -100,9 +102,16 @@ class Commands:
         self._early_messages: list[tuple[ConversationId, str]] = []
 
     @property
-    def engine(self) -> "Engine":
+    def engine(self) -> "Engine | AskedEngine":
         """The engine, whose parts carry out commands; ask for it anew with each command."""
-        return cast("Engine", AskedEngine(self, self._engine))
+        return AskedEngine(self, self._engine)
+
+    @property
+    def running(self) -> "Engine":
+        """The same, for what can only be asked of an engine that has told of it, such as a tool."""
+        if self._engine is None:
+            raise RuntimeError("there is no engine yet")
+        return cast("Engine", self.engine)
 
     @property
     def is_attached(self) -> bool:
@@ -119,7 +128,7 @@ class Commands:
         self._engine, self._is_ready = engine, is_ready
         for kept in (self._early, self._unready) if is_ready else (self._early,):
             for ask in kept.values():
-                ask(self.engine)
+                ask(self.running)
             kept.clear()
         if is_ready:
             for conversation, text in self._early_messages:
@@ -156,7 +165,7 @@ class Commands:
 
     def choose(self, choice: "Callable[[ModelChoice], None]") -> None:
         """Choose the service that answers, and its key; the last choice wins."""
-        self._ask("choice", lambda engine: choice(engine.service), once_ready=True)
+        self._ask("choice", lambda engine: choice(engine.choice), once_ready=True)
 
     def resume(self, session: str) -> None:
         """Go on with a session, once there is a model; named as for the engine's command."""
@@ -167,7 +176,7 @@ class Commands:
     ) -> None:
         """Ask the engine, as soon as there is one or a model; until then the last time counts."""
         if self._engine is not None and (self._is_ready or not once_ready):
-            ask(self.engine)
+            ask(self.running)
         else:
             (self._unready if once_ready else self._early)[what] = ask
 

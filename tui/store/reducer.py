@@ -22,8 +22,7 @@ from tui.model.chat import (
     UserMessage,
 )
 from tui.model.frozen import StateEvent
-from tui.model.models import ModelsListed
-from tui.model.runs import PromptRendered, ToolRun, ToolRunChanged
+from tui.model.runs import ToolRun, ToolRunChanged
 from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
 from tui.model.sessions import (
     ConversationClosed,
@@ -31,8 +30,6 @@ from tui.model.sessions import (
     ConversationRestored,
     ConversationRewound,
     ConversationSelected,
-    LastSessionFound,
-    SessionPreviewed,
 )
 from tui.store.state import (
     MAX_LOG_LINES,
@@ -118,7 +115,7 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
         case ConversationEvent():
             return _reduce_in_conversation(state, event)
         case StateEvent():
-            return replace(state, **event.said())
+            return replace(state, **event.parts())
         case e.ServersConfigured(views):
             old = {view.id: view for view in state.servers}
             servers = tuple(_keep_failure(view, old.get(view.id)) for view in views)
@@ -137,31 +134,9 @@ def _reduce(state: AppState, event: e.Event) -> AppState:
             return replace(state, trial=None if tried is None else reduce(before, tried))
         case ConversationOpened() | ConversationSelected() | ConversationClosed():
             return _reduce_tabs(state, event)
-    return _reduce_asked(_reduce_server(state, event), event)
-
-
-def _reduce_asked(state: AppState, event: e.Event) -> AppState:
-    """Return the state after an answer to what the user asked for, beside any turn."""
-    match event:
         case ToolRunChanged(run):
             return replace(state, runs=_with_run(state.runs, run))
-        case PromptRendered():
-            return replace(state, rendered=event)
-        case e.ResourceRead():
-            return replace(state, resource=event)
-        case e.ArgumentCompleted():
-            return replace(state, completion=event)
-        case e.SubscriptionChanged(server, uri, subscribed):
-            one = frozenset({(server, uri)})
-            changed = state.subscriptions | one if subscribed else state.subscriptions - one
-            return replace(state, subscriptions=changed)
-        case ModelsListed():
-            return replace(state, models=event)
-        case LastSessionFound():
-            return replace(state, last_session=event)
-        case SessionPreviewed():
-            return replace(state, preview=event)
-    return state
+    return _reduce_server(state, event)
 
 
 def _with_run(runs: Mapping[EntryId, ToolRun], run: ToolRun) -> Mapping[EntryId, ToolRun]:
@@ -188,6 +163,10 @@ def _reduce_in_conversation(state: AppState, event: ConversationEvent) -> AppSta
 
 def _reduce_server(state: AppState, event: e.Event) -> AppState:
     match event:
+        case e.SubscriptionChanged(server, uri, subscribed):
+            one = frozenset({(server, uri)})
+            changed = state.subscriptions | one if subscribed else state.subscriptions - one
+            return replace(state, subscriptions=changed)
         case e.LogLevelChanged(server, level):
             return replace(state, log_levels={**state.log_levels, server: level})
         case e.ServerStatusChanged(server):
@@ -238,7 +217,7 @@ def _reduce_conversation(
 ) -> ConversationState:
     match event:
         case StateEvent():
-            return replace(conversation, **event.said())
+            return replace(conversation, **event.parts())
         case e.UsageReported(usage, model):
             cost = prices.cost(model, usage) if prices is not None else None
             return conversation.with_usage(usage, cost)

@@ -76,7 +76,7 @@ async def _imports(deck: MainScreen) -> Screen[Any] | None:
         deck.app.notify(str(error), title="Settings", severity="error", markup=False)
         return None
     if offers := [offer for _, there in found or () for offer in there]:
-        return ImportScreen(offers, imports.take)
+        return ImportScreen(offers, deck.commands.running.imports.take)
     deck.app.notify("No servers of other clients were found.", markup=False)
     return None
 
@@ -108,7 +108,7 @@ async def _edit_server(deck: MainScreen, asked: EditServer) -> None:
     words = f"{view.id} comes from {place}: it cannot be changed here."
     if view.origin is Origin.USER:
         try:
-            file = deck.commands.engine.imports.edits.file_of("user")
+            file = deck.commands.running.imports.edits.file_of("user")
             entry = (await asyncio.to_thread(servers_in, file)).get(view.id)
         except EditError as error:
             words = str(error)

@@ -291,13 +291,12 @@ def _models(deck: MainScreen) -> Actions:
     listed = deck.bridge.state.models
     for model in listed.models[:MAX_MODELS] if listed is not None else ():
         title = "current" if model.name == deck.bridge.state.model.name else one_line(model.title)
-        yield PaletteAction(
-            f"Model: {model.name}", title, partial(deck.commands.engine.model.use_model, model.name)
-        )
+        use = partial(deck.commands.engine.models.use_model, model.name)
+        yield PaletteAction(f"Model: {model.name}", title, use)
 
 
 def _profiles(deck: MainScreen) -> Actions:
-    state, use = deck.bridge.state, deck.commands.engine.model.use_profile
+    state, use = deck.bridge.state, deck.commands.engine.models.use_profile
     for name, profile in state.profiles.items() if len(state.profiles) > 1 else ():
         words = "current" if name == state.options.profile else one_line(profile.description)
         title = f"Use profile {name}" if name else "Use all servers"

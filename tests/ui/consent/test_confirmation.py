@@ -15,7 +15,8 @@ from tests.ui.harness import NARROW, WIDE, chat_app, click, until
 from tui.model import events as e
 from tui.model.chat import TurnId, TurnOutcome
 from tui.model.consent import Choice, Decision, RequestId
-from tui.model.requests import ConfirmationRequest, TerminalSet
+from tui.model.events import TerminalSet
+from tui.model.requests import ConfirmationRequest
 from tui.model.servers import ServerId
 from tui.ui.attention import notification
 from tui.ui.questions.calls.argument_lines import drawn

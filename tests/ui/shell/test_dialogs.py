@@ -551,8 +551,8 @@ async def test_a_key_is_hidden_handed_over_and_can_be_corrected() -> None:
         assert deck.on_top(ModelScreen)
         await deck.press("2", "space", "enter")
         assert deck.commands.calls == [
-            ("service.use_api_key", ("AIzaTest",)),
-            ("service.use_api_key", ("AIzaTest2",)),
+            ("choice.use_api_key", ("AIzaTest",)),
+            ("choice.use_api_key", ("AIzaTest2",)),
         ]
         deck.dispatch(ModelSelected(ModelView("gemini-x", BackendKind.GEMINI)))
         await deck.until(lambda: deck.on_top(MainScreen))
@@ -598,8 +598,8 @@ async def test_another_address_and_vertex_ask_for_what_they_need() -> None:
         assert "The project is empty." in deck.text
         await deck.press(*"shop", "enter")
         assert deck.commands.calls == [
-            ("service.use_address", ("https://x", "k3y")),
-            ("service.use_vertex", ("shop", "global")),
+            ("choice.use_address", ("https://x", "k3y")),
+            ("choice.use_vertex", ("shop", "global")),
         ]
 
 
@@ -611,7 +611,7 @@ async def test_a_stored_key_can_be_forgotten_and_no_other_one() -> None:
         await deck.press("f9")
         await deck.until(lambda: " · key: the system" in deck.text)
         await deck.press("end", "enter")
-        assert deck.commands.calls == [("service.forget_key", ())]
+        assert deck.commands.calls == [("choice.forget_key", ())]
         store.dispatch(ModelSelected(replace(kept, source="GEMINI_API_KEY", is_kept=False)))
         await deck.until(lambda: deck.on_top(MainScreen))
         await deck.press("f9")
@@ -643,7 +643,7 @@ async def test_the_palette_finds_saved_conversations_and_listed_models_by_name()
         await deck.press("escape")
         for query, call in [
             ("session: [red]quit", ("sessions.resume", ("s2",))),
-            ("model: gemini-9", ("model.use_model", ("gemini-9-pro",))),
+            ("model: gemini-9", ("models.use_model", ("gemini-9-pro",))),
         ]:
             await run_from_palette(deck, query)
             assert deck.commands.calls[-1] == call

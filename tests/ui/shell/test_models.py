@@ -69,7 +69,7 @@ async def test_a_model_is_chosen_from_the_services_list() -> None:
             await deck.press("escape")
         await deck.typed("/model")
         await deck.press(*"pro", "enter")
-        assert deck.asked("model.use_model") == [("gemini-2.5-pro",)]
+        assert deck.asked("models.use_model") == [("gemini-2.5-pro",)]
 
 
 async def test_options_are_set_and_shown() -> None:
@@ -77,7 +77,7 @@ async def test_options_are_set_and_shown() -> None:
         await deck.typed("/options thinking HIGH")
         deck.dispatch(ModelOptionsChanged(ModelOptions("high")))
         await deck.typed("/options temperature 0.5")
-        assert [options for [options] in deck.asked("model.set_options")] == [
+        assert [options for [options] in deck.asked("models.set_options")] == [
             ModelOptions("high"),
             ModelOptions("high", 0.5),
         ]
@@ -105,7 +105,7 @@ async def test_a_profile_is_chosen_named_and_what_it_leaves_out_is_marked() -> N
         offered["Use profile docs"].run()
         await deck.typed("/profile review")
         await deck.typed("/profile")
-        assert deck.asked("model.use_profile") == [("docs",), ("review",), ("",)]
+        assert deck.asked("models.use_profile") == [("docs",), ("review",), ("",)]
         await deck.press("f3")
         tools = deck.one(ToolsPane).entries
 
@@ -128,7 +128,7 @@ async def test_the_context_is_shown_by_its_parts_on_one_key() -> None:
     async with running(decks.full_store()) as deck:
         await deck.press("f10")
         await deck.until(lambda: deck.on_top(DetailsScreen))
-        assert deck.asked("model.measure") == [()]
+        assert deck.asked("models.measure") == [()]
         parts = ContextPart("tools", 12_000, ServerId("git")), ContextPart("messages", 400)
         deck.dispatch(ContextMeasured(parts))
         await deck.until(lambda: "tools of git" in deck.text)
@@ -223,7 +223,7 @@ async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
                 None,
             ]
             monkeypatch.setenv("GEMINI_API_KEY", "no key")
-            later.engine.service.forget_key()
+            later.engine.choice.forget_key()
             await later.answers(BackendKind.DEMO)
             assert later.store.state.model.needs_setup
             told = [notice.text for notice in later.store.state.notices[-2:]]
@@ -249,7 +249,7 @@ async def test_vertex_answers_with_the_credentials_of_the_environment(
             assert await chosen.ask() == "I am Vertex"
         async with deck(tmp_path) as later:
             await later.answers(BackendKind.VERTEX)
-            later.engine.service.forget_key()
+            later.engine.choice.forget_key()
             await later.answers(BackendKind.DEMO)
             assert later.notice == "The project my-project was forgotten."
     assert "/projects/my-project/" in fake.checks[0].path

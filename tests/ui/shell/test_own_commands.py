@@ -16,11 +16,11 @@ from tui.model.chat import (
     Usage,
     UserMessage,
 )
+from tui.model.events import FoldersOpened
 from tui.model.input.own_commands import OWN_COMMANDS, Takes
 from tui.model.models import PricesSet
 from tui.model.servers import DISCOVERY, ServerStatus
 from tui.model.settings import PriceSettings
-from tui.model.trust import FoldersOpened
 from tui.store.store import Store
 from tui.ui import keymap
 from tui.ui.app import GemdeckApp

@@ -14,9 +14,9 @@ from tests.ui.requests.samples import FORM_ID, form
 from tests.ui.shell import decks
 from tui.model import events as e
 from tui.model.chat import BackendKind, TurnPhase, Usage
-from tui.model.requests import TerminalSet
+from tui.model.events import BranchRead, TerminalSet
 from tui.model.servers import ServerStatus
-from tui.model.trust import BranchRead, FolderTrust
+from tui.model.trust import FolderTrust
 from tui.ui.dialogs.help import HelpScreen
 from tui.ui.layout import MIN_CHAT, MIN_SIDE, Layout, Side, read_layout
 from tui.ui.main import MainScreen

@@ -168,7 +168,7 @@ async def test_from_a_call_to_its_frames_and_back_and_all_that_can_be_done_with_
         assert not deck.frames.shown
         assert deck.frames.rows.has_focus, "what is typed goes to no filter"
         await deck.find("method:tools/call")
-        deck.engine.send_again(one.head.number)
+        deck.engine.runs.send_again(one.head.number)
         await until(pilot, lambda: deck.methods == ["tools/call"])
         again = deck.frames.listed[0].head
         assert again.target == "count_slowly"

@@ -9,8 +9,8 @@ from tui.engine.settings.edits import EditError
 from tui.model import events as e
 from tui.model.catalog import Catalog
 from tui.model.chat import Severity
+from tui.model.imports import ImportOffer, ImportState
 from tui.model.servers import Failure, ServerId, ServerStatus
-from tui.model.trust import ImportOffer, ImportState
 from tui.store.store import Store
 from tui.ui.dialogs.choices import ImportScreen
 from tui.ui.dialogs.server_page import ServerPage

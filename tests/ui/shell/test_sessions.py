@@ -163,7 +163,7 @@ async def test_editing_is_left_with_escape_and_the_last_message_sent_again() -> 
         await deck.typed("/retry")
         assert deck.asked("sessions.edit_message") == [(EntryId("r3"), "two?")]
         await deck.typed("/retry gemini-x")
-        assert deck.asked("model.retry") == [(EntryId("r3"), "two?", "gemini-x")]
+        assert deck.asked("models.retry") == [(EntryId("r3"), "two?", "gemini-x")]
         deck.dispatch(TurnStarted(TurnId("t1"), UserMessage(EntryId("e1"), "three?"), 0.0))
         await deck.typed("/retry")
         assert deck.said == "A turn is running. Stop it first (Esc)."

@@ -24,7 +24,7 @@ from tui.engine import model_choice
 from tui.engine.demo import notes_server
 from tui.engine.demo.model import DemoBackend
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.keys import key_store
+from tui.engine.keys import credentials, key_store
 from tui.engine.keys.key_store import KeyStore
 from tui.model.chat import BackendKind
 from tui.model.events import (
@@ -72,7 +72,7 @@ async def test_the_demo_answers_again_with_its_servers_after_a_key_and_leaves_th
     async with started(tmp_path) as (engine, events):
         assert [e.model.backend for e in events if isinstance(e, ModelSelected)] == ["Gemini"]
         before = len(events)
-        engine.service.use_demo()
+        engine.choice.use_demo()
         selected, configured = events[before : before + 2]
         assert isinstance(selected, ModelSelected)
         assert selected.model.backend is BackendKind.DEMO
@@ -83,7 +83,7 @@ async def test_the_demo_answers_again_with_its_servers_after_a_key_and_leaves_th
             await engine.wait_idle()
         assert "demo" in "".join(e.delta for e in events if isinstance(e, TextStreamed))
         before = len(events)
-        engine.service.use_demo()
+        engine.choice.use_demo()
         [selected] = events[before:]
         assert isinstance(selected, ModelSelected)
         assert selected.model.backend is BackendKind.DEMO
@@ -157,9 +157,9 @@ async def test_a_key_that_a_keyring_holds_up_does_not_replace_a_later_one(
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     first, second = "A" * len(KEY), "B" * len(KEY)
     async with service(monkeypatch, first, second), started(tmp_path) as (engine, events):
-        engine.service.use_api_key(first)
+        engine.choice.use_api_key(first)
         await eventually(lambda: "did not answer" in str(events))
-        engine.service.use_api_key(second)
+        engine.choice.use_api_key(second)
         await eventually(lambda: str(events).count("did not answer") == 2)
         assert stubborn.written == []
         stubborn.gate.set()
@@ -173,7 +173,7 @@ async def test_a_key_that_is_never_stored_does_not_keep_the_engine(
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     key = "A" * len(KEY)
     async with service(monkeypatch, key), started(tmp_path) as (engine, _):
-        engine.service.use_api_key(key)
+        engine.choice.use_api_key(key)
         await asyncio.to_thread(stubborn.asked.wait)
     assert not stubborn.gate.is_set()
     assert stubborn.written == []
@@ -202,7 +202,7 @@ async def test_a_choice_while_the_first_model_is_found_is_the_one_that_counts(
         asked.set()
         chosen.wait(PATIENCE)
 
-    monkeypatch.setattr(model_choice, "find_access", find_slowly)
+    monkeypatch.setattr(credentials, "find_access", find_slowly)
     events = list[Event]()
     async with (
         FakeGemini() as fake,
@@ -212,7 +212,7 @@ async def test_a_choice_while_the_first_model_is_found_is_the_one_that_counts(
         monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", fake.url)
         starting = asyncio.create_task(engine.start())
         await asyncio.to_thread(asked.wait)
-        engine.service.use_vertex("shop", "world")
+        engine.choice.use_vertex("shop", "world")
         await eventually(lambda: any(isinstance(event, ModelSelected) for event in events))
         chosen.set()
         await starting
@@ -237,9 +237,9 @@ async def test_the_model_of_a_key_that_is_chosen_over_while_it_is_stored_is_clos
     async with started(tmp_path) as (engine, _):
         monkeypatch.setattr("tui.engine.late.open_backend", lambda *_: Checked())
         stubborn.asked.clear()
-        engine.service.use_api_key("A" * len(KEY))
+        engine.choice.use_api_key("A" * len(KEY))
         await asyncio.to_thread(stubborn.asked.wait)
-        engine.service.use_demo()
+        engine.choice.use_demo()
         await eventually(lambda: closed)
         stubborn.gate.set()
 
@@ -261,9 +261,9 @@ async def test_a_cancelled_choice_is_closed(
 
     monkeypatch.setattr("tui.engine.late.open_backend", open_slowly)
     async with started(tmp_path) as (engine, _):
-        engine.service.use_api_key(KEY)
+        engine.choice.use_api_key(KEY)
         await asyncio.to_thread(opening.wait)
-        engine.service.use_demo()
+        engine.choice.use_demo()
         await asyncio.sleep(0)
         cancelled.set()
         await eventually(lambda: closed)
@@ -277,7 +277,7 @@ async def test_a_task_that_breaks_down_is_logged_and_said(
 
     monkeypatch.setattr(KeyStore, "set", broken)
     async with service(monkeypatch, "any"), started(tmp_path) as (engine, events):
-        engine.service.use_api_key("any")
+        engine.choice.use_api_key("any")
         await eventually(lambda: "ZeroDivisionError" in str(events))
     told = [event.notice for event in events if isinstance(event, NoticeRaised)]
     assert ["ZeroDivisionError" in one.text for one in told if one.severity == "error"] == [True]
@@ -293,7 +293,7 @@ async def test_the_last_chosen_service_is_it(
         FakeGemini([[Say("hi")]]) as fake,
         deck(fake, monkeypatch, ready=False) as it,
     ):
-        models, store = it.engine.service, it.store
+        models, store = it.engine.choice, it.store
 
         async def answers_with(backend: BackendKind) -> None:
             await eventually(lambda: store.state.model.backend is backend)

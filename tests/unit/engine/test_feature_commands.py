@@ -13,8 +13,8 @@ import pytest
 from tests.support.pictures import picture
 from tests.unit.engine.mcp.asking import ERAS, Stage, asking
 from tests.unit.engine.mcp.support import call, eventually
-from tui.engine.commands import feature_commands as module
-from tui.engine.commands.feature_commands import FeatureCommands
+from tui.engine.chats import feature_commands as module
+from tui.engine.chats.feature_commands import FeatureCommands
 from tui.engine.files.atomic import STALE_AFTER, remove_stale
 from tui.model.catalog import ResourceContent
 from tui.model.events import (

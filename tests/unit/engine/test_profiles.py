@@ -119,15 +119,15 @@ async def test_only_what_a_profile_names_starts_and_another_one_starts_and_stops
         assert [call.status for call in it.calls] == [ToolCallStatus.ERROR, ToolCallStatus.OK]
         assert town.starts() == {"shop": 1}
 
-        it.engine.model.use_profile("nobody")
+        it.engine.models.use_profile("nobody")
         assert "There is no profile nobody. Your settings have: buying" in said(it)
-        it.engine.model.use_profile("")
+        it.engine.models.use_profile("")
         await stand(it, shop=READY, bank=READY, lib=READY)
         assert town.starts() == {"shop": 1, "bank": 1, "lib": 1}
         await it.ask("all")
         assert declared(it) == {"look", "buy", "send", "list_mcp_resources", "read_mcp_resource"}
 
-        it.engine.model.use_profile("banking")
+        it.engine.models.use_profile("banking")
         await stand(it, shop=OFF, bank=READY, lib=OFF)
         assert town.starts() == {"shop": 1, "bank": 1, "lib": 1}
         await it.ask("bank")
@@ -161,7 +161,7 @@ async def test_each_tab_has_its_profile_and_what_any_of_them_has_runs(
         first = conversations.current.key
         conversations.open()
         assert it.store.state.options.profile == "reading", "that of the tab it is opened from"
-        it.engine.model.use_profile("buying")
+        it.engine.models.use_profile("buying")
         await it.ask("in the second")
         assert declared(it) == {"buy"}
         assert town.starts() == {"shop": 1, "lib": 1}
@@ -199,7 +199,7 @@ async def test_a_call_of_a_tool_that_another_tab_may_call_is_answered(
     ):  # fmt: skip
         await stand(it, bank=READY)
         it.engine.conversations.open()
-        it.engine.model.use_profile("buying")
+        it.engine.models.use_profile("buying")
         await stand(it, bank=READY, shop=READY)
         await it.ask("go")
         refused, _ = answers(it)
@@ -247,7 +247,7 @@ async def test_a_changed_profile_counts_at_once_and_one_that_is_gone_stays_as_it
         write_settings(without)
         await eventually(lambda: "lent" in it.store.state.profiles)
         assert (it.status("shop"), it.status("bank"), it.status("lib")) == (READY, READY, OFF)
-        it.engine.model.use_profile("reading")
+        it.engine.models.use_profile("reading")
         await stand(it, bank=OFF, lib=READY)
         assert not any("next start" in one.text for one in it.store.state.notices)
 
@@ -268,9 +268,9 @@ async def test_a_folder_has_no_profiles_and_a_name_that_cannot_be_shown_is_none(
     ):  # fmt: skip
         await stand(it, shop=READY, bank=OFF)
         assert set(it.store.state.profiles) == {"", *PROFILES}
-        it.engine.model.use_profile("theirs")
+        it.engine.models.use_profile("theirs")
         assert "There is no profile theirs." in said(it)
-        it.engine.model.use_profile("\x1b[31mred\n\u202e")
+        it.engine.models.use_profile("\x1b[31mred\n\u202e")
         assert said(it).startswith("There is no profile red")
         assert it.store.state.options.profile == "buying"
     hostile = ("\x1b[31mred", "two\nlines", "\u202eleft", "", " ", "zero\u200bwidth", "x" * 41)

@@ -552,12 +552,12 @@ async def test_a_profile_leaves_out_the_skills_of_a_server_and_a_sleeping_one_wa
     ) as running:
         await running.type("/skill docs:pdf", YES, YES)
         assert "docs:pdf" in running.system
-        running.engine.model.use_profile("none")
+        running.engine.models.use_profile("none")
         await running.type("again")
         assert "docs:pdf" not in running.system
         assert "The call cannot be made: There is no skill docs:pdf." in str(_answers(running)[-1])
         await eventually(lambda: running.status("docs") is ServerStatus.DISABLED)
-        running.engine.model.use_profile("docs")
+        running.engine.models.use_profile("docs")
         await eventually(lambda: running.status("docs") is ServerStatus.ASLEEP)
         read = len(docs.asked())
         await running.type("and now")

@@ -23,8 +23,8 @@ from tests.security.decks import Deck, Script, Turncoat, deck, records, shop, to
 from tests.support.node import node_server
 from tests.support.waiting import eventually
 from tui.cli.servers import mcp
-from tui.engine.commands.saved_calls import FILE_NAME, MAX_SAVED, SavedCalls
-from tui.engine.commands.tool_runs import MAX_RUNNING
+from tui.engine.by_hand.saved_calls import FILE_NAME, MAX_SAVED, SavedCalls
+from tui.engine.by_hand.tool_runs import MAX_RUNNING
 from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.settings.typed_entries import named_values
 from tui.model.chat import EntryId, ToolCallStatus

@@ -76,7 +76,7 @@ class Typed(Deck):
         one = self.messages[place]
         before, words = len(self.fake.requests), text or one.typed
         if model:
-            self.engine.model.retry(one.id, words, model)
+            self.engine.models.retry(one.id, words, model)
         else:
             self.engine.sessions.edit_message(one.id, words)
         await self.fake.wait_for_requests(before + 1)

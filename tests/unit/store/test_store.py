@@ -178,7 +178,7 @@ def test_the_last_choice_of_a_model_is_kept_and_comes_first(early: Early) -> Non
     early.commands.send("hello")
     early.commands.choose(lambda models: models.use_api_key("k"))
     early.commands.choose(lambda models: models.use_vertex("p", "l"))
-    first = ("service.use_vertex", ("p", "l"))
+    first = ("choice.use_vertex", ("p", "l"))
     assert early.attached() == [first, ("messages.send", ("hello", MAIN))]
 
 
@@ -190,7 +190,7 @@ def test_until_the_model_is_open_messages_choices_and_sessions_wait(early: Early
     early.commands.resume("latest")
     early.commands.engine.review_folder()
     assert engine.calls == [("review_folder", ())]
-    asked = [("service.use_demo", ()), ("sessions.resume", ("latest",))]
+    asked = [("choice.use_demo", ()), ("sessions.resume", ("latest",))]
     assert early.attached() == [*asked, ("messages.send", ("hello", MAIN))]
     assert early.attached() == []
 

@@ -12,19 +12,7 @@ from typing import Any, Final
 
 import click
 
-from tui.cli.command import (
-    MAX_WORDS,
-    CommandError,
-    CommandOutput,
-    advised,
-    last_words,
-    no_such,
-    prints,
-    prints_json,
-    say_outside,
-    shown,
-    why_not_ready,
-)
+from tui.cli.command import CommandError, CommandOutput, no_such, prints, prints_json, shown
 from tui.cli.output import ExitCode, fields, say, table, write_out
 from tui.cli.secret import keyring_option, secret_store
 from tui.cli.servers.questions import using
@@ -36,12 +24,15 @@ from tui.cli.servers.server_edits import (
     own_edits,
     scope_option,
 )
-from tui.cli.servers.server_session import (
-    ServerSession,
-    StartOptions,
+from tui.cli.servers.server_session import ServerSession, StartOptions, serving, starts_servers
+from tui.cli.servers.server_words import (
+    advised,
     log_text,
-    serving,
-    starts_servers,
+    say_outside,
+    server_details,
+    server_row,
+    server_value,
+    tool_row,
 )
 from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
@@ -58,13 +49,9 @@ from tui.engine.mcp.wire.trace import read_trace
 from tui.engine.settings.edits import NoSuchServerError, servers_in
 from tui.engine.settings.typed_entries import check_entry, named_values, server_entry
 from tui.model.bounded_json import writable
-from tui.model.catalog import Catalog, PromptView
-from tui.model.events import OWN_SOURCE
-from tui.model.servers import USABLE, Origin, ServerId, ServerStatus, ServerView
-from tui.text import clip, counted, sanitize
-
-MAX_SHOWN: Final = 64
-"""Characters of a tool's name in a list for people: those that Gemini takes."""
+from tui.model.catalog import PromptView
+from tui.model.servers import USABLE, Origin, ServerId, ServerStatus
+from tui.text import counted, sanitize
 
 CHECK_TIME: Final = 10.0
 """Seconds that a new server gets to become ready."""
@@ -92,14 +79,9 @@ async def list_servers(start: StartOptions) -> CommandOutput:
     """List the servers and whether each gets ready; all but those that sleep are started."""
     async with serving(start, None) as session:
         say_outside(session.views)
-        found = [_server(view) for view in session.views]
-        rows = [
-            (
-                *(one["name"], one["status"], one["transport"], clip(one["target"], MAX_SHOWN)),
-                "  ".join(filter(None, (_offers(view.catalog), one["reason"]))),
-            )
-            for view, one in zip(session.views, found, strict=True)
-        ]
+        found = [server_value(view) for view in session.views]
+        reasons = (one["reason"] for one in found)
+        rows = [*map(server_row, session.views, reasons)]
         fine = USABLE | {ServerStatus.DISABLED}
         code = ExitCode.OK if all(v.status in fine for v in session.views) else ExitCode.ERROR
         value = {"servers": found, "warnings": session.warnings}
@@ -120,7 +102,10 @@ async def show(server: str, start: StartOptions) -> CommandOutput:
 async def _shown(server: str, start: StartOptions) -> CommandOutput:
     async with serving(start, [server]) as session:
         view = next(view for view in session.views if view.id == server)
-        value = _server(view) | _details(view, session)
+        usage = session.engine.servers.usage(view.id)
+        context = session.engine.models.context_part(view.id)
+        details = server_details(view, usage, context, session.log(view.id))
+        value = server_value(view) | details
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
         listed = session.engine.servers.registry.listed(view.id)
         kinds = ("tools", "prompts", "resources", "templates", "skills")
@@ -137,7 +122,7 @@ async def tools(server: str | None, start: StartOptions) -> CommandOutput:
     async with serving(start, None if server is None else [server]) as session:
         views = session.views if server is None else (session.ready(server),)
         listed = session.engine.servers.registry.listed
-        part = session.engine.model.context_part
+        part = session.engine.models.context_part
         found = [
             (view.id, tool, raw if isinstance(raw, dict) else {"name": tool.name})
             for view in views
@@ -147,14 +132,7 @@ async def tools(server: str | None, start: StartOptions) -> CommandOutput:
             _beside({"server": one, "problem": tool.problem, "tokens": part(one, tool).tokens}, raw)
             for one, tool, raw in found
         ]
-        rows = [
-            (
-                server,
-                clip(tool.name, MAX_SHOWN),
-                tool.problem or tool.description.strip().partition("\n")[0],
-            )
-            for server, tool, _ in found
-        ]
+        rows = [tool_row(one, tool) for one, tool, _ in found]
         return CommandOutput({"tools": value, "warnings": session.warnings}, table(rows))
 
 
@@ -214,7 +192,7 @@ async def request(server: str, method: str, raw: str | None, start: StartOptions
     params = _object(raw, "--params")
     async with serving(start, [server]) as session:
         session.ready(server)
-        sending = session.engine.request(ServerId(server), method, params, by_user=True)
+        sending = session.engine.runs.request(ServerId(server), method, params, by_user=True)
         answer = writable(await using(session, sending))
     code = ExitCode.ERROR if "error" in answer else ExitCode.OK
     return CommandOutput(answer, json.dumps(answer, indent=2), code)
@@ -489,69 +467,6 @@ def _exclude(word: str, found: Mapping[ServerId, ServerDefinition], *, off: bool
     value = {"server": one.id, "tool": tool, "enabled": not off, "file": str(path)}
     word = "off" if off else "on"
     return CommandOutput(value, sanitize(f"{tool} of {one.id} is {word}: {shown(path)}"))
-
-
-def _server(view: ServerView) -> dict[str, Any]:
-    reason, advice = why_not_ready(view)
-    return {
-        "name": view.id,
-        "status": view.status.value,
-        "transport": view.transport.value,
-        "target": view.target,
-        "origin": view.origin.value,
-        "outside": view.runs_outside,
-        "description": view.description,
-        "tools": len(view.catalog.tools),
-        "prompts": len(view.catalog.prompts),
-        "resources": len(view.catalog.resources),
-        "reason": reason,
-        "advice": advice,
-        "last_output": list(last_words(view)),
-    }
-
-
-def _details(view: ServerView, session: ServerSession) -> dict[str, Any]:
-    catalog, info, failure = view.catalog, view.info, view.failure
-    usage = session.engine.servers.usage(view.id)
-    context = session.engine.model.context_part(view.id)
-    said = [line.text for line in session.log(view.id) if line.source != OWN_SOURCE][-MAX_WORDS:]
-    measured = {
-        "connect_ms": round(usage.connected * 1000, 1),
-        "lists_ms": round(usage.listed * 1000, 1),
-        "processes": usage.processes,
-        "memory_mb": round(usage.memory / 1e6, 1),
-    }
-    return {
-        "title": info.title if info is not None else "",
-        "software": f"{info.name} {info.version}" if info is not None else "",
-        "website": info.website if info is not None else "",
-        "protocol": info.protocol_version if info is not None else "",
-        "capabilities": list(info.capabilities) if info is not None else [],
-        "announced": list(info.announced) if info is not None else [],
-        **{name: value for name, value in measured.items() if value},
-        "instructions": info.instructions if info is not None else "",
-        "tools": [tool.name for tool in catalog.tools],
-        "tools_off": [tool.name for tool in catalog.tools if tool.off],
-        "context": context.words,
-        "tokens": context.tokens,
-        "prompts": [prompt.name for prompt in catalog.prompts],
-        "resources": [resource.uri for resource in catalog.resources],
-        "templates": [template.uri_template for template in catalog.templates],
-        "skills": [f"{view.id}:{skill.name}" for skill in catalog.skills],
-        "settings": view.source,
-        "variables": list(view.variables),
-        "environment": list(view.environment),
-        "withheld": list(view.withheld),
-        "last_output": list(failure.stderr_tail if failure is not None else said),
-    }
-
-
-def _offers(catalog: Catalog) -> str:
-    offered = {"tool": catalog.tools, "prompt": catalog.prompts, "resource": catalog.resources}
-    words = [counted(len(items), kind) for kind, items in offered.items() if items]
-    if catalog.off:
-        words[0] += catalog.off_words
-    return ", ".join(words)
 
 
 def _check_arguments(view: PromptView, arguments: Mapping[str, str]) -> None:

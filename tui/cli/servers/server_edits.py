@@ -11,8 +11,8 @@ import click
 from tui.cli.command import CommandError, shown
 from tui.cli.output import ExitCode, say
 from tui.engine.background import in_daemon_thread
-from tui.engine.commands.server_imports import OwnEdits
 from tui.engine.files.paths import GEMINI_FOLDER, usable_state_dir
+from tui.engine.server_setup.server_imports import OwnEdits
 from tui.engine.settings.edits import EditError, NoSuchServerError
 from tui.engine.settings.sources.source import FILE_NAME
 from tui.engine.settings.typed_entries import EntryError, entry_difference, is_address

@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from tui.cli.command import CommandError, advised, no_such, why_not_ready
+from tui.cli.command import CommandError, no_such
 from tui.cli.output import ExitCode, quote, say
+from tui.cli.servers.server_words import advised, why_not_ready
 from tui.cli.shared_options import trace_option, trust_option
 from tui.engine import late
 from tui.engine.background import in_daemon_thread
@@ -183,12 +183,6 @@ async def attending(answers: Coroutine[Any, Any, None], work: Coroutine[Any, Any
         working.cancel()
         asking.cancel()
         await asyncio.gather(working, asking, return_exceptions=True)
-
-
-def log_text(line: LogLine) -> str:
-    """Write a line of a server's log, with its time and its source."""
-    moment = time.strftime("%H:%M:%S", time.localtime(line.time))
-    return f"{moment}  {line.source:<7}  {line.text}"
 
 
 @asynccontextmanager

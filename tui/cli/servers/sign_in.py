@@ -5,9 +5,10 @@ from typing import Final
 
 import click
 
-from tui.cli.command import CommandError, CommandOutput, prints_json, why_not_ready
+from tui.cli.command import CommandError, CommandOutput, prints_json
 from tui.cli.output import ExitCode, say
 from tui.cli.servers.server_session import StartOptions, attending, serving, starts_servers
+from tui.cli.servers.server_words import why_not_ready
 from tui.cli.settings import server_argument
 from tui.engine.background import in_daemon_thread
 from tui.engine.browser import open_in_browser

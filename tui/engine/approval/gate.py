@@ -38,7 +38,8 @@ from tui.engine.logs.audit import FILE_NAME as AUDIT_FILE
 from tui.engine.logs.audit import AuditLog
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.argument_rules import ArgumentRule
-from tui.engine.mcp.catalog.offered_tool import OfferedTool, OwnTool, Permit
+from tui.engine.mcp.catalog.offered_tool import OfferedTool, OwnTool
+from tui.engine.mcp.catalog.permit import Permit
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.options import EngineOptions
 from tui.engine.settings.prohibitions import HookRule, Permission

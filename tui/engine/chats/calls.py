@@ -29,12 +29,12 @@ from tui.engine.mcp.catalog.offered_tool import (
     MediaPart,
     OfferedTool,
     OwnTool,
-    Permit,
     TextPart,
     ToolCallError,
     ToolResult,
     without_model_prefix,
 )
+from tui.engine.mcp.catalog.permit import Permit
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.wire.tap import caused_by
 from tui.model.bounded_json import whole_numbers

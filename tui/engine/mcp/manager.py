@@ -25,11 +25,11 @@ from tui.engine.mcp.catalog.offered_tool import (
     CallNotTakenError,
     OfferedTool,
     OwnTool,
-    Permit,
     RenderedPrompt,
     ToolCallError,
     ToolResult,
 )
+from tui.engine.mcp.catalog.permit import Permit
 from tui.engine.mcp.catalog.registry import Registry
 from tui.engine.mcp.catalog.skill_entry import Skill
 from tui.engine.mcp.context import ClientContext
@@ -40,15 +40,9 @@ from tui.engine.mcp.session.task_state import TaskState
 from tui.engine.mcp.supervisor import Connect, Supervisor
 from tui.engine.mcp.tasks import RemoteTasks
 from tui.engine.mcp.transports.stdio.launch import environment_names
+from tui.model import events as e
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress, Severity
-from tui.model.events import (
-    CatalogChanged,
-    Notice,
-    NoticeRaised,
-    ServersConfigured,
-    ServerStatusChanged,
-)
 from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView, Transport
 from tui.model.settings import EVERYTHING, Profile
 from tui.text import sanitize_line
@@ -253,7 +247,7 @@ class ServerManager:
         self.catalogs = {server: self.registry.catalog(server) for server in self._supervisors}
         left_out = self._context.outside.variables[1]
         views = (server_view(s, self.catalogs[s.id], left_out) for s in self._supervisors.values())
-        self._publish(ServersConfigured(tuple(views)))
+        self._publish(e.ServersConfigured(tuple(views)))
         for supervisor in added:
             supervisor.begin()
         self._changed.set()
@@ -465,7 +459,7 @@ class ServerManager:
         if self._supervisors.get(supervisor.id) is not supervisor:
             return
         self._changed.set()
-        self._publish(ServerStatusChanged(supervisor.id, **_condition(supervisor)))
+        self._publish(e.ServerStatusChanged(supervisor.id, **_condition(supervisor)))
         self.registry.count_again()
         self._publish_catalogs()
 
@@ -491,11 +485,11 @@ class ServerManager:
             catalog = self.registry.catalog(server)
             if catalog != self.catalogs.get(server):
                 self.catalogs[server] = catalog
-                self._publish(CatalogChanged(server, catalog))
+                self._publish(e.CatalogChanged(server, catalog))
         if self.registry.newly_exceeds():
             words = f"The model holds at most {self._context.budget.words()} of tools at once."
             advice = "It searches the others and loads what it needs."
-            self._publish(NoticeRaised(Notice(Severity.INFO, words, advice)))
+            self._publish(e.NoticeRaised(e.Notice(Severity.INFO, words, advice)))
 
     async def _connect(self) -> Connect:
         """Return the function that makes connections; imported when the first server starts."""

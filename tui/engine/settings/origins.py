@@ -22,9 +22,9 @@ from tui.model.settings import (
     GemdeckSettings,
     McpSettings,
     ModelSettings,
+    Section,
     ServerSettings,
 )
-from tui.model.settings_types import Section
 
 SECTIONS: Final[Mapping[str, tuple[type[BaseModel], str]]] = {
     "gemdeck": (GemdeckSettings, "gemdeck's own settings."),

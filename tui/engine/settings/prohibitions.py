@@ -38,8 +38,7 @@ from tui.engine.settings.sources.source import (
 )
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin
-from tui.model.settings import GemdeckSettings, ToolPattern
-from tui.model.settings_types import MAX_PATTERNS
+from tui.model.settings import MAX_PATTERNS, GemdeckSettings, ToolPattern
 from tui.text import sanitize_line
 
 MAX_POLICY: Final = 256 * 1024

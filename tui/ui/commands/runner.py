@@ -139,7 +139,7 @@ def _retry(deck: MainScreen, model: str) -> None:
     if deck.bridge.state.conversation.turn is not None:
         raise UsageError("A turn is running.", "Stop it first (Esc).")
     if model:
-        deck.commands.engine.model.retry(last.id, last.typed, model)
+        deck.commands.engine.models.retry(last.id, last.typed, model)
     else:
         deck.commands.engine.sessions.edit_message(last.id, last.typed)
 
@@ -158,14 +158,14 @@ def _messages(deck: MainScreen) -> list[UserMessage]:
 def _use_model(deck: MainScreen, name: str) -> None:
     """Use a model, or choose one of the service's list."""
     if name:
-        deck.commands.engine.model.use_model(name)
+        deck.commands.engine.models.use_model(name)
     else:
         deck.app.push_screen(ModelsScreen(deck.bridge, deck.commands))
 
 
 def _show_context(deck: MainScreen, _: str) -> None:
     """Show what fills the context, and its files, read anew."""
-    deck.commands.engine.model.measure()
+    deck.commands.engine.models.measure()
     deck.commands.engine.context_files.refresh()
     _show(deck, "Context", describe_model_context)
 
@@ -174,7 +174,7 @@ def _set(option: str, read: Callable[[str], object], deck: MainScreen, text: str
     """Set an option of the model; without a text it is left to the service."""
     value: Any = read(text) if text else None
     options = replace(deck.bridge.state.options, **{option: value})
-    deck.commands.engine.model.set_options(options)
+    deck.commands.engine.models.set_options(options)
 
 
 def _number(text: str) -> float:
@@ -243,7 +243,7 @@ def _each(
         view = named[0]
         raise UsageError(f"{view.id} is {view.status}.", _way_out(view.id, view.status))
     for server in servers:
-        change(deck.commands.engine.servers, server)
+        change(deck.commands.running.servers, server)
     deck.notify(f"{done} {', '.join(servers)}.", markup=False)
 
 
@@ -300,9 +300,9 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("edit",): _edit,
     ("retry",): _retry,
     ("model",): _use_model,
-    ("profile",): lambda deck, name: deck.commands.engine.model.use_profile(name),
+    ("profile",): lambda deck, name: deck.commands.engine.models.use_profile(name),
     ("context",): _show_context,
-    ("compress",): lambda deck, _: deck.commands.engine.model.compress(),
+    ("compress",): lambda deck, _: deck.commands.engine.models.compress(),
     ("options", "show"): lambda deck, _: _show(deck, "Options", describe_options),
     ("options", "thinking"): partial(_set, "thinking", str.lower),
     ("options", "temperature"): partial(_set, "temperature", _number),

@@ -7,9 +7,9 @@ from typing import Any, Final, TypeVar
 from textual.app import App
 from textual.content import Content
 
+from tui.model.imports import ImportOffer, ImportState
 from tui.model.models import ModelOffer, ModelsListed
 from tui.model.servers import ServerId
-from tui.model.trust import ImportOffer, ImportState
 from tui.store.commands import Commands
 from tui.ui import themes
 from tui.ui.bridge import StoreBridge
@@ -47,7 +47,7 @@ class ModelsScreen(ListDialog[ModelOffer]):
         super().__init__(
             "Models",
             DialogFilterList("model"),
-            lambda model: commands.engine.model.use_model(model.name),
+            lambda model: commands.engine.models.use_model(model.name),
             head="Asking the service…",
         )
         self._bridge = bridge
@@ -55,7 +55,7 @@ class ModelsScreen(ListDialog[ModelOffer]):
 
     def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: state.models, self._show)
-        self._commands.engine.model.list_models()
+        self._commands.engine.models.list_models()
 
     def _show(self, listed: ModelsListed | None) -> None:
         if listed is not None:

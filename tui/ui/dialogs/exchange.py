@@ -41,7 +41,7 @@ class SentAndGot(Vertical):
 
 def exchange_screen(exchange: Exchange, commands: Commands) -> ViewerScreen:
     """Show an exchange."""
-    wire = commands.engine.wire
+    wire = commands.running.wire
     head, frames = exchange.head, exchange.frames[:MAX_FRAMES]
     bodies = {one: wire.body(one.number) for one in frames}
     texts = [f"{heading(one)}\n{body.text.rstrip()}" for one, body in bodies.items() if body]

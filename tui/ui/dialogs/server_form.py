@@ -18,10 +18,10 @@ from textual.getters import query_one
 from textual.message import Message
 
 from tui.engine.background import in_daemon_thread
-from tui.engine.commands.server_imports import OwnEdits, shown_entry
 from tui.engine.files.paths import shown_path, usable_state_dir
 from tui.engine.keys.key_store import CredentialError
 from tui.engine.keys.secret_store import SecretStore, without_literals
+from tui.engine.server_setup.server_imports import OwnEdits, shown_entry
 from tui.engine.settings.edits import EditError, servers_in
 from tui.engine.settings.importers import Candidate, asked, understand, withheld
 from tui.engine.settings.typed_entries import EntryError, EntryFields, check_entry, entry_difference
@@ -210,13 +210,13 @@ class ServerScreen(Dialog):
 
     @property
     def _edits(self) -> OwnEdits:
-        return self._commands.engine.imports.edits
+        return self._commands.running.imports.edits
 
     @on(PasteLine.Given)
     async def _understand(self, event: PasteLine.Given) -> None:
         event.stop()
         try:
-            first, *self._rest = understand(event.text, self._commands.engine.imports.machine)
+            first, *self._rest = understand(event.text, self._commands.running.imports.machine)
         except EntryError as error:
             self.line.control.value = one_line(event.text)[:MAX_TYPED]
             self.line.complain(str(error))

@@ -14,7 +14,6 @@ from textual.message import Message
 from textual.widgets import Sparkline
 
 from tui.model.events import OWN_SOURCE, LogLine
-from tui.model.models import ContextPart
 from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView
 from tui.store.commands import Commands, command_line
 from tui.store.selectors import server as find_server
@@ -101,8 +100,7 @@ class ServerPage(ServerActions, Dialog):
 
     def _show(self) -> None:
         view, sent, words = self._select(self._bridge.state)
-        told: ServerUsage | None = self.commands.engine.servers.usage(self._server)
-        usage = told or ServerUsage()  # there may be no engine yet
+        usage = self.commands.engine.servers.usage(self._server) or ServerUsage()
         shown = hints(self.app, self.active_bindings, (self,))
         self.latency.data, self.latency.styles.width = usage.seconds, len(usage.seconds)
         self.latency.display = view is not None and len(usage.seconds) > 1
@@ -110,8 +108,7 @@ class ServerPage(ServerActions, Dialog):
         if view is not None:
             status, *about = server_facts(view, monotonic())
             facts = [status, *_measured(view, usage)]
-            model = self.commands.engine.model
-            part: ContextPart | None = model.context_part(self._server, counts=True)
+            part = self.commands.engine.models.context_part(self._server, counts=True)
             facts += [field("context", part.words)] if part is not None else []
             rest = [*about, *server_problem(view), *_changes(usage), *self._keys(view, shown)]
             rest += server_texts(view, sent)

@@ -119,7 +119,7 @@ class ToolFormScreen(EditingScreen):
 
     async def _run(self, arguments: str) -> None:
         """Run the tool if its schema finds nothing wrong."""
-        runs = self._commands.engine.runs
+        runs = self._commands.running.runs
         if faults := await runs.check(*self._tool, arguments):
             self.tell(" · ".join(map(one_line, faults)), wrong=True)
             return
@@ -289,7 +289,7 @@ class RunScreen(FetchedScreen):
     def action_again(self) -> None:
         """Make the same call again, and follow that one."""
         call = self._run.call
-        made = self._commands.engine.runs.start(call.server, call.tool, call.arguments)
+        made = self._commands.running.runs.start(call.server, call.tool, call.arguments)
         self._begun = monotonic()
         self._show(self._bridge.state.runs[made])
 
@@ -350,7 +350,7 @@ class RunScreen(FetchedScreen):
 
     def action_command(self) -> None:
         call = self._run.call
-        self.copy(self._commands.engine.runs.command(call.server, call.tool, call.arguments))
+        self.copy(self._commands.running.runs.command(call.server, call.tool, call.arguments))
 
     def action_name(self) -> None:
         """Ask for a name to save the call under."""

@@ -15,7 +15,6 @@ from textual.getters import query_one
 
 from tui.model.catalog import Catalog, Off, PromptView, ResourceTemplateView, ResourceView, ToolView
 from tui.model.input.uri_templates import UriTemplate, UriTemplateError, parse_template
-from tui.model.models import ContextPart
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
 from tui.store.selectors import saved_calls
@@ -399,13 +398,13 @@ class ToolsPane(BrowserPane[OwnedTool]):
             schema=self._with_schema,
             standing=self._commands.engine.tool_standing(item[0], item[1].name),
             saved=saved,
-            context=self._commands.engine.model.context_part(*item),
+            context=self._commands.engine.models.context_part(*item),
         )
 
     def describe_group(self, server: ServerId, number: int) -> str:
         """Say how many tools are off, and what the server takes of the context."""
         off = dict(self._catalogs)[server].off_words
-        part: ContextPart | None = self._commands.engine.model.context_part(server)
+        part = self._commands.engine.models.context_part(server)
         words = f"\n{part.words}, with its instructions" if part is not None else ""
         return f"{counted(number, self.NOUN)}{off}{words}"
 

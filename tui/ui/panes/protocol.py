@@ -189,7 +189,7 @@ class ProtocolPane(SaysWhy, SidePart):
             self._timer = self.set_timer(after, self._follow)
             return
         began = time()
-        self.listed.follow(self._commands.engine.wire)
+        self.listed.follow(self._commands.running.wire)
         self._rests_until = time() + min(MAX_REST, REST * (time() - began))
         if any(one.waits for one in self.listed.listed):
             self._follow(TICK)
@@ -241,7 +241,7 @@ class ProtocolPane(SaysWhy, SidePart):
 
     def action_mark(self) -> None:
         """List only what is said from now on, or all that is kept."""
-        last = self._commands.engine.wire.last if self._commands.is_attached else 0
+        last = self._commands.running.wire.last if self._commands.is_attached else 0
         self.listed.mark = 0 if self.listed.mark else last
         self._say()
 
@@ -256,7 +256,7 @@ class ProtocolPane(SaysWhy, SidePart):
         """Copy it, send it again, or go to its call."""
         if (one := self._one) is None:
             return
-        head, engine = one.head, self._commands.engine
+        head, engine = one.head, self._commands.running
         match what:
             case "copy":
                 numbers = [frame.number for frame in one.frames[:MAX_COPIED]]
@@ -265,7 +265,7 @@ class ProtocolPane(SaysWhy, SidePart):
             case "command":
                 self._copy(engine.wire.command(head.number))
             case "again":
-                engine.send_again(head.number)
+                engine.runs.send_again(head.number)
             case "call":
                 self.post_message(ShowEntry(head.conversation, head.call))
 
@@ -276,7 +276,7 @@ class ProtocolPane(SaysWhy, SidePart):
 
     def action_export(self) -> None:
         numbers = (frame.number for one in self.listed.listed for frame in one.frames)
-        self._commands.engine.export_frames(sorted(numbers))
+        self._commands.engine.features.export_frames(sorted(numbers))
 
     @on(FrameList.Moved)
     def _on_moved(self) -> None:

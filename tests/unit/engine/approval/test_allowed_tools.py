@@ -12,7 +12,7 @@ from tui.engine.approval.inquiry import Denial
 from tui.engine.approval.policy import Policy
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk
-from tui.engine.mcp.catalog.offered_tool import Permit
+from tui.engine.mcp.catalog.permit import Permit
 from tui.model.consent import Effect, GrantScope
 from tui.model.servers import Origin, ServerId, Transport
 

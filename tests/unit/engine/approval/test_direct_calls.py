@@ -30,7 +30,8 @@ from tui.engine.chats.calls import CallRunner
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.mcp.catalog.offered_tool import JsonObject, Permit, ToolCallError
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError
+from tui.engine.mcp.catalog.permit import Permit
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import Choice, Effect, GrantScope
 from tui.model.requests import ConfirmationRequest, Reply, ReplyAction, ToolChangeRequest

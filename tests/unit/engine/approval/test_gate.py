@@ -20,11 +20,11 @@ from tui.engine.files.state_file import StateFile
 from tui.engine.mcp.catalog.offered_tool import (
     JsonObject,
     OfferedTool,
-    Permit,
     TextPart,
     ToolCallError,
     ToolResult,
 )
+from tui.engine.mcp.catalog.permit import Permit
 from tui.engine.settings.prohibitions import Permission, Restriction
 from tui.model.catalog import Catalog, ToolId
 from tui.model.chat import EntryId, ToolCallStatus

@@ -11,7 +11,7 @@ from tests.unit.engine.chats.support import make_inquiry, make_policy, make_tool
 from tui.engine.approval.gate import Gate
 from tui.engine.approval.inquiry import MAX_FILE, file_change
 from tui.engine.desk import Desk
-from tui.engine.mcp.catalog.offered_tool import Permit
+from tui.engine.mcp.catalog.permit import Permit
 from tui.model.consent import Choice, Decision
 from tui.model.events import Event, RequestRaised
 from tui.model.requests import ConfirmationRequest, FileChange

@@ -26,13 +26,8 @@ from tui.engine.chats.turn import Message, MessageContent, RetryWait, TurnContex
 from tui.engine.desk import Desk
 from tui.engine.keys.credentials import ModelAccess
 from tui.engine.logs.redaction import Redactor
-from tui.engine.mcp.catalog.offered_tool import (
-    JsonObject,
-    OfferedTool,
-    Permit,
-    TextPart,
-    ToolResult,
-)
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, TextPart, ToolResult
+from tui.engine.mcp.catalog.permit import Permit
 from tui.engine.mcp.catalog.registry import Registry, ToolVisibility
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.tasks import RemoteTasks

@@ -15,13 +15,8 @@ from tests.support.waiting import eventually as eventually  # noqa: PLC0414 - fo
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.late import import_connection
 from tui.engine.mcp.backoff import RetryPolicy
-from tui.engine.mcp.catalog.offered_tool import (
-    JsonObject,
-    OfferedTool,
-    Permit,
-    ToolCallError,
-    ToolResult,
-)
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.permit import Permit
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import Enablement, ServerManager
 from tui.engine.mcp.session.era import EraCache

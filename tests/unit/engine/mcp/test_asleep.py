@@ -27,7 +27,7 @@ from tests.unit.engine.mcp.support import (
     script,
     server_processes,
 )
-from tui.engine.commands.feature_commands import FeatureCommands
+from tui.engine.chats.feature_commands import FeatureCommands
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp import manager as module
 from tui.engine.mcp.backoff import RetryPolicy

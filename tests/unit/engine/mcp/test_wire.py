@@ -578,13 +578,13 @@ async def test_a_call_leads_to_its_frames_and_a_request_is_sent_again_as_it_was(
         assert engine.wire.model_got(MAIN, row.id) == "hi"
         assert engine.wire.model_got(MAIN, EntryId("another")) == ""
         [listed] = of(engine.wire, REQUEST, "tools/list")
-        engine.send_again(listed.number)
+        engine.runs.send_again(listed.number)
         await eventually(lambda: len(of(engine.wire, ANSWER, "tools/list")) == 2)
         assert engine.wire.request(of(engine.wire, REQUEST)[-1].number) == (
             engine.wire.request(listed.number)
         )
         for number in (asked.number, answered.number):  # nobody is there to be asked
             before = len(watcher.of(NoticeRaised))
-            engine.send_again(number)
+            engine.runs.send_again(number)
             await eventually(lambda: len(watcher.of(NoticeRaised)) > before)  # noqa: B023
         assert len(of(engine.wire, REQUEST, "tools/call")) == 1

@@ -11,7 +11,7 @@ from tests.unit.engine.sessions.test_resuming import library, notices, remarks, 
 from tui.engine import late
 from tui.engine.chats.backends.backend import ModelBackend, ModelError
 from tui.engine.chats.backends.gemini import thinking_problem
-from tui.engine.commands.model_commands import SUMMARISED, context_parts
+from tui.engine.chats.model_commands import SUMMARISED, context_parts
 from tui.engine.keys.credentials import ModelAccess
 from tui.model.chat import ChatNotice, UserMessage
 from tui.model.models import ModelOptions
@@ -30,14 +30,14 @@ def asked_with(it: Deck, index: int = -1) -> dict[str, object]:
 async def test_models_are_listed_chosen_and_kept_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async with FakeGemini([[Say("1")], [Say("2")], [Say("3")]]) as fake:
         async with deck(fake, monkeypatch) as it:
-            it.engine.model.list_models()
+            it.engine.models.list_models()
             await eventually(lambda: it.store.state.models)
             assert it.store.state.models is not None
             assert [m.name for m in it.store.state.models.models] == ["gemini-3.8-flash"]
             await it.ask("one")
-            it.engine.model.use_model("gemini-2.5-pro")
+            it.engine.models.use_model("gemini-2.5-pro")
             await eventually(lambda: it.store.state.model.name == "gemini-2.5-pro")
-            it.engine.model.set_options(ModelOptions("512", 0.5, 4_000))
+            it.engine.models.set_options(ModelOptions("512", 0.5, 4_000))
             assert "from the next request" in notices(it)
             await it.ask("two")
             assert fake.requests[-1].model == "gemini-2.5-pro"
@@ -65,9 +65,9 @@ async def test_a_session_whose_model_is_refused_goes_on_with_the_present_one(
 
     async with FakeGemini([[Say("1")], [Say("2")], [Say("3")]]) as fake:
         async with deck(fake, monkeypatch) as it:
-            it.engine.model.use_model("gemini-2.5-pro")
+            it.engine.models.use_model("gemini-2.5-pro")
             await eventually(lambda: it.store.state.model.name == "gemini-2.5-pro")
-            it.engine.model.set_options(ModelOptions("512", 0.5))
+            it.engine.models.set_options(ModelOptions("512", 0.5))
             await it.ask("one")
         opened = late.open_backend
         monkeypatch.setattr(late, "open_backend", refuse)
@@ -85,10 +85,10 @@ async def test_the_last_message_goes_again_to_another_model(shop: Turncoat, play
     async with play(steps, shop, allows_all=True) as it:
         await it.ask("one")
         [message] = [e for e in entries(it.store.state) if isinstance(e, UserMessage)]
-        it.engine.model.retry(message.id, "one", "not a model")
+        it.engine.models.retry(message.id, "one", "not a model")
         await eventually(lambda: "name of a model" in notices(it))
         assert len(it.fake.requests) == 2
-        it.engine.model.retry(message.id, "one", "gemini-2.5-pro")
+        it.engine.models.retry(message.id, "one", "gemini-2.5-pro")
         await it.fake.wait_for_requests(3)
         await it.engine.wait_idle()
         assert [request.model for request in it.fake.requests[1:]] == [
@@ -102,9 +102,9 @@ async def test_the_last_message_goes_again_to_another_model(shop: Turncoat, play
 
 async def test_what_another_model_cannot_think_is_dropped_with_a_word(play: Play) -> None:
     async with play([[Say("1")], [Say("2")]]) as it:
-        it.engine.model.set_options(ModelOptions("low", 0.5))
+        it.engine.models.set_options(ModelOptions("low", 0.5))
         await it.ask("one")
-        it.engine.model.use_model("gemini-2.5-pro")
+        it.engine.models.use_model("gemini-2.5-pro")
         await eventually(lambda: it.store.state.options == ModelOptions(temperature=0.5))
         assert "gemini-2.5-pro takes a budget" in notices(it)
         await it.ask("two")
@@ -121,8 +121,8 @@ async def test_options_that_the_model_does_not_take_are_refused(play: Play) -> N
     async with play([]) as it:
         wrong = ModelOptions("512"), ModelOptions(temperature=3), ModelOptions(max_output=0)
         for options in wrong:
-            it.engine.model.set_options(options)
-        it.engine.model.use_model("../evil")
+            it.engine.models.set_options(options)
+        it.engine.models.use_model("../evil")
         await eventually(lambda: "name of a model" in notices(it))
         assert it.store.state.options == ModelOptions()
         assert "from the next request" not in notices(it)
@@ -145,7 +145,7 @@ async def test_a_summary_takes_the_place_of_the_history_and_the_whole_is_kept(
     steps: Script = [[Say("1")], [Say("We spoke of one.")], [Say("2")]]
     async with play(steps, shop) as it:
         await it.ask("one")
-        it.engine.model.compress()
+        it.engine.models.compress()
         await eventually(lambda: "Compressed" in remarks(it))
         assert "functionDeclarations" not in str(it.fake.requests[1].body)
         notice = entries(it.store.state)[-1]
@@ -181,7 +181,7 @@ async def test_a_full_context_offers_the_summary_once_and_is_anothers_in_the_bac
     monkeypatch.setattr("tui.engine.chats.backends.gemini.context_limit", lambda _: 8)
     script: Script = [[Say("1")], [Say("2")], [Say("3"), Sleep(0.05)]]
     async with play(script) as it:
-        it.engine.model.use_model("gemini-3.8-flash")
+        it.engine.models.use_model("gemini-3.8-flash")
         await eventually(lambda: it.store.state.model.choice == 1)
         await it.ask("one")
         await it.ask("two")
@@ -203,7 +203,7 @@ async def test_a_history_stays_without_a_summary_or_where_it_went_on_meanwhile(
         await it.ask("one")
         main, recorder = it.engine.conversations.current.context, it.engine.sessions.recorder
         assert main is not None
-        it.engine.model.compress()
+        it.engine.models.compress()
         await eventually(lambda: "gave no summary" in notices(it))
         assert len(main.history.contents) == 2
 
@@ -211,7 +211,7 @@ async def test_a_history_stays_without_a_summary_or_where_it_went_on_meanwhile(
             main.history.contents.append({"role": "user", "parts": [{"text": "meanwhile"}]})
 
         monkeypatch.setattr(recorder, "keep_copy", go_on)
-        it.engine.model.compress()
+        it.engine.models.compress()
         await eventually(lambda: "went on meanwhile" in notices(it))
         assert len(main.history.contents) == 3
 
@@ -220,7 +220,7 @@ async def test_the_context_is_split_by_what_fills_it(shop: Turncoat, play: Play)
     shop.offer(tool("look", "x" * 2_000))
     steps: Script = [[Call([("look", {})])], [Say("done")]]
     async with play(steps, shop) as it:
-        it.engine.model.measure()
+        it.engine.models.measure()
         measured = ServerId("shop"), "tools and instructions"
         await eventually(
             lambda: measured in {(one.server, one.name) for one in it.store.state.context_parts}

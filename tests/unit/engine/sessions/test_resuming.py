@@ -219,7 +219,7 @@ async def test_what_an_unsaved_conversation_loses_is_said(play: Play) -> None:
         await it.fake.wait_for_requests(2)
         await it.idle()
         assert "so what followed the earlier message is gone" in notices(it)
-        it.engine.model.compress()
+        it.engine.models.compress()
         await eventually(lambda: "only the summary of it remains" in remarks(it))
         assert "only the summary of it remains" in notices(it)  # before it is made, too
 

@@ -75,9 +75,9 @@ async def test_two_conversations_answer_at_once_with_a_model_of_their_own(play: 
         it.engine.send("one")
         await it.fake.wait_for_stall()
         second = open_another(it)
-        it.engine.model.use_model(PRO)
+        it.engine.models.use_model(PRO)
         await eventually(lambda: it.store.state.model.name == PRO)
-        it.engine.model.set_options(ModelOptions(temperature=0.5))
+        it.engine.models.set_options(ModelOptions(temperature=0.5))
         await it.ask("two")
         await it.ask("more")
         assert [request.model for request in it.fake.requests] == [FLASH, PRO, PRO]
@@ -249,15 +249,15 @@ async def test_a_service_answers_in_all_conversations_and_each_keeps_its_model(
         open_another(it)
         open_another(it)
         assert len({*backends()}) == 1, "they share what leads to the same model"
-        it.engine.model.use_model(PRO)
+        it.engine.models.use_model(PRO)
         await eventually(lambda: it.store.state.model.name == PRO)
         gemini = BackendKind.GEMINI
         assert models() == [(gemini, FLASH), (gemini, FLASH), (gemini, PRO)]
         before = backends()
-        it.engine.service.use_demo()
+        it.engine.choice.use_demo()
         assert {kind for kind, _ in models()} == {BackendKind.DEMO}
         await eventually(lambda: {*before} <= {*closed})
-        it.engine.service.use_api_key(KEY)
+        it.engine.choice.use_api_key(KEY)
         await eventually(lambda: models() == [(gemini, FLASH), (gemini, FLASH), (gemini, PRO)])
         shared, other = backends()[0], backends()[2]
         await it.ask("one")
@@ -319,7 +319,7 @@ async def test_whatever_is_done_no_conversation_hears_of_another(play: Play) -> 
             lambda: conversations.select(choose().key),
             lambda: commands.cancel_turn(choose().key),
             lambda: commands.clear_conversation(choose().key),
-            lambda: commands.model.use_model(chance.choice([FLASH, PRO])),
+            lambda: commands.models.use_model(chance.choice([FLASH, PRO])),
         ]
         for _ in range(100):
             chance.choice(actions)()
@@ -352,7 +352,7 @@ async def test_the_smallest_known_context_says_how_many_tools_fit_until_its_tab_
     monkeypatch.setattr("tui.engine.chats.backends.gemini.context_limit", limits.__getitem__)
     async with play([[Say("1")], [Say("2")]], shop) as it:
         open_another(it)
-        it.engine.model.use_model(PRO)
+        it.engine.models.use_model(PRO)
         await eventually(lambda: it.store.state.model.name == PRO)
         await it.ask("one")
         it.engine.conversations.close()
@@ -365,7 +365,7 @@ async def test_the_smallest_known_context_says_how_many_tools_fit_until_its_tab_
 async def test_a_new_tab_is_like_the_present_one_and_may_close_unused(play: Play) -> None:
     async with play(by_words(one=[Say("1")])) as it:
         first = it.engine.conversations.current
-        it.engine.model.use_model(PRO)  # while it opens, the new one is as the first one was
+        it.engine.models.use_model(PRO)  # while it opens, the new one is as the first one was
         second = open_another(it)
         await eventually(lambda: first.model == PRO)
         opened = it.engine.conversations.current
@@ -375,7 +375,7 @@ async def test_a_new_tab_is_like_the_present_one_and_may_close_unused(play: Play
         it.engine.conversations.close()
         await eventually(lambda: ConversationClosed(second) in it.events)
         assert it.fake.requests == []
-        it.engine.model.set_options(ModelOptions("512", 0.5, 4_000))
+        it.engine.models.set_options(ModelOptions("512", 0.5, 4_000))
         open_another(it)
         await it.ask("one")
         [request] = it.fake.requests

@@ -18,11 +18,11 @@ from tests.support.leaks import FIXTURE_SECRET
 from tests.support.rows import row
 from tests.unit.engine.mcp.network.support import WEB, define
 from tests.unit.engine.sign_in.support import Person, connected, deck, guarded, make_sign_ins, oauth
-from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.late import import_connection
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.transports.http.auth_requests import MAX_ANSWER, make_send
+from tui.engine.server_setup.sign_in_commands import SignInCommands
 from tui.engine.sign_in.discovery import Discovery, SignInPlace
 from tui.engine.sign_in.sign_in_record import AuthError, Challenge
 from tui.engine.sign_in.token_endpoint import AuthResponse, checked_endpoint, may_reach

@@ -29,8 +29,7 @@ from tui.engine.chats.backends.service_errors import (
     translate_check,
 )
 from tui.engine.keys.credentials import ModelAccess
-from tui.engine.mcp.transports.http.http_errors import CONNECT_TIMEOUT
-from tui.engine.mcp.transports.http.pacing import LEAST_PIECE, pace
+from tui.engine.mcp.transports.http.pacing import CONNECT_TIMEOUT, LEAST_PIECE, pace
 from tui.model.chat import BackendKind, Usage
 from tui.model.models import ModelOffer
 from tui.model.settings import GemdeckSettings

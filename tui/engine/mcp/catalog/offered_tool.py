@@ -3,12 +3,11 @@
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import chain, count
 from typing import Any, Final, TypeVar
 
-from tui.engine.mcp.catalog.argument_rules import ArgumentRule
 from tui.model.catalog import ResourceContent, ToolId, ToolView
 from tui.model.chat import Picture
 from tui.model.frozen import Frozen
@@ -210,37 +209,6 @@ class FunctionCall(Frozen):
     name: str
     arguments: dict[str, Any]
     id: str = ""
-
-
-@dataclass(eq=False, repr=False, slots=True)
-class Permit:
-    """Leave to run one call, once: what the gate gives and `ServerManager.call_tool` uses up.
-
-    Attributes:
-        tool: The tool as it was offered, and so its server and definition.
-        arguments: What is sent; nobody changes it.
-        shown: The same, complete, as canonical JSON.
-        source: Why it may run, such as ``you: once``.
-        rule: What has to be so of the arguments still as they are sent, or None.
-    """
-
-    tool: OfferedTool
-    arguments: JsonObject
-    shown: str
-    source: str
-    rule: ArgumentRule | None = None
-    _is_used: bool = field(default=False, init=False)
-
-    def use(self) -> None:
-        """Use it up; raises `ToolCallError` the second time."""
-        if self._is_used:
-            raise ToolCallError("Nobody has allowed this call again; it was not run.")
-        self._is_used = True
-
-    def check(self) -> None:
-        """Look once more where paths lead; raises `ToolCallError` if the rule allows it no more."""
-        if self.rule is not None and not self.rule.allows(self.arguments):
-            raise ToolCallError("A path leads elsewhere than a rule allows; it was not run.")
 
 
 class TextPart(Frozen):

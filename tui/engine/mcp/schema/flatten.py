@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeGuard
 from urllib.parse import unquote
 
+from tui.model.bounded_json import as_list
 from tui.model.frozen import Frozen
 
 MAX_REFERENCE_CHARS: Final = 1_000
@@ -306,11 +307,6 @@ def _merge_array(flat: Flat, schema: dict[str, Any], followed: frozenset[str]) -
         flat.items = (*(flat.items or ()), Scoped(items, followed))
     if isinstance(prefix, list) and not flat.prefix_items:
         flat.prefix_items = [(Scoped(item, followed),) for item in prefix]
-
-
-def as_list(value: object) -> list[Any]:
-    """Return a list as it is, and nothing in place of what is none."""
-    return value if isinstance(value, list) else []
 
 
 def _words(value: object) -> str:

@@ -10,8 +10,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tui.engine.mcp.schema.flatten import as_list, is_number
-from tui.model.bounded_json import text_in
+from tui.engine.mcp.schema.flatten import is_number
+from tui.model.bounded_json import as_list, text_in
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import reveal
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue

@@ -14,7 +14,6 @@ from tui.engine.mcp.schema.flatten import (
     TYPE_NAMES,
     RemoteReferenceError,
     UnresolvedReferenceError,
-    as_list,
     resolve_reference,
 )
 from tui.engine.mcp.schema.form_schema import (
@@ -29,7 +28,7 @@ from tui.engine.mcp.schema.form_schema import (
     read_control,
     unique,
 )
-from tui.model.bounded_json import JsonError, read_json
+from tui.model.bounded_json import JsonError, as_list, read_json
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import MAX_DEPTH
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue

@@ -322,11 +322,11 @@ class ArgumentEditor(ContentSwitcher):
 
     def _form(self, arguments: str | None) -> ToolForm:
         """Make the form of arguments; it keeps how they were written."""
-        made = self._commands.engine.runs.form(*self._tool, arguments, self._choices)
+        made = self._commands.running.runs.form(*self._tool, arguments, self._choices)
         return made if arguments is None else replace(made, arguments=arguments)
 
     def _merged(self, entered: Mapping[str, FormValue]) -> str:
-        runs = self._commands.engine.runs
+        runs = self._commands.running.runs
         return runs.merge(*self._tool, entered, self._made.arguments, self._choices)
 
     async def _refill(self, made: ToolForm) -> None:

@@ -72,9 +72,6 @@ MIN_RETRY: Final = 0.5
 MAX_RETRY: Final = 60.0
 """Longest such pause, in seconds."""
 
-ENDPOINT_TIMEOUT: Final = 10.0
-"""Seconds that a server gets to send its endpoint where it is not known to speak SSE."""
-
 MAX_ENDPOINT: Final = 8_192
 """Longest endpoint address, in characters."""
 

@@ -19,7 +19,6 @@ from tui.engine.definitions.definition import AUTHORIZATION
 from tui.engine.files.atomic import read_regular
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.http.http_errors import (
-    CONNECT_TIMEOUT,
     ExchangeError,
     auth_error,
     content_error,
@@ -27,7 +26,7 @@ from tui.engine.mcp.transports.http.http_errors import (
     media_type,
     redirect_error,
 )
-from tui.engine.mcp.transports.http.pacing import pace, weight
+from tui.engine.mcp.transports.http.pacing import CONNECT_TIMEOUT, pace, weight
 from tui.engine.mcp.wire.tap import Tap
 from tui.engine.sign_in.sign_in_record import (
     AuthError,

@@ -13,11 +13,9 @@ import httpx2
 from mcp_types import JSONRPCError
 
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError, leaves
+from tui.engine.mcp.transports.http.pacing import CONNECT_TIMEOUT
 from tui.engine.sign_in.sign_in_record import AuthError
 from tui.model.wire.frames import FrameFault
-
-CONNECT_TIMEOUT: Final = 10.0
-"""Seconds for a server or proxy to accept a connection."""
 
 _HEADERS: Final = (
     'or put a token into `headers` in the settings, such as "Authorization": "Bearer …".'

@@ -19,14 +19,10 @@ from mcp.shared.message import SessionMessage
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
 from tui.engine.mcp.server_log import ServerLog
-from tui.engine.mcp.transports.http.channels import (
-    ENDPOINT_TIMEOUT,
-    INITIALIZED,
-    ServerSentEvents,
-    StreamableHttp,
-)
+from tui.engine.mcp.transports.http.channels import INITIALIZED, ServerSentEvents, StreamableHttp
 from tui.engine.mcp.transports.http.http_client import HttpClient, Pausing
 from tui.engine.mcp.transports.http.http_errors import ExchangeError, Outcome
+from tui.engine.mcp.transports.http.pacing import CONNECT_TIMEOUT
 from tui.engine.mcp.transports.jsonrpc_lines import (
     EXCHANGE_FAILED,
     SESSION_LOST,
@@ -324,7 +320,7 @@ class HttpTransport:
             if not self._may_be_sse(outgoing.message, fault):
                 raise
             try:
-                await self._open_sse(ENDPOINT_TIMEOUT)
+                await self._open_sse(CONNECT_TIMEOUT)
             except ExchangeError:
                 raise fault from None
             await self._channel.send(outgoing)

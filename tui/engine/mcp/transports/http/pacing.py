@@ -15,6 +15,9 @@ import httpcore2
 import httpx2
 from httpcore2._backends.anyio import AnyIOStream
 
+CONNECT_TIMEOUT: Final = 10.0
+"""Seconds for a server or proxy to accept a connection, or to say where it takes messages."""
+
 MAX_HEAD: Final = 64 * 1024
 """Bytes before the body of an answer, interim answers (HTTP 1xx) included."""
 

@@ -29,9 +29,9 @@ from tui.engine.settings.typed_entries import EntryFields, entry_difference, is_
 from tui.engine.trust.content import entry_cautions
 from tui.engine.trust.opened_folder import OpenedFolder
 from tui.engine.trust.own_servers import written_keys
+from tui.model.imports import ImportOffer, ImportState
 from tui.model.input.arguments import spelled
 from tui.model.servers import Origin, ServerId
-from tui.model.trust import ImportOffer, ImportState
 from tui.text import sanitize_line
 
 

@@ -12,11 +12,11 @@ from tui.engine.approval.gate import ToolAccess
 from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
+from tui.engine.by_hand.saved_calls import SavedCalls
 from tui.engine.chats.calls import CallRunner, faults_of
 from tui.engine.chats.conversations import Conversations
 from tui.engine.chats.history import MAX_RESPONSE_MEDIA, media_problem
 from tui.engine.chats.turn import Message, MessageContent, TurnSetup
-from tui.engine.commands.saved_calls import SavedCalls
 from tui.engine.mcp.catalog.offered_tool import (
     JsonObject,
     MediaPart,
@@ -24,18 +24,20 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolCallError,
     ToolResult,
 )
+from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.schema.form_schema import UnusableFormError
 from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.mcp.schema.tool_form import begin_arguments, merge_tool_form, read_tool_form
+from tui.engine.mcp.wire.wire import Wire
+from tui.model import events as e
 from tui.model.bounded_json import JsonError
-from tui.model.chat import EntryId, ToolCall, ToolCallStatus
+from tui.model.chat import EntryId, Severity, ToolCall, ToolCallStatus
 from tui.model.consent import Effect
-from tui.model.events import Event, ToolCallChanged, ToolCallProgressed, ToolCallRequested
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.requests import FormValue
 from tui.model.runs import BY_HAND, SavedCall, ToolForm, ToolRun, ToolRunChanged
 from tui.model.servers import ServerId
-from tui.text import clip_middle, noted_for_model, sanitize
+from tui.text import clip_middle, noted_for_model, sanitize, sanitize_line
 
 MAX_RUNNING: Final = 8
 """Calls by hand that run at once."""
@@ -53,6 +55,7 @@ class ToolRuns:
         access: Says how the rules treat a tool.
         conversations: Take the results that are sent.
         saved: The saved calls.
+        wire: Knows the requests that are sent again.
         publish: Takes events.
     """
 
@@ -60,6 +63,7 @@ class ToolRuns:
     access: ToolAccess
     conversations: Conversations
     saved: SavedCalls
+    wire: Wire
     publish: Publish
 
     def __post_init__(self) -> None:
@@ -206,6 +210,37 @@ class ToolRuns:
             raise ToolCallError(away or self.access.standing(self.turns.tools, server, tool).words)
         return await runner.run_alone(found, arguments, entry, by_user=by_user)
 
+    async def request(
+        self, server: ServerId, method: str, params: JsonObject, *, by_user: bool = False
+    ) -> JsonObject:
+        """Send a request; return its answer as the server wrote it, its `result` or `error`.
+
+        A call of a tool needs the same consent as one by `call`.
+
+        Raises:
+            ServerCallError: If no answer came.
+            ToolCallError: If the call did not run.
+        """
+        if method != "tools/call":
+            return await (await self.turns.tools.awake(server)).request(method, params)
+        if extra := params.keys() - {"name", "arguments", "_meta"}:
+            raise ToolCallError(f"A call has no {sanitize_line(min(extra))}.")
+        tool, arguments = sanitize_line(str(params.get("name"))), params.get("arguments", {})
+        result = await self.call(server, tool, arguments, by_user=by_user)
+        failed = {"error": {"message": result.display}}
+        return failed if result.raw is None else {"result": result.raw}
+
+    def send_again(self, number: int) -> None:
+        """Send the request of a frame again; what comes of it are new frames."""
+        self._tasks.start(self._send_again(number))
+
+    async def _send_again(self, number: int) -> None:
+        try:
+            await self.request(*self.wire.request(number))
+        except (ServerCallError, ToolCallError) as error:
+            words = sanitize_line(str(error))
+            self.publish(e.NoticeRaised(e.Notice(Severity.WARNING, words, is_answer=True)))
+
     def send(self, run: ToolRun) -> None:
         """Send a call and its result into the current conversation, as what the user did."""
         call, limit = run.call, self.turns.settings.max_result_size
@@ -271,14 +306,14 @@ class _Run:
     def tell(self) -> None:
         self.publish(ToolRunChanged(self.now))
 
-    def heed(self, event: Event) -> None:
+    def heed(self, event: e.Event) -> None:
         """Take an event of the call; its end goes on record."""
         match event:
-            case ToolCallRequested(call):
+            case e.ToolCallRequested(call):
                 pass
-            case ToolCallProgressed(progress=progress):
+            case e.ToolCallProgressed(progress=progress):
                 call = replace(self.now.call, progress=progress)
-            case ToolCallChanged():
+            case e.ToolCallChanged():
                 call = event.applied(self.now.call)
                 self.publish(replace(event, conversation=BY_HAND))
             case _:

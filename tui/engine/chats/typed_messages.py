@@ -9,9 +9,9 @@ from itertools import chain
 from typing import Final
 
 from tui.engine.chats.conversations import Conversation, Conversations
+from tui.engine.chats.feature_commands import FeatureCommands
 from tui.engine.chats.history import MAX_RESPONSE_MEDIA, media_problem
 from tui.engine.chats.turn import Ask, Message, MessageContent, MessageError, give_back
-from tui.engine.commands.feature_commands import FeatureCommands
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolCallError
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager

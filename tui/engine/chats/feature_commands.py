@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -15,31 +15,27 @@ from tui.engine.bus import Publish
 from tui.engine.chats.turn import Message, MessageContent
 from tui.engine.files.atomic import temporary_folder
 from tui.engine.files.paths import shown_path
-from tui.engine.files.saved import write_picture, write_resource, write_result
+from tui.engine.files.saved import write_new, write_picture, write_resource, write_result
 from tui.engine.mcp.catalog.offered_tool import CompletionValues
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.workspace import Workspace, existing_folder, folders_like
+from tui.model import events as e
 from tui.model.chat import Picture, Severity
-from tui.model.events import (
-    ArgumentCompleted,
-    Notice,
-    NoticeRaised,
-    ResourceRead,
-    SubscriptionChanged,
-)
 from tui.model.input.typed import typed_command
 from tui.model.runs import PromptRendered, ToolRun
 from tui.model.servers import ServerId
-from tui.model.trust import FoldersOpened
-from tui.text import sanitize_line
+from tui.text import counted, sanitize_line
 
 MAX_RUNNING: Final = 20
 """Most requests at once; further ones are refused."""
 
 MAX_PATHS: Final = 10
 """Paths offered at once."""
+
+EXPORTED_AT_ONCE: Final = 50
+"""Frames that are masked for an export before other tasks have a turn."""
 
 REREAD_INTERVAL: Final = 0.5
 """Minimum seconds between two reads of a changing resource."""
@@ -161,7 +157,7 @@ class FeatureCommands:
     def _complete(self, token: str, ask: Callable[[], Awaitable[CompletionValues]]) -> None:
         async def complete() -> None:
             found = await ask()
-            self._publish(ArgumentCompleted(token, found.values, found.has_more))
+            self._publish(e.ArgumentCompleted(token, found.values, found.has_more))
 
         self._start_anew("complete", complete())
 
@@ -190,7 +186,7 @@ class FeatureCommands:
         """Let servers that start from now on have further roots."""
         self._context.workspaces = tuple(dict.fromkeys((*self._context.workspaces, *further)))
         folders = tuple(shown_path(folder, Path.home()) for folder in self._context.workspaces)
-        self._publish(FoldersOpened(folders))
+        self._publish(e.FoldersOpened(folders))
 
     def set_log_level(self, server: ServerId, level: str) -> None:
         self._start(self._set_log_level(server, level))
@@ -212,7 +208,7 @@ class FeatureCommands:
         """Write a picture to a new file in the opened folder."""
         self._start(self.write("picture", write_picture, self._context.workspaces[0], picture.data))
 
-    def save_resource(self, read: ResourceRead) -> None:
+    def save_resource(self, read: e.ResourceRead) -> None:
         """Write a resource as it was read to a new file in the opened folder."""
         what = self._context.workspaces[0], read.uri, read.raw["contents"]
         self._start(self.write("resource", write_resource, *what))
@@ -226,6 +222,19 @@ class FeatureCommands:
         """
         folder = self._context.workspaces[0]
         self._start(self.write("result", partial(write_result, as_json=as_json), folder, run))
+
+    def export_frames(self, numbers: Sequence[int]) -> None:
+        """Write frames to a new file in the opened folder, as a trace holds them."""
+        self._tasks.start(self._export_frames(numbers))
+
+    async def _export_frames(self, numbers: Sequence[int]) -> None:
+        lines = list[str]()
+        for at in range(0, len(numbers), EXPORTED_AT_ONCE):
+            lines.append(self._context.wire.export(numbers[at : at + EXPORTED_AT_ONCE]))
+            await asyncio.sleep(0)
+        raw, what = "\n".join([*lines, ""]).encode(), counted(len(numbers), "frame")
+        where = self._context.workspaces[0], "frames", ".jsonl"
+        await self.write(f"export of {what}", write_new, *where, raw)
 
     async def write(self, noun: str, write: Callable[..., Path], *what: object) -> Path | None:
         """Write a file in a thread, and say where it is or why it is not."""
@@ -246,10 +255,10 @@ class FeatureCommands:
         try:
             reading = await (await self._servers.awake(server)).read_resource(uri)
         except ServerCallError as error:
-            self._publish(ResourceRead(server, uri, failure=sanitize_line(str(error))))
+            self._publish(e.ResourceRead(server, uri, failure=sanitize_line(str(error))))
             return
         shown = reading.content, "", reading.pictures
-        self._publish(ResourceRead(server, uri, *shown, raw=reading.raw))
+        self._publish(e.ResourceRead(server, uri, *shown, raw=reading.raw))
 
     async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
         async with self._subscribing[server]:
@@ -266,7 +275,7 @@ class FeatureCommands:
                 self._say(Severity.ERROR, f"Subscribing to {uri} of {server} failed: {error}")
                 if subscribed:
                     return
-            self._publish(SubscriptionChanged(server, uri, subscribed))
+            self._publish(e.SubscriptionChanged(server, uri, subscribed))
 
     async def _set_log_level(self, server: ServerId, level: str) -> None:
         try:
@@ -290,7 +299,7 @@ class FeatureCommands:
             await asyncio.sleep(REREAD_INTERVAL)
 
     def _say(self, severity: Severity, words: str) -> None:
-        self._publish(NoticeRaised(Notice(severity, sanitize_line(words), is_answer=True)))
+        self._publish(e.NoticeRaised(e.Notice(severity, sanitize_line(words), is_answer=True)))
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any] | None:
         if len(self._tasks) >= MAX_RUNNING:

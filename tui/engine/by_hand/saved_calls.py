@@ -11,7 +11,7 @@ from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.files.entry_format import EntryFormat
 from tui.engine.files.state_file import Content, StateFile
-from tui.engine.mcp.schema.flatten import as_list
+from tui.model.bounded_json import as_list
 from tui.model.input.arguments import MAX_ARGUMENTS
 from tui.model.runs import SAVED_NAME, SavedCall, SavedCallsChanged
 from tui.model.servers import ServerId

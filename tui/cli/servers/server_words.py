@@ -1,0 +1,156 @@
+"""What the command line tells about a server: status and reason, offers, last output."""
+
+import shlex
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tui.cli.output import say
+from tui.model.catalog import Catalog, ToolView
+from tui.model.events import OWN_SOURCE, LogLine
+from tui.model.models import ContextPart
+from tui.model.servers import Origin, ServerId, ServerStatus, ServerUsage, ServerView
+from tui.text import clip, counted, sanitize_line
+
+MAX_SHOWN: Final = 64
+"""Characters of a tool's name in a list for people: those that Gemini takes."""
+
+MAX_WORDS: Final = 3
+"""Last lines of a failed server that are shown with why it failed."""
+
+
+def way_out(view: ServerView) -> str:
+    """Name the command that helps with what a server waits for; on the screen it is a key."""
+    if view.status is ServerStatus.NEEDS_SIGN_IN:
+        return f"To sign in: gemdeck mcp auth {shlex.quote(view.id)}"
+    if view.status is ServerStatus.UNTRUSTED:
+        what = "To see what it would run: gemdeck trust show"
+        return what if view.origin is Origin.PROJECT else f"{what}. To allow it, open gemdeck here."
+    if view.status is ServerStatus.DISABLED and view.failure is None:
+        return f"To enable it: gemdeck mcp enable {shlex.quote(view.id)}"
+    return ""
+
+
+def why_not_ready(view: ServerView, patience: str = "--timeout") -> tuple[str, str]:
+    """Return why a server is not ready, and what to do; `patience` is the option that waits."""
+    failure = view.failure or view.last_failure
+    if view.status is ServerStatus.STARTING and failure is None:
+        words = f"no answer within {time.monotonic() - view.since:.0f} s"
+        return words, view.last_words or f"Give it more time with {patience}."
+    if failure is None:
+        return view.lacks, way_out(view)
+    reason = failure.reason.removeprefix("Disabled: ")  # the status says it
+    return reason, way_out(view) or failure.advice
+
+
+def last_words(view: ServerView) -> Sequence[str]:
+    """Return what a server that failed wrote last to its standard error."""
+    failure = view.failure or view.last_failure
+    return failure.stderr_tail[-MAX_WORDS:] if failure is not None else ()
+
+
+def say_outside(views: Iterable[ServerView]) -> None:
+    """Name on standard error the servers that run outside the opened folder."""
+    running = (view for view in views if view.status is ServerStatus.READY)
+    if named := ", ".join(view.id for view in running if view.runs_outside):
+        folder = sanitize_line(shlex.quote(str(Path.cwd())))
+        say(f"outside this folder: {named}. --trust-folder {folder} starts them in it.")
+
+
+def advised(reason: str, advice: str) -> str:
+    """Join a reason and what to do about it, as sentences."""
+    stop = "." if advice and reason and reason[-1] not in ".:!?…" else ""
+    return f"{reason}{stop} {advice}".strip()
+
+
+def why_missing(view: ServerView) -> str:
+    """Say why a server is not there, in one line."""
+    reason, advice = why_not_ready(view, "--wait")
+    said = ": ".join(filter(None, (view.status.value, reason)))
+    last = "".join(f"Its last words: {line}" for line in last_words(view)[-1:])
+    return advised(advised(said, last), advice)
+
+
+def server_value(view: ServerView) -> dict[str, Any]:
+    """Return what a list of servers has of one."""
+    reason, advice = why_not_ready(view)
+    return {
+        "name": view.id,
+        "status": view.status.value,
+        "transport": view.transport.value,
+        "target": view.target,
+        "origin": view.origin.value,
+        "outside": view.runs_outside,
+        "description": view.description,
+        "tools": len(view.catalog.tools),
+        "prompts": len(view.catalog.prompts),
+        "resources": len(view.catalog.resources),
+        "reason": reason,
+        "advice": advice,
+        "last_output": list(last_words(view)),
+    }
+
+
+def server_details(
+    view: ServerView, usage: ServerUsage, context: ContextPart, log: Iterable[LogLine]
+) -> dict[str, Any]:
+    """Return what is known of one server beside that, from what was measured and what it wrote."""
+    catalog, info, failure = view.catalog, view.info, view.failure
+    said = [line.text for line in log if line.source != OWN_SOURCE][-MAX_WORDS:]
+    measured = {
+        "connect_ms": round(usage.connected * 1000, 1),
+        "lists_ms": round(usage.listed * 1000, 1),
+        "processes": usage.processes,
+        "memory_mb": round(usage.memory / 1e6, 1),
+    }
+    return {
+        "title": info.title if info is not None else "",
+        "software": f"{info.name} {info.version}" if info is not None else "",
+        "website": info.website if info is not None else "",
+        "protocol": info.protocol_version if info is not None else "",
+        "capabilities": list(info.capabilities) if info is not None else [],
+        "announced": list(info.announced) if info is not None else [],
+        **{name: value for name, value in measured.items() if value},
+        "instructions": info.instructions if info is not None else "",
+        "tools": [tool.name for tool in catalog.tools],
+        "tools_off": [tool.name for tool in catalog.tools if tool.off],
+        "context": context.words,
+        "tokens": context.tokens,
+        "prompts": [prompt.name for prompt in catalog.prompts],
+        "resources": [resource.uri for resource in catalog.resources],
+        "templates": [template.uri_template for template in catalog.templates],
+        "skills": [f"{view.id}:{skill.name}" for skill in catalog.skills],
+        "settings": view.source,
+        "variables": list(view.variables),
+        "environment": list(view.environment),
+        "withheld": list(view.withheld),
+        "last_output": list(failure.stderr_tail if failure is not None else said),
+    }
+
+
+def server_row(view: ServerView, reason: str) -> tuple[str, ...]:
+    """Return the row of a list: with how it stands what it offers, or why it does not."""
+    target, offers = clip(view.target, MAX_SHOWN), _offers(view.catalog)
+    words = "  ".join(filter(None, (offers, reason)))
+    return view.id, view.status.value, view.transport.value, target, words
+
+
+def tool_row(server: ServerId, tool: ToolView) -> tuple[str, ...]:
+    """Return the row of a list of tools: with what it is for, or why it is not offered."""
+    about = tool.problem or tool.description.strip().partition("\n")[0]
+    return server, clip(tool.name, MAX_SHOWN), about
+
+
+def _offers(catalog: Catalog) -> str:
+    offered = {"tool": catalog.tools, "prompt": catalog.prompts, "resource": catalog.resources}
+    words = [counted(len(items), kind) for kind, items in offered.items() if items]
+    if catalog.off:
+        words[0] += catalog.off_words
+    return ", ".join(words)
+
+
+def log_text(line: LogLine) -> str:
+    """Write a line of a server's log, with its time and its source."""
+    moment = time.strftime("%H:%M:%S", time.localtime(line.time))
+    return f"{moment}  {line.source:<7}  {line.text}"

@@ -1,0 +1,1 @@
+"""Calls that the user makes by hand."""

@@ -1,1 +1,0 @@
-"""What the user asks of servers: typed messages, resources, completions, log levels."""
