@@ -28,8 +28,8 @@ from tui.ui import keymap, themes
 from tui.ui.bridge import StoreBridge
 from tui.ui.keymap import with_shared
 from tui.ui.main import MainScreen, TypeAhead
+from tui.ui.messages import DialogName, Opens
 from tui.ui.notices import toast_words
-from tui.ui.panes import DialogName, Opens
 from tui.ui.panes.row import PaneRow
 from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
 from tui.ui.themes import STYLES, UiPreferences

@@ -22,8 +22,7 @@ from tui.store.commands import Commands
 from tui.store.selectors import entries
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.notices import Toasts
-from tui.ui.panes import (
+from tui.ui.messages import (
     Asks,
     InsertText,
     PaneName,
@@ -34,6 +33,7 @@ from tui.ui.panes import (
     ShowPane,
     ShowSent,
 )
+from tui.ui.notices import Toasts
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.row import PaneRow
 from tui.ui.panes.servers import ServersPane

@@ -13,6 +13,7 @@ from textual.screen import Screen
 
 from tui.model.servers import Origin
 from tui.store.selectors import server
+from tui.ui.commands.palette import DeckPalette
 from tui.ui.commands.runner import UsageError, run_command
 from tui.ui.dialogs.choices import ImportScreen, ThemeScreen
 from tui.ui.dialogs.grants import GrantsScreen
@@ -24,8 +25,7 @@ from tui.ui.dialogs.tool_run import RunScreen, ToolFormScreen
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.editor import edit
 from tui.ui.main import MainScreen
-from tui.ui.palette import DeckPalette
-from tui.ui.panes import (
+from tui.ui.messages import (
     DialogName,
     EditServer,
     FillPrompt,

@@ -18,7 +18,7 @@ from tui.store.commands import Commands
 from tui.store.selectors import conversation_of, pending_here
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge, set_timer
-from tui.ui.panes import ShowConversation
+from tui.ui.messages import ShowConversation
 from tui.ui.panes.tabs import shown_tabs
 from tui.ui.questions.arming import LOOK_SECONDS, Keyboard
 from tui.ui.questions.question import Question

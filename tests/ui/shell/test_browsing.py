@@ -30,11 +30,12 @@ from tui.ui.dialogs.resource import ResourceScreen
 from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import ToolFormScreen
 from tui.ui.main import MainScreen
-from tui.ui.panes import PaneName, ShowServer, SidePart
+from tui.ui.messages import PaneName, ShowServer
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.browser import PromptsPane, ResourcesPane, ToolsPane
 from tui.ui.panes.chat import ABOUT_RESOURCE, ChatPane
 from tui.ui.panes.side import SidePane
+from tui.ui.panes.side_part import SidePart
 from tui.ui.widgets.chat.completion import mention
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.lists.filter_list import FilterLine, ListEntry, matching

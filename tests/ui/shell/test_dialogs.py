@@ -40,6 +40,7 @@ from tui.model.servers import ServerId
 from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, SessionView
 from tui.ui import keymap
 from tui.ui.app import GemdeckApp
+from tui.ui.commands.palette import DeckPalette, palette_actions
 from tui.ui.dialogs.choices import ModelsScreen, ThemeScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.help import PAGES, HelpScreen, HelpSection, parts_of
@@ -52,8 +53,7 @@ from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import ToolFormScreen
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.main import MainScreen
-from tui.ui.palette import DeckPalette, palette_actions
-from tui.ui.panes import FillPrompt, PaneName
+from tui.ui.messages import FillPrompt, PaneName
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane

@@ -34,7 +34,7 @@ from tui.ui.dialogs.prompt import PromptScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.resource import ResourceScreen
 from tui.ui.main import MainScreen
-from tui.ui.panes import PaneName
+from tui.ui.messages import PaneName
 from tui.ui.widgets.chat.composer import Composer
 
 LIB: Final = ServerId("lib")

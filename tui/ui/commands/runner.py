@@ -28,7 +28,7 @@ from tui.ui.dialogs.choices import ModelsScreen, ThemeScreen, pick
 from tui.ui.dialogs.list_dialog import DetailsScreen
 from tui.ui.dialogs.sessions import SessionsScreen
 from tui.ui.main import MainScreen
-from tui.ui.panes import PaneName
+from tui.ui.messages import PaneName
 from tui.ui.panes.tabs import tabs_of
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
 

@@ -15,7 +15,7 @@ from tui.manual import TOPICS, page
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.dialogs.list_dialog import ChoiceDialog, Dialog, ListDialog
-from tui.ui.panes import DialogName
+from tui.ui.messages import DialogName
 from tui.ui.questions.address import LinkScreen
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row

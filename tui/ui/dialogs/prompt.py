@@ -15,7 +15,7 @@ from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.viewer import FetchedScreen, failed
-from tui.ui.panes import FillPrompt, InsertText, ShowSent
+from tui.ui.messages import FillPrompt, InsertText, ShowSent
 from tui.ui.questions.arming import ARMING_SECONDS
 from tui.ui.widgets.text.blocks import Block, IndentBlock, TextBlock, TextPage, styled
 from tui.ui.widgets.text.document import fits

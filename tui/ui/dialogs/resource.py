@@ -15,7 +15,7 @@ from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.viewer import READING, FetchedScreen, failed
-from tui.ui.panes import InsertText, SendResource, ShowResource
+from tui.ui.messages import InsertText, SendResource, ShowResource
 from tui.ui.widgets.text.blocks import TextPage
 from tui.ui.widgets.text.describe import resource_facts
 from tui.ui.widgets.text.document import blocks_of, fits, kind_of

@@ -23,7 +23,7 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import pick
 from tui.ui.dialogs.list_dialog import Dialog
-from tui.ui.panes import EditServer, PaneName, RunTool, ShowPane
+from tui.ui.messages import EditServer, PaneName, RunTool, ShowPane
 from tui.ui.panes.servers_tree import EQUAL, ServerActions
 from tui.ui.questions.address import LinkScreen
 from tui.ui.widgets.key_bar import Hint, hints

@@ -26,7 +26,7 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import pick, use_one
 from tui.ui.dialogs.viewer import FetchedScreen
-from tui.ui.panes import FollowLink, RunTool, ShowRun, ShowSent
+from tui.ui.messages import FollowLink, RunTool, ShowRun, ShowSent
 from tui.ui.questions.calls.steps import EditingScreen
 from tui.ui.widgets.chat.tool_call import CALL_LOOKS, arguments_line, progress_line
 from tui.ui.widgets.forms.argument_form import ArgumentEditor

@@ -18,7 +18,7 @@ from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import log_levels
-from tui.ui.panes import SidePart
+from tui.ui.panes.side_part import SidePart
 from tui.ui.widgets.key_bar import SaysWhy, with_keys
 from tui.ui.widgets.lists.filter_list import FilterLine, FilterList, ListEntry
 from tui.ui.widgets.lists.log_view import MAX_LINES, LogEntry, LogView

@@ -25,7 +25,8 @@ from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
-from tui.ui.panes import FillPrompt, InsertText, RunTool, SendResource, ShowResource, SidePart
+from tui.ui.messages import FillPrompt, InsertText, RunTool, SendResource, ShowResource
+from tui.ui.panes.side_part import SidePart
 from tui.ui.widgets.chat.completion import mention
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, FilterList, ListEntry

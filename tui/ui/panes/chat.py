@@ -19,7 +19,7 @@ from tui.store.selectors import server as find_server
 from tui.store.state import AppState, ConversationState, TranscriptState, Unsent
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.panes import FillPrompt, RunCommand, ShowResource
+from tui.ui.messages import FillPrompt, RunCommand, ShowResource
 from tui.ui.panes.tabs import TabbedPane, asking_elsewhere, shown_tabs
 from tui.ui.questions.arming import Keyboard
 from tui.ui.widgets.chat.composer import Composer, MessageHistory

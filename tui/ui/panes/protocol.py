@@ -17,7 +17,8 @@ from tui.store.commands import Commands
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.panes import ShowEntry, SidePart
+from tui.ui.messages import ShowEntry
+from tui.ui.panes.side_part import SidePart
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import FilterList, Group, ListEntry
 from tui.ui.widgets.lists.frame_rows import METHODS, WIDTHS, row_of

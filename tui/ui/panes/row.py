@@ -13,7 +13,7 @@ from tui.model.chat import ConversationId
 from tui.store.commands import Commands
 from tui.ui.bridge import StoreBridge
 from tui.ui.layout import Layout, Side, WidthClass
-from tui.ui.panes import PaneName
+from tui.ui.messages import PaneName
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.side import TABS, SidePane

@@ -14,7 +14,7 @@ from tui.model.frozen import Frozen
 from tui.model.servers import USABLE, Origin, ServerId, ServerStatus, ServerView, Transport
 from tui.store.commands import EQUALS, Commands, command_line
 from tui.ui import keymap
-from tui.ui.panes import EditServer, PaneName, ShowPane, ShowServer
+from tui.ui.messages import EditServer, PaneName, ShowPane, ShowServer
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.row_list import Row, RowList
 from tui.ui.widgets.status import LOOKS, STARTABLE, STOPPABLE, Tone, status_or_count

@@ -11,7 +11,8 @@ from textual.style import Style
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.panes import PaneName, SidePart
+from tui.ui.messages import PaneName
+from tui.ui.panes.side_part import SidePart
 from tui.ui.widgets.key_bar import FRAME
 
 TABS: Final = (PaneName.TOOLS, PaneName.PROMPTS, PaneName.RESOURCES, PaneName.ACTIVITY)

@@ -12,7 +12,15 @@ from tui.ui import keymap, themes
 from tui.ui.dialogs.choices import log_levels
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.main import MainScreen
-from tui.ui.panes import DialogName, EditServer, FillPrompt, PaneName, RunTool, ShowRun, ShowServer
+from tui.ui.messages import (
+    DialogName,
+    EditServer,
+    FillPrompt,
+    PaneName,
+    RunTool,
+    ShowRun,
+    ShowServer,
+)
 from tui.ui.panes.browser import Resource, ResourcesPane
 from tui.ui.panes.tabs import shown_tabs
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
