@@ -160,7 +160,7 @@ async def open_asked(deck: MainScreen, asked: Opens) -> None:
         case FollowLink():
             deck.chat.follow(asked.url, asked.server)
         case ShowResource():
-            from tui.ui.dialogs.resource import ResourceScreen  # noqa: PLC0415 - parses Markdown
+            from tui.ui.dialogs.fetched import ResourceScreen  # noqa: PLC0415 - parses Markdown
 
             push(ResourceScreen(bridge, commands, asked))
         case FillPrompt():
@@ -171,7 +171,7 @@ async def open_asked(deck: MainScreen, asked: Opens) -> None:
 
 def _fill_prompt(deck: MainScreen, asked: FillPrompt) -> None:
     """Open the form for the arguments, if there are any, then show the prompt."""
-    from tui.ui.dialogs.prompt import PromptScreen  # noqa: PLC0415 - parses Markdown
+    from tui.ui.dialogs.fetched import PromptScreen  # noqa: PLC0415 - parses Markdown
 
     name = asked.prompt.name
 

@@ -23,10 +23,9 @@ from tui.model.catalog import (
 from tui.model.runs import PromptRendered, RenderedMessage
 from tui.model.servers import Origin, ServerId, ServerInfo, ServerStatus, ServerView, Transport
 from tui.ui.dialogs import prompt
+from tui.ui.dialogs.fetched import PromptScreen, ResourceScreen
 from tui.ui.dialogs.list_dialog import ChoiceDialog
-from tui.ui.dialogs.prompt import PromptScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
-from tui.ui.dialogs.resource import ResourceScreen
 from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import ToolFormScreen
 from tui.ui.main import MainScreen

@@ -30,9 +30,8 @@ from tui.store.store import Store
 from tui.text import sanitize
 from tui.ui.app import GemdeckApp
 from tui.ui.dialogs import prompt as module
-from tui.ui.dialogs.prompt import PromptScreen
+from tui.ui.dialogs.fetched import PromptScreen, ResourceScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
-from tui.ui.dialogs.resource import ResourceScreen
 from tui.ui.main import MainScreen
 from tui.ui.messages import PaneName
 from tui.ui.widgets.chat.composer import Composer
