@@ -18,14 +18,13 @@ from textual.driver import Driver
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
-from textual.timer import Timer
 
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.text import counted
 from tui.ui import keymap, themes
-from tui.ui.bridge import StoreBridge
+from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.keymap import with_shared
 from tui.ui.main import MainScreen, TypeAhead
 from tui.ui.messages import DialogName, Opens
@@ -127,7 +126,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._own_keys: dict[str, str] = {}
         self._type_ahead = TypeAhead(self)
         self._has_painted = False
-        self._settling: Timer | None = None
+        self._settling = Delay(self)
         self._failed = False
         self._pending: PendingController | None = None
         for theme in themes.OWN:
@@ -180,14 +179,10 @@ class GemdeckApp(App[int], inherit_bindings=False):
         After several changes Textual draws only what differs at the end, and nothing if the size
         is what it was. The terminal has lost more.
         """
-        if not self._has_painted:
-            return
-        if self._settling is not None:
-            self._settling.stop()
-        self._settling = self.set_timer(SETTLE_SECONDS, self._redraw)
+        if self._has_painted:
+            self._settling.begin(SETTLE_SECONDS, self._redraw)
 
     def _redraw(self) -> None:
-        self._settling = None
         if self.screen_stack:  # empty while the app closes
             self.screen.refresh()
 

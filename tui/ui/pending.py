@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 from textual.app import App
-from textual.timer import Timer
 
 from tui.model.chat import ConversationId
 from tui.model.consent import RequestId
@@ -17,7 +16,7 @@ from tui.model.requests import (
 from tui.store.commands import Commands
 from tui.store.selectors import conversation_of, pending_here
 from tui.ui import keymap
-from tui.ui.bridge import StoreBridge, set_timer
+from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.messages import ShowConversation
 from tui.ui.panes.tabs import shown_tabs
 from tui.ui.questions.arming import LOOK_SECONDS, Keyboard
@@ -59,7 +58,7 @@ class PendingController:
         """What the user put away, and in which conversation."""
         self._wanted: RequestId | None = None
         self._current = bridge.state.current
-        self._timer: Timer | None = None
+        self._delay = Delay(app)
 
     def start(self) -> None:
         """Begin to watch; called once the first screen stands."""
@@ -118,12 +117,10 @@ class PendingController:
         for line in lines.results(WorkingLine):
             if bool(line.waiting) != (waits := bool(here) and not is_open):
                 line.waiting = self._waiting_line() if waits else ""
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        self._delay.stop()
         if pending and not is_open:
             wait = min(self._keyboard.pause_left, LOOK_SECONDS)
-            self._timer = set_timer(self._app, wait, self._look_again)
+            self._delay.begin(wait, self._look_again)
 
     def _look_again(self) -> None:
         if self._app.screen_stack:  # which is empty once the app is closing

@@ -14,14 +14,13 @@ from textual.content import Content
 from textual.getters import query_one
 from textual.message import Message
 from textual.screen import ModalScreen
-from textual.timer import Timer
 from textual.types import CSSPathType
 from textual.widget import Widget
 
 from tui.store.state import AppState
 from tui.text import clip
 from tui.ui import keymap
-from tui.ui.bridge import StoreBridge
+from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
 from tui.ui.themes import STYLES
 from tui.ui.widgets.key_bar import keys_of
@@ -65,7 +64,7 @@ class Dialog(ModalScreen[Any]):
         self._heading = clip(one_line(title), MAX_TITLE)
         self._note = f"  {note}" if note else ""
         self._said = ""
-        self._silence: Timer | None = None
+        self._silence = Delay(self)
         self._second: SecondPress[tuple[str, object]] = SecondPress()
 
     def compose(self) -> ComposeResult:
@@ -94,9 +93,9 @@ class Dialog(ModalScreen[Any]):
         """Show a message in place of the keys, for as long as a second press counts."""
         self._said = one_line(text)
         self.show_keys()
-        if self._silence is not None:
-            self._silence.stop()
-        self._silence = self.set_timer(REPEAT_SECONDS, partial(self.say, "")) if text else None
+        self._silence.stop()
+        if text:
+            self._silence.begin(REPEAT_SECONDS, partial(self.say, ""))
 
     def is_again(self, binding_id: str, what: object, words: str) -> bool:
         """Tell whether a key was pressed twice for the same; if not, say what the second does."""

@@ -8,7 +8,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.timer import Timer
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
@@ -19,7 +18,7 @@ from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
 from tui.text import clip
 from tui.ui import keymap
-from tui.ui.bridge import StoreBridge
+from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.widgets.chat.completion import COMPLETE_AFTER
 from tui.ui.widgets.forms.argument_form import ArgumentForm, FormBody
@@ -148,7 +147,7 @@ class ArgumentsScreen(Dialog):
         self.form = ArgumentForm(fields[:MAX_ARGUMENTS], ArgumentRow)
         view = find_server(bridge.state, server)
         self._completes = view is not None and view.info is not None and view.info.completions
-        self._timer: Timer | None = None
+        self._resting = Delay(self)
         self._token = ""
 
     def compose_body(self) -> ComposeResult:
@@ -168,10 +167,9 @@ class ArgumentsScreen(Dialog):
         """Request completions after a pause in typing."""
         event.stop()
         row = next(row for row in self.form.rows if row.control is event.input)
-        if self._timer is not None:
-            self._timer.stop()
+        self._resting.stop()
         if self._completes and row.control.has_focus:
-            self._timer = self.set_timer(COMPLETE_AFTER, lambda: self._request(row))
+            self._resting.begin(COMPLETE_AFTER, lambda: self._request(row))
 
     def _request(self, row: ArgumentRow) -> None:
         if not row.control.has_focus:

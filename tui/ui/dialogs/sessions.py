@@ -7,14 +7,13 @@ from typing import ClassVar, Final
 from textual import on
 from textual.binding import BindingType
 from textual.content import Content
-from textual.timer import Timer
 from textual.widgets import Input
 
 from tui.model.chat import ModelText, ToolCall, UserMessage
 from tui.model.sessions import SessionId, SessionPreviewed, SessionView
 from tui.store.commands import Commands
 from tui.ui import keymap
-from tui.ui.bridge import StoreBridge
+from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
@@ -69,7 +68,7 @@ class SessionsScreen(ListDialog[SessionView]):
         self._commands = commands
         self._first_query = query
         self._open_beside = open_beside
-        self._resting: Timer | None = None
+        self._resting = Delay(self)
         self._renamed: SessionView | None = None
         self.title_line = Input(placeholder="the new title", max_length=MAX_TITLE, compact=True)
 
@@ -127,13 +126,12 @@ class SessionsScreen(ListDialog[SessionView]):
 
     def moved(self, item: SessionView | None) -> None:
         """Read the end of a session once the cursor rests on it."""
-        if self._resting is not None:
-            self._resting.stop()
+        self._resting.stop()
         self.tell(None if item is None else Content())
         self._show_preview(self._bridge.state.preview)
         if item is not None:
             read = partial(self._commands.engine.sessions.preview, item.id)
-            self._resting = self.set_timer(PREVIEW_AFTER, read)
+            self._resting.begin(PREVIEW_AFTER, read)
 
     def _show(self, sessions: Sequence[SessionView]) -> None:
         self.listed.set_entries([*map(_entry, sessions)])

@@ -7,7 +7,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.getters import query_one
-from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
@@ -18,7 +17,7 @@ from tui.store.selectors import last_session, pending_here, waiting_text
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState, ConversationState, TranscriptState, Unsent
 from tui.ui import keymap
-from tui.ui.bridge import StoreBridge
+from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.messages import FillPrompt, RunCommand, ShowResource
 from tui.ui.panes.tabs import TabbedPane, asking_elsewhere, shown_tabs
 from tui.ui.questions.arming import Keyboard
@@ -92,7 +91,7 @@ class ChatPane(TabbedPane):
         self.set_class(bridge.state.current == conversation, "-current")
         self._keyboard = keyboard
         self._edited: EntryId | None = None
-        self._resting: Timer | None = None
+        self._resting = Delay(self)
         self._focused: Widget | None = None
         self._returned = 0
         self._epoch = self._seen.transcript.epoch
@@ -309,18 +308,15 @@ class ChatPane(TabbedPane):
 
     def _keep_draft_soon(self) -> None:
         """Save the draft once the typing rests."""
-        if self._resting is not None:
-            self._resting.stop()
-        self._resting = self.set_timer(DRAFT_AFTER, self.keep_draft)
+        self._resting.begin(DRAFT_AFTER, self.keep_draft)
 
     def keep_draft(self) -> None:
         """Save the draft now, if it has changed; a command of the screen is none."""
         from tui.model.input.own_commands import find_own_command  # noqa: PLC0415 - on first use
 
-        if self._resting is None or not self._is_shown(self._bridge.state):
+        if not self._resting.is_begun or not self._is_shown(self._bridge.state):
             return
         self._resting.stop()
-        self._resting = None
         text = self.composer.message
         self._commands.keep_draft("" if find_own_command(text) is not None else text)
 
@@ -344,7 +340,7 @@ class ChatPane(TabbedPane):
         self.add_class("-current", update=False)
         kept, self._focused = self._focused, None
         self.screen.set_focus(kept if kept is not None and kept.is_attached else self.composer)
-        if self._resting is not None:
+        if self._resting.is_begun:
             self._keep_draft_soon()
 
     def on_entry_view_links_requested(self, event: "EntryView.LinksRequested") -> None:

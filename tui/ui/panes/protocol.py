@@ -8,7 +8,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.getters import query_one
-from textual.timer import Timer
 
 from tui.model.wire.exchanges import Exchange, exchange, exchanges
 from tui.model.wire.frame_filter import ERRORS, parse_filter
@@ -16,7 +15,7 @@ from tui.model.wire.frames import Direction, FrameKind, WireFrame
 from tui.store.commands import Commands
 from tui.text import counted
 from tui.ui import keymap
-from tui.ui.bridge import StoreBridge
+from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.messages import ShowEntry
 from tui.ui.panes.side_part import SidePart
 from tui.ui.widgets.key_bar import SaysWhy
@@ -140,7 +139,7 @@ class ProtocolPane(SaysWhy, SidePart):
     def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
         super().__init__(bridge, commands)
         self._is_seen = self._is_paused = False
-        self._timer: Timer | None = None
+        self._delay = Delay(self)
         self._rests_until = 0.0
 
     def compose(self) -> ComposeResult:
@@ -181,13 +180,11 @@ class ProtocolPane(SaysWhy, SidePart):
 
         In a flood that is not so often that typing would wait for it.
         """
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        self._delay.stop()
         if not self._is_seen or self._is_paused or not self._commands.is_attached:
             return
         if after > 0:
-            self._timer = self.set_timer(after, self._follow)
+            self._delay.begin(after, self._follow)
             return
         began = time()
         self.listed.follow(self._commands.engine.wire)

@@ -1,7 +1,7 @@
 """The side pane on the right: tools, prompts, resources and activity behind four tabs."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -12,8 +12,10 @@ from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.messages import PaneName
-from tui.ui.panes.side_part import SidePart
 from tui.ui.widgets.key_bar import FRAME
+
+if TYPE_CHECKING:  # loaded after the first frame
+    from tui.ui.panes.side_part import SidePart
 
 TABS: Final = (PaneName.TOOLS, PaneName.PROMPTS, PaneName.RESOURCES, PaneName.ACTIVITY)
 """The tabs, from left to right."""
@@ -85,7 +87,7 @@ class SidePane(Vertical):
         views = _joined(self.active, [*VIEWS.items()], TAB_GAPS[0])
         self.border_subtitle = views if self.active in VIEWS else None
 
-    async def fill(self) -> SidePart | None:
+    async def fill(self) -> "SidePart | None":
         """Show the active part alone, making it first if needed.
 
         Called after the first frame, which is drawn without a part to come sooner.
@@ -126,7 +128,7 @@ class SidePane(Vertical):
             part.narrow_to(to)
         part.focus_main()
 
-    def _make(self, name: PaneName) -> SidePart:
+    def _make(self, name: PaneName) -> "SidePart":
         from tui.ui.panes import activity, browser, protocol  # noqa: PLC0415 - after the first frame
 
         parts: dict[PaneName, type[SidePart]] = {

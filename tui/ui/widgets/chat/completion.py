@@ -8,8 +8,6 @@ from operator import itemgetter
 from typing import Final
 from urllib.parse import quote
 
-from textual.timer import Timer
-
 from tui.model.catalog import ResourceTemplateView, ResourceView
 from tui.model.events import ArgumentCompleted
 from tui.model.frozen import Frozen
@@ -21,7 +19,7 @@ from tui.model.input.uri_templates import OpenVariable, UriTemplateError, parse_
 from tui.model.servers import USABLE, ServerId, ServerStatus, ServerView
 from tui.store.commands import Commands
 from tui.text import clip
-from tui.ui.bridge import StoreBridge
+from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.widgets.chat.composer import Composer, MessageHistory
 from tui.ui.widgets.chat.welcome import WorkingLine
 from tui.ui.widgets.lists.row_list import Row, RowList
@@ -394,7 +392,7 @@ class CompletionPopup(RowList, can_focus=False):
         self._offered: CompletionList | None = None
         self._query: Query | None = None
         self._token = ""
-        self._asking: Timer | None = None
+        self._asking = Delay(self)
         self.display = False
 
     def on_mount(self) -> None:
@@ -479,12 +477,10 @@ class CompletionPopup(RowList, can_focus=False):
 
     def _ask_later(self, query: Query | None) -> None:
         self._query = query
-        if self._asking is not None:
-            self._asking.stop()
+        self._asking.stop()
         if query is not None:
             self._token = f"composer-{next(_NUMBERS)}"
-            ask = partial(query.ask, self._commands, self._token)
-            self._asking = self.set_timer(COMPLETE_AFTER, ask)
+            self._asking.begin(COMPLETE_AFTER, partial(query.ask, self._commands, self._token))
 
     def _show_values(self, completed: ArgumentCompleted | None) -> None:
         if completed is not None and completed.token == self._token and self._query is not None:
