@@ -226,7 +226,7 @@ SCENES: Final = (
     Scene(
         "log-level",
         decks.full_store,
-        opens=lambda app: app.push_screen(log_levels(app.bridge, app.commands, decks.GIT)),
+        opens=lambda app: app.push_screen(log_levels(app.bridge, decks.GIT)),
     ),
     Scene(
         "imports",

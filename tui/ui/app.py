@@ -115,7 +115,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self.end_held = end_held
         self.quit_keys = [QUIT_KEY]
         self.is_leaving = False
-        self.bridge = StoreBridge(self, store)
+        self.bridge = StoreBridge(self, store, commands)
         self.keyboard = Keyboard()
         self._quitting: SecondPress[str] = SecondPress()
         self._preferences = preferences
@@ -170,8 +170,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
         return screen
 
     def get_default_screen(self) -> Screen[Any]:
-        panes = PaneRow(self.bridge, self.commands, self._history, self.keyboard, self._preferences)
-        return MainScreen(self.bridge, self.commands, panes, self._type_ahead, self._own_keys)
+        panes = PaneRow(self.bridge, self._history, self.keyboard, self._preferences)
+        return MainScreen(self.bridge, panes, self._type_ahead, self._own_keys)
 
     def on_resize(self) -> None:
         """Redraw everything once the size no longer changes.
@@ -207,7 +207,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         from tui.ui.pending import PendingController  # noqa: PLC0415 - ditto
 
         Attention(self, self.bridge, self.keyboard.clock)
-        self._pending = PendingController(self, self.bridge, self.commands, self.keyboard)
+        self._pending = PendingController(self, self.bridge, self.keyboard)
         self._pending.start()
 
     def set_keymap(self, keymap: Keymap) -> None:

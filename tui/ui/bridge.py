@@ -1,4 +1,4 @@
-"""Show the store's snapshots in widgets, at most thirty times a second.
+"""What widgets know of the world: the store's snapshots, at most thirty times a second.
 
 Ten thousand events become a handful of repaints. An idle app has no timer.
 """
@@ -14,6 +14,7 @@ from textual.message_pump import MessagePump
 from textual.timer import Timer
 from textual.widget import Widget
 
+from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
 
@@ -77,14 +78,16 @@ class Delay:
 
 
 class StoreBridge:
-    """Subscribe widgets to parts of the state.
+    """Subscribe widgets to parts of the state, and take what the user asks for to the engine.
 
     Args:
         app: The running app, which provides the timers.
         source: The store; it must publish snapshots on the app's event loop.
+        commands: Ask the engine.
     """
 
-    def __init__(self, app: App[Any], source: Store) -> None:
+    def __init__(self, app: App[Any], source: Store, commands: Commands) -> None:
+        self.commands = commands
         self._app = app
         self._source = source
         self._watches: list[_Watch[Any]] = []

@@ -18,7 +18,6 @@ from textual.widget import Widget
 
 from tui.model.chat import ConversationId, EntryId, ToolCall
 from tui.model.servers import ServerId
-from tui.store.commands import Commands
 from tui.store.selectors import entries
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
@@ -110,8 +109,7 @@ class MainScreen(SaysWhy, Screen[None]):
     """Lay the panes out and move between them.
 
     Args:
-        bridge: Provides the state.
-        commands: Calls the engine.
+        bridge: Provides the state, and calls the engine.
         panes: The panes.
         type_ahead: Keeps what is typed while another conversation comes on the screen.
         own_keys: The user's own keys by binding id, as they are now.
@@ -127,14 +125,13 @@ class MainScreen(SaysWhy, Screen[None]):
     def __init__(
         self,
         bridge: StoreBridge,
-        commands: Commands,
         panes: PaneRow,
         type_ahead: TypeAhead,
         own_keys: Mapping[str, str],
     ) -> None:
         super().__init__()
         self.bridge = bridge
-        self.commands = commands
+        self.commands = bridge.commands
         self.panes = panes
         self.own_keys = own_keys
         self.drafts: dict[tuple[ServerId, str], str] = {}

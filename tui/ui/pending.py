@@ -13,7 +13,6 @@ from tui.model.requests import (
     SignInRequest,
     SkillRequest,
 )
-from tui.store.commands import Commands
 from tui.store.selectors import conversation_of, pending_here
 from tui.ui import keymap
 from tui.ui.bridge import Delay, StoreBridge
@@ -40,17 +39,13 @@ class PendingController:
 
     Args:
         app: The running app.
-        bridge: Where the state comes from.
-        commands: Where answers go.
+        bridge: Where the state comes from, and where answers go.
         keyboard: What was typed lately.
     """
 
-    def __init__(
-        self, app: App[Any], bridge: StoreBridge, commands: Commands, keyboard: Keyboard
-    ) -> None:
+    def __init__(self, app: App[Any], bridge: StoreBridge, keyboard: Keyboard) -> None:
         self._app = app
         self._bridge = bridge
-        self._commands = commands
         self._keyboard = keyboard
         self._screen: Question[Any] | None = None
         self._kept: list[Question[Any]] = []
@@ -151,7 +146,7 @@ class PendingController:
     def _make(self, request: PendingRequest) -> Question[Any]:
         from tui.ui.questions.kinds import QUESTIONS  # noqa: PLC0415 - with every question
 
-        question = QUESTIONS[type(request)](request, self._commands, keyboard=self._keyboard)
+        question = QUESTIONS[type(request)](request, self._bridge.commands, keyboard=self._keyboard)
         tabs = shown_tabs(self._bridge.state)
         asks = (f"tab {tab.name}" for tab in tabs if tab.key == conversation_of(request))
         question.conversation = next(asks, "")

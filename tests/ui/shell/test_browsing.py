@@ -22,7 +22,7 @@ from tui.model.catalog import (
 )
 from tui.model.runs import PromptRendered, RenderedMessage
 from tui.model.servers import Origin, ServerId, ServerInfo, ServerStatus, ServerView, Transport
-from tui.ui.dialogs import prompt
+from tui.ui.dialogs import fetched
 from tui.ui.dialogs.fetched import PromptScreen, ResourceScreen
 from tui.ui.dialogs.list_dialog import ChoiceDialog
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
@@ -392,7 +392,7 @@ async def looks_at(deck: Running, name: str, values: dict[str, str]) -> None:
 async def test_a_prompt_is_sent_with_the_arguments_that_were_filled_in(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(prompt, "ARMING_SECONDS", 0.0)
+    monkeypatch.setattr(fetched, "ARMING_SECONDS", 0.0)
     async with running(decks.full_store(), NARROW) as deck:
         await open_complex_prompt(deck)
         assert "How warm." in deck.text
@@ -411,7 +411,7 @@ async def test_a_prompt_is_sent_with_the_arguments_that_were_filled_in(
 async def test_a_typed_prompt_that_lacks_an_argument_opens_its_form_filled_in(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(prompt, "ARMING_SECONDS", 0.0)
+    monkeypatch.setattr(fetched, "ARMING_SECONDS", 0.0)
     async with running(decks.full_store()) as deck:
         await deck.typed("/complex_prompt help")
         await deck.until(lambda: deck.on_top(ArgumentsScreen))

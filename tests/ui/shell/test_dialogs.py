@@ -314,16 +314,16 @@ async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
         closes = dict.fromkeys(("dialog.close", "welcome.back"), "f12")
         others = {"dialog.choose": "ctrl+y", "viewer.copy": "Y", "arguments.send": "f11"}
         deck.app.set_keymap({**closes, **others, "chat.stop": "ctrl+b", "server.imports": "alt+o"})
-        what = deck.app.bridge, deck.app.commands
-        asked = ArgumentsScreen(*what, ServerId("x"), "x", title="x", about=Content(), fields=())
+        bridge = deck.app.bridge
+        asked = ArgumentsScreen(bridge, ServerId("x"), "x", title="x", about=Content(), fields=())
         dialogs: dict[Screen[Any], str] = {
-            DetailsScreen("x", deck.app.bridge, lambda _: Content()): "F12 close",
+            DetailsScreen("x", bridge, lambda _: Content()): "F12 close",
             ViewerScreen(deck.commands, "x", "x"): "Y copy all F12 close",
             ThemeScreen(lambda _: None): "^Y choose F12 close",
-            ModelsScreen(*what): "^Y choose F12 close",
-            ModelScreen(*what): "↵ choose F12 close",
+            ModelsScreen(bridge): "^Y choose F12 close",
+            ModelScreen(bridge): "↵ choose F12 close",
             asked: "F11 show F12 close",
-            ServerScreen(*what): "Alt+o other clients F12 close",
+            ServerScreen(bridge): "Alt+o other clients F12 close",
         }
         for screen, keys in dialogs.items():
             deck.app.push_screen(screen)
@@ -334,7 +334,7 @@ async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
             else:
                 await deck.press("f12")
             await deck.until(lambda: deck.on_top(MainScreen))
-        deck.app.push_screen(ServerScreen(*what, "x", {"command": "x"}))
+        deck.app.push_screen(ServerScreen(bridge, "x", {"command": "x"}))
         await deck.press("tab", "end", "y", "f12")
         await deck.until(lambda: "Press F12 again to drop" in deck.text)
         await deck.press("f12")

@@ -278,7 +278,7 @@ def _resources(deck: MainScreen) -> Actions:
 
 
 def _choose_log_level(deck: MainScreen, server: ServerId) -> None:
-    deck.app.push_screen(log_levels(deck.bridge, deck.commands, server))
+    deck.app.push_screen(log_levels(deck.bridge, server))
 
 
 async def _open_resource(deck: MainScreen, server: ServerId, resource: Resource) -> None:

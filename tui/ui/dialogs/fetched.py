@@ -13,7 +13,6 @@ from tui.model.chat import Picture
 from tui.model.events import ResourceRead
 from tui.model.input.mentions import as_text, typed_mention
 from tui.model.runs import PromptRendered, RenderedMessage
-from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
 from tui.text import counted
@@ -41,8 +40,8 @@ class ResourceScreen(FetchedScreen):
         *("fetched.save", "viewer.open", "viewer.copy", "viewer.close"),
     )
 
-    def __init__(self, bridge: StoreBridge, commands: Commands, asked: ShowResource) -> None:
-        super().__init__(bridge, commands, asked.name, one_line(asked.server))
+    def __init__(self, bridge: StoreBridge, asked: ShowResource) -> None:
+        super().__init__(bridge, asked.name, one_line(asked.server))
         self._shown = ResourceRead(asked.server, asked.uri, failure=READING)
 
     def on_mount(self) -> None:
@@ -116,8 +115,8 @@ class PromptScreen(FetchedScreen):
         "prompt.send", "insert.insert", "fetched.reload", "viewer.open", "viewer.copy"
     )
 
-    def __init__(self, bridge: StoreBridge, commands: Commands, asked: FillPrompt) -> None:
-        super().__init__(bridge, commands, f"/{asked.prompt.name}", one_line(asked.server))
+    def __init__(self, bridge: StoreBridge, asked: FillPrompt) -> None:
+        super().__init__(bridge, f"/{asked.prompt.name}", one_line(asked.server))
         self._asked = asked
 
     def on_mount(self) -> None:

@@ -14,7 +14,6 @@ from textual.widgets.option_list import Option
 from tui.model.events import ArgumentCompleted
 from tui.model.requests import FieldKind, FormField
 from tui.model.servers import ServerId
-from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
 from tui.text import clip
 from tui.ui import keymap
@@ -114,8 +113,7 @@ class ArgumentsScreen(Dialog):
     """Ask for arguments; the result is those that were filled in, or None if canceled.
 
     Args:
-        bridge: Provides the state, with the completions.
-        commands: Asks the server for completions, if it has any.
+        bridge: Provides the completions, and asks the server for them.
         server: The server.
         target: What takes the arguments: a prompt's name or a URI template.
         title: The title of the frame, after the server.
@@ -130,7 +128,6 @@ class ArgumentsScreen(Dialog):
     def __init__(
         self,
         bridge: StoreBridge,
-        commands: Commands,
         server: ServerId,
         target: str,
         *,
@@ -140,7 +137,6 @@ class ArgumentsScreen(Dialog):
     ) -> None:
         super().__init__(f"{server} · {title}")
         self._bridge = bridge
-        self._commands = commands
         self._server = server
         self._target = target
         self._about = about
@@ -177,7 +173,7 @@ class ArgumentsScreen(Dialog):
         self._token = f"{id(row)}-{monotonic()}"
         name, others = row.field.key, self._filled_in()
         others.pop(name, None)
-        self._commands.engine.features.complete(
+        self._bridge.commands.engine.features.complete(
             self._token, self._server, self._target, name, row.control.value, others
         )
 

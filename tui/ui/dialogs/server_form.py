@@ -27,7 +27,6 @@ from tui.engine.settings.importers import Candidate, asked, understand, withheld
 from tui.engine.settings.typed_entries import EntryError, EntryFields, check_entry, entry_difference
 from tui.model.requests import FieldKind, FieldOption, FormField
 from tui.model.servers import ServerStatus, ServerView
-from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.text import counted
 from tui.ui import keymap
@@ -104,8 +103,7 @@ class ServerScreen(Dialog):
     """Shows an entry as a form, then whole; starts it on trial at a key, and writes it at another.
 
     Args:
-        bridge: Provides the state, with what comes of the trial.
-        commands: Starts the server and writes the settings.
+        bridge: Starts the server on trial, says what comes of it, and writes the settings.
         name: The server of the user's settings that is changed; empty for a new one.
         entry: Its entry.
         removes: Whether it is to be removed.
@@ -121,7 +119,6 @@ class ServerScreen(Dialog):
     def __init__(
         self,
         bridge: StoreBridge,
-        commands: Commands,
         name: str = "",
         entry: Mapping[str, Any] | None = None,
         *,
@@ -129,7 +126,7 @@ class ServerScreen(Dialog):
     ) -> None:
         super().__init__(name or "Add a server")
         self._bridge = bridge
-        self._commands = commands
+        self._commands = bridge.commands
         self._server, self._is_new, self._removes = name, not name, removes
         self._stage = Stage.FORM
         self._entry: Mapping[str, Any] = entry or {}

@@ -16,7 +16,7 @@ from textual.widgets import Sparkline
 from tui.model.events import OWN_SOURCE, LogLine
 from tui.model.models import ContextPart
 from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView
-from tui.store.commands import Commands, command_line
+from tui.store.commands import command_line
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
 from tui.ui import keymap
@@ -53,8 +53,7 @@ class ServerPage(ServerActions, Dialog):
     """Show all about a server, and keep it up to date; its keys are those of the servers pane.
 
     Args:
-        bridge: Provides the state.
-        commands: Measure the server, and carry out what the keys say.
+        bridge: Provides the state, measures the server, and carries out what the keys say.
         server: The server.
     """
 
@@ -71,9 +70,9 @@ class ServerPage(ServerActions, Dialog):
     latency = query_one(Sparkline)
     rest = query_one(".rest", PlainText)
 
-    def __init__(self, bridge: StoreBridge, commands: Commands, server: ServerId) -> None:
+    def __init__(self, bridge: StoreBridge, server: ServerId) -> None:
         super().__init__(server)
-        self.commands = commands
+        self.commands = bridge.commands
         self._bridge = bridge
         self._server = server
         self._equal: list[str] = []

@@ -11,7 +11,6 @@ from textual.widgets import Input
 
 from tui.model.chat import ModelText, ToolCall, UserMessage
 from tui.model.sessions import SessionId, SessionPreviewed, SessionView
-from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.dialogs.list_dialog import ListDialog
@@ -41,8 +40,7 @@ class SessionsScreen(ListDialog[SessionView]):
     """List the sessions of the folder, and open, rename, delete and export them.
 
     Args:
-        bridge: Provides the sessions.
-        commands: Carries out what is asked of them.
+        bridge: Provides the sessions, and carries out what is asked of them.
         query: What narrows the list at first.
         open_beside: Opens one in a tab of its own.
     """
@@ -54,7 +52,6 @@ class SessionsScreen(ListDialog[SessionView]):
     def __init__(
         self,
         bridge: StoreBridge,
-        commands: Commands,
         query: str = "",
         *,
         open_beside: Callable[[SessionId], None],
@@ -62,10 +59,10 @@ class SessionsScreen(ListDialog[SessionView]):
         super().__init__(
             "Sessions of this folder",
             FilterList("session", EMPTY),
-            lambda view: commands.engine.sessions.resume(view.id),
+            lambda view: bridge.commands.engine.sessions.resume(view.id),
         )
         self._bridge = bridge
-        self._commands = commands
+        self._commands = bridge.commands
         self._first_query = query
         self._open_beside = open_beside
         self._resting = Delay(self)

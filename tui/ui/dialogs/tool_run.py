@@ -17,7 +17,6 @@ from tui.model.chat import ToolCallStatus
 from tui.model.input.arguments import reveal
 from tui.model.runs import SavedCall, ToolRun
 from tui.model.servers import ServerId
-from tui.store.commands import Commands
 from tui.store.selectors import saved_calls
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
@@ -56,8 +55,7 @@ class ToolFormScreen(EditingScreen):
     """The arguments of a call by hand; what was typed is there when it opens again.
 
     Args:
-        bridge: Provides the state.
-        commands: Makes the form, and runs the tool.
+        bridge: Provides the state, and runs the tool.
         drafts: What was typed into forms, by server and tool.
         server: The server.
         tool: The tool.
@@ -69,7 +67,6 @@ class ToolFormScreen(EditingScreen):
     def __init__(
         self,
         bridge: StoreBridge,
-        commands: Commands,
         drafts: MutableMapping[tuple[ServerId, str], str],
         server: ServerId,
         tool: str,
@@ -77,11 +74,10 @@ class ToolFormScreen(EditingScreen):
     ) -> None:
         super().__init__(f"Run {tool} of {server}")
         self._bridge = bridge
-        self._commands = commands
         self._drafts = drafts
         self._tool = server, tool
         self._first = drafts.get(self._tool) if arguments is None else arguments
-        self.editor = ArgumentEditor(commands, server, tool, None, beside=True)
+        self.editor = ArgumentEditor(bridge.commands, server, tool, None, beside=True)
 
     def compose_about(self) -> ComposeResult:
         yield PlainText(Content("\n").join(self._about()), classes="step-about")
@@ -119,7 +115,7 @@ class ToolFormScreen(EditingScreen):
 
     async def _run(self, arguments: str) -> None:
         """Run the tool if its schema finds nothing wrong."""
-        runs = self._commands.engine.runs
+        runs = self._bridge.commands.engine.runs
         if faults := await runs.check(*self._tool, arguments):
             self.tell(" · ".join(map(one_line, faults)), wrong=True)
             return
@@ -155,8 +151,7 @@ class RunScreen(FetchedScreen):
     """Follow a call by hand, and show what it gave.
 
     Args:
-        bridge: Provides the call.
-        commands: Cancels it, and makes it again.
+        bridge: Provides the call, cancels it, and makes it again.
         run: The call.
         begun: When it was made, by `time.monotonic`, if that is known.
     """
@@ -167,10 +162,8 @@ class RunScreen(FetchedScreen):
 
     name_line = query_one(Input)
 
-    def __init__(
-        self, bridge: StoreBridge, commands: Commands, run: ToolRun, begun: float | None
-    ) -> None:
-        super().__init__(bridge, commands, f"{run.call.server} · {run.call.tool}")
+    def __init__(self, bridge: StoreBridge, run: ToolRun, begun: float | None) -> None:
+        super().__init__(bridge, f"{run.call.server} · {run.call.tool}")
         self._run = run
         self._begun = begun
         self._filled: ToolRun | None = None

@@ -135,8 +135,7 @@ class FetchedScreen(Viewer):
     """Shows what a server is asked for over the whole height, once it is there.
 
     Args:
-        bridge: Provides it.
-        commands: Ask for it.
+        bridge: Asks for it, and provides it.
         title: What is asked for.
         note: A muted addition to it.
     """
@@ -146,8 +145,8 @@ class FetchedScreen(Viewer):
 
     facts = query_one(".facts", PlainText)
 
-    def __init__(self, bridge: StoreBridge, commands: Commands, title: str, note: str = "") -> None:
-        super().__init__(commands, title, note)
+    def __init__(self, bridge: StoreBridge, title: str, note: str = "") -> None:
+        super().__init__(bridge.commands, title, note)
         self._bridge = bridge
 
     def compose_body(self) -> ComposeResult:

@@ -14,7 +14,6 @@ from textual.getters import query_one
 from tui.model.chat import EntryId, Severity, TaskProgress, ToolCall
 from tui.model.events import LogLine, Notice
 from tui.model.servers import ServerId
-from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import log_levels
@@ -60,8 +59,8 @@ class ActivityPane(SaysWhy, SidePart):
     line = query_one(FilterLine)
     tasks = query_one(FilterList)
 
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__(bridge, commands)
+    def __init__(self, bridge: StoreBridge) -> None:
+        super().__init__(bridge)
         self._last: dict[str, Line] = {}
         self._owner: str | None = None
         self._least = Severity.INFO
@@ -187,7 +186,7 @@ class ActivityPane(SaysWhy, SidePart):
     def action_level(self) -> None:
         server = self._leveled()
         if server is not None:
-            self.app.push_screen(log_levels(self._bridge, self._commands, server))
+            self.app.push_screen(log_levels(self._bridge, server))
 
     def _leveled(self) -> ServerId | None:
         """Return the server in scope if it supports log levels."""

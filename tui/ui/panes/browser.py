@@ -17,7 +17,6 @@ from tui.model.catalog import Catalog, Off, PromptView, ResourceTemplateView, Re
 from tui.model.input.uri_templates import UriTemplate, UriTemplateError, parse_template
 from tui.model.models import ContextPart
 from tui.model.servers import ServerId
-from tui.store.commands import Commands
 from tui.store.selectors import saved_calls
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
@@ -84,8 +83,8 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
     scroller = query_one(".details", VerticalScroll)
     details = query_one(".details > PlainText", PlainText)
 
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__(bridge, commands)
+    def __init__(self, bridge: StoreBridge) -> None:
+        super().__init__(bridge)
         self._catalogs: Catalogs = ()
         self._built: dict[ServerId, tuple[Catalog, list[ListEntry[T]]]] = {}
         self._stale = True
@@ -222,8 +221,8 @@ class ResourcesPane(BrowserPane[OwnedResource]):
     NOUN = "resource"
     EMPTY = "The files and records of your servers appear here; `F2` shows the servers."
 
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__(bridge, commands)
+    def __init__(self, bridge: StoreBridge) -> None:
+        super().__init__(bridge)
         self._asked: dict[OwnedResource, str] = {}
 
     def on_mount(self) -> None:
@@ -312,7 +311,6 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         ]
         screen = ArgumentsScreen(
             self._bridge,
-            self._commands,
             item[0],
             resource.uri_template,
             title=resource.title or resource.name,
@@ -373,8 +371,8 @@ class ToolsPane(BrowserPane[OwnedTool]):
     NOUN = "tool"
     EMPTY = "The tools of your servers appear here, once one is ready; `F2` shows the servers."
 
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__(bridge, commands)
+    def __init__(self, bridge: StoreBridge) -> None:
+        super().__init__(bridge)
         self._with_schema = False
 
     def on_mount(self) -> None:

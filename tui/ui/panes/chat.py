@@ -12,7 +12,6 @@ from textual.widgets import Static, TextArea
 
 from tui.model.chat import MAIN, ConversationId, EntryId, TurnPhase, UserMessage
 from tui.model.servers import ServerId
-from tui.store.commands import Commands
 from tui.store.selectors import last_session, pending_here, waiting_text
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState, ConversationState, TranscriptState, Unsent
@@ -56,8 +55,7 @@ class ChatPane(TabbedPane):
     The first frame shows the welcome and the composer; `fill` adds the rest.
 
     Args:
-        bridge: Provides the state.
-        commands: Executes what the user asks for; it means the conversation on the screen.
+        bridge: Provides the state; its commands mean the conversation on the screen.
         history: The messages sent before.
         keyboard: Tells the questions about links what was typed and clicked before.
         conversation: The one that it shows.
@@ -76,14 +74,13 @@ class ChatPane(TabbedPane):
     def __init__(
         self,
         bridge: StoreBridge,
-        commands: Commands,
         history: MessageHistory,
         keyboard: Keyboard | None = None,
         conversation: ConversationId = MAIN,
     ) -> None:
         super().__init__()
         self._bridge = bridge
-        self._commands = commands
+        self._commands = bridge.commands
         self._history = history
         self.is_filled = False
         self.conversation = conversation
@@ -117,9 +114,7 @@ class ChatPane(TabbedPane):
 
         self.transcript, self.working = Transcript(), WorkingLine()
         self.queued = QueuedMessages()
-        self.popup = CompletionPopup(
-            self.composer, self._history, self._bridge, self._commands, self.working
-        )
+        self.popup = CompletionPopup(self.composer, self._history, self._bridge, self.working)
         self.transcript.display = False
         rest = self.transcript, self.working, self.queued, self.popup
         await self.mount(*rest, after=self.welcome)

@@ -12,7 +12,6 @@ from textual.getters import query_one
 from tui.model.wire.exchanges import Exchange, exchange, exchanges
 from tui.model.wire.frame_filter import ERRORS, parse_filter
 from tui.model.wire.frames import Direction, FrameKind, WireFrame
-from tui.store.commands import Commands
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import Delay, StoreBridge
@@ -136,8 +135,8 @@ class ProtocolPane(SaysWhy, SidePart):
 
     listed = query_one(FrameList)
 
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__(bridge, commands)
+    def __init__(self, bridge: StoreBridge) -> None:
+        super().__init__(bridge)
         self._is_seen = self._is_paused = False
         self._delay = Delay(self)
         self._rests_until = 0.0

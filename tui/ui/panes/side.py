@@ -8,7 +8,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.style import Style
 
-from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.messages import PaneName
@@ -62,10 +61,9 @@ class SidePane(Vertical):
     ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SIDE)
 
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
+    def __init__(self, bridge: StoreBridge) -> None:
         super().__init__(id="side")
         self._bridge = bridge
-        self._commands = commands
         self.active = PaneName.TOOLS
         self._parts: dict[PaneName, SidePart] = {}
         self.activity = PaneName.ACTIVITY
@@ -138,7 +136,7 @@ class SidePane(Vertical):
             PaneName.ACTIVITY: activity.ActivityPane,
             PaneName.PROTOCOL: protocol.ProtocolPane,
         }
-        return parts[name](self._bridge, self._commands)
+        return parts[name](self._bridge)
 
     async def action_show(self, name: str) -> None:
         await self.show(PaneName(name))

@@ -4,17 +4,16 @@ from abc import abstractmethod
 
 from textual.containers import Vertical
 
-from tui.store.commands import Commands
 from tui.ui.bridge import StoreBridge
 
 
 class SidePart(Vertical):
     """A pane behind one of the tabs of the side pane. It does nothing while it is hidden."""
 
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
+    def __init__(self, bridge: StoreBridge) -> None:
         super().__init__()
         self._bridge = bridge
-        self._commands = commands
+        self._commands = bridge.commands
 
     @property
     def awake(self) -> bool:

@@ -370,8 +370,7 @@ class CompletionPopup(RowList, can_focus=False):
     Args:
         composer: Whose words are completed.
         history: The messages that are searched.
-        bridge: Provides what can be completed.
-        commands: Asks servers and the workspace for values.
+        bridge: Provides what can be completed, and asks servers and the workspace for values.
         working: Where it stands that messages are searched.
     """
 
@@ -380,14 +379,12 @@ class CompletionPopup(RowList, can_focus=False):
         composer: Composer,
         history: MessageHistory,
         bridge: StoreBridge,
-        commands: Commands,
         working: WorkingLine,
     ) -> None:
         super().__init__(clicks=1)
         self._composer = composer
         self._history = history
         self._bridge = bridge
-        self._commands = commands
         self._working = working
         self._offered: CompletionList | None = None
         self._query: Query | None = None
@@ -480,7 +477,9 @@ class CompletionPopup(RowList, can_focus=False):
         self._asking.stop()
         if query is not None:
             self._token = f"composer-{next(_NUMBERS)}"
-            self._asking.begin(COMPLETE_AFTER, partial(query.ask, self._commands, self._token))
+            self._asking.begin(
+                COMPLETE_AFTER, partial(query.ask, self._bridge.commands, self._token)
+            )
 
     def _show_values(self, completed: ArgumentCompleted | None) -> None:
         if completed is not None and completed.token == self._token and self._query is not None:
