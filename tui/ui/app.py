@@ -320,10 +320,9 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._quit_at_second("^D")
 
     def _quit_at_second(self, key: str) -> None:
-        if self._quitting.take(key):
+        if self._quitting.is_again(key):
             self.exit(0)
         else:
-            self._quitting.expect(key)
             turns = sum(one.turn is not None for one in self.state.conversations.values())
             running = f" {counted(turns, 'turn')} would be stopped." if turns else ""
             words = f"Press {key} again to quit.{running}"

@@ -342,8 +342,7 @@ class MainScreen(SaysWhy, Screen[None]):
             self.notify("This is the only conversation. /clear begins a new one.", markup=False)
             return
         unfinished = self.chat.unfinished
-        if unfinished and not self._closing_tab.take(state.current):
-            self._closing_tab.expect(state.current)
+        if unfinished and not self._closing_tab.is_again(state.current):
             words = f"{unfinished} Press again to close the tab anyway."
             self.notify(words, severity="warning", timeout=REPEAT_SECONDS, markup=False)
         else:

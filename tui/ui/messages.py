@@ -43,19 +43,19 @@ class DialogName(StrEnum):
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
-class Wish(Message):
-    """What a widget wants of the deck; each is a data class."""
+class DataMessage(Message):
+    """A message that is a data class."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         dataclass(eq=False, repr=False)(cls)
 
 
-class Asks(Wish):
+class Asks(DataMessage):
     """Asks the main screen for something."""
 
 
-class Opens(Wish):
+class Opens(DataMessage):
     """Asks for something that opens above the deck."""
 
 

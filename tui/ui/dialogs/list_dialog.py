@@ -99,10 +99,9 @@ class Dialog(ModalScreen[Any]):
 
     def is_again(self, binding_id: str, what: object, words: str) -> bool:
         """Tell whether a key was pressed twice for the same; if not, say what the second does."""
-        if self._second.take((binding_id, what)):
+        if self._second.is_again((binding_id, what)):
             self.say("")
             return True
-        self._second.expect((binding_id, what))
         key = keymap.key_of(self.app, self.active_bindings, binding_id)
         self.say(f"Press {key} again to {words}")
         return False

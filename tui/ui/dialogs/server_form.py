@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,6 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
-from textual.message import Message
 
 from tui.engine.background import in_daemon_thread
 from tui.engine.commands.server_imports import OwnEdits, shown_entry
@@ -33,6 +32,7 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import offer_lines
 from tui.ui.dialogs.list_dialog import Dialog
+from tui.ui.messages import DataMessage
 from tui.ui.widgets.forms.argument_form import ArgumentForm, FormBody
 from tui.ui.widgets.forms.form_fields import MAX_TYPED, TypedField, TypedLine, make_row
 from tui.ui.widgets.status import status_word
@@ -72,8 +72,7 @@ class Stage(StrEnum):
 class PasteLine(TypedLine):
     """Takes whatever says how to start or reach a server: at Enter, or pasted as a whole."""
 
-    @dataclass(eq=False, repr=False)
-    class Given(Message):
+    class Given(DataMessage):
         """This is to be understood."""
 
         text: str

@@ -31,7 +31,7 @@ from tui.ui.widgets.chat.tool_call import CALL_LOOKS, arguments_line, progress_l
 from tui.ui.widgets.forms.argument_form import ArgumentEditor
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.json_tree import JsonTree, json_in
-from tui.ui.widgets.text.labelled_text import LabelledText
+from tui.ui.widgets.text.labelled_text import LabelledText, difference_lines
 from tui.ui.widgets.text.links import linked, links_in
 from tui.ui.widgets.text.plain import PlainText, duration, one_line
 
@@ -304,7 +304,6 @@ class RunScreen(FetchedScreen):
     async def action_compare(self) -> None:
         """Show what differs from the run before, in arguments and result."""
         from tui.engine.definitions.definition_diff import compared_lines  # noqa: PLC0415 - late
-        from tui.ui.questions.trust import difference_lines  # noqa: PLC0415 - ditto
 
         runs = filter(None, (self._before(), self._run))
         sides = (f"{one.call.arguments}\n\n{one.call.result[:MAX_READ]}" for one in runs)

@@ -162,16 +162,14 @@ class SecondPress(Generic[T]):
             return None
         return self._first[0]
 
-    def expect(self, what: T) -> None:
-        self._first = (what, self._clock())
-
     def forget(self) -> None:
         self._first = None
 
-    def take(self, what: T) -> bool:
-        """Tell whether this is the second press of the same; whatever it is, wait no longer."""
-        awaited, self._first = self.awaited, None
-        return awaited is not None and awaited == what
+    def is_again(self, what: T) -> bool:
+        """Tell whether this is the second press of the same; if not, it is the first."""
+        is_second = self.awaited == what
+        self._first = None if is_second else (what, self._clock())
+        return is_second
 
 
 class _Held(Frozen):
@@ -314,9 +312,8 @@ class Arming:
 
     def _waits_for_second(self, answer: "Answer") -> bool:
         """Tell whether this was only the first of two presses."""
-        if not answer.twice or self._second.take(answer):
+        if not answer.twice or self._second.is_again(answer):
             return False
-        self._second.expect(answer)
         self._screen.set_timer(REPEAT_SECONDS, self._changed)
         return True
 

@@ -13,10 +13,9 @@ from tui.model.requests import Reply, ReplyAction, ResultReview, SamplingRequest
 from tui.text import counted
 from tui.ui.questions.answers import ACCEPTED, DECLINED, Answer
 from tui.ui.questions.question import Names, Question
-from tui.ui.questions.trust import listed
 from tui.ui.widgets.chat.composer import TEXT_KEYS
 from tui.ui.widgets.text.folded_text import FoldedText
-from tui.ui.widgets.text.labelled_text import LabelledLine
+from tui.ui.widgets.text.labelled_text import LabelledLine, listed
 from tui.ui.widgets.text.plain import PlainText
 
 MAX_EDITABLE: Final = 20_000

@@ -17,6 +17,7 @@ from textual.widgets import TextArea
 
 from tui.model.frozen import Frozen
 from tui.ui import keymap
+from tui.ui.messages import DataMessage
 from tui.ui.paste import clean_paste
 
 MAX_HISTORY: Final = 500
@@ -182,22 +183,18 @@ class Composer(TextArea, inherit_bindings=False):
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.Place.MESSAGE), *_text_keys()]
 
-    class Sent(Message):
+    class Sent(DataMessage):
         """The user sent a message; there may be nothing in it."""
 
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+        text: str
 
     class EndPressed(Message):
         """Ctrl+D was pressed in an empty message."""
 
-    class CompletionKey(Message):
+    class CompletionKey(DataMessage):
         """A key for the completion popup: ``tab``, ``up``, ``down`` or ``search``."""
 
-        def __init__(self, key: str) -> None:
-            super().__init__()
-            self.key = key
+        key: str
 
     def __init__(self, history: MessageHistory) -> None:
         super().__init__(

@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events
 from textual.content import Content
-from textual.message import Message
 
 from tui.model.chat import (
     ChatNotice,
@@ -23,6 +21,7 @@ from tui.model.chat import (
 from tui.model.servers import ServerId
 from tui.text import counted, sanitize_line
 from tui.ui.bridge import Delay
+from tui.ui.messages import DataMessage
 from tui.ui.widgets.text.blocks import Block, BlockView, IndentBlock, LineBlock, TextBlock, styled
 from tui.ui.widgets.text.links import LINK, linked, links_in
 from tui.ui.widgets.text.plain import count, duration
@@ -143,8 +142,7 @@ class EntryView(BlockView):
     selectable = True
     """Whether the cursor can stand on it."""
 
-    @dataclass(eq=False, repr=False)
-    class LinksRequested(Message):
+    class LinksRequested(DataMessage):
         """A link in the text was clicked, or all are requested.
 
         `server` is the one that named them, if one did.

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -20,6 +19,7 @@ from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, Turn
 from tui.store.state import TranscriptState
 from tui.text import clip, counted
 from tui.ui import keymap
+from tui.ui.messages import DataMessage
 from tui.ui.widgets.chat.entries import EntryView
 from tui.ui.widgets.chat.entry_window import EntryWindow
 from tui.ui.widgets.chat.tool_call import call_name
@@ -41,8 +41,7 @@ class QueuedMessages(OptionList):
     ALLOW_SELECT: ClassVar[bool] = False
     BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.QUEUE)
 
-    @dataclass(eq=False, repr=False)
-    class Taken(Message):
+    class Taken(DataMessage):
         """A message is wanted back, or no more."""
 
         text: str
@@ -165,8 +164,7 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
     cursor: var[EntryView | None] = var(None)
     """The entry that keys act on while the transcript has focus."""
 
-    @dataclass(eq=False, repr=False)
-    class ViewRequested(Message):
+    class ViewRequested(DataMessage):
         """The whole text of an entry is requested, of a call its tree and pictures as well."""
 
         title: str
