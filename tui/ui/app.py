@@ -12,7 +12,7 @@ from rich.text import Text
 from textual import events, on
 from textual.actions import parse as parse_action
 from textual.app import App
-from textual.binding import Binding, BindingType, Keymap
+from textual.binding import Binding, Keymap
 from textual.color import Color
 from textual.driver import Driver
 from textual.filter import LineFilter, Monochrome, NoColor
@@ -94,7 +94,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     TITLE = NAME
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.EVERYWHERE)
+    BINDINGS = keymap.bindings(keymap.Place.EVERYWHERE)
     CSS_PATH: ClassVar[list[str | PurePath]] = [
         STYLES / name for name in ("deck.tcss", "chat.tcss")
     ]

@@ -6,11 +6,10 @@ What is typed while something opens on it is typed into it once it stands.
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from textual import events, on
 from textual.app import App, ComposeResult
-from textual.binding import BindingType
 from textual.getters import query_one
 from textual.message_pump import MessagePump
 from textual.screen import Screen
@@ -116,7 +115,7 @@ class MainScreen(SaysWhy, Screen[None]):
     """
 
     AUTO_FOCUS = ""
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.DECK, keymap.Place.TABS)
+    BINDINGS = keymap.bindings(keymap.Place.DECK, keymap.Place.TABS)
 
     servers = query_one(ServersPane)
     side = query_one(SidePane)

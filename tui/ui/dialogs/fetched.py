@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from time import monotonic
-from typing import ClassVar, Final
+from typing import Final
 
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widget import Widget
 
@@ -35,7 +34,7 @@ BAR: Final = styled("│ ", ".entry-muted")
 class ResourceScreen(FetchedScreen):
     """Read a resource and show it as what it is, again when it changes while it is watched."""
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
+    BINDINGS = keymap.bindings(
         *("insert.insert", "resources.send", "resources.watch", "fetched.reload"),
         *("fetched.save", "viewer.open", "viewer.copy", "viewer.close"),
     )
@@ -111,7 +110,7 @@ class ResourceScreen(FetchedScreen):
 class PromptScreen(FetchedScreen):
     """Show the messages of a prompt as they would be sent; `asked` has its arguments."""
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
+    BINDINGS = keymap.bindings(
         "prompt.send", "insert.insert", "fetched.reload", "viewer.open", "viewer.copy"
     )
 

@@ -1,9 +1,8 @@
 """The grants screen: the rules for tools and the trust in the folder, both revocable."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Final
 
-from textual.binding import BindingType
 from textual.content import Content
 
 from tui.model.consent import GrantScope, GrantView
@@ -32,7 +31,7 @@ class GrantsScreen(ListDialog[GrantView]):
         bridge: Provides the rules, and revokes one or the trust in the folder.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.GRANTS)
+    BINDINGS = keymap.bindings(keymap.Place.GRANTS)
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - as the base
     AUTO_FOCUS = "RowList"
     KIND = "whole grants"

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
@@ -53,7 +52,7 @@ class Dialog(ModalScreen[Any]):
     FRAME: ClassVar[type[Widget]] = Vertical
     enter: str = ""
     CSS_PATH: ClassVar[CSSPathType | None] = DIALOG_STYLES
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
+    BINDINGS = keymap.bindings(
         *keymap.HELP, "dialog.close", "dialog.up", "dialog.down", "dialog.first", "dialog.last"
     )
 
@@ -163,7 +162,7 @@ class ListDialog(Dialog, Generic[T]):
 
     KIND = "pick"
     enter = "choose"
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("dialog.choose")
+    BINDINGS = keymap.bindings("dialog.choose")
 
     about = query_one(".about > PlainText", PlainText)
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.getters import query_one
@@ -77,7 +76,7 @@ class ModelScreen(Dialog):
         bridge: Provides the state, and executes the choice.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("welcome.back")
+    BINDINGS = keymap.bindings("welcome.back")
 
     choices = query_one(OptionList)
 

@@ -123,7 +123,7 @@ class ArgumentsScreen(Dialog):
 
     KIND = "arguments"
     FRAME = FormBody
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("arguments.send")
+    BINDINGS = keymap.bindings("arguments.send")
 
     def __init__(
         self,

@@ -7,11 +7,10 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
@@ -110,7 +109,7 @@ class ServerScreen(Dialog):
 
     KIND = "server"
     AUTO_FOCUS = "Input"
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("arguments.send", "server.imports")
+    BINDINGS = keymap.bindings("arguments.send", "server.imports")
 
     notes = query_one(".notes", PlainText)
     page = query_one(".page", VerticalScroll)

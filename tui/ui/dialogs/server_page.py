@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 from statistics import median
 from time import monotonic
-from typing import ClassVar, Final
+from typing import Final
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
@@ -59,7 +58,7 @@ class ServerPage(ServerActions, Dialog):
 
     KIND = "whole"
     FRAME = VerticalScroll
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
+    BINDINGS = keymap.bindings(
         *(f"servers.{name}" for name in ("restart", "start-stop", "sign-in", "sign-out")),
         *(f"servers.{name}" for name in ("log", "enable", "review", "edit", "remove")),
         *("deck.tools", "deck.prompts", "deck.resources"),

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import on
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input
 
@@ -45,7 +44,7 @@ class SessionsScreen(ListDialog[SessionView]):
         open_beside: Opens one in a tab of its own.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SESSIONS)
+    BINDINGS = keymap.bindings(keymap.Place.SESSIONS)
     AUTO_FOCUS = "RowList"
     KIND = "whole sessions"
 

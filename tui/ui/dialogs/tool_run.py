@@ -4,11 +4,10 @@ import json
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from time import monotonic
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.getters import query_one
 from textual.widgets import Input
@@ -62,7 +61,7 @@ class ToolFormScreen(EditingScreen):
         arguments: The arguments to begin with; None for the draft.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("call.run", "call.switch", "call.saved")
+    BINDINGS = keymap.bindings("call.run", "call.switch", "call.saved")
 
     def __init__(
         self,
@@ -158,7 +157,7 @@ class RunScreen(FetchedScreen):
 
     AUTO_FOCUS = ""
     WAITING = ""
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.VIEWER, keymap.Place.RUN)
+    BINDINGS = keymap.bindings(keymap.Place.VIEWER, keymap.Place.RUN)
 
     name_line = query_one(Input)
 

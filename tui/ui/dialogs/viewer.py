@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
@@ -107,7 +106,7 @@ class ViewerScreen(Viewer):
         views: How it is shown, the first at first; if there are none, as the text.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.VIEWER)
+    BINDINGS = keymap.bindings(keymap.Place.VIEWER)
 
     def __init__(
         self,

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping
 from heapq import merge
 from operator import attrgetter
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.getters import query_one
 
@@ -52,7 +51,7 @@ class ActivityPane(SaysWhy, SidePart):
     Below it stand the calls of the conversation that run as tasks.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.ACTIVITY)
+    BINDINGS = keymap.bindings(keymap.Place.ACTIVITY)
 
     view = query_one(LogView)
     title_line = query_one(".scope", PlainText)

@@ -8,7 +8,6 @@ from typing import ClassVar, Final, Generic, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
@@ -179,9 +178,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
 class PromptsPane(BrowserPane[OwnedPrompt]):
     """Browse prompts; Enter asks for the arguments and sends the prompt."""
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        keymap.Place.PROMPTS, keymap.Place.INSERT
-    )
+    BINDINGS = keymap.bindings(keymap.Place.PROMPTS, keymap.Place.INSERT)
     NOUN = "prompt"
     EMPTY = "The prompts of your servers appear here, to fill in; `F2` shows the servers."
 
@@ -215,9 +212,7 @@ def address(resource: Resource) -> str:
 class ResourcesPane(BrowserPane[OwnedResource]):
     """Browse resources; Enter reads one."""
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        keymap.Place.RESOURCES, keymap.Place.INSERT
-    )
+    BINDINGS = keymap.bindings(keymap.Place.RESOURCES, keymap.Place.INSERT)
     NOUN = "resource"
     EMPTY = "The files and records of your servers appear here; `F2` shows the servers."
 
@@ -367,7 +362,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
 class ToolsPane(BrowserPane[OwnedTool]):
     """Browse tools: description, parameters, the server's claims, and what happens on a call."""
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.TOOLS)
+    BINDINGS = keymap.bindings(keymap.Place.TOOLS)
     NOUN = "tool"
     EMPTY = "The tools of your servers appear here, once one is ready; `F2` shows the servers."
 

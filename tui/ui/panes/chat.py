@@ -1,10 +1,9 @@
 """The chat pane: the conversation, the state of the turn, and the composer."""
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.getters import query_one
 from textual.widget import Widget
@@ -63,7 +62,7 @@ class ChatPane(TabbedPane):
 
     ALLOW_SELECT = False
     BORDER_TITLE = "Chat"
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.CHAT)
+    BINDINGS = keymap.bindings(keymap.Place.CHAT)
 
     welcome = query_one(Welcome)
     composer = query_one(Composer)

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from time import time
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.getters import query_one
 
 from tui.model.wire.exchanges import Exchange, exchange, exchanges
@@ -131,7 +130,7 @@ class FrameList(FilterList[Shown]):
 class ProtocolPane(SaysWhy, SidePart):
     """Follow what is said, look at it, copy it, and send it again."""
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.PROTOCOL)
+    BINDINGS = keymap.bindings(keymap.Place.PROTOCOL)
 
     listed = query_one(FrameList)
 

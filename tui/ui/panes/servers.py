@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import MouseDown
@@ -57,7 +56,7 @@ class ServersPane(Vertical):
     The first frame shows the hint; `fill` adds the tree.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SIDE)
+    BINDINGS = keymap.bindings(keymap.Place.SIDE)
     ALLOW_SELECT = False
     BORDER_TITLE = "Servers"
 

@@ -3,10 +3,9 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
-from typing import ClassVar, Final
+from typing import Final
 
 from rich.cells import cell_len
-from textual.binding import BindingType
 from textual.message import Message
 from textual.message_pump import MessagePump
 
@@ -198,7 +197,7 @@ class ServerActions(SaysWhy, MessagePump):
 class ServersTree(ServerActions, RowList, inherit_bindings=False):
     """Draw the servers and the rows below them, and manage the server under the cursor."""
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SERVERS)
+    BINDINGS = keymap.bindings(keymap.Place.SERVERS)
 
     def __init__(self, commands: Commands) -> None:
         super().__init__(clicks=1)

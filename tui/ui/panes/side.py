@@ -1,9 +1,8 @@
 """The side pane on the right: tools, prompts, resources and activity behind four tabs."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.style import Style
@@ -59,7 +58,7 @@ class SidePane(Vertical):
     """Show one part at a time; each is made on first use."""
 
     ALLOW_SELECT = False
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SIDE)
+    BINDINGS = keymap.bindings(keymap.Place.SIDE)
 
     def __init__(self, bridge: StoreBridge) -> None:
         super().__init__(id="side")

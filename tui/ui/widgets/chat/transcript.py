@@ -39,7 +39,7 @@ class QueuedMessages(OptionList):
     """One row for each message that waits; hidden while there is none."""
 
     ALLOW_SELECT: ClassVar[bool] = False
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.QUEUE)
+    BINDINGS = keymap.bindings(keymap.Place.QUEUE)
 
     class Taken(DataMessage):
         """A message is wanted back, or no more."""
@@ -99,7 +99,7 @@ class SearchLine(Horizontal):
         transcript: The conversation.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SEARCH)
+    BINDINGS = keymap.bindings(keymap.Place.SEARCH)
 
     words = query_one(SearchWords)
     count = query_one(PlainText)
@@ -159,7 +159,7 @@ def searched_text(entry: Entry) -> str:
 class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
     """The conversation. While it has focus, a cursor marks the entry that keys act on."""
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.CONVERSATION)
+    BINDINGS = keymap.bindings(keymap.Place.CONVERSATION)
 
     cursor: var[EntryView | None] = var(None)
     """The entry that keys act on while the transcript has focus."""
