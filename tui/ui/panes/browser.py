@@ -365,10 +365,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
     BINDINGS = keymap.bindings(keymap.Place.TOOLS)
     NOUN = "tool"
     EMPTY = "The tools of your servers appear here, once one is ready; `F2` shows the servers."
-
-    def __init__(self, bridge: StoreBridge) -> None:
-        super().__init__(bridge)
-        self._with_schema = False
+    _with_schema = False
 
     def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: (state.profiles, state.options), self._on_profile)

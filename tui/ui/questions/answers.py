@@ -66,11 +66,6 @@ Rows = tuple[tuple[Answer, ...], ...]
 """Rows of answers in the order of their buttons."""
 
 
-def key_label(key: str, words: str) -> Content:
-    """Write what stands on a button, its key before it."""
-    return Content.assemble((key, "bold underline"), f" {words}")
-
-
 class AnswerRows(Vertical):
     """The buttons of all answers; none moves when another one changes.
 
@@ -90,9 +85,10 @@ class AnswerRows(Vertical):
         ]
         super().__init__(*self._rows, classes="rows")
 
-    def show(self, answer: Answer, label: Content, *, offered: bool, short: bool) -> None:
-        """Show what stands on the button of an answer, where there are few columns or not."""
+    def show(self, answer: Answer, key: str, words: str, *, offered: bool, short: bool) -> None:
+        """Show the button of an answer if it is offered, short where there are few columns."""
         button = self.button(answer)
+        label = Content.assemble((key, "bold underline"), f" {words}")
         button.display = offered
         if button.label != label:
             button.label = label

@@ -23,7 +23,7 @@ from tui.model.requests import PendingRequest, Reply
 from tui.model.trust import TrustAnswer
 from tui.store.commands import Commands
 from tui.ui import keymap
-from tui.ui.questions.answers import Answer, AnswerRows, Rows, key_label
+from tui.ui.questions.answers import Answer, AnswerRows, Rows
 from tui.ui.questions.arming import SCROLL_KEYS, Arming, Keyboard
 from tui.ui.themes import STYLES
 from tui.ui.widgets.frame import WORDY, Frame, fit
@@ -287,8 +287,8 @@ class Question(ModalScreen[None], Generic[R]):
 
     def show_answers(self) -> None:
         for one in self.rows.answers:
-            label = key_label(self._key_of(one), self.caption(one))
-            self.rows.show(one, label, offered=self.offers(one), short=self.is_short)
+            words, offered = self.caption(one), self.offers(one)
+            self.rows.show(one, self._key_of(one), words, offered=offered, short=self.is_short)
 
     def send(self, value: requests.Answer) -> None:
         """Give the one answer; the question goes when the state says that it is settled."""
