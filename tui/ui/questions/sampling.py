@@ -39,7 +39,7 @@ SEND: Final = Answer("send", "s", "Send", "send", ACCEPTED)
 class _Editor(TextArea, inherit_bindings=False):
     """A text area as high as its text, which leaves Tab to move on."""
 
-    BINDINGS: ClassVar[list[BindingType]] = TEXT_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = [*TEXT_KEYS]
 
     def __init__(self, text: str) -> None:
         super().__init__(text, highlight_cursor_line=False, classes="-fits")
