@@ -54,7 +54,7 @@ from tui.store.store import Store
 from tui.ui import themes
 from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.choices import ImportScreen, log_levels
-from tui.ui.panes import ShowRun
+from tui.ui.messages import ShowRun
 from tui.ui.questions import arming
 from tui.ui.questions.address import LinkScreen
 from tui.ui.themes import UiPreferences
@@ -226,7 +226,7 @@ SCENES: Final = (
     Scene(
         "log-level",
         decks.full_store,
-        opens=lambda app: app.push_screen(log_levels(app.bridge, app.commands, decks.GIT)),
+        opens=lambda app: app.push_screen(log_levels(app.bridge, decks.GIT)),
     ),
     Scene(
         "imports",

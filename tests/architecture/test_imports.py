@@ -48,7 +48,7 @@ PLANTED: Final = (
     ("tui/engine/files/paths.py", "textual"),
     ("tui/cli/__init__.py", "rich"),
     ("tui/ui/bridge.py", "mcp"),
-    ("tui/ui/main.py", "tui.ui.palette"),
+    ("tui/ui/main.py", "tui.ui.commands.palette"),
     ("tui/ui/widgets/header.py", "tui.ui.panes.row"),
     ("tui/store/state.py", "google.genai"),
 )

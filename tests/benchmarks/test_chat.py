@@ -27,7 +27,7 @@ from tui.model.servers import Origin, ServerId, ServerStatus, ServerView, Transp
 from tui.store.state import AppState
 from tui.store.store import Store
 from tui.ui.dialogs.tool_run import RunScreen
-from tui.ui.panes import ShowRun
+from tui.ui.messages import ShowRun
 from tui.ui.widgets.chat.completion import complete
 
 NAMES = 10_000

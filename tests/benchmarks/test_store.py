@@ -14,6 +14,7 @@ from tui.model import events as e
 from tui.model.chat import EntryId, TurnPhase, Usage
 from tui.model.servers import ServerStatus
 from tui.store import selectors
+from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Listener, Store
 from tui.ui.bridge import MIN_INTERVAL, StoreBridge
@@ -114,7 +115,7 @@ async def test_ten_thousand_events_are_a_handful_of_updates(measure: Measure) ->
     store = Store(populated_state())
     app = Shown()
     async with app.run_test() as pilot:
-        bridge = StoreBridge(app, store)
+        bridge = StoreBridge(app, store, Commands(store.dispatch))
         bridge.start()
         label = app.query_one(Label)
         shown: list[str] = []

@@ -91,7 +91,7 @@ async def shown(store: Store, pilot: Pilot[int]) -> list[Any]:
     found: list[Any] = [one.info for one in store.state.servers if one.id in names]
     for key, kind in PANES.items():
         await pilot.press(key)
-        await until(pilot, lambda: app.bridge._timer is None)
+        await until(pilot, lambda: not app.bridge._delay.is_begun)
         listed = app.deck.query_one(kind).entries.shown
         found.append([(one.item, one.row) for one in listed if one.group in names])
     return found

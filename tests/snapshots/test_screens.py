@@ -30,7 +30,7 @@ from tui.model.sessions import (
 )
 from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.choices import ImportScreen
-from tui.ui.panes import RunTool, ShowRun
+from tui.ui.messages import RunTool, ShowRun
 from tui.ui.themes import LIGHT, UiPreferences
 
 FILES = ImportOffer(

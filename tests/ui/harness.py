@@ -127,16 +127,16 @@ class ChatApp(App[None]):
         super().__init__()
         self.store = Store(initial)
         self.commands = RecordingCommands()
-        self.bridge = StoreBridge(self, self.store)
+        self.bridge = StoreBridge(self, self.store, self.commands)
         # By a clock that is moved by hand, a key is typed when its turn comes.
         self.keyboard = Keyboard() if clock is monotonic else Keyboard(clock, lambda _: clock())
-        self.pending = PendingController(self, self.bridge, self.commands, self.keyboard)
+        self.pending = PendingController(self, self.bridge, self.keyboard)
         self.bells = 0
         self._history = history
 
     def compose(self) -> ComposeResult:
         yield Static("another pane", id="other")
-        yield ChatPane(self.bridge, self.commands, MessageHistory(self._history), self.keyboard)
+        yield ChatPane(self.bridge, MessageHistory(self._history), self.keyboard)
 
     async def on_mount(self) -> None:
         await self.chat.fill()
@@ -202,7 +202,7 @@ class Running:
 
     async def settle(self) -> None:
         """Wait until what was dispatched is on the screen."""
-        await self.until(lambda: self.app.bridge._timer is None)
+        await self.until(lambda: not self.app.bridge._delay.is_begun)
         await self.pilot.pause()
 
     def dispatch(self, event: e.Event) -> None:

@@ -12,14 +12,13 @@ from rich.text import Text
 from textual import events, on
 from textual.actions import parse as parse_action
 from textual.app import App
-from textual.binding import Binding, BindingType, Keymap
+from textual.binding import Binding, Keymap
 from textual.color import Color
 from textual.css.query import NoMatches
 from textual.driver import Driver
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
-from textual.timer import Timer
 from textual.widget import MountError
 
 from tui.store.commands import Commands
@@ -27,11 +26,11 @@ from tui.store.state import AppState
 from tui.store.store import Store
 from tui.text import counted
 from tui.ui import keymap, themes
-from tui.ui.bridge import StoreBridge
+from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.keymap import with_shared
 from tui.ui.main import MainScreen, TypeAhead
+from tui.ui.messages import DialogName, Opens
 from tui.ui.notices import toast_words
-from tui.ui.panes import DialogName, Opens
 from tui.ui.panes.row import PaneRow
 from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
 from tui.ui.themes import STYLES, UiPreferences
@@ -97,7 +96,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     TITLE = NAME
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.EVERYWHERE)
+    BINDINGS = keymap.bindings(keymap.Place.EVERYWHERE)
     CSS_PATH: ClassVar[list[str | PurePath]] = [
         STYLES / name for name in ("deck.tcss", "chat.tcss")
     ]
@@ -118,7 +117,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self.end_held = end_held
         self.quit_keys = [QUIT_KEY]
         self.is_leaving = False
-        self.bridge = StoreBridge(self, store)
+        self.bridge = StoreBridge(self, store, commands)
         self.keyboard = Keyboard()
         self._quitting: SecondPress[str] = SecondPress()
         self._preferences = preferences
@@ -129,7 +128,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._own_keys: dict[str, str] = {}
         self._type_ahead = TypeAhead(self)
         self._has_painted = False
-        self._settling: Timer | None = None
+        self._settling = Delay(self)
         self._failed = False
         self._pending: PendingController | None = None
         for theme in themes.OWN:
@@ -173,8 +172,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
         return screen
 
     def get_default_screen(self) -> Screen[Any]:
-        panes = PaneRow(self.bridge, self.commands, self._history, self.keyboard, self._preferences)
-        return MainScreen(self.bridge, self.commands, panes, self._type_ahead, self._own_keys)
+        panes = PaneRow(self.bridge, self._history, self.keyboard, self._preferences)
+        return MainScreen(self.bridge, panes, self._type_ahead, self._own_keys)
 
     def on_resize(self) -> None:
         """Redraw everything once the size no longer changes.
@@ -182,14 +181,10 @@ class GemdeckApp(App[int], inherit_bindings=False):
         After several changes Textual draws only what differs at the end, and nothing if the size
         is what it was. The terminal has lost more.
         """
-        if not self._has_painted:
-            return
-        if self._settling is not None:
-            self._settling.stop()
-        self._settling = self.set_timer(SETTLE_SECONDS, self._redraw)
+        if self._has_painted:
+            self._settling.begin(SETTLE_SECONDS, self._redraw)
 
     def _redraw(self) -> None:
-        self._settling = None
         if self.screen_stack:  # empty while the app closes
             self.screen.refresh()
 
@@ -219,7 +214,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         from tui.ui.pending import PendingController  # noqa: PLC0415 - ditto
 
         Attention(self, self.bridge, self.keyboard.clock)
-        self._pending = PendingController(self, self.bridge, self.commands, self.keyboard)
+        self._pending = PendingController(self, self.bridge, self.keyboard)
         self._pending.start()
 
     def set_keymap(self, keymap: Keymap) -> None:
@@ -332,10 +327,9 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._quit_at_second("^D")
 
     def _quit_at_second(self, key: str) -> None:
-        if self._quitting.take(key):
+        if self._quitting.is_again(key):
             self.exit(0)
         else:
-            self._quitting.expect(key)
             turns = sum(one.turn is not None for one in self.state.conversations.values())
             running = f" {counted(turns, 'turn')} would be stopped." if turns else ""
             words = f"Press {key} again to quit.{running}"

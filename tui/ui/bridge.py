@@ -1,4 +1,4 @@
-"""Show the store's snapshots in widgets, at most thirty times a second.
+"""What widgets know of the world: the store's snapshots, at most thirty times a second.
 
 Ten thousand events become a handful of repaints. An idle app has no timer.
 """
@@ -14,6 +14,7 @@ from textual.message_pump import MessagePump
 from textual.timer import Timer
 from textual.widget import Widget
 
+from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
 
@@ -44,30 +45,53 @@ class _Watch(Generic[T]):
             self.callback(value)
 
 
-def set_timer(node: MessagePump, wait: float, callback: Callable[[], None]) -> Timer:
-    """Call back once, after `wait` seconds or later.
+class Delay:
+    """Calls back once, later; what is begun anew takes the place of what has not come yet.
 
-    Textual forgets a timer whose moment has passed before its task runs: all it takes is that the
-    system or another thread holds that up for as long as it was to wait.
+    Args:
+        node: The app, screen or widget whose timers are used.
     """
-    timer = node.set_timer(max(MIN_WAIT, wait), callback)
-    timer._skip = False
-    return timer
+
+    def __init__(self, node: MessagePump) -> None:
+        self._node = node
+        self._timer: Timer | None = None
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether it was begun, and not stopped since."""
+        return self._timer is not None
+
+    def begin(self, wait: float, callback: Callable[[], object]) -> None:
+        """Call back after `wait` seconds or later.
+
+        Textual forgets a timer whose moment has passed before its task runs: all it takes is that
+        the system or another thread holds that up for as long as it was to wait.
+        """
+        self.stop()
+        self._timer = self._node.set_timer(max(MIN_WAIT, wait), callback)
+        self._timer._skip = False
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
 
 
 class StoreBridge:
-    """Subscribe widgets to parts of the state.
+    """Subscribe widgets to parts of the state, and take what the user asks for to the engine.
 
     Args:
         app: The running app, which provides the timers.
         source: The store; it must publish snapshots on the app's event loop.
+        commands: Ask the engine.
     """
 
-    def __init__(self, app: App[Any], source: Store) -> None:
+    def __init__(self, app: App[Any], source: Store, commands: Commands) -> None:
+        self.commands = commands
         self._app = app
         self._source = source
         self._watches: list[_Watch[Any]] = []
-        self._timer: Timer | None = None
+        self._delay = Delay(app)
         self._last_round = 0.0
         self._unsubscribe: Callable[[], object] | None = None
         self._context = Context()
@@ -89,9 +113,7 @@ class StoreBridge:
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        self._delay.stop()
         self._context = Context()
         self._watches.clear()
 
@@ -113,18 +135,16 @@ class StoreBridge:
         watch.update(self._source.state)
 
     def _on_state(self, _state: AppState) -> None:
-        if self._timer is not None:
+        if self._delay.is_begun:
             return
         wait = self._last_round + MIN_INTERVAL - monotonic()
         # Events come from the engine's tasks, whose context has no active app: a timer made
         # there would fail with a LookupError.
-        self._timer = self._context.run(set_timer, self._app, wait, self.update)
+        self._context.run(self._delay.begin, wait, self.update)
 
     def update(self) -> None:
         """Show the newest state now."""
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        self._delay.stop()
         self._last_round = monotonic()
         state = self._source.state
         self._watches = [watch for watch in self._watches if watch.widget.is_attached]

@@ -8,6 +8,7 @@ from typing import Any, Final
 from textual.app import App
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.keys import Keys, format_key
+from textual.widgets import TextArea
 
 from tui.model.frozen import Frozen
 
@@ -303,6 +304,12 @@ _STAY: Final = ("app.help", "deck.border-left", "deck.border-right")
 def bindings(*wanted: str) -> list[BindingType]:
     """Return the bindings of some places, or with some ids."""
     return [key.binding() for key in KEYS if key.id in wanted or key.place in wanted]
+
+
+def of_text_area(*left_out: str) -> list[Binding]:
+    """Return the keys of a text area, but for those that the deck uses otherwise."""
+    own = (one for one in TextArea.BINDINGS if isinstance(one, Binding))
+    return [one for one in own if one.key not in left_out]
 
 
 def over_questions() -> list[BindingType]:

@@ -6,11 +6,10 @@ What is typed while something opens on it is typed into it once it stands.
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from textual import events, on
 from textual.app import App, ComposeResult
-from textual.binding import BindingType
 from textual.getters import query_one
 from textual.message_pump import MessagePump
 from textual.screen import Screen
@@ -18,12 +17,10 @@ from textual.widget import Widget
 
 from tui.model.chat import ConversationId, EntryId, ToolCall
 from tui.model.servers import ServerId
-from tui.store.commands import Commands
 from tui.store.selectors import entries
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.notices import Toasts
-from tui.ui.panes import (
+from tui.ui.messages import (
     Asks,
     InsertText,
     PaneName,
@@ -34,6 +31,7 @@ from tui.ui.panes import (
     ShowPane,
     ShowSent,
 )
+from tui.ui.notices import Toasts
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.row import PaneRow
 from tui.ui.panes.servers import ServersPane
@@ -110,15 +108,14 @@ class MainScreen(SaysWhy, Screen[None]):
     """Lay the panes out and move between them.
 
     Args:
-        bridge: Provides the state.
-        commands: Calls the engine.
+        bridge: Provides the state, and calls the engine.
         panes: The panes.
         type_ahead: Keeps what is typed while another conversation comes on the screen.
         own_keys: The user's own keys by binding id, as they are now.
     """
 
     AUTO_FOCUS = ""
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.DECK, keymap.Place.TABS)
+    BINDINGS = keymap.bindings(keymap.Place.DECK, keymap.Place.TABS)
 
     servers = query_one(ServersPane)
     side = query_one(SidePane)
@@ -127,14 +124,13 @@ class MainScreen(SaysWhy, Screen[None]):
     def __init__(
         self,
         bridge: StoreBridge,
-        commands: Commands,
         panes: PaneRow,
         type_ahead: TypeAhead,
         own_keys: Mapping[str, str],
     ) -> None:
         super().__init__()
         self.bridge = bridge
-        self.commands = commands
+        self.commands = bridge.commands
         self.panes = panes
         self.own_keys = own_keys
         self.drafts: dict[tuple[ServerId, str], str] = {}
@@ -345,8 +341,7 @@ class MainScreen(SaysWhy, Screen[None]):
             self.notify("This is the only conversation. /clear begins a new one.", markup=False)
             return
         unfinished = self.chat.unfinished
-        if unfinished and not self._closing_tab.take(state.current):
-            self._closing_tab.expect(state.current)
+        if unfinished and not self._closing_tab.is_again(state.current):
             words = f"{unfinished} Press again to close the tab anyway."
             self.notify(words, severity="warning", timeout=REPEAT_SECONDS, markup=False)
         else:

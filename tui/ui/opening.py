@@ -13,6 +13,7 @@ from textual.screen import Screen
 
 from tui.model.servers import Origin
 from tui.store.selectors import server
+from tui.ui.commands.palette import DeckPalette
 from tui.ui.commands.runner import UsageError, run_command
 from tui.ui.dialogs.choices import ImportScreen, ThemeScreen
 from tui.ui.dialogs.grants import GrantsScreen
@@ -24,8 +25,7 @@ from tui.ui.dialogs.tool_run import RunScreen, ToolFormScreen
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.editor import edit
 from tui.ui.main import MainScreen
-from tui.ui.palette import DeckPalette
-from tui.ui.panes import (
+from tui.ui.messages import (
     DialogName,
     EditServer,
     FillPrompt,
@@ -91,7 +91,7 @@ def _add(deck: MainScreen) -> Screen[Any] | None:
     from tui.ui.dialogs.server_form import ServerScreen  # noqa: PLC0415 - loads pydantic
 
     if deck.bridge.state.configured:
-        return ServerScreen(deck.bridge, deck.commands)
+        return ServerScreen(deck.bridge)
     deck.app.notify("The settings are still being read.", markup=False)
     return None
 
@@ -113,7 +113,7 @@ async def _edit_server(deck: MainScreen, asked: EditServer) -> None:
         except EditError as error:
             words = str(error)
     if isinstance(entry, dict):
-        what = deck.bridge, deck.commands, view.id, entry
+        what = deck.bridge, view.id, entry
         deck.app.push_screen(ServerScreen(*what, removes=asked.removes))
     else:
         deck.app.notify(words, markup=False)
@@ -123,10 +123,10 @@ Made = Screen[Any] | None
 
 DIALOGS: Final[Mapping[DialogName, Callable[[MainScreen], Made | Awaitable[Made]]]] = {
     DialogName.ADD: _add,
-    DialogName.GRANTS: lambda deck: GrantsScreen(deck.bridge, deck.commands),
+    DialogName.GRANTS: lambda deck: GrantsScreen(deck.bridge),
     DialogName.HELP: _help,
     DialogName.IMPORTS: _imports,
-    DialogName.MODEL: lambda deck: ModelScreen(deck.bridge, deck.commands),
+    DialogName.MODEL: lambda deck: ModelScreen(deck.bridge),
     DialogName.PALETTE: _palette,
     DialogName.SAMPLE: _sample,
     DialogName.SETTINGS: _settings,
@@ -145,24 +145,24 @@ async def open_named(deck: MainScreen, name: DialogName) -> None:
 
 async def open_asked(deck: MainScreen, asked: Opens) -> None:
     """Open what a message asks for."""
-    bridge, commands, push = deck.bridge, deck.commands, deck.app.push_screen
+    bridge, push = deck.bridge, deck.app.push_screen
     match asked:
         case ShowServer():
-            push(ServerPage(bridge, commands, asked.server))
-            commands.tell("mcp show", asked.server)
+            push(ServerPage(bridge, asked.server))
+            deck.commands.tell("mcp show", asked.server)
         case EditServer():
             await _edit_server(deck, asked)
         case RunTool():
             what = asked.server, asked.tool, asked.arguments
-            push(ToolFormScreen(bridge, commands, deck.drafts, *what))
+            push(ToolFormScreen(bridge, deck.drafts, *what))
         case ShowRun():
-            push(RunScreen(bridge, commands, asked.run, asked.begun))
+            push(RunScreen(bridge, asked.run, asked.begun))
         case FollowLink():
             deck.chat.follow(asked.url, asked.server)
         case ShowResource():
-            from tui.ui.dialogs.resource import ResourceScreen  # noqa: PLC0415 - parses Markdown
+            from tui.ui.dialogs.fetched import ResourceScreen  # noqa: PLC0415 - parses Markdown
 
-            push(ResourceScreen(bridge, commands, asked))
+            push(ResourceScreen(bridge, asked))
         case FillPrompt():
             _fill_prompt(deck, asked)
         case RunCommand():
@@ -171,14 +171,14 @@ async def open_asked(deck: MainScreen, asked: Opens) -> None:
 
 def _fill_prompt(deck: MainScreen, asked: FillPrompt) -> None:
     """Open the form for the arguments, if there are any, then show the prompt."""
-    from tui.ui.dialogs.prompt import PromptScreen  # noqa: PLC0415 - parses Markdown
+    from tui.ui.dialogs.fetched import PromptScreen  # noqa: PLC0415 - parses Markdown
 
     name = asked.prompt.name
 
     def show(arguments: dict[str, str] | None) -> None:
         if arguments is not None:
             filled = FillPrompt(asked.server, asked.prompt, arguments, asked.typed)
-            deck.app.push_screen(PromptScreen(deck.bridge, deck.commands, filled))
+            deck.app.push_screen(PromptScreen(deck.bridge, filled))
         elif asked.typed:
             deck.chat.composer.replace_all(asked.typed)
 
@@ -187,7 +187,6 @@ def _fill_prompt(deck: MainScreen, asked: FillPrompt) -> None:
         return
     screen = ArgumentsScreen(
         deck.bridge,
-        deck.commands,
         asked.server,
         name,
         title=f"/{name}",

@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 from textual.app import App
-from textual.timer import Timer
 
 from tui.model.chat import ConversationId
 from tui.model.consent import RequestId
@@ -14,11 +13,10 @@ from tui.model.requests import (
     SignInRequest,
     SkillRequest,
 )
-from tui.store.commands import Commands
 from tui.store.selectors import conversation_of, pending_here
 from tui.ui import keymap
-from tui.ui.bridge import StoreBridge, set_timer
-from tui.ui.panes import ShowConversation
+from tui.ui.bridge import Delay, StoreBridge
+from tui.ui.messages import ShowConversation
 from tui.ui.panes.tabs import shown_tabs
 from tui.ui.questions.arming import LOOK_SECONDS, Keyboard
 from tui.ui.questions.question import Question
@@ -41,17 +39,13 @@ class PendingController:
 
     Args:
         app: The running app.
-        bridge: Where the state comes from.
-        commands: Where answers go.
+        bridge: Where the state comes from, and where answers go.
         keyboard: What was typed lately.
     """
 
-    def __init__(
-        self, app: App[Any], bridge: StoreBridge, commands: Commands, keyboard: Keyboard
-    ) -> None:
+    def __init__(self, app: App[Any], bridge: StoreBridge, keyboard: Keyboard) -> None:
         self._app = app
         self._bridge = bridge
-        self._commands = commands
         self._keyboard = keyboard
         self._screen: Question[Any] | None = None
         self._kept: list[Question[Any]] = []
@@ -59,7 +53,7 @@ class PendingController:
         """What the user put away, and in which conversation."""
         self._wanted: RequestId | None = None
         self._current = bridge.state.current
-        self._timer: Timer | None = None
+        self._delay = Delay(app)
 
     def start(self) -> None:
         """Begin to watch; called once the first screen stands."""
@@ -118,12 +112,10 @@ class PendingController:
         for line in lines.results(WorkingLine):
             if bool(line.waiting) != (waits := bool(here) and not is_open):
                 line.waiting = self._waiting_line() if waits else ""
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        self._delay.stop()
         if pending and not is_open:
             wait = min(self._keyboard.pause_left, LOOK_SECONDS)
-            self._timer = set_timer(self._app, wait, self._look_again)
+            self._delay.begin(wait, self._look_again)
 
     def _look_again(self) -> None:
         if self._app.screen_stack:  # which is empty once the app is closing
@@ -154,7 +146,7 @@ class PendingController:
     def _make(self, request: PendingRequest) -> Question[Any]:
         from tui.ui.questions.kinds import QUESTIONS  # noqa: PLC0415 - with every question
 
-        question = QUESTIONS[type(request)](request, self._commands, keyboard=self._keyboard)
+        question = QUESTIONS[type(request)](request, self._bridge.commands, keyboard=self._keyboard)
         tabs = shown_tabs(self._bridge.state)
         asks = (f"tab {tab.name}" for tab in tabs if tab.key == conversation_of(request))
         question.conversation = next(asks, "")

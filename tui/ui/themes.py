@@ -17,75 +17,48 @@ from textual.theme import BUILTIN_THEMES, Theme
 from tui.model.frozen import Frozen
 from tui.ui.layout import Layout
 
-
-def _variables(own: dict[str, str]) -> dict[str, str]:
-    """Return Textual's variables: a theme's own, and those that repeat its other colors."""
-    return {
-        **own,
-        "block-cursor-text-style": "none",
-        "scrollbar": own["border-blurred"],
-        "scrollbar-background": own["footer-background"],
-    }
-
-
 STYLES: Final = Path(__file__).parent / "styles"
 """The folder of the style sheets."""
 
-DARK: Final = Theme(
-    name="gemdeck-dark",
-    primary="#7aa8e8",
-    secondary="#8b93a5",
-    accent="#7aa8e8",
-    foreground="#d3d7de",
-    background="#14161a",
-    surface="#1a1d22",
-    panel="#22262d",
-    success="#86b97d",
-    warning="#d6a860",
-    error="#ea858d",
-    dark=True,
-    variables=_variables(
-        {
-            "border-blurred": "#333943",
-            "text-muted": "#9aa1ad",
-            "block-cursor-foreground": "#eef1f6",
-            "block-cursor-background": "#26354d",
-            "block-cursor-blurred-background": "#20242b",
-            "block-hover-background": "#1c2026",
-            "input-selection-background": "#7aa8e8 35%",
-            "footer-background": "#14161a",
-            "scrollbar-hover": "#3a414d",
-        }
-    ),
-)
+_COLORS: Final = {
+    "primary": ("#7aa8e8", "#2f61b5"),
+    "secondary": ("#8b93a5", "#6a7180"),
+    "accent": ("#7aa8e8", "#2f61b5"),
+    "foreground": ("#d3d7de", "#2a2d34"),
+    "background": ("#14161a", "#fbfaf8"),
+    "surface": ("#1a1d22", "#f4f2ee"),
+    "panel": ("#22262d", "#eae7e1"),
+    "success": ("#86b97d", "#2a7036"),
+    "warning": ("#d6a860", "#825400"),
+    "error": ("#ea858d", "#b5303e"),
+}
+"""The colors of the dark theme and of the light one."""
 
-LIGHT: Final = Theme(
-    name="gemdeck-light",
-    primary="#2f61b5",
-    secondary="#6a7180",
-    accent="#2f61b5",
-    foreground="#2a2d34",
-    background="#fbfaf8",
-    surface="#f4f2ee",
-    panel="#eae7e1",
-    success="#2a7036",
-    warning="#825400",
-    error="#b5303e",
-    dark=False,
-    variables=_variables(
-        {
-            "border-blurred": "#cbc6bd",
-            "text-muted": "#5a606b",
-            "block-cursor-foreground": "#1a1d23",
-            "block-cursor-background": "#dbe5f6",
-            "block-cursor-blurred-background": "#ebe8e2",
-            "block-hover-background": "#f1eee9",
-            "input-selection-background": "#2f61b5 25%",
-            "footer-background": "#fbfaf8",
-            "scrollbar-hover": "#bdb8ae",
-        }
-    ),
-)
+_VARIABLES: Final = {
+    "border-blurred": ("#333943", "#cbc6bd"),
+    "text-muted": ("#9aa1ad", "#5a606b"),
+    "block-cursor-foreground": ("#eef1f6", "#1a1d23"),
+    "block-cursor-background": ("#26354d", "#dbe5f6"),
+    "block-cursor-blurred-background": ("#20242b", "#ebe8e2"),
+    "block-cursor-text-style": ("none", "none"),
+    "block-hover-background": ("#1c2026", "#f1eee9"),
+    "input-selection-background": ("#7aa8e8 35%", "#2f61b5 25%"),
+    "footer-background": ("#14161a", "#fbfaf8"),
+    "scrollbar": ("#333943", "#cbc6bd"),
+    "scrollbar-hover": ("#3a414d", "#bdb8ae"),
+    "scrollbar-background": ("#14161a", "#fbfaf8"),
+}
+"""Textual's variables for them."""
+
+
+def _theme(name: str, *, dark: bool) -> Theme:
+    colors: dict[str, Any] = {key: pair[not dark] for key, pair in _COLORS.items()}
+    variables = {key: pair[not dark] for key, pair in _VARIABLES.items()}
+    return Theme(name, dark=dark, variables=variables, **colors)
+
+
+DARK: Final = _theme("gemdeck-dark", dark=True)
+LIGHT: Final = _theme("gemdeck-light", dark=False)
 
 SIXTEEN: Final = Theme(
     name="gemdeck-16",

@@ -22,7 +22,7 @@ from tui.model.sessions import ConversationRestored
 from tui.store.reducer import reduce
 from tui.store.state import AppState, TranscriptState
 from tui.store.store import Store
-from tui.ui.dialogs.resource import ResourceScreen
+from tui.ui.dialogs.fetched import ResourceScreen
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.questions.address import LinkScreen
 from tui.ui.themes import UiPreferences

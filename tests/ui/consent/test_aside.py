@@ -20,9 +20,9 @@ from tui.model.chat import MAIN
 from tui.model.consent import Choice, Decision
 from tui.model.requests import PendingRequest
 from tui.model.sessions import ConversationSelected
+from tui.ui.commands.palette import DeckPalette
 from tui.ui.dialogs.model_setup import ModelScreen
-from tui.ui.palette import DeckPalette
-from tui.ui.panes import PaneName
+from tui.ui.messages import PaneName
 from tui.ui.questions.address import LinkScreen
 from tui.ui.questions.calls.steps import WITHDRAWN, EditArgumentsScreen
 from tui.ui.questions.question import Question

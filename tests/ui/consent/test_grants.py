@@ -22,9 +22,9 @@ from tui.model.servers import Failure, ServerStatus
 from tui.model.trust import FolderTrust
 from tui.store.state import AppState
 from tui.store.store import Store
+from tui.ui.commands.palette import palette_actions
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.list_dialog import DetailsScreen
-from tui.ui.palette import palette_actions
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.questions import arming
 from tui.ui.widgets.header import UNASKED, HeaderView, header_content, header_view

@@ -27,7 +27,7 @@ from tui.store.selectors import entries
 from tui.store.store import Store
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.dialogs.tool_run import RunScreen, ToolFormScreen
-from tui.ui.panes import RunTool
+from tui.ui.messages import RunTool
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.questions.calls.steps import EditArgumentsScreen
 from tui.ui.questions.confirmation import ConfirmationQuestion

@@ -22,19 +22,19 @@ from tui.model.catalog import (
 )
 from tui.model.runs import PromptRendered, RenderedMessage
 from tui.model.servers import Origin, ServerId, ServerInfo, ServerStatus, ServerView, Transport
-from tui.ui.dialogs import prompt
+from tui.ui.dialogs import fetched
+from tui.ui.dialogs.fetched import PromptScreen, ResourceScreen
 from tui.ui.dialogs.list_dialog import ChoiceDialog
-from tui.ui.dialogs.prompt import PromptScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
-from tui.ui.dialogs.resource import ResourceScreen
 from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import ToolFormScreen
 from tui.ui.main import MainScreen
-from tui.ui.panes import PaneName, ShowServer, SidePart
+from tui.ui.messages import PaneName, ShowServer
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.browser import PromptsPane, ResourcesPane, ToolsPane
 from tui.ui.panes.chat import ABOUT_RESOURCE, ChatPane
 from tui.ui.panes.side import SidePane
+from tui.ui.panes.side_part import SidePart
 from tui.ui.widgets.chat.completion import mention
 from tui.ui.widgets.chat.composer import Composer
 from tui.ui.widgets.lists.filter_list import FilterLine, ListEntry, matching
@@ -392,7 +392,7 @@ async def looks_at(deck: Running, name: str, values: dict[str, str]) -> None:
 async def test_a_prompt_is_sent_with_the_arguments_that_were_filled_in(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(prompt, "ARMING_SECONDS", 0.0)
+    monkeypatch.setattr(fetched, "ARMING_SECONDS", 0.0)
     async with running(decks.full_store(), NARROW) as deck:
         await open_complex_prompt(deck)
         assert "How warm." in deck.text
@@ -411,7 +411,7 @@ async def test_a_prompt_is_sent_with_the_arguments_that_were_filled_in(
 async def test_a_typed_prompt_that_lacks_an_argument_opens_its_form_filled_in(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(prompt, "ARMING_SECONDS", 0.0)
+    monkeypatch.setattr(fetched, "ARMING_SECONDS", 0.0)
     async with running(decks.full_store()) as deck:
         await deck.typed("/complex_prompt help")
         await deck.until(lambda: deck.on_top(ArgumentsScreen))

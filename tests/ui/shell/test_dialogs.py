@@ -40,20 +40,20 @@ from tui.model.servers import ServerId
 from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, SessionView
 from tui.ui import keymap
 from tui.ui.app import GemdeckApp
+from tui.ui.commands.palette import DeckPalette, palette_actions
 from tui.ui.dialogs.choices import ModelsScreen, ThemeScreen
+from tui.ui.dialogs.fetched import ResourceScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.help import PAGES, HelpScreen, HelpSection, parts_of
 from tui.ui.dialogs.list_dialog import DetailsScreen, Dialog
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
-from tui.ui.dialogs.resource import ResourceScreen
 from tui.ui.dialogs.server_form import ServerScreen
 from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import ToolFormScreen
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.main import MainScreen
-from tui.ui.palette import DeckPalette, palette_actions
-from tui.ui.panes import FillPrompt, PaneName
+from tui.ui.messages import FillPrompt, PaneName
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
@@ -314,16 +314,16 @@ async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
         closes = dict.fromkeys(("dialog.close", "welcome.back"), "f12")
         others = {"dialog.choose": "ctrl+y", "viewer.copy": "Y", "arguments.send": "f11"}
         deck.app.set_keymap({**closes, **others, "chat.stop": "ctrl+b", "server.imports": "alt+o"})
-        what = deck.app.bridge, deck.app.commands
-        asked = ArgumentsScreen(*what, ServerId("x"), "x", title="x", about=Content(), fields=())
+        bridge = deck.app.bridge
+        asked = ArgumentsScreen(bridge, ServerId("x"), "x", title="x", about=Content(), fields=())
         dialogs: dict[Screen[Any], str] = {
-            DetailsScreen("x", deck.app.bridge, lambda _: Content()): "F12 close",
+            DetailsScreen("x", bridge, lambda _: Content()): "F12 close",
             ViewerScreen(deck.commands, "x", "x"): "Y copy all F12 close",
             ThemeScreen(lambda _: None): "^Y choose F12 close",
-            ModelsScreen(*what): "^Y choose F12 close",
-            ModelScreen(*what): "↵ choose F12 close",
+            ModelsScreen(bridge): "^Y choose F12 close",
+            ModelScreen(bridge): "↵ choose F12 close",
             asked: "F11 show F12 close",
-            ServerScreen(*what): "Alt+o other clients F12 close",
+            ServerScreen(bridge): "Alt+o other clients F12 close",
         }
         for screen, keys in dialogs.items():
             deck.app.push_screen(screen)
@@ -334,7 +334,7 @@ async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
             else:
                 await deck.press("f12")
             await deck.until(lambda: deck.on_top(MainScreen))
-        deck.app.push_screen(ServerScreen(*what, "x", {"command": "x"}))
+        deck.app.push_screen(ServerScreen(bridge, "x", {"command": "x"}))
         await deck.press("tab", "end", "y", "f12")
         await deck.until(lambda: "Press F12 again to drop" in deck.text)
         await deck.press("f12")

@@ -20,7 +20,7 @@ from tui.store.state import AppState
 from tui.store.store import Store
 from tui.text import sanitize, sanitize_line
 from tui.ui.dialogs.server_page import ServerPage
-from tui.ui.panes import ShowServer
+from tui.ui.messages import ShowServer
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.questions.address import LinkScreen

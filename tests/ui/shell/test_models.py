@@ -35,9 +35,9 @@ from tui.model.settings import EVERYTHING, Profile, ToolPattern
 from tui.store.commands import Commands
 from tui.store.selectors import entries
 from tui.store.store import Store
+from tui.ui.commands.palette import palette_actions
 from tui.ui.dialogs.choices import ModelsScreen
 from tui.ui.dialogs.list_dialog import DetailsScreen
-from tui.ui.palette import palette_actions
 from tui.ui.panes.browser import ToolsPane
 
 OFFERS = (

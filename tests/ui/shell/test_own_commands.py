@@ -27,8 +27,8 @@ from tui.ui.app import GemdeckApp
 from tui.ui.commands.runner import COMMANDS
 from tui.ui.dialogs.help import HelpScreen
 from tui.ui.dialogs.list_dialog import DetailsScreen
+from tui.ui.messages import DialogName
 from tui.ui.opening import DIALOGS
-from tui.ui.panes import DialogName
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.widgets.chat.completion import complete, complete_command
 from tui.ui.widgets.chat.composer import Composer

@@ -20,7 +20,7 @@ from tui.model.trust import FolderTrust
 from tui.ui.dialogs.help import HelpScreen
 from tui.ui.layout import MIN_CHAT, MIN_SIDE, Layout, Side, read_layout
 from tui.ui.main import MainScreen
-from tui.ui.panes import PaneName
+from tui.ui.messages import PaneName
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.browser import PromptsPane, ToolsPane
 from tui.ui.panes.chat import ChatPane

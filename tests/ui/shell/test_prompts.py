@@ -29,12 +29,11 @@ from tui.model.servers import ServerId, ServerStatus
 from tui.store.store import Store
 from tui.text import sanitize
 from tui.ui.app import GemdeckApp
-from tui.ui.dialogs import prompt as module
-from tui.ui.dialogs.prompt import PromptScreen
+from tui.ui.dialogs import fetched as module
+from tui.ui.dialogs.fetched import PromptScreen, ResourceScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
-from tui.ui.dialogs.resource import ResourceScreen
 from tui.ui.main import MainScreen
-from tui.ui.panes import PaneName
+from tui.ui.messages import PaneName
 from tui.ui.widgets.chat.composer import Composer
 
 LIB: Final = ServerId("lib")

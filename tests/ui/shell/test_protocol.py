@@ -309,7 +309,7 @@ def is_watched(deck: Running) -> bool:
 
 
 def ticks(deck: Running) -> bool:
-    return deck.one(ProtocolPane)._timer is not None
+    return deck.one(ProtocolPane)._delay.is_begun
 
 
 async def follow(deck: Running) -> None:

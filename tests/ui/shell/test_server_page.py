@@ -24,7 +24,7 @@ from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import ToolFormScreen
-from tui.ui.panes import PaneName, ShowServer
+from tui.ui.messages import PaneName, ShowServer
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane

@@ -14,7 +14,7 @@ from tui.model.servers import Failure, ServerId, ServerStatus
 from tui.store.store import Store
 from tui.ui.dialogs.choices import ImportScreen
 from tui.ui.dialogs.server_page import ServerPage
-from tui.ui.panes import PaneName
+from tui.ui.messages import PaneName
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.panes.servers import ServersPane

@@ -31,9 +31,9 @@ from tui.model.sessions import (
 from tui.store.reducer import reduce
 from tui.store.state import AppState
 from tui.store.store import Store
+from tui.ui.commands.palette import palette_actions
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.dialogs.viewer import ViewerScreen
-from tui.ui.palette import palette_actions
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.tabs import Tab, tab_line, tabs_of
 from tui.ui.questions.confirmation import ConfirmationQuestion

@@ -1,1 +1,1 @@
-"""The commands that are typed in the chat and carried out by the screen."""
+"""The commands that are typed in the chat, and the palette; both do what the deck can do."""

@@ -28,7 +28,7 @@ from tui.ui.dialogs.choices import ModelsScreen, ThemeScreen, pick
 from tui.ui.dialogs.list_dialog import DetailsScreen
 from tui.ui.dialogs.sessions import SessionsScreen
 from tui.ui.main import MainScreen
-from tui.ui.panes import PaneName
+from tui.ui.messages import PaneName
 from tui.ui.panes.tabs import tabs_of
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
 
@@ -116,7 +116,7 @@ def _list_sessions(deck: MainScreen, query: str) -> None:
     def open_beside(session: SessionId) -> None:
         deck.switch(partial(deck.commands.engine.sessions.resume_beside, session))
 
-    deck.app.push_screen(SessionsScreen(deck.bridge, deck.commands, query, open_beside=open_beside))
+    deck.app.push_screen(SessionsScreen(deck.bridge, query, open_beside=open_beside))
 
 
 def _resume(deck: MainScreen, session: str) -> None:
@@ -160,7 +160,7 @@ def _use_model(deck: MainScreen, name: str) -> None:
     if name:
         deck.commands.engine.models.use_model(name)
     else:
-        deck.app.push_screen(ModelsScreen(deck.bridge, deck.commands))
+        deck.app.push_screen(ModelsScreen(deck.bridge))
 
 
 def _show_context(deck: MainScreen, _: str) -> None:

@@ -10,7 +10,6 @@ from textual.content import Content
 from tui.model.imports import ImportOffer, ImportState
 from tui.model.models import ModelOffer, ModelsListed
 from tui.model.servers import ServerId
-from tui.store.commands import Commands
 from tui.ui import themes
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import ChoiceDialog, ListDialog
@@ -39,23 +38,21 @@ class ModelsScreen(ListDialog[ModelOffer]):
     Those that were listed last are shown while the service is asked again.
 
     Args:
-        bridge: Provides the models.
-        commands: Asks for them, and uses the chosen one.
+        bridge: Provides the models, and uses the chosen one.
     """
 
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
+    def __init__(self, bridge: StoreBridge) -> None:
         super().__init__(
             "Models",
             DialogFilterList("model"),
-            lambda model: commands.engine.models.use_model(model.name),
+            lambda model: bridge.commands.engine.models.use_model(model.name),
             head="Asking the service…",
         )
         self._bridge = bridge
-        self._commands = commands
 
     def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: state.models, self._show)
-        self._commands.engine.models.list_models()
+        self._bridge.commands.engine.models.list_models()
 
     def _show(self, listed: ModelsListed | None) -> None:
         if listed is not None:
@@ -91,7 +88,7 @@ class ThemeScreen(ChoiceDialog[str]):
         return ListEntry(name, Row("", name, note=note), name)
 
 
-def log_levels(bridge: StoreBridge, commands: Commands, server: ServerId) -> ChoiceDialog[str]:
+def log_levels(bridge: StoreBridge, server: ServerId) -> ChoiceDialog[str]:
     """Return the dialog that sets a server's log level."""
     now = bridge.state.log_levels.get(server, "")
     entries = [
@@ -100,7 +97,7 @@ def log_levels(bridge: StoreBridge, commands: Commands, server: ServerId) -> Cho
     ]
 
     def use(level: str) -> None:
-        commands.engine.features.set_log_level(server, level)
+        bridge.commands.engine.features.set_log_level(server, level)
 
     return ChoiceDialog(f"Log level of {server}", entries, use, now if now in LEVELS else "info")
 

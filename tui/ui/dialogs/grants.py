@@ -1,14 +1,12 @@
 """The grants screen: the rules for tools and the trust in the folder, both revocable."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Final
 
-from textual.binding import BindingType
 from textual.content import Content
 
 from tui.model.consent import GrantScope, GrantView
 from tui.model.trust import FolderTrust
-from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import DetailsScreen, ListDialog
@@ -30,19 +28,18 @@ class GrantsScreen(ListDialog[GrantView]):
     """List the rules for tools and show whether the folder is trusted.
 
     Args:
-        bridge: Provides the state.
-        commands: Revokes a rule or the trust in the folder.
+        bridge: Provides the rules, and revokes one or the trust in the folder.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.GRANTS)
+    BINDINGS = keymap.bindings(keymap.Place.GRANTS)
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - as the base
     AUTO_FOCUS = "RowList"
     KIND = "whole grants"
 
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
+    def __init__(self, bridge: StoreBridge) -> None:
         super().__init__("Grants: rules for tools", FilterList("rule", EMPTY))
         self._bridge = bridge
-        self._commands = commands
+        self._commands = bridge.commands
 
     def on_mount(self) -> None:
         self._bridge.watch(

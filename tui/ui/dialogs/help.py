@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from textual import events
 from textual.app import App, ComposeResult
-from textual.binding import ActiveBinding, Binding, BindingType
+from textual.binding import ActiveBinding, Binding
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.getters import query_one
@@ -15,7 +15,7 @@ from tui.manual import TOPICS, page
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.dialogs.list_dialog import ChoiceDialog, Dialog, ListDialog
-from tui.ui.panes import DialogName
+from tui.ui.messages import DialogName
 from tui.ui.questions.address import LinkScreen
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
@@ -192,7 +192,7 @@ class HelpScreen(Dialog):
         commands: Opens links of the web.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.HELP)
+    BINDINGS = keymap.bindings(keymap.Place.HELP)
 
     KIND = "whole help"
 

@@ -8,20 +8,18 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
 from textual.message import Message
 from textual.screen import ModalScreen
-from textual.timer import Timer
 from textual.types import CSSPathType
 from textual.widget import Widget
 
 from tui.store.state import AppState
 from tui.text import clip
 from tui.ui import keymap
-from tui.ui.bridge import StoreBridge
+from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
 from tui.ui.themes import STYLES
 from tui.ui.widgets.key_bar import keys_of
@@ -54,7 +52,7 @@ class Dialog(ModalScreen[Any]):
     FRAME: ClassVar[type[Widget]] = Vertical
     enter: str = ""
     CSS_PATH: ClassVar[CSSPathType | None] = DIALOG_STYLES
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
+    BINDINGS = keymap.bindings(
         *keymap.HELP, "dialog.close", "dialog.up", "dialog.down", "dialog.first", "dialog.last"
     )
 
@@ -65,7 +63,7 @@ class Dialog(ModalScreen[Any]):
         self._heading = clip(one_line(title), MAX_TITLE)
         self._note = f"  {note}" if note else ""
         self._said = ""
-        self._silence: Timer | None = None
+        self._silence = Delay(self)
         self._second: SecondPress[tuple[str, object]] = SecondPress()
 
     def compose(self) -> ComposeResult:
@@ -94,16 +92,15 @@ class Dialog(ModalScreen[Any]):
         """Show a message in place of the keys, for as long as a second press counts."""
         self._said = one_line(text)
         self.show_keys()
-        if self._silence is not None:
-            self._silence.stop()
-        self._silence = self.set_timer(REPEAT_SECONDS, partial(self.say, "")) if text else None
+        self._silence.stop()
+        if text:
+            self._silence.begin(REPEAT_SECONDS, partial(self.say, ""))
 
     def is_again(self, binding_id: str, what: object, words: str) -> bool:
         """Tell whether a key was pressed twice for the same; if not, say what the second does."""
-        if self._second.take((binding_id, what)):
+        if self._second.is_again((binding_id, what)):
             self.say("")
             return True
-        self._second.expect((binding_id, what))
         key = keymap.key_of(self.app, self.active_bindings, binding_id)
         self.say(f"Press {key} again to {words}")
         return False
@@ -165,7 +162,7 @@ class ListDialog(Dialog, Generic[T]):
 
     KIND = "pick"
     enter = "choose"
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("dialog.choose")
+    BINDINGS = keymap.bindings("dialog.choose")
 
     about = query_one(".about > PlainText", PlainText)
 

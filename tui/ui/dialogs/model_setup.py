@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.getters import query_one
@@ -14,7 +13,6 @@ from textual.widgets import Input, OptionList
 
 from tui.model.chat import BackendKind, ModelView, Severity
 from tui.model.events import Notice
-from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import Dialog
@@ -75,18 +73,17 @@ class ModelScreen(Dialog):
     """Let the user choose the model service; closes when the engine has accepted the choice.
 
     Args:
-        bridge: Provides the state.
-        commands: Executes the choice.
+        bridge: Provides the state, and executes the choice.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("welcome.back")
+    BINDINGS = keymap.bindings("welcome.back")
 
     choices = query_one(OptionList)
 
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
+    def __init__(self, bridge: StoreBridge) -> None:
         super().__init__("Model")
         self._bridge = bridge
-        self._commands = commands
+        self._commands = bridge.commands
         self._is_trying = False
         self._before = model = bridge.state.model
         self._offered = [*_offered(model)]
@@ -147,7 +144,7 @@ class ModelScreen(Dialog):
             case ServiceChoice.MODEL:
                 from tui.ui.dialogs.choices import ModelsScreen  # noqa: PLC0415 - on first use
 
-                self.app.switch_screen(ModelsScreen(self._bridge, self._commands))
+                self.app.switch_screen(ModelsScreen(self._bridge))
             case ServiceChoice.DEMO:
                 self._commands.choose(lambda service: service.use_demo())
                 self.dismiss()

@@ -8,18 +8,16 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.timer import Timer
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from tui.model.events import ArgumentCompleted
 from tui.model.requests import FieldKind, FormField
 from tui.model.servers import ServerId
-from tui.store.commands import Commands
 from tui.store.selectors import server as find_server
 from tui.text import clip
 from tui.ui import keymap
-from tui.ui.bridge import StoreBridge
+from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.widgets.chat.completion import COMPLETE_AFTER
 from tui.ui.widgets.forms.argument_form import ArgumentForm, FormBody
@@ -115,8 +113,7 @@ class ArgumentsScreen(Dialog):
     """Ask for arguments; the result is those that were filled in, or None if canceled.
 
     Args:
-        bridge: Provides the state, with the completions.
-        commands: Asks the server for completions, if it has any.
+        bridge: Provides the completions, and asks the server for them.
         server: The server.
         target: What takes the arguments: a prompt's name or a URI template.
         title: The title of the frame, after the server.
@@ -126,12 +123,11 @@ class ArgumentsScreen(Dialog):
 
     KIND = "arguments"
     FRAME = FormBody
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("arguments.send")
+    BINDINGS = keymap.bindings("arguments.send")
 
     def __init__(
         self,
         bridge: StoreBridge,
-        commands: Commands,
         server: ServerId,
         target: str,
         *,
@@ -141,14 +137,13 @@ class ArgumentsScreen(Dialog):
     ) -> None:
         super().__init__(f"{server} · {title}")
         self._bridge = bridge
-        self._commands = commands
         self._server = server
         self._target = target
         self._about = about
         self.form = ArgumentForm(fields[:MAX_ARGUMENTS], ArgumentRow)
         view = find_server(bridge.state, server)
         self._completes = view is not None and view.info is not None and view.info.completions
-        self._timer: Timer | None = None
+        self._resting = Delay(self)
         self._token = ""
 
     def compose_body(self) -> ComposeResult:
@@ -168,10 +163,9 @@ class ArgumentsScreen(Dialog):
         """Request completions after a pause in typing."""
         event.stop()
         row = next(row for row in self.form.rows if row.control is event.input)
-        if self._timer is not None:
-            self._timer.stop()
+        self._resting.stop()
         if self._completes and row.control.has_focus:
-            self._timer = self.set_timer(COMPLETE_AFTER, lambda: self._request(row))
+            self._resting.begin(COMPLETE_AFTER, lambda: self._request(row))
 
     def _request(self, row: ArgumentRow) -> None:
         if not row.control.has_focus:
@@ -179,7 +173,7 @@ class ArgumentsScreen(Dialog):
         self._token = f"{id(row)}-{monotonic()}"
         name, others = row.field.key, self._filled_in()
         others.pop(name, None)
-        self._commands.engine.features.complete(
+        self._bridge.commands.engine.features.complete(
             self._token, self._server, self._target, name, row.control.value, others
         )
 

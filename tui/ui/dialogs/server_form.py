@@ -2,20 +2,18 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
-from textual.message import Message
 
 from tui.engine.background import in_daemon_thread
 from tui.engine.files.paths import shown_path, usable_state_dir
@@ -27,13 +25,13 @@ from tui.engine.settings.importers import Candidate, asked, understand, withheld
 from tui.engine.settings.typed_entries import EntryError, EntryFields, check_entry, entry_difference
 from tui.model.requests import FieldKind, FieldOption, FormField
 from tui.model.servers import ServerStatus, ServerView
-from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import offer_lines
 from tui.ui.dialogs.list_dialog import Dialog
+from tui.ui.messages import DataMessage
 from tui.ui.widgets.forms.argument_form import ArgumentForm, FormBody
 from tui.ui.widgets.forms.form_fields import MAX_TYPED, TypedField, TypedLine, make_row
 from tui.ui.widgets.status import status_word
@@ -73,8 +71,7 @@ class Stage(StrEnum):
 class PasteLine(TypedLine):
     """Takes whatever says how to start or reach a server: at Enter, or pasted as a whole."""
 
-    @dataclass(eq=False, repr=False)
-    class Given(Message):
+    class Given(DataMessage):
         """This is to be understood."""
 
         text: str
@@ -104,8 +101,7 @@ class ServerScreen(Dialog):
     """Shows an entry as a form, then whole; starts it on trial at a key, and writes it at another.
 
     Args:
-        bridge: Provides the state, with what comes of the trial.
-        commands: Starts the server and writes the settings.
+        bridge: Starts the server on trial, says what comes of it, and writes the settings.
         name: The server of the user's settings that is changed; empty for a new one.
         entry: Its entry.
         removes: Whether it is to be removed.
@@ -113,7 +109,7 @@ class ServerScreen(Dialog):
 
     KIND = "server"
     AUTO_FOCUS = "Input"
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("arguments.send", "server.imports")
+    BINDINGS = keymap.bindings("arguments.send", "server.imports")
 
     notes = query_one(".notes", PlainText)
     page = query_one(".page", VerticalScroll)
@@ -121,7 +117,6 @@ class ServerScreen(Dialog):
     def __init__(
         self,
         bridge: StoreBridge,
-        commands: Commands,
         name: str = "",
         entry: Mapping[str, Any] | None = None,
         *,
@@ -129,7 +124,7 @@ class ServerScreen(Dialog):
     ) -> None:
         super().__init__(name or "Add a server")
         self._bridge = bridge
-        self._commands = commands
+        self._commands = bridge.commands
         self._server, self._is_new, self._removes = name, not name, removes
         self._stage = Stage.FORM
         self._entry: Mapping[str, Any] = entry or {}

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 from statistics import median
 from time import monotonic
-from typing import ClassVar, Final
+from typing import Final
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
@@ -15,14 +14,14 @@ from textual.widgets import Sparkline
 
 from tui.model.events import OWN_SOURCE, LogLine
 from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView
-from tui.store.commands import Commands, command_line
+from tui.store.commands import command_line
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import pick
 from tui.ui.dialogs.list_dialog import Dialog
-from tui.ui.panes import EditServer, PaneName, RunTool, ShowPane
+from tui.ui.messages import EditServer, PaneName, RunTool, ShowPane
 from tui.ui.panes.servers_tree import EQUAL, ServerActions
 from tui.ui.questions.address import LinkScreen
 from tui.ui.widgets.key_bar import Hint, hints
@@ -52,14 +51,13 @@ class ServerPage(ServerActions, Dialog):
     """Show all about a server, and keep it up to date; its keys are those of the servers pane.
 
     Args:
-        bridge: Provides the state.
-        commands: Measure the server, and carry out what the keys say.
+        bridge: Provides the state, measures the server, and carries out what the keys say.
         server: The server.
     """
 
     KIND = "whole"
     FRAME = VerticalScroll
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
+    BINDINGS = keymap.bindings(
         *(f"servers.{name}" for name in ("restart", "start-stop", "sign-in", "sign-out")),
         *(f"servers.{name}" for name in ("log", "enable", "review", "edit", "remove")),
         *("deck.tools", "deck.prompts", "deck.resources"),
@@ -70,9 +68,9 @@ class ServerPage(ServerActions, Dialog):
     latency = query_one(Sparkline)
     rest = query_one(".rest", PlainText)
 
-    def __init__(self, bridge: StoreBridge, commands: Commands, server: ServerId) -> None:
+    def __init__(self, bridge: StoreBridge, server: ServerId) -> None:
         super().__init__(server)
-        self.commands = commands
+        self.commands = bridge.commands
         self._bridge = bridge
         self._server = server
         self._equal: list[str] = []

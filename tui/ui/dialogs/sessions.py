@@ -2,19 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import on
-from textual.binding import BindingType
 from textual.content import Content
-from textual.timer import Timer
 from textual.widgets import Input
 
 from tui.model.chat import ModelText, ToolCall, UserMessage
 from tui.model.sessions import SessionId, SessionPreviewed, SessionView
-from tui.store.commands import Commands
 from tui.ui import keymap
-from tui.ui.bridge import StoreBridge
+from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.widgets.lists.filter_list import FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
@@ -42,20 +39,18 @@ class SessionsScreen(ListDialog[SessionView]):
     """List the sessions of the folder, and open, rename, delete and export them.
 
     Args:
-        bridge: Provides the sessions.
-        commands: Carries out what is asked of them.
+        bridge: Provides the sessions, and carries out what is asked of them.
         query: What narrows the list at first.
         open_beside: Opens one in a tab of its own.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SESSIONS)
+    BINDINGS = keymap.bindings(keymap.Place.SESSIONS)
     AUTO_FOCUS = "RowList"
     KIND = "whole sessions"
 
     def __init__(
         self,
         bridge: StoreBridge,
-        commands: Commands,
         query: str = "",
         *,
         open_beside: Callable[[SessionId], None],
@@ -63,13 +58,13 @@ class SessionsScreen(ListDialog[SessionView]):
         super().__init__(
             "Sessions of this folder",
             FilterList("session", EMPTY),
-            lambda view: commands.engine.sessions.resume(view.id),
+            lambda view: bridge.commands.engine.sessions.resume(view.id),
         )
         self._bridge = bridge
-        self._commands = commands
+        self._commands = bridge.commands
         self._first_query = query
         self._open_beside = open_beside
-        self._resting: Timer | None = None
+        self._resting = Delay(self)
         self._renamed: SessionView | None = None
         self.title_line = Input(placeholder="the new title", max_length=MAX_TITLE, compact=True)
 
@@ -127,13 +122,12 @@ class SessionsScreen(ListDialog[SessionView]):
 
     def moved(self, item: SessionView | None) -> None:
         """Read the end of a session once the cursor rests on it."""
-        if self._resting is not None:
-            self._resting.stop()
+        self._resting.stop()
         self.tell(None if item is None else Content())
         self._show_preview(self._bridge.state.preview)
         if item is not None:
             read = partial(self._commands.engine.sessions.preview, item.id)
-            self._resting = self.set_timer(PREVIEW_AFTER, read)
+            self._resting.begin(PREVIEW_AFTER, read)
 
     def _show(self, sessions: Sequence[SessionView]) -> None:
         self.listed.set_entries([*map(_entry, sessions)])

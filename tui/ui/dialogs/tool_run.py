@@ -4,11 +4,10 @@ import json
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from time import monotonic
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.getters import query_one
 from textual.widgets import Input
@@ -17,7 +16,6 @@ from tui.model.chat import ToolCallStatus
 from tui.model.input.arguments import reveal
 from tui.model.runs import SavedCall, ToolRun
 from tui.model.servers import ServerId
-from tui.store.commands import Commands
 from tui.store.selectors import saved_calls
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
@@ -26,13 +24,13 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import pick, use_one
 from tui.ui.dialogs.viewer import FetchedScreen
-from tui.ui.panes import FollowLink, RunTool, ShowRun, ShowSent
+from tui.ui.messages import FollowLink, RunTool, ShowRun, ShowSent
 from tui.ui.questions.calls.steps import EditingScreen
 from tui.ui.widgets.chat.tool_call import CALL_LOOKS, arguments_line, progress_line
 from tui.ui.widgets.forms.argument_form import ArgumentEditor
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.json_tree import JsonTree, json_in
-from tui.ui.widgets.text.labelled_text import LabelledText
+from tui.ui.widgets.text.labelled_text import LabelledText, difference_lines
 from tui.ui.widgets.text.links import linked, links_in
 from tui.ui.widgets.text.plain import PlainText, duration, one_line
 
@@ -56,20 +54,18 @@ class ToolFormScreen(EditingScreen):
     """The arguments of a call by hand; what was typed is there when it opens again.
 
     Args:
-        bridge: Provides the state.
-        commands: Makes the form, and runs the tool.
+        bridge: Provides the state, and runs the tool.
         drafts: What was typed into forms, by server and tool.
         server: The server.
         tool: The tool.
         arguments: The arguments to begin with; None for the draft.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("call.run", "call.switch", "call.saved")
+    BINDINGS = keymap.bindings("call.run", "call.switch", "call.saved")
 
     def __init__(
         self,
         bridge: StoreBridge,
-        commands: Commands,
         drafts: MutableMapping[tuple[ServerId, str], str],
         server: ServerId,
         tool: str,
@@ -77,11 +73,10 @@ class ToolFormScreen(EditingScreen):
     ) -> None:
         super().__init__(f"Run {tool} of {server}")
         self._bridge = bridge
-        self._commands = commands
         self._drafts = drafts
         self._tool = server, tool
         self._first = drafts.get(self._tool) if arguments is None else arguments
-        self.editor = ArgumentEditor(commands, server, tool, None, beside=True)
+        self.editor = ArgumentEditor(bridge.commands, server, tool, None, beside=True)
 
     def compose_about(self) -> ComposeResult:
         yield PlainText(Content("\n").join(self._about()), classes="step-about")
@@ -119,7 +114,7 @@ class ToolFormScreen(EditingScreen):
 
     async def _run(self, arguments: str) -> None:
         """Run the tool if its schema finds nothing wrong."""
-        runs = self._commands.running.runs
+        runs = self._bridge.commands.running.runs
         if faults := await runs.check(*self._tool, arguments):
             self.tell(" · ".join(map(one_line, faults)), wrong=True)
             return
@@ -155,22 +150,19 @@ class RunScreen(FetchedScreen):
     """Follow a call by hand, and show what it gave.
 
     Args:
-        bridge: Provides the call.
-        commands: Cancels it, and makes it again.
+        bridge: Provides the call, cancels it, and makes it again.
         run: The call.
         begun: When it was made, by `time.monotonic`, if that is known.
     """
 
     AUTO_FOCUS = ""
     WAITING = ""
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.VIEWER, keymap.Place.RUN)
+    BINDINGS = keymap.bindings(keymap.Place.VIEWER, keymap.Place.RUN)
 
     name_line = query_one(Input)
 
-    def __init__(
-        self, bridge: StoreBridge, commands: Commands, run: ToolRun, begun: float | None
-    ) -> None:
-        super().__init__(bridge, commands, f"{run.call.server} · {run.call.tool}")
+    def __init__(self, bridge: StoreBridge, run: ToolRun, begun: float | None) -> None:
+        super().__init__(bridge, f"{run.call.server} · {run.call.tool}")
         self._run = run
         self._begun = begun
         self._filled: ToolRun | None = None
@@ -311,7 +303,6 @@ class RunScreen(FetchedScreen):
     async def action_compare(self) -> None:
         """Show what differs from the run before, in arguments and result."""
         from tui.engine.definitions.definition_diff import compared_lines  # noqa: PLC0415 - late
-        from tui.ui.questions.trust import difference_lines  # noqa: PLC0415 - ditto
 
         runs = filter(None, (self._before(), self._run))
         sides = (f"{one.call.arguments}\n\n{one.call.result[:MAX_READ]}" for one in runs)

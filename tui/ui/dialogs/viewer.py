@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
@@ -107,7 +106,7 @@ class ViewerScreen(Viewer):
         views: How it is shown, the first at first; if there are none, as the text.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.VIEWER)
+    BINDINGS = keymap.bindings(keymap.Place.VIEWER)
 
     def __init__(
         self,
@@ -135,8 +134,7 @@ class FetchedScreen(Viewer):
     """Shows what a server is asked for over the whole height, once it is there.
 
     Args:
-        bridge: Provides it.
-        commands: Ask for it.
+        bridge: Asks for it, and provides it.
         title: What is asked for.
         note: A muted addition to it.
     """
@@ -146,8 +144,8 @@ class FetchedScreen(Viewer):
 
     facts = query_one(".facts", PlainText)
 
-    def __init__(self, bridge: StoreBridge, commands: Commands, title: str, note: str = "") -> None:
-        super().__init__(commands, title, note)
+    def __init__(self, bridge: StoreBridge, title: str, note: str = "") -> None:
+        super().__init__(bridge.commands, title, note)
         self._bridge = bridge
 
     def compose_body(self) -> ComposeResult:

@@ -3,22 +3,20 @@
 from collections.abc import Iterable, Mapping
 from heapq import merge
 from operator import attrgetter
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.getters import query_one
 
 from tui.model.chat import EntryId, Severity, TaskProgress, ToolCall
 from tui.model.events import LogLine, Notice
 from tui.model.servers import ServerId
-from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import log_levels
-from tui.ui.panes import SidePart
+from tui.ui.panes.side_part import SidePart
 from tui.ui.widgets.key_bar import SaysWhy, with_keys
 from tui.ui.widgets.lists.filter_list import FilterLine, FilterList, ListEntry
 from tui.ui.widgets.lists.log_view import MAX_LINES, LogEntry, LogView
@@ -53,15 +51,15 @@ class ActivityPane(SaysWhy, SidePart):
     Below it stand the calls of the conversation that run as tasks.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.ACTIVITY)
+    BINDINGS = keymap.bindings(keymap.Place.ACTIVITY)
 
     view = query_one(LogView)
     title_line = query_one(".scope", PlainText)
     line = query_one(FilterLine)
     tasks = query_one(FilterList)
 
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__(bridge, commands)
+    def __init__(self, bridge: StoreBridge) -> None:
+        super().__init__(bridge)
         self._last: dict[str, Line] = {}
         self._owner: str | None = None
         self._least = Severity.INFO
@@ -187,7 +185,7 @@ class ActivityPane(SaysWhy, SidePart):
     def action_level(self) -> None:
         server = self._leveled()
         if server is not None:
-            self.app.push_screen(log_levels(self._bridge, self._commands, server))
+            self.app.push_screen(log_levels(self._bridge, server))
 
     def _leveled(self) -> ServerId | None:
         """Return the server in scope if it supports log levels."""

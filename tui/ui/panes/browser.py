@@ -8,7 +8,6 @@ from typing import ClassVar, Final, Generic, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
@@ -16,7 +15,6 @@ from textual.getters import query_one
 from tui.model.catalog import Catalog, Off, PromptView, ResourceTemplateView, ResourceView, ToolView
 from tui.model.input.uri_templates import UriTemplate, UriTemplateError, parse_template
 from tui.model.servers import ServerId
-from tui.store.commands import Commands
 from tui.store.selectors import saved_calls
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
@@ -24,7 +22,8 @@ from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
-from tui.ui.panes import FillPrompt, InsertText, RunTool, SendResource, ShowResource, SidePart
+from tui.ui.messages import FillPrompt, InsertText, RunTool, SendResource, ShowResource
+from tui.ui.panes.side_part import SidePart
 from tui.ui.widgets.chat.completion import mention
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, FilterList, ListEntry
@@ -82,8 +81,8 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
     scroller = query_one(".details", VerticalScroll)
     details = query_one(".details > PlainText", PlainText)
 
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__(bridge, commands)
+    def __init__(self, bridge: StoreBridge) -> None:
+        super().__init__(bridge)
         self._catalogs: Catalogs = ()
         self._built: dict[ServerId, tuple[Catalog, list[ListEntry[T]]]] = {}
         self._stale = True
@@ -178,9 +177,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
 class PromptsPane(BrowserPane[OwnedPrompt]):
     """Browse prompts; Enter asks for the arguments and sends the prompt."""
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        keymap.Place.PROMPTS, keymap.Place.INSERT
-    )
+    BINDINGS = keymap.bindings(keymap.Place.PROMPTS, keymap.Place.INSERT)
     NOUN = "prompt"
     EMPTY = "The prompts of your servers appear here, to fill in; `F2` shows the servers."
 
@@ -214,14 +211,12 @@ def address(resource: Resource) -> str:
 class ResourcesPane(BrowserPane[OwnedResource]):
     """Browse resources; Enter reads one."""
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(
-        keymap.Place.RESOURCES, keymap.Place.INSERT
-    )
+    BINDINGS = keymap.bindings(keymap.Place.RESOURCES, keymap.Place.INSERT)
     NOUN = "resource"
     EMPTY = "The files and records of your servers appear here; `F2` shows the servers."
 
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__(bridge, commands)
+    def __init__(self, bridge: StoreBridge) -> None:
+        super().__init__(bridge)
         self._asked: dict[OwnedResource, str] = {}
 
     def on_mount(self) -> None:
@@ -310,7 +305,6 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         ]
         screen = ArgumentsScreen(
             self._bridge,
-            self._commands,
             item[0],
             resource.uri_template,
             title=resource.title or resource.name,
@@ -367,13 +361,10 @@ class ResourcesPane(BrowserPane[OwnedResource]):
 class ToolsPane(BrowserPane[OwnedTool]):
     """Browse tools: description, parameters, the server's claims, and what happens on a call."""
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.TOOLS)
+    BINDINGS = keymap.bindings(keymap.Place.TOOLS)
     NOUN = "tool"
     EMPTY = "The tools of your servers appear here, once one is ready; `F2` shows the servers."
-
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__(bridge, commands)
-        self._with_schema = False
+    _with_schema = False
 
     def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: (state.profiles, state.options), self._on_profile)

@@ -1,25 +1,22 @@
 """The chat pane: the conversation, the state of the turn, and the composer."""
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.getters import query_one
-from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
 from tui.model.chat import MAIN, ConversationId, EntryId, TurnPhase, UserMessage
 from tui.model.servers import ServerId
-from tui.store.commands import Commands
 from tui.store.selectors import last_session, pending_here, waiting_text
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState, ConversationState, TranscriptState, Unsent
 from tui.ui import keymap
-from tui.ui.bridge import StoreBridge
-from tui.ui.panes import FillPrompt, RunCommand, ShowResource
+from tui.ui.bridge import Delay, StoreBridge
+from tui.ui.messages import FillPrompt, RunCommand, ShowResource
 from tui.ui.panes.tabs import TabbedPane, asking_elsewhere, shown_tabs
 from tui.ui.questions.arming import Keyboard
 from tui.ui.widgets.chat.composer import Composer, MessageHistory
@@ -57,8 +54,7 @@ class ChatPane(TabbedPane):
     The first frame shows the welcome and the composer; `fill` adds the rest.
 
     Args:
-        bridge: Provides the state.
-        commands: Executes what the user asks for; it means the conversation on the screen.
+        bridge: Provides the state; its commands mean the conversation on the screen.
         history: The messages sent before.
         keyboard: Tells the questions about links what was typed and clicked before.
         conversation: The one that it shows.
@@ -66,7 +62,7 @@ class ChatPane(TabbedPane):
 
     ALLOW_SELECT = False
     BORDER_TITLE = "Chat"
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.CHAT)
+    BINDINGS = keymap.bindings(keymap.Place.CHAT)
 
     welcome = query_one(Welcome)
     composer = query_one(Composer)
@@ -77,14 +73,13 @@ class ChatPane(TabbedPane):
     def __init__(
         self,
         bridge: StoreBridge,
-        commands: Commands,
         history: MessageHistory,
         keyboard: Keyboard | None = None,
         conversation: ConversationId = MAIN,
     ) -> None:
         super().__init__()
         self._bridge = bridge
-        self._commands = commands
+        self._commands = bridge.commands
         self._history = history
         self.is_filled = False
         self.conversation = conversation
@@ -92,7 +87,7 @@ class ChatPane(TabbedPane):
         self.set_class(bridge.state.current == conversation, "-current")
         self._keyboard = keyboard
         self._edited: EntryId | None = None
-        self._resting: Timer | None = None
+        self._resting = Delay(self)
         self._focused: Widget | None = None
         self._returned = 0
         self._epoch = self._seen.transcript.epoch
@@ -118,9 +113,7 @@ class ChatPane(TabbedPane):
 
         self.transcript, self.working = Transcript(), WorkingLine()
         self.queued = QueuedMessages()
-        self.popup = CompletionPopup(
-            self.composer, self._history, self._bridge, self._commands, self.working
-        )
+        self.popup = CompletionPopup(self.composer, self._history, self._bridge, self.working)
         self.transcript.display = False
         rest = self.transcript, self.working, self.queued, self.popup
         await self.mount(*rest, after=self.welcome)
@@ -309,18 +302,15 @@ class ChatPane(TabbedPane):
 
     def _keep_draft_soon(self) -> None:
         """Save the draft once the typing rests."""
-        if self._resting is not None:
-            self._resting.stop()
-        self._resting = self.set_timer(DRAFT_AFTER, self.keep_draft)
+        self._resting.begin(DRAFT_AFTER, self.keep_draft)
 
     def keep_draft(self) -> None:
         """Save the draft now, if it has changed; a command of the screen is none."""
         from tui.model.input.own_commands import find_own_command  # noqa: PLC0415 - on first use
 
-        if self._resting is None or not self._is_shown(self._bridge.state):
+        if not self._resting.is_begun or not self._is_shown(self._bridge.state):
             return
         self._resting.stop()
-        self._resting = None
         text = self.composer.message
         self._commands.keep_draft("" if find_own_command(text) is not None else text)
 
@@ -344,7 +334,7 @@ class ChatPane(TabbedPane):
         self.add_class("-current", update=False)
         kept, self._focused = self._focused, None
         self.screen.set_focus(kept if kept is not None and kept.is_attached else self.composer)
-        if self._resting is not None:
+        if self._resting.is_begun:
             self._keep_draft_soon()
 
     def on_entry_view_links_requested(self, event: "EntryView.LinksRequested") -> None:

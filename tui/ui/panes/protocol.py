@@ -2,22 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from time import time
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.getters import query_one
-from textual.timer import Timer
 
 from tui.model.wire.exchanges import Exchange, exchange, exchanges
 from tui.model.wire.frame_filter import ERRORS, parse_filter
 from tui.model.wire.frames import Direction, FrameKind, WireFrame
-from tui.store.commands import Commands
 from tui.text import counted
 from tui.ui import keymap
-from tui.ui.bridge import StoreBridge
-from tui.ui.panes import ShowEntry, SidePart
+from tui.ui.bridge import Delay, StoreBridge
+from tui.ui.messages import ShowEntry
+from tui.ui.panes.side_part import SidePart
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import FilterList, Group, ListEntry
 from tui.ui.widgets.lists.frame_rows import METHODS, WIDTHS, row_of
@@ -132,14 +130,14 @@ class FrameList(FilterList[Shown]):
 class ProtocolPane(SaysWhy, SidePart):
     """Follow what is said, look at it, copy it, and send it again."""
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.PROTOCOL)
+    BINDINGS = keymap.bindings(keymap.Place.PROTOCOL)
 
     listed = query_one(FrameList)
 
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
-        super().__init__(bridge, commands)
+    def __init__(self, bridge: StoreBridge) -> None:
+        super().__init__(bridge)
         self._is_seen = self._is_paused = False
-        self._timer: Timer | None = None
+        self._delay = Delay(self)
         self._rests_until = 0.0
 
     def compose(self) -> ComposeResult:
@@ -180,13 +178,11 @@ class ProtocolPane(SaysWhy, SidePart):
 
         In a flood that is not so often that typing would wait for it.
         """
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        self._delay.stop()
         if not self._is_seen or self._is_paused or not self._commands.is_attached:
             return
         if after > 0:
-            self._timer = self.set_timer(after, self._follow)
+            self._delay.begin(after, self._follow)
             return
         began = time()
         self.listed.follow(self._commands.running.wire)

@@ -10,10 +10,9 @@ from textual.getters import query_one
 from textual.widget import Widget
 
 from tui.model.chat import ConversationId
-from tui.store.commands import Commands
 from tui.ui.bridge import StoreBridge
 from tui.ui.layout import Layout, Side, WidthClass
-from tui.ui.panes import PaneName
+from tui.ui.messages import PaneName
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.servers import ServersPane
 from tui.ui.panes.side import TABS, SidePane
@@ -35,14 +34,12 @@ class PaneRow(Horizontal):
     def __init__(
         self,
         bridge: StoreBridge,
-        commands: Commands,
         history: HistoryStorage | None,
         keyboard: Keyboard,
         preferences: UiPreferences,
     ) -> None:
         super().__init__(id="panes")
         self._bridge = bridge
-        self._commands = commands
         self._history = MessageHistory(history)
         self._keyboard = keyboard
         self._layout = preferences.layout
@@ -54,9 +51,9 @@ class PaneRow(Horizontal):
         self._drag: tuple[Side, int, int] | None = None
 
     def compose(self) -> ComposeResult:
-        yield ServersPane(self._bridge, self._commands)
+        yield ServersPane(self._bridge)
         yield self.chat
-        yield SidePane(self._bridge, self._commands)
+        yield SidePane(self._bridge)
 
     def on_mount(self) -> None:
         self._bridge.watch(
@@ -92,7 +89,7 @@ class PaneRow(Horizontal):
 
     def _new_chat(self, conversation: ConversationId) -> ChatPane:
         history = self._history.beside()
-        return ChatPane(self._bridge, self._commands, history, self._keyboard, conversation)
+        return ChatPane(self._bridge, history, self._keyboard, conversation)
 
     def _turn_to(self, chat: ChatPane) -> None:
         with self.app.batch_update():

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import MouseDown
@@ -15,7 +14,6 @@ from textual.timer import Timer
 
 from tui.model.chat import Severity
 from tui.model.servers import ServerId, ServerView
-from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
@@ -58,7 +56,7 @@ class ServersPane(Vertical):
     The first frame shows the hint; `fill` adds the tree.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SIDE)
+    BINDINGS = keymap.bindings(keymap.Place.SIDE)
     ALLOW_SELECT = False
     BORDER_TITLE = "Servers"
 
@@ -67,10 +65,9 @@ class ServersPane(Vertical):
     details = query_one(".summary", PlainText)
     keys = query_one(".keys", PlainText)
 
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
+    def __init__(self, bridge: StoreBridge) -> None:
         super().__init__(id="servers", classes="-empty")
         self._bridge = bridge
-        self._commands = commands
         self._clock: Timer | None = None
         self._described: ServerId | None = None
         self._is_filled = False
@@ -82,7 +79,7 @@ class ServersPane(Vertical):
         """Add the tree, which the first frame does not show, and follow the state."""
         from tui.ui.panes.servers_tree import ServersTree  # noqa: PLC0415 - after the first frame
 
-        self.rows = ServersTree(self._commands)
+        self.rows = ServersTree(self._bridge.commands)
         summary = PlainText(classes="summary"), PlainText(classes="keys")
         await self.mount(self.rows, _Details(*summary, classes="details"))
         self._is_filled = True

@@ -3,10 +3,9 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
-from typing import ClassVar, Final
+from typing import Final
 
 from rich.cells import cell_len
-from textual.binding import BindingType
 from textual.message import Message
 from textual.message_pump import MessagePump
 
@@ -14,7 +13,7 @@ from tui.model.frozen import Frozen
 from tui.model.servers import USABLE, Origin, ServerId, ServerStatus, ServerView, Transport
 from tui.store.commands import EQUALS, Commands, command_line
 from tui.ui import keymap
-from tui.ui.panes import EditServer, PaneName, ShowPane, ShowServer
+from tui.ui.messages import EditServer, PaneName, ShowPane, ShowServer
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.row_list import Row, RowList
 from tui.ui.widgets.status import LOOKS, STARTABLE, STOPPABLE, Tone, status_or_count
@@ -198,7 +197,7 @@ class ServerActions(SaysWhy, MessagePump):
 class ServersTree(ServerActions, RowList, inherit_bindings=False):
     """Draw the servers and the rows below them, and manage the server under the cursor."""
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SERVERS)
+    BINDINGS = keymap.bindings(keymap.Place.SERVERS)
 
     def __init__(self, commands: Commands) -> None:
         super().__init__(clicks=1)

@@ -1,18 +1,19 @@
 """The side pane on the right: tools, prompts, resources and activity behind four tabs."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.style import Style
 
-from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.panes import PaneName, SidePart
+from tui.ui.messages import PaneName
 from tui.ui.widgets.key_bar import FRAME
+
+if TYPE_CHECKING:  # loaded after the first frame
+    from tui.ui.panes.side_part import SidePart
 
 TABS: Final = (PaneName.TOOLS, PaneName.PROMPTS, PaneName.RESOURCES, PaneName.ACTIVITY)
 """The tabs, from left to right."""
@@ -57,12 +58,11 @@ class SidePane(Vertical):
     """Show one part at a time; each is made on first use."""
 
     ALLOW_SELECT = False
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SIDE)
+    BINDINGS = keymap.bindings(keymap.Place.SIDE)
 
-    def __init__(self, bridge: StoreBridge, commands: Commands) -> None:
+    def __init__(self, bridge: StoreBridge) -> None:
         super().__init__(id="side")
         self._bridge = bridge
-        self._commands = commands
         self.active = PaneName.TOOLS
         self._parts: dict[PaneName, SidePart] = {}
         self.activity = PaneName.ACTIVITY
@@ -84,7 +84,7 @@ class SidePane(Vertical):
         views = _joined(self.active, [*VIEWS.items()], TAB_GAPS[0])
         self.border_subtitle = views if self.active in VIEWS else None
 
-    async def fill(self) -> SidePart | None:
+    async def fill(self) -> "SidePart | None":
         """Show the active part alone, making it first if needed.
 
         Called after the first frame, which is drawn without a part to come sooner.
@@ -125,7 +125,7 @@ class SidePane(Vertical):
             part.narrow_to(to)
         part.focus_main()
 
-    def _make(self, name: PaneName) -> SidePart:
+    def _make(self, name: PaneName) -> "SidePart":
         from tui.ui.panes import activity, browser, protocol  # noqa: PLC0415 - after the first frame
 
         parts: dict[PaneName, type[SidePart]] = {
@@ -135,7 +135,7 @@ class SidePane(Vertical):
             PaneName.ACTIVITY: activity.ActivityPane,
             PaneName.PROTOCOL: protocol.ProtocolPane,
         }
-        return parts[name](self._bridge, self._commands)
+        return parts[name](self._bridge)
 
     async def action_show(self, name: str) -> None:
         await self.show(PaneName(name))

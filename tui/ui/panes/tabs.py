@@ -12,7 +12,7 @@ from tui.model.chat import ConversationId
 from tui.model.frozen import Frozen
 from tui.store.selectors import asking
 from tui.store.state import AppState
-from tui.ui.panes import ShowConversation
+from tui.ui.messages import ShowConversation
 from tui.ui.widgets.key_bar import FRAME
 from tui.ui.widgets.text.plain import fit, one_line
 

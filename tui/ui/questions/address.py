@@ -8,8 +8,7 @@ from tui.store.commands import Commands
 from tui.ui.questions.answers import ACCEPTED, DECLINED, Answer
 from tui.ui.questions.arming import Keyboard
 from tui.ui.questions.question import Question
-from tui.ui.questions.trust import listed, warning_line
-from tui.ui.widgets.text.labelled_text import LabelledLine
+from tui.ui.widgets.text.labelled_text import LabelledLine, listed, warning_line
 from tui.ui.widgets.text.links import Link, examine, is_plain_http
 
 OPEN: Final = Answer("open", "o", "Open", "open it", ACCEPTED)

@@ -3,7 +3,6 @@
 No answer has an action name, so that none can be given by the name of an action.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 from textual.binding import Binding
@@ -67,53 +66,36 @@ Rows = tuple[tuple[Answer, ...], ...]
 """Rows of answers in the order of their buttons."""
 
 
-def key_label(key: str, words: str) -> Content:
-    """Write what stands on a button, its key before it."""
-    return Content.assemble((key, "bold underline"), f" {words}")
-
-
 class AnswerRows(Vertical):
     """The buttons of all answers; none moves when another one changes.
 
     Args:
         rows: The answers.
+
+    Attributes:
+        answers: Those that have a button.
     """
 
     def __init__(self, rows: Rows) -> None:
-        self._answers = [one for row in rows for one in row if one.label]
-        self._buttons = {one.name: Button(id=one.name, compact=True) for one in self._answers}
+        self.answers = [one for row in rows for one in row if one.label]
+        self._buttons = {one.name: Button(id=one.name, compact=True) for one in self.answers}
         self._rows = [
             Horizontal(*(self.button(one) for one in row if one.label), classes="row")
             for row in rows
         ]
         super().__init__(*self._rows, classes="rows")
 
-    def show(
-        self,
-        key_of: Callable[[Answer], str],
-        caption: Callable[[Answer], str],
-        offers: Callable[[Answer], bool],
-        *,
-        short: bool,
-    ) -> None:
-        """Show which answers there are now, in words that fit.
-
-        Args:
-            key_of: Gives its key as it is shown.
-            caption: Gives the words on a button.
-            offers: Tells whether there is an answer.
-            short: Whether there are few columns.
-        """
-        for answer in self._answers:
-            button = self.button(answer)
-            label = key_label(key_of(answer), caption(answer))
-            button.display = offers(answer)
-            if button.label != label:
-                button.label = label
-                button.refresh(layout=True)
-            # A style sheet takes no padding of 0, and a width of its own counts padding in.
-            button.styles.line_pad = 0 if short else 1
-            button.styles.width = label.cell_length if short else None
+    def show(self, answer: Answer, key: str, words: str, *, offered: bool, short: bool) -> None:
+        """Show the button of an answer if it is offered, short where there are few columns."""
+        button = self.button(answer)
+        label = Content.assemble((key, "bold underline"), f" {words}")
+        button.display = offered
+        if button.label != label:
+            button.label = label
+            button.refresh(layout=True)
+        # A style sheet takes no padding of 0, and a width of its own counts padding in.
+        button.styles.line_pad = 0 if short else 1
+        button.styles.width = label.cell_length if short else None
 
     def fold(self, *, folded: bool) -> None:
         """Show the first row alone, or all of them."""

@@ -10,7 +10,7 @@ What counts is when a key was typed, not when its turn came: a busy event loop h
 at once, and late. So nothing that is held is given right after the loop stood still.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import inf
 from operator import attrgetter
 from time import monotonic
@@ -19,14 +19,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from textual import events
 from textual.app import App
 from textual.screen import Screen
-from textual.timer import Timer
-from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from tui.model.frozen import Frozen
-from tui.ui.bridge import set_timer
+from tui.ui.bridge import Delay
 from tui.ui.widgets.chat.composer import Composer
-from tui.ui.widgets.text.folded_text import Position, position_in
 
 if TYPE_CHECKING:
     from tui.ui.questions.answers import Answer
@@ -68,50 +65,6 @@ LOOK_SECONDS: Final = 0.1
 
 UNARMED: Final = "answers open once you stop typing"
 WRITING: Final = "What you type goes into your message. Pause to answer."
-
-
-class ReadProgress:
-    """Takes note of the ends that were in sight.
-
-    One view of a question has the class `-fits`: the one that gives way to the answers, and whose
-    lines are counted. It has to be seen to its end, as has each one of the class `-read`.
-
-    Args:
-        screen: The question.
-    """
-
-    def __init__(self, screen: Screen[Any]) -> None:
-        self._screen = screen
-        self._seen: set[Widget] = set()
-
-    @property
-    def main(self) -> Widget:
-        return self._screen.query_one(".-fits")
-
-    @property
-    def views(self) -> Sequence[Widget]:
-        return [view for view in self._screen.query(".-read, .-fits") if view.display]
-
-    @property
-    def position(self) -> Position:
-        return position_in(self.main)
-
-    @property
-    def unread(self) -> Widget | None:
-        """The first view whose end is not in sight and never was."""
-        self.look()
-        return next((view for view in self.views if view not in self._seen), None)
-
-    def look(self) -> None:
-        self._seen.update(view for view in self.views if position_in(view).shows_end)
-
-    def words(self) -> str:
-        """Say that there is more to read, where there is."""
-        unread = self.unread
-        return f"{position_in(unread).left:,} more below · End reads on" if unread else ""
-
-    def begin_anew(self) -> None:
-        self._seen.clear()
 
 
 class Keyboard:
@@ -209,16 +162,14 @@ class SecondPress(Generic[T]):
             return None
         return self._first[0]
 
-    def expect(self, what: T) -> None:
-        self._first = (what, self._clock())
-
     def forget(self) -> None:
         self._first = None
 
-    def take(self, what: T) -> bool:
-        """Tell whether this is the second press of the same; whatever it is, wait no longer."""
-        awaited, self._first = self.awaited, None
-        return awaited is not None and awaited == what
+    def is_again(self, what: T) -> bool:
+        """Tell whether this is the second press of the same; if not, it is the first."""
+        is_second = self.awaited == what
+        self._first = None if is_second else (what, self._clock())
+        return is_second
 
 
 class _Held(Frozen):
@@ -258,7 +209,7 @@ class Arming:
         self._held: _Held | None = None
         self.early = ""
         """The key of an answer that came too early and has to be pressed again; until the next."""
-        self._timer: Timer | None = None
+        self._delay = Delay(screen)
         self._timer_due = inf
 
     @property
@@ -292,7 +243,7 @@ class Arming:
         """Take no answer: the question is covered, changed or answered."""
         self._counts_at = inf
         self._drop()
-        self._stop_looking()
+        self._delay.stop()
         self._changed()
 
     def text(self, event: events.Key | events.Paste) -> None:
@@ -361,9 +312,8 @@ class Arming:
 
     def _waits_for_second(self, answer: "Answer") -> bool:
         """Tell whether this was only the first of two presses."""
-        if not answer.twice or self._second.take(answer):
+        if not answer.twice or self._second.is_again(answer):
             return False
-        self._second.expect(answer)
         self._screen.set_timer(REPEAT_SECONDS, self._changed)
         return True
 
@@ -394,13 +344,13 @@ class Arming:
 
     def _look(self) -> None:
         """Tell whether answers count, and come back until they do and nothing is held."""
-        self._stop_looking()
+        self._delay.stop()
         held = self._held
         left = (held.until if held is not None else self._counts_at) - self._clock()
         if self.is_begun and (held is not None or left > 0):
             wait = min(left if held is None else max(left, HOLD_SECONDS), LOOK_SECONDS)
             self._timer_due = monotonic() + wait
-            self._timer = set_timer(self._screen, wait, self._look_again)
+            self._delay.begin(wait, self._look_again)
         self._changed()
 
     def _look_again(self) -> None:
@@ -414,7 +364,3 @@ class Arming:
             if self.armed:
                 self._give(held.answer)
         self._look()
-
-    def _stop_looking(self) -> None:
-        if self._timer is not None:
-            self._timer.stop()

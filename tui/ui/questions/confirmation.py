@@ -5,7 +5,6 @@ is answered by itself, or all that were shown to their end at once.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -15,7 +14,7 @@ from textual.getters import query_one
 from textual.widget import Widget
 
 from tui.model.bounded_json import JsonError
-from tui.model.consent import Choice, Condition, GrantScope
+from tui.model.consent import Choice, Decision, GrantScope
 from tui.model.requests import ConfirmationRequest, PendingRequest
 from tui.store.commands import Commands
 from tui.text import clip, counted
@@ -399,15 +398,15 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             return
         assert isinstance(answer.value, Choice)  # noqa: S101 - all others are steps
         scope = self._scope if answer.scoped else GrantScope.SESSION
-        self._decide(self._call, answer.value, scope=scope)
+        self._decide(self._call, Decision(answer.value, scope=scope))
 
     def _allow_seen(self) -> None:
         for call in self._seen:
-            self._decide(call, Choice.ONCE)
+            self._decide(call, Decision(Choice.ONCE))
         self._show_calls()
 
     def _stop(self) -> None:
-        self._decide(self._call, Choice.DENY)
+        self._decide(self._call, Decision(Choice.DENY))
         self._commands.cancel_turn()
 
     def _next_scope(self) -> None:
@@ -431,8 +430,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self._show_calls()
 
     def _open_reason(self) -> None:
-        deny = partial(self._decide, self._call, Choice.DENY)
-        self._open_step(DenyReasonScreen("Deny with a reason", self.request), deny)
+        call, step = self._call, DenyReasonScreen("Deny with a reason", self.request)
+        self._open_step(step, lambda why: self._decide(call, Decision(Choice.DENY, why)))
 
     def _open_rule(self) -> None:
         try:
@@ -442,7 +441,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             return
 
         def keep(_: str) -> None:
-            self._decide(self._call, Choice.ALWAYS_THESE, "", self._scope, step.conditions)
+            kept = Decision(Choice.ALWAYS_THESE, scope=self._scope, conditions=step.conditions)
+            self._decide(self._call, kept)
 
         self._open_step(step, keep)
 
@@ -486,15 +486,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         if not self.has_class("-placing"):
             super().begin()
 
-    def _decide(
-        self,
-        call: AskedCall,
-        choice: Choice,
-        note: str = "",
-        scope: GrantScope = GrantScope.SESSION,
-        conditions: tuple[Condition, ...] = (),
-    ) -> None:
-        decision = replace(call.decision(choice, note, scope), conditions=conditions)
+    def _decide(self, call: AskedCall, decision: Decision) -> None:
+        decision = call.completed(decision)
         call.is_answered = True
         if call is self._call:
             self.send(decision)

@@ -24,11 +24,11 @@ from tui.model.trust import TrustAnswer
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.questions.answers import Answer, AnswerRows, Rows
-from tui.ui.questions.arming import SCROLL_KEYS, Arming, Keyboard, ReadProgress
+from tui.ui.questions.arming import SCROLL_KEYS, Arming, Keyboard
 from tui.ui.themes import STYLES
 from tui.ui.widgets.frame import WORDY, Frame, fit
 from tui.ui.widgets.key_bar import FRAME, whole_parts
-from tui.ui.widgets.text.folded_text import FoldedText, position_in
+from tui.ui.widgets.text.folded_text import FoldedText, Position, position_in
 from tui.ui.widgets.text.labelled_text import LabelledLine, LabelledText
 
 R = TypeVar("R", bound=PendingRequest)
@@ -48,6 +48,50 @@ class Names(LabelledText, can_focus=False):
 
     def __init__(self) -> None:
         super().__init__(classes="names -read")
+
+
+class ReadProgress:
+    """Takes note of the ends that were in sight.
+
+    One view of a question has the class `-fits`: the one that gives way to the answers, and whose
+    lines are counted. It has to be seen to its end, as has each one of the class `-read`.
+
+    Args:
+        screen: The question.
+    """
+
+    def __init__(self, screen: Screen[Any]) -> None:
+        self._screen = screen
+        self._seen: set[Widget] = set()
+
+    @property
+    def main(self) -> Widget:
+        return self._screen.query_one(".-fits")
+
+    @property
+    def views(self) -> Sequence[Widget]:
+        return [view for view in self._screen.query(".-read, .-fits") if view.display]
+
+    @property
+    def position(self) -> Position:
+        return position_in(self.main)
+
+    @property
+    def unread(self) -> Widget | None:
+        """The first view whose end is not in sight and never was."""
+        self.look()
+        return next((view for view in self.views if view not in self._seen), None)
+
+    def look(self) -> None:
+        self._seen.update(view for view in self.views if position_in(view).shows_end)
+
+    def words(self) -> str:
+        """Say that there is more to read, where there is."""
+        unread = self.unread
+        return f"{position_in(unread).left:,} more below · End reads on" if unread else ""
+
+    def begin_anew(self) -> None:
+        self._seen.clear()
 
 
 def keep(screen: Screen[Any]) -> None:
@@ -242,7 +286,9 @@ class Question(ModalScreen[None], Generic[R]):
             view.show_lines(self.lines())
 
     def show_answers(self) -> None:
-        self.rows.show(self._key_of, self.caption, self.offers, short=self.is_short)
+        for one in self.rows.answers:
+            words, offered = self.caption(one), self.offers(one)
+            self.rows.show(one, self._key_of(one), words, offered=offered, short=self.is_short)
 
     def send(self, value: requests.Answer) -> None:
         """Give the one answer; the question goes when the state says that it is settled."""

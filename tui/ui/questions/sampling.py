@@ -13,10 +13,9 @@ from tui.model.requests import Reply, ReplyAction, ResultReview, SamplingRequest
 from tui.text import counted
 from tui.ui.questions.answers import ACCEPTED, DECLINED, Answer
 from tui.ui.questions.question import Names, Question
-from tui.ui.questions.trust import listed
 from tui.ui.widgets.chat.composer import TEXT_KEYS
 from tui.ui.widgets.text.folded_text import FoldedText
-from tui.ui.widgets.text.labelled_text import LabelledLine
+from tui.ui.widgets.text.labelled_text import LabelledLine, listed
 from tui.ui.widgets.text.plain import PlainText
 
 MAX_EDITABLE: Final = 20_000
@@ -40,7 +39,7 @@ SEND: Final = Answer("send", "s", "Send", "send", ACCEPTED)
 class _Editor(TextArea, inherit_bindings=False):
     """A text area as high as its text, which leaves Tab to move on."""
 
-    BINDINGS: ClassVar[list[BindingType]] = TEXT_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = [*TEXT_KEYS]
 
     def __init__(self, text: str) -> None:
         super().__init__(text, highlight_cursor_line=False, classes="-fits")

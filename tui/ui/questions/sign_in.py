@@ -13,8 +13,7 @@ from tui.model.requests import Reply, ReplyAction, SignInRequest
 from tui.ui.questions.answers import Answer
 from tui.ui.questions.form import ACCEPT, CANCEL, ProblemLine
 from tui.ui.questions.question import Question
-from tui.ui.questions.trust import warning_line
-from tui.ui.widgets.text.labelled_text import LabelledLine
+from tui.ui.widgets.text.labelled_text import LabelledLine, warning_line
 
 MAX_PASTED: Final = 8_192
 """Characters of what is pasted."""

@@ -1,15 +1,20 @@
 """Asks whether what a folder brings, or what changed in the settings or in tools, may be used."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tui.model.requests import SkillRequest, ToolChangeRequest, TrustRequest
-from tui.model.trust import UNWATCHED, DifferenceLine, Disclosure, TrustAnswer, TrustSubject
+from tui.model.trust import UNWATCHED, Disclosure, TrustAnswer, TrustSubject
 from tui.text import counted
 from tui.ui.questions.answers import ACCEPTED, DECLINED, Answer
 from tui.ui.questions.question import Question
-from tui.ui.widgets.text.difference import SIGN_STYLES
-from tui.ui.widgets.text.labelled_text import LABEL_WIDTH, LabelledLine
+from tui.ui.widgets.text.labelled_text import (
+    LABEL_WIDTH,
+    LabelledLine,
+    difference_lines,
+    listed,
+    warning_line,
+)
 
 NOT_NOW: Final = Answer(
     "not-now", "n,d,escape", "Not now", "run none of it now, and ask next time", TrustAnswer.NOT_NOW
@@ -29,9 +34,6 @@ NEVER: Final = Answer(
 )
 
 _CHANGES: Final = {"new": "$text-success", "changed": "$text-warning", "gone": "$text-error"}
-
-WARNING_STYLE: Final = "bold $text-warning"
-"""How a warning looks, beside the word that it begins with."""
 
 KEEP_AWAY: Final = Answer(
     "keep-away",
@@ -106,19 +108,6 @@ def trust_lines(request: TrustRequest) -> list[LabelledLine]:
     return lines
 
 
-def difference_lines(difference: Iterable[DifferenceLine]) -> Iterator[LabelledLine]:
-    """Lay out a difference: the sign stands in the column of the labels."""
-    for line in difference:
-        style = SIGN_STYLES.get(line.sign, "")
-        label = (line.sign if style else "").rjust(LABEL_WIDTH - 2)
-        yield LabelledLine(label, line.text, label_style=style, sign=line.sign)
-
-
-def warning_line(label: str, words: str) -> LabelledLine:
-    """Write a warning of gemdeck's own."""
-    return LabelledLine(label, words, WARNING_STYLE, WARNING_STYLE)
-
-
 def _summary(request: TrustRequest) -> str:
     brought = sum(server.change != "gone" for server in request.servers)
     counts = (
@@ -166,12 +155,6 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
     yield from listed("sets", server.env_values)
     yield from listed("reads", server.references, "your variable ")
     yield from listed("inherits", server.inherited, "your variable ")
-
-
-def listed(label: str, names: Sequence[str], before: str = "") -> Iterator[LabelledLine]:
-    """Lay out lines behind one label, such as those of a text."""
-    for number, name in enumerate(names):
-        yield LabelledLine("" if number else label, f"{before}{name}")
 
 
 class ToolChangeQuestion(Question[ToolChangeRequest]):

@@ -1,13 +1,13 @@
 """What the question shows of a call: whose it is, what is said of it, and the list of calls."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from textual.content import Content
 from textual.geometry import Size
 
-from tui.model.consent import Choice, Decision, GrantScope
+from tui.model.consent import Decision
 from tui.model.requests import ConfirmationRequest
 from tui.text import clip
 from tui.ui.questions.calls.argument_lines import both_ends
@@ -107,11 +107,10 @@ class AskedCall:
         self.shows_edit = not self.shows_edit
         self.is_seen = False
 
-    def decision(
-        self, choice: Choice, note: str = "", scope: GrantScope = GrantScope.SESSION
-    ) -> Decision:
-        edited = self.edit if self.shows_edit and choice.allows else None
-        return Decision(choice, note, scope, edited)
+    def completed(self, decision: Decision) -> Decision:
+        """Add the edit to an answer that allows it."""
+        edited = self.edit if self.shows_edit and decision.allows else None
+        return replace(decision, arguments=edited)
 
 
 def these(calls: Sequence[AskedCall]) -> str:

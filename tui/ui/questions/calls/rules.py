@@ -19,8 +19,8 @@ from tui.model.consent import (
 )
 from tui.model.input.arguments import read_arguments
 from tui.model.requests import ConfirmationRequest
-from tui.ui.questions.arming import ReadProgress
 from tui.ui.questions.calls.steps import QuestionStep
+from tui.ui.questions.question import ReadProgress
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText
 

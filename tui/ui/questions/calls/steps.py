@@ -5,7 +5,6 @@ from typing import ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input
 
@@ -49,7 +48,7 @@ class QuestionStep(Step):
         request: The call.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.over_questions()
+    BINDINGS = keymap.over_questions()
 
     def __init__(self, title: str, request: ConfirmationRequest) -> None:
         super().__init__(title)
@@ -169,7 +168,7 @@ class EditArgumentsScreen(EditingScreen, QuestionStep):
         JsonError: If the JSON to begin with cannot be read.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings("call.run", "call.switch")
+    BINDINGS = keymap.bindings("call.run", "call.switch")
 
     def __init__(self, commands: Commands, request: ConfirmationRequest, arguments: str) -> None:
         super().__init__("Edit the arguments", request)

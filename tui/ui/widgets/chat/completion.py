@@ -8,8 +8,6 @@ from operator import itemgetter
 from typing import Final
 from urllib.parse import quote
 
-from textual.timer import Timer
-
 from tui.model.catalog import ResourceTemplateView, ResourceView
 from tui.model.events import ArgumentCompleted
 from tui.model.frozen import Frozen
@@ -21,7 +19,7 @@ from tui.model.input.uri_templates import OpenVariable, UriTemplateError, parse_
 from tui.model.servers import USABLE, ServerId, ServerStatus, ServerView
 from tui.store.commands import Commands
 from tui.text import clip
-from tui.ui.bridge import StoreBridge
+from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.widgets.chat.composer import Composer, MessageHistory
 from tui.ui.widgets.chat.welcome import WorkingLine
 from tui.ui.widgets.lists.row_list import Row, RowList
@@ -372,8 +370,7 @@ class CompletionPopup(RowList, can_focus=False):
     Args:
         composer: Whose words are completed.
         history: The messages that are searched.
-        bridge: Provides what can be completed.
-        commands: Asks servers and the workspace for values.
+        bridge: Provides what can be completed, and asks servers and the workspace for values.
         working: Where it stands that messages are searched.
     """
 
@@ -382,19 +379,17 @@ class CompletionPopup(RowList, can_focus=False):
         composer: Composer,
         history: MessageHistory,
         bridge: StoreBridge,
-        commands: Commands,
         working: WorkingLine,
     ) -> None:
         super().__init__(clicks=1)
         self._composer = composer
         self._history = history
         self._bridge = bridge
-        self._commands = commands
         self._working = working
         self._offered: CompletionList | None = None
         self._query: Query | None = None
         self._token = ""
-        self._asking: Timer | None = None
+        self._asking = Delay(self)
         self.display = False
 
     def on_mount(self) -> None:
@@ -479,12 +474,12 @@ class CompletionPopup(RowList, can_focus=False):
 
     def _ask_later(self, query: Query | None) -> None:
         self._query = query
-        if self._asking is not None:
-            self._asking.stop()
+        self._asking.stop()
         if query is not None:
             self._token = f"composer-{next(_NUMBERS)}"
-            ask = partial(query.ask, self._commands, self._token)
-            self._asking = self.set_timer(COMPLETE_AFTER, ask)
+            self._asking.begin(
+                COMPLETE_AFTER, partial(query.ask, self._bridge.commands, self._token)
+            )
 
     def _show_values(self, completed: ArgumentCompleted | None) -> None:
         if completed is not None and completed.token == self._token and self._query is not None:

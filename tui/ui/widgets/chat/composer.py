@@ -11,12 +11,13 @@ from typing import ClassVar, Final
 from rich.text import Text
 from textual import events
 from textual.actions import SkipAction
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.model.frozen import Frozen
 from tui.ui import keymap
+from tui.ui.messages import DataMessage
 from tui.ui.paste import clean_paste
 
 MAX_HISTORY: Final = 500
@@ -159,21 +160,13 @@ _OWN_KEYS: Final = {key.id for key in keymap.KEYS if key.place is keymap.Place.M
 
 PLACEHOLDER: Final = "message   / commands   @ resources, files"
 
-_DECK_KEYS: Final = {"f6", "f7", "pageup", "pagedown"}
-"""Keys of `TextArea` that the deck uses otherwise."""
-
-TEXT_KEYS: Final[list[BindingType]] = [
-    binding
-    for binding in TextArea.BINDINGS
-    if isinstance(binding, Binding) and binding.key not in _DECK_KEYS
-]
+TEXT_KEYS: Final = keymap.of_text_area("f6", "f7", "pageup", "pagedown")
 """The keys of a text area, but for those that belong to the deck."""
 
 
 def _text_keys() -> list[BindingType]:
     """Return the keys of a text area but for those that the composer uses otherwise."""
-    bindings = (one for one in TEXT_KEYS if isinstance(one, Binding))
-    kept = (one for one in bindings if one.key not in {"up", "down"})
+    kept = (one for one in TEXT_KEYS if one.key not in {"up", "down"})
     return [replace(one, key=one.key.removesuffix(",ctrl+d")) for one in kept]
 
 
@@ -182,22 +175,18 @@ class Composer(TextArea, inherit_bindings=False):
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.Place.MESSAGE), *_text_keys()]
 
-    class Sent(Message):
+    class Sent(DataMessage):
         """The user sent a message; there may be nothing in it."""
 
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+        text: str
 
     class EndPressed(Message):
         """Ctrl+D was pressed in an empty message."""
 
-    class CompletionKey(Message):
+    class CompletionKey(DataMessage):
         """A key for the completion popup: ``tab``, ``up``, ``down`` or ``search``."""
 
-        def __init__(self, key: str) -> None:
-            super().__init__()
-            self.key = key
+        key: str
 
     def __init__(self, history: MessageHistory) -> None:
         super().__init__(

@@ -2,14 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events
 from textual.content import Content
-from textual.message import Message
-from textual.timer import Timer
 
 from tui.model.chat import (
     ChatNotice,
@@ -23,7 +20,8 @@ from tui.model.chat import (
 )
 from tui.model.servers import ServerId
 from tui.text import counted, sanitize_line
-from tui.ui.bridge import set_timer
+from tui.ui.bridge import Delay
+from tui.ui.messages import DataMessage
 from tui.ui.widgets.text.blocks import Block, BlockView, IndentBlock, LineBlock, TextBlock, styled
 from tui.ui.widgets.text.links import LINK, linked, links_in
 from tui.ui.widgets.text.plain import count, duration
@@ -144,8 +142,7 @@ class EntryView(BlockView):
     selectable = True
     """Whether the cursor can stand on it."""
 
-    @dataclass(eq=False, repr=False)
-    class LinksRequested(Message):
+    class LinksRequested(DataMessage):
         """A link in the text was clicked, or all are requested.
 
         `server` is the one that named them, if one did.
@@ -259,7 +256,7 @@ class ModelEntry(TextEntry):
         super().__init__(entry)
         self._growing = GrowingMarkdown()
         self._growing.update(entry.text, complete=entry.complete)
-        self._timer: Timer | None = None
+        self._delay = Delay(self)
         self._drawn_at = 0.0
         self._cost = 0.0
 
@@ -274,14 +271,12 @@ class ModelEntry(TextEntry):
         wait = self._drawn_at + max(FLUSH_INTERVAL, self._cost / MAX_DUTY) - monotonic()
         if entry.complete or wait <= 0 or not self.is_mounted:
             self.settle()
-        elif self._timer is None:
-            self._timer = set_timer(self, wait, self.settle)
+        elif not self._delay.is_begun:
+            self._delay.begin(wait, self.settle)
 
     def settle(self) -> None:
         """Draw all that has arrived, and measure the time."""
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        self._delay.stop()
         began = monotonic()
         self._growing.update(self.entry.text, complete=self.entry.complete)
         self.changed()

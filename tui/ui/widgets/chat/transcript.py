@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -20,6 +19,7 @@ from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, Turn
 from tui.store.state import TranscriptState
 from tui.text import clip, counted
 from tui.ui import keymap
+from tui.ui.messages import DataMessage
 from tui.ui.widgets.chat.entries import EntryView
 from tui.ui.widgets.chat.entry_window import EntryWindow
 from tui.ui.widgets.chat.tool_call import call_name
@@ -39,10 +39,9 @@ class QueuedMessages(OptionList):
     """One row for each message that waits; hidden while there is none."""
 
     ALLOW_SELECT: ClassVar[bool] = False
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.QUEUE)
+    BINDINGS = keymap.bindings(keymap.Place.QUEUE)
 
-    @dataclass(eq=False, repr=False)
-    class Taken(Message):
+    class Taken(DataMessage):
         """A message is wanted back, or no more."""
 
         text: str
@@ -100,7 +99,7 @@ class SearchLine(Horizontal):
         transcript: The conversation.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.SEARCH)
+    BINDINGS = keymap.bindings(keymap.Place.SEARCH)
 
     words = query_one(SearchWords)
     count = query_one(PlainText)
@@ -160,13 +159,12 @@ def searched_text(entry: Entry) -> str:
 class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
     """The conversation. While it has focus, a cursor marks the entry that keys act on."""
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.CONVERSATION)
+    BINDINGS = keymap.bindings(keymap.Place.CONVERSATION)
 
     cursor: var[EntryView | None] = var(None)
     """The entry that keys act on while the transcript has focus."""
 
-    @dataclass(eq=False, repr=False)
-    class ViewRequested(Message):
+    class ViewRequested(DataMessage):
         """The whole text of an entry is requested, of a call its tree and pictures as well."""
 
         title: str

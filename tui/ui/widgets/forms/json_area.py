@@ -3,18 +3,16 @@
 from typing import ClassVar, Final
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
 from tui.model.input.arguments import reveal
+from tui.ui import keymap
 
 MAX_EDITABLE: Final = 20_000
 """Characters that can be edited; every key lays all lines out again."""
-
-_DECK_KEYS: Final = frozenset({"f6", "f7"})
-"""Keys of `TextArea` that the deck binds itself."""
 
 
 class JsonArea(TextArea, inherit_bindings=False):
@@ -25,11 +23,7 @@ class JsonArea(TextArea, inherit_bindings=False):
         id: The widget's id.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        binding
-        for binding in TextArea.BINDINGS
-        if isinstance(binding, Binding) and binding.key not in _DECK_KEYS
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.of_text_area("f6", "f7")]
 
     class TooLong(Message):
         """A paste was refused because it is too long."""

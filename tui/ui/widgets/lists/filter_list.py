@@ -3,11 +3,10 @@
 from collections.abc import Container, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from typing import ClassVar, Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.getters import query_one
 from textual.message import Message
@@ -133,7 +132,7 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         shown: The entries that match.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.LIST)
+    BINDINGS = keymap.bindings(keymap.Place.LIST)
 
     line = query_one(FilterLine)
     rows = query_one(RowList)

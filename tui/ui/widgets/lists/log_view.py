@@ -5,10 +5,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from time import localtime, strftime
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import events
-from textual.binding import BindingType
 from textual.content import Content
 
 from tui.model.chat import Severity
@@ -58,7 +57,7 @@ class LogView(FoldedText, inherit_bindings=False):
     """Log lines: time, sign, the source where it changes, and text, which is wrapped."""
 
     AIR = 0
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.LOG)
+    BINDINGS = keymap.bindings(keymap.Place.LOG)
 
     def __init__(self) -> None:
         self._entries: deque[tuple[LogEntry, _Laid]] = deque(maxlen=MAX_LINES)

@@ -2,9 +2,8 @@
 
 import json
 from itertools import islice
-from typing import ClassVar, Final
+from typing import Final
 
-from textual.binding import BindingType
 from textual.widgets import Tree
 
 from tui.model.bounded_json import JsonError, read_value
@@ -44,7 +43,7 @@ def json_in(text: str) -> object:
 class JsonTree(Tree[object]):
     """Show a list or an object; Enter and the arrows fold and unfold."""
 
-    BINDINGS: ClassVar[list[BindingType]] = keymap.bindings(keymap.Place.TREE)
+    BINDINGS = keymap.bindings(keymap.Place.TREE)
 
     def __init__(self, value: object) -> None:
         super().__init__(plain_label(_summary(value)), value)

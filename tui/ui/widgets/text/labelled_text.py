@@ -1,16 +1,20 @@
 """Text in two columns: gemdeck's labels on the left, text from outside on the right."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from textual.content import Content
 
 from tui.model.frozen import Frozen
-from tui.ui.widgets.text.difference import marked
+from tui.model.trust import DifferenceLine
+from tui.ui.widgets.text.difference import SIGN_STYLES, marked
 from tui.ui.widgets.text.folded_text import Fold, FoldedText, fold_beside
 
 LABEL_WIDTH: Final = 11
 """Cells of the column of labels."""
+
+WARNING_STYLE: Final = "bold $text-warning"
+"""How a warning looks, beside the word that it begins with."""
 
 _VISIBLE: Final = str.maketrans({"\n": "␊", "\t": "␉", "\r": "␍"})
 
@@ -31,6 +35,25 @@ class LabelledLine(Frozen):
     style: str = ""
     label_style: str = "$text-muted"
     sign: str = ""
+
+
+def listed(label: str, names: Sequence[str], before: str = "") -> Iterator[LabelledLine]:
+    """Lay out lines behind one label, such as those of a text."""
+    for number, name in enumerate(names):
+        yield LabelledLine("" if number else label, f"{before}{name}")
+
+
+def difference_lines(difference: Iterable[DifferenceLine]) -> Iterator[LabelledLine]:
+    """Lay out a difference: the sign stands in the column of the labels."""
+    for line in difference:
+        style = SIGN_STYLES.get(line.sign, "")
+        label = (line.sign if style else "").rjust(LABEL_WIDTH - 2)
+        yield LabelledLine(label, line.text, label_style=style, sign=line.sign)
+
+
+def warning_line(label: str, words: str) -> LabelledLine:
+    """Write a warning of gemdeck's own."""
+    return LabelledLine(label, words, WARNING_STYLE, WARNING_STYLE)
 
 
 class LabelledText(FoldedText):

@@ -12,7 +12,15 @@ from tui.ui import keymap, themes
 from tui.ui.dialogs.choices import log_levels
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.main import MainScreen
-from tui.ui.panes import DialogName, EditServer, FillPrompt, PaneName, RunTool, ShowRun, ShowServer
+from tui.ui.messages import (
+    DialogName,
+    EditServer,
+    FillPrompt,
+    PaneName,
+    RunTool,
+    ShowRun,
+    ShowServer,
+)
 from tui.ui.panes.browser import Resource, ResourcesPane
 from tui.ui.panes.tabs import shown_tabs
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
@@ -270,7 +278,7 @@ def _resources(deck: MainScreen) -> Actions:
 
 
 def _choose_log_level(deck: MainScreen, server: ServerId) -> None:
-    deck.app.push_screen(log_levels(deck.bridge, deck.commands, server))
+    deck.app.push_screen(log_levels(deck.bridge, server))
 
 
 async def _open_resource(deck: MainScreen, server: ServerId, resource: Resource) -> None:
