@@ -28,7 +28,13 @@ from tui.engine.sign_in.sign_in_record import (
     may_carry_tokens,
 )
 from tui.engine.sign_in.token_endpoint import RejectedError, Send, refresh, revoke
-from tui.engine.sign_in.token_store import TokenStore, gemini_sign_in, read_kept, token_in
+from tui.engine.sign_in.token_store import (
+    TokenStore,
+    cannot_be,
+    gemini_sign_in,
+    read_kept,
+    token_in,
+)
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.servers import Transport
@@ -349,14 +355,11 @@ class TokenSession:
         record, revoked = await self.record(), False
         if record is None:
             return False
-        try:
+        with cannot_be("removed"):
             async with self._locked(record):
                 latest = await in_daemon_thread(lambda: self._store.get(record.key)) or record
                 await in_daemon_thread(lambda: self._store.forget(latest))
                 self._held, self._step_ups = None, {}
-        except CredentialError as error:
-            reason = f"has a sign-in that cannot be removed: {error}"
-            raise AuthError(reason, error.advice) from error
         try:
             revoked = await revoke(await self._owner.load_send(self.definition), latest)
         except AuthError as error:
@@ -375,7 +378,7 @@ class TokenSession:
 
         The store is locked meanwhile: a refresh token may count only once.
         """
-        try:
+        with cannot_be("refreshed", is_transient=True):
             async with self._locked(stale):
                 latest: SignInRecord | None = stale  # newer than what is kept, if it could not be
                 if self._is_kept:
@@ -400,9 +403,6 @@ class TokenSession:
                     await self.take(stale.without_tokens())  # the registered client stays
                 else:
                     await self.take(fresh)
-        except CredentialError as error:
-            reason = f"has a sign-in that cannot be refreshed: {error}"
-            raise AuthError(reason, error.advice, is_transient=True) from error
 
     async def _step_up(self, challenge: Challenge, sent: Signature) -> bool:
         """Sign in for more scopes, if that was not tried too often."""
