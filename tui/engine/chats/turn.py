@@ -310,6 +310,7 @@ class Turn:
         Raises:
             asyncio.CancelledError: If the turn was cancelled; it has already been closed.
         """
+        outcome = TurnOutcome.FAILED
         try:
             if self._setup.prepare is not None:
                 self._set_phase(TurnPhase.SERVERS)
@@ -325,21 +326,17 @@ class Turn:
             raise
         except MessageError as error:
             self._notify(Severity.ERROR, str(error), error.advice)
-            self._finish(TurnOutcome.FAILED)
         except ModelError as error:
             if not error.retryable:
                 drop_media(self._history.contents, self._accepted)
             self._interrupt("The turn ended here because the model could not continue.")
             self._notify(Severity.ERROR, str(error), error.advice, brief=error.brief)
-            self._finish(TurnOutcome.FAILED)
         except Exception as error:  # noqa: BLE001 - a bug must end only this turn
             _log.exception("A turn failed")
             self._interrupt("The turn ended here because of an internal error.")
             text = f"The turn failed unexpectedly ({type(error).__name__})."
             self._notify(Severity.ERROR, text, "See the log for details. Send the message again.")
-            self._finish(TurnOutcome.FAILED)
-        else:
-            self._finish(outcome)
+        self._finish(outcome)
 
     async def _add_message(self) -> None:
         """Add the user's message to the history, with what servers add to it."""
