@@ -215,18 +215,6 @@ class SignIns:
                 raise
             await session.take(record)
 
-    def hear(
-        self,
-        definition: ServerDefinition,
-        record: SignInRecord,
-        problem: CredentialError | None = None,
-    ) -> None:
-        """Mask the secrets of a record, and tell the user if it could not be kept."""
-        self.redactor.register(*record.secrets())
-        if problem is not None:
-            words = f"The sign-in to {definition.id} lasts until the end of this run: {problem}"
-            self.publish(NoticeRaised(Notice(Severity.WARNING, words, problem.advice)))
-
 
 def is_same_sign_in(one: ServerDefinition, other: ServerDefinition) -> bool:
     """Return whether two definitions mean the same server and the same way to sign in to it."""
@@ -321,13 +309,13 @@ class TokenSession:
     async def take(self, record: SignInRecord) -> None:
         """Hold and keep a record; one that cannot be written is used until the end of the run."""
         self._hold(record)
-        problem: CredentialError | None = None
         try:
             await in_daemon_thread(lambda: self._store.save(record))
+            self._is_kept = True
         except CredentialError as error:
-            problem = error
-        self._is_kept = problem is None
-        self._owner.hear(self.definition, record, problem)
+            self._is_kept = False
+            words = f"The sign-in to {self.definition.id} lasts until the end of this run: {error}"
+            self._owner.publish(NoticeRaised(Notice(Severity.WARNING, words, error.advice)))
 
     async def keep_client(self, client: SignInRecord) -> None:
         """Keep a client that has just registered, where that costs no token that is held."""
@@ -420,7 +408,7 @@ class TokenSession:
             return True
 
     def _hold(self, record: SignInRecord) -> None:
-        self._owner.hear(self.definition, record)
+        self._owner.redactor.register(*record.secrets())
         self._held, self._is_loaded = record, True
 
     @asynccontextmanager
