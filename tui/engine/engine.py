@@ -142,11 +142,11 @@ class Engine:
         self._turns = TurnSetup(
             self.servers,
             self.access.gate,
-            self._first_starts.wait,
+            self._open_skills(state),
             self.context_files.read,
+            self._first_starts.wait,
             ResultReviewer(self.desk),
             options.max_steps,
-            skills=self._open_skills(state),
         )
         self.sessions = self._open_sessions(state)
         self.conversations = self.sessions.conversations

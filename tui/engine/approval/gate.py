@@ -131,17 +131,14 @@ class Gate:
             return Denial(verdict.source, _DENIED_BY_RULE)
         try:
             outcome = await self._decide(inquiry)
-        except WithdrawnError as error:
-            self._tell(inquiry, inquiry.shown, "withdrawn", str(error))
+        except (WithdrawnError, asyncio.CancelledError) as error:
+            why = str(error) if isinstance(error, WithdrawnError) else "the turn was stopped"
+            self._tell(inquiry, inquiry.shown, "withdrawn", why)
             raise
-        except asyncio.CancelledError:
-            self._tell(inquiry, inquiry.shown, "withdrawn", "the turn was stopped")
-            raise
-        match outcome:
-            case Permit():
-                self._tell(inquiry, outcome.shown, "allow", outcome.source)
-            case Denial():
-                self._tell(inquiry, inquiry.shown, "deny", outcome.source)
+        if isinstance(outcome, Permit):
+            self._tell(inquiry, outcome.shown, "allow", outcome.source)
+        else:
+            self._tell(inquiry, inquiry.shown, "deny", outcome.source)
         return outcome
 
     def heed(self, event: Event) -> None:
@@ -357,9 +354,8 @@ class ToolAccess:
         redactor: Redactor,
     ) -> None:
         self.ignores_hooks = False
-        path = state / AUDIT_FILE if state is not None else None
-        self.audit = AuditLog(path, on_problem=problems, redactor=redactor)
-        pins = PinStore(state / FOLDER_NAME if state is not None else None, problems)
+        self.audit = AuditLog(state and state / AUDIT_FILE, on_problem=problems, redactor=redactor)
+        pins = PinStore(state and state / FOLDER_NAME, problems)
         grants = private_file(state, GRANTS_FILE, problems)
         folder = os.path.realpath(options.folder)
         self.policy = Policy(GrantBook(grants), folder, bus.publish, allows_all=options.allows_all)

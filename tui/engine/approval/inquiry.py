@@ -285,6 +285,18 @@ class Denial(Frozen):
     note: str = ""
     is_reason: bool = False
 
+    @property
+    def told(self) -> str:
+        """What the model is told, with nothing that the user's reason may contradict."""
+        note = self.note or "The user denied this call."
+        ours = f"{note} Do not try to do the same in another way."
+        return "Denied: " + (f"The user says: {note}" if self.is_reason else ours)
+
+    @property
+    def shown(self) -> str:
+        """What the screen shows of it."""
+        return sanitize(f"Denied. {self.note}".rstrip())
+
 
 def decided(
     call: EntryId, tool: OfferedTool, arguments: str, decision: str, source: str

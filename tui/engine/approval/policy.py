@@ -352,8 +352,8 @@ class Policy:
             return Verdict(Effect.ASK, self._words(grant), grant)
         if words := self.asking_words(tool, Permission.SETTINGS):
             return Verdict(Effect.ASK, words)
-        if self._is_trusted(tool) and not self._asks:
-            return Verdict(Effect.ALLOW, self._trust_words(tool.server))
+        if (words := self._trust_words(tool)) and not self._asks:
+            return Verdict(Effect.ALLOW, words)
         if (limit := self._allowing(tool, arguments)) is not None:
             words = "a rule in your settings (gemdeck.alwaysAllow) matches it"
             return Verdict(Effect.ALLOW, words, rule=limit)
@@ -375,9 +375,8 @@ class Policy:
 
     def untrusted_words(self, tool: OfferedTool) -> str:
         """Say why ``trust: true`` of a tool's server does not count here, if it has that."""
-        if not self._asks or not self._is_trusted(tool):
-            return ""
-        return f"{self._trust_words(tool.server)}, which {self._asks}"
+        words = self._trust_words(tool)
+        return f"{words}, which {self._asks}" if words and self._asks else ""
 
     def hidden(
         self, definition: ServerDefinition, tools: Iterable[tuple[str, str]]
@@ -475,10 +474,13 @@ class Policy:
         patterns = pattern_views(self._deny.patterns, asking, self._allow)
         return (*everything, *records, *patterns, *trusted)
 
-    def _is_trusted(self, tool: OfferedTool) -> bool:
-        """Return whether a server's tools run without asking, by the settings in force."""
+    def _trust_words(self, tool: OfferedTool) -> str:
+        """Say where ``trust: true`` stands by which its server's tools are allowed now, or ""."""
         definition = self._definitions.get(tool.server)
-        return tool.trusted and definition is not None and definition.trust
+        if definition is None or not (tool.trusted and definition.trust):
+            return ""
+        place = f" in {definition.source}" if definition.source else ""
+        return f"its server has trust: true{place}"
 
     def start_of(self, server: ServerId) -> str:
         """Return the folder that a server starts in; empty if it is none of this machine."""
@@ -508,11 +510,6 @@ class Policy:
     def _limit(self, rule: ToolPattern, server: ServerId) -> ArgumentRule:
         conditions = tuple(placed(one, self._folder) for one in rule.conditions)
         return ArgumentRule(conditions, self.start_of(server), self._folder)
-
-    def _trust_words(self, server: ServerId) -> str:
-        definition = self._definitions.get(server)
-        place = f" in {definition.source}" if definition is not None and definition.source else ""
-        return f"its server has trust: true{place}"
 
     def _words(self, grant: Grant) -> str:
         return grant_words(grant, self._book.grants[grant])

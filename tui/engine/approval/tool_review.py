@@ -214,32 +214,19 @@ class ToolReview(ToolVisibility):
     def withhold(
         self, definition: ServerDefinition, tools: Sequence[Tool]
     ) -> Mapping[str, Withheld]:
-        """Return the tools to hide from the model. Changes to denied tools are not asked about."""
-        named = [(tool.name, tool.definition_hash) for tool in tools if tool.is_usable]
-        denied = self._policy.hidden(definition, named)
-        changed = self.examine(definition, [tool for tool in tools if tool.name not in denied])
-        return {name: Withheld(reason) for name, reason in denied.items()} | {
-            name: Withheld(reason, changed=True) for name, reason in changed.items()
-        }
-
-    def examine(self, definition: ServerDefinition, tools: Sequence[Tool]) -> Mapping[str, str]:
-        """Compare the tools of a server with what is known of them.
+        """Return the tools to hide from the model: denied ones, and those that changed.
 
         New tools become known. The user is asked about changed ones, unless that was done. The
-        servers that come with gemdeck change with it, and are left out.
-
-        Returns:
-            The names of the changed ones, as the server spells them, and why each is withheld.
+        servers that come with gemdeck change with it.
         """
-        known = self._servers.get(definition.id)
-        if known is None:
-            known = self._servers[definition.id] = _Known(definition)
-        if definition.origin is Origin.DEMO:
-            return {}
+        usable = [tool for tool in tools if tool.is_usable]
+        named = [(tool.name, tool.definition_hash) for tool in usable]
+        denied = self._policy.hidden(definition, named)
+        known = self._servers.setdefault(definition.id, _Known(definition))
         new: dict[PinKey, Pin] = {}
         known.changed = {}
-        for tool in tools:
-            if not tool.is_usable:
+        for tool in usable if definition.origin is not Origin.DEMO else ():
+            if tool.name in denied:
                 continue
             key = pin_key(tool.name)
             pin = known.pins.get(key)
@@ -253,8 +240,8 @@ class ToolReview(ToolVisibility):
         if len(known.answered) > MAX_ANSWERED:
             known.answered &= {tool.definition_hash for tool in known.changed.values()}
         self._ask_if_needed(known)
-        return {
-            name: CHANGED if _is_readable(tool) else UNREADABLE
+        return {name: Withheld(reason) for name, reason in denied.items()} | {
+            name: Withheld(CHANGED if _is_readable(tool) else UNREADABLE, changed=True)
             for name, tool in known.changed.items()
         }
 

@@ -188,6 +188,9 @@ class _Prepared(Frozen):
     fault: str = ""
 
 
+_UNANNOUNCED: Final = _Prepared(None, {}, "", CANCELLED)
+
+
 @dataclass
 class StepCall:
     """One call and its response, which says that it was stopped until there is another.
@@ -195,7 +198,7 @@ class StepCall:
     Attributes:
         call: The requested call.
         entry: Its row in the transcript.
-        prepared: The call as shown; None until it is announced.
+        prepared: The call as shown, once it is announced.
         answer: The response for the model.
         settled: Whether the row shows the end of the call.
         by_user: Whether the user composed this call.
@@ -205,20 +208,12 @@ class StepCall:
 
     call: FunctionCall
     entry: EntryId
-    prepared: _Prepared | None = None
+    prepared: _Prepared = _UNANNOUNCED
     answer: FunctionResponse = field(default_factory=lambda: FunctionResponse.error(CANCELLED))
     settled: bool = False
     by_user: bool = False
     result: ToolResult | None = None
     refusal: str = ""
-
-
-class _Refusal(Frozen):
-    """Why a call does not run, for the model, and for the user if that differs."""
-
-    text: str
-    status: ToolCallStatus = ToolCallStatus.ERROR
-    shown: str = ""
 
 
 @dataclass(eq=False, repr=False)
@@ -272,13 +267,13 @@ class CallRunner:
         try:
             async with asyncio.TaskGroup() as group:
                 for step_call in step_calls:
-                    prepared, call = step_call.prepared, step_call.call
-                    fault = await self._fault(prepared) if prepared is not None else CANCELLED
-                    if prepared is None or prepared.tool is None or fault:
+                    tool, call = step_call.prepared.tool, step_call.call
+                    fault = await self._fault(step_call.prepared)
+                    if tool is None or fault:
                         off = self.record_withheld(step_call.entry, call.name, call.arguments)
-                        self._refuse(step_call, _Refusal(off or fault))
+                        self._refuse(step_call, off or fault, off or fault)
                     else:
-                        group.create_task(self._decide(step_call, prepared.tool, prepared, offered))
+                        group.create_task(self._decide(step_call, tool, offered))
         finally:
             for step_call in step_calls:
                 self._end(step_call, ToolCallStatus.CANCELLED, "")
@@ -329,13 +324,10 @@ class CallRunner:
         return words or self.tools.why_masked(tool, arguments)
 
     async def _decide(
-        self,
-        step_call: StepCall,
-        tool: OfferedTool,
-        prepared: _Prepared,
-        offered: Mapping[str, OfferedTool],
+        self, step_call: StepCall, tool: OfferedTool, offered: Mapping[str, OfferedTool]
     ) -> None:
         """Ask for consent, and run the call or refuse it."""
+        prepared = step_call.prepared
         inquiry = Inquiry(
             call=step_call.entry,
             tool=tool,
@@ -347,30 +339,34 @@ class CallRunner:
             read_edit=lambda text: read_edit(text, tool.schema),
             by_user=step_call.by_user,
         )
-        async with self._asking:
-            outcome = await self._ask(inquiry)
-        if not step_call.by_user and self.tools.registry.is_off(tool):  # since the step began
-            outcome = _Refusal(SWITCHED_OFF)
-        if isinstance(outcome, _Refusal):
-            self._refuse(step_call, outcome)
-        else:
-            await self._execute(step_call, inquiry, outcome)
-
-    async def _ask(self, inquiry: Inquiry) -> Permit | _Refusal:
-        """Ask for consent."""
+        outcome: Permit | Denial | str
         try:
-            outcome = await self.gate.decide(inquiry)
+            async with self._asking:
+                outcome = await self.gate.decide(inquiry)
         except WithdrawnError as error:
-            return _Refusal(f"Not run: {sanitize_line(str(error))}")
+            outcome = f"Not run: {sanitize_line(str(error))}"
         except Exception as error:  # noqa: BLE001 - the other calls of the step go on
             _log.exception("the question about a call failed")
-            return _Refusal(f"Not run: the question failed ({type(error).__name__}).")
-        return _denied(outcome) if isinstance(outcome, Denial) else outcome
+            outcome = f"Not run: the question failed ({type(error).__name__})."
+        if not step_call.by_user and self.tools.registry.is_off(tool):  # since the step began
+            outcome = SWITCHED_OFF
+        if isinstance(outcome, Permit):
+            await self._execute(step_call, inquiry, outcome)
+        elif isinstance(outcome, Denial):
+            self._refuse(step_call, outcome.told, outcome.shown, ToolCallStatus.DENIED)
+        else:
+            self._refuse(step_call, outcome, outcome)
 
-    def _refuse(self, step_call: StepCall, refusal: _Refusal) -> None:
-        step_call.answer = FunctionResponse.error(refusal.text)
-        step_call.refusal = refusal.shown or refusal.text
-        self._end(step_call, refusal.status, step_call.refusal)
+    def _refuse(
+        self,
+        step_call: StepCall,
+        told: str,
+        shown: str,
+        status: ToolCallStatus = ToolCallStatus.ERROR,
+    ) -> None:
+        """End a call that does not run: the model is told why, and the screen shows it."""
+        step_call.answer, step_call.refusal = FunctionResponse.error(told), shown
+        self._end(step_call, status, shown)
 
     async def _execute(self, step_call: StepCall, inquiry: Inquiry, permit: Permit) -> None:
         is_edited = permit.arguments is not inquiry.arguments
@@ -451,17 +447,6 @@ def faults_of(schema: JsonObject, arguments: JsonObject) -> list[str]:
     from tui.engine.mcp.schema import validate  # noqa: PLC0415 - slow, and we are in a thread
 
     return validate.check_arguments(schema, arguments)
-
-
-def _denied(denial: Denial) -> _Refusal:
-    """Return the refusal for a denial, with nothing that the user's reason may contradict."""
-    note = denial.note or "The user denied this call."
-    ours = f"{note} Do not try to do the same in another way."
-    return _Refusal(
-        "Denied: " + (f"The user says: {note}" if denial.is_reason else ours),
-        ToolCallStatus.DENIED,
-        shown=sanitize(f"Denied. {denial.note}".rstrip()),
-    )
 
 
 def _failed(text: str) -> ToolResult:

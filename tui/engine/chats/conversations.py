@@ -198,7 +198,7 @@ class Conversation:
         self._queue.clear()
         self._publish_queue()
         if self._turn_task is None:
-            self._clear_now()
+            self._clear_now(self.context)
         else:
             self._is_clear_due = True
             self.cancel()
@@ -237,7 +237,7 @@ class Conversation:
             self._turn.abandon()  # it may have been cancelled before its first step
             self._turn_task = self._turn = None
             if self._is_clear_due:
-                self._clear_now()
+                self._clear_now(context)
             if self._is_switch_due:
                 self._switch(context)
         if context.opened.keys() != before:
@@ -257,14 +257,13 @@ class Conversation:
     def _publish_queue(self) -> None:
         self.publish(e.QueueChanged(tuple(message.text for message in self._queue)))
 
-    def _clear_now(self) -> None:
+    def _clear_now(self, context: TurnContext) -> None:
         self._is_clear_due = False
-        had_skills = self.context is not None and bool(self.context.opened)
-        if self.context is not None:
-            self.context.history.contents.clear()
-            self.context.kept.clear()
-            self.context.opened.clear()
-            self.context.setup.tools.tasks.let_go(self.key)
+        had_skills = bool(context.opened)
+        context.history.contents.clear()
+        context.kept.clear()
+        context.opened.clear()
+        context.setup.tools.tasks.let_go(self.key)
         self.publish(e.ConversationCleared())
         if had_skills:  # only now: the session that has just ended keeps them
             self.keep_settings()

@@ -11,6 +11,7 @@ from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.engine.chats.backends.backend import Asked
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offered_tool import (
     MAX_STRUCTURED,
     JsonObject,
@@ -134,6 +135,17 @@ def make_own_tool(
     )
 
 
+def of_server(tool: OwnTool, definition: ServerDefinition, opened: OpenSkills) -> OwnTool:
+    """Return a tool as it is shown, asked about and recorded where a call asks a server."""
+    return replace(
+        tool,
+        server=definition.id,
+        fingerprint=definition.fingerprint,
+        is_reviewed=definition.review_results,
+        caution=opened.caution(definition.id),
+    )
+
+
 def text_result(text: str) -> ToolResult:
     """Return a text for the model, and the same for the screen."""
     return ToolResult((TextPart(noted_for_model(text)),), sanitize(text))
@@ -254,15 +266,8 @@ def _bind(
     if definition is None or server not in _asked(servers):
         names = ", ".join(_asked(servers)) or "none"
         raise ToolCallError(f"No server {sanitize_line(server)} has resources. Those are: {names}.")
-    return replace(
-        tool,
-        server=server,
-        fingerprint=definition.fingerprint,
-        trusted=definition.trust,
-        is_reviewed=definition.review_results,
-        caution=opened.caution(server),
-        run=partial(_read, servers, opened, server),
-    )
+    run = partial(_read, servers, opened, server)
+    return replace(of_server(tool, definition, opened), trusted=definition.trust, run=run)
 
 
 async def _read(

@@ -11,7 +11,7 @@ from typing import Final
 
 from tui.engine.approval.tool_review import Pin, PinKey, PinStore, pin_key
 from tui.engine.bus import Publish
-from tui.engine.chats.own_tools import ProfiledServers, make_own_tool
+from tui.engine.chats.own_tools import ProfiledServers, make_own_tool, of_server
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.definition_diff import compared_lines
 from tui.engine.desk import Desk, WithdrawnError
@@ -161,15 +161,8 @@ class Skills:
         definition, _ = found = self.find(str(arguments.get("name")))
         if words := servers.left_out(definition.id):
             raise SkillError(words)
-        return replace(
-            tool,
-            server=definition.id,
-            fingerprint=definition.fingerprint,
-            is_reviewed=definition.review_results,
-            basis="a skill is loaded only as you trust it",
-            caution=opened.caution(definition.id),
-            run=partial(self._run, opened, found),
-        )
+        basis, run = "a skill is loaded only as you trust it", partial(self._run, opened, found)
+        return replace(of_server(tool, definition, opened), basis=basis, run=run)
 
     async def _run(self, opened: OpenSkills, allowed: object, arguments: JsonObject) -> ToolResult:
         """Load a skill, or read a file of one as the entry has it from which that was loaded."""

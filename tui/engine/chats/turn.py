@@ -177,29 +177,29 @@ class TurnSetup:
     Attributes:
         tools: The servers, whose tools a model may call.
         gate: Decides on each call before it runs.
-        prepare: Awaited at the start of each turn, for its profile; returns servers to go without.
+        skills: The skills of the servers.
         context_files: Reads the files of context, at the start of each turn.
+        prepare: Awaited at the start of each turn, for its profile; returns servers to go without.
         reviewer: Shows results to the user before the model gets them.
         max_steps: Most answers of the model in one turn; None for any number.
         max_requests: Most requests of all turns together; below 0 or None for any number.
         requests: Those that were made.
         settings: Say how much a turn may do, and instruct the model.
         profiles: Those that can be chosen, and those in use, by name; "" stands for none.
-        skills: The skills of the servers, or None.
         numbers: Source of all numbers in ids, so that no id of a conversation is another's.
     """
 
     tools: ServerManager
     gate: Gate
+    skills: Skills
+    context_files: Callable[[], Awaitable[Sequence[e.ContextFile]]]
     prepare: Callable[[Profile], Awaitable[Sequence[ServerId]]] | None = None
-    context_files: Callable[[], Awaitable[Sequence[e.ContextFile]]] | None = None
     reviewer: ResultReviewer | None = None
     max_steps: int | None = None
     max_requests: int | None = None
     requests: int = 0
     settings: GemdeckSettings = field(default_factory=GemdeckSettings)
     profiles: dict[str, Profile] = field(default_factory=lambda: {"": EVERYTHING})
-    skills: Skills | None = None
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def new_id(self, kind: str) -> EntryId:
@@ -310,36 +310,31 @@ class Turn:
         Raises:
             asyncio.CancelledError: If the turn was cancelled; it has already been closed.
         """
+        outcome = TurnOutcome.FAILED
         try:
             if self._setup.prepare is not None:
                 self._set_phase(TurnPhase.SERVERS)
                 self._name_missing(await self._setup.prepare(self._context.servers.profile))
-            if self._setup.context_files is not None:
-                self._files = await self._setup.context_files()
+            self._files = await self._setup.context_files()
             await self._add_message()
-            if self._setup.skills is not None:
-                await self._setup.skills.refresh()
+            await self._setup.skills.refresh()
             outcome = await self._run_steps()
         except asyncio.CancelledError:
             self.abandon()
             raise
         except MessageError as error:
             self._notify(Severity.ERROR, str(error), error.advice)
-            self._finish(TurnOutcome.FAILED)
         except ModelError as error:
             if not error.retryable:
                 drop_media(self._history.contents, self._accepted)
             self._interrupt("The turn ended here because the model could not continue.")
             self._notify(Severity.ERROR, str(error), error.advice, brief=error.brief)
-            self._finish(TurnOutcome.FAILED)
         except Exception as error:  # noqa: BLE001 - a bug must end only this turn
             _log.exception("A turn failed")
             self._interrupt("The turn ended here because of an internal error.")
             text = f"The turn failed unexpectedly ({type(error).__name__})."
             self._notify(Severity.ERROR, text, "See the log for details. Send the message again.")
-            self._finish(TurnOutcome.FAILED)
-        else:
-            self._finish(outcome)
+        self._finish(outcome)
 
     async def _add_message(self) -> None:
         """Add the user's message to the history, with what servers add to it."""
@@ -402,11 +397,14 @@ class Turn:
     def _offered(self) -> dict[str, OfferedTool]:
         """Return the tools that are declared: those the model holds, and gemdeck's own."""
         tools, skills, opened = self._context.servers, self._setup.skills, self._context.opened
-        own = (*filter(None, [tool_search(tools)]), *resource_tools(tools, opened))
-        own += tuple(skills.tool(opened, tools)) if skills is not None else ()
-        reading = self._context.kept.declared()
-        looking = task_tool(tools, self._context.conversation)
-        return self._not_refused((*tools.held_tools(), *own, *reading, *looking))
+        own = (
+            *filter(None, [tool_search(tools)]),
+            *resource_tools(tools, opened),
+            *skills.tool(opened, tools),
+            *self._context.kept.declared(),
+            *task_tool(tools, self._context.conversation),
+        )
+        return self._not_refused((*tools.held_tools(), *own))
 
     def _not_refused(self, tools: Iterable[OfferedTool]) -> dict[str, OfferedTool]:
         refused = self._context.refused
@@ -477,8 +475,7 @@ class Turn:
     def _request(self, offered: Mapping[str, OfferedTool]) -> ModelRequest:
         context = self._context
         own, said_now = self._setup.settings.system_instruction, context.servers.instructions()
-        profile, skills = context.servers.profile, self._setup.skills
-        told = skills.told(profile) if skills is not None else ""
+        told = self._setup.skills.told(context.servers.profile)
         context.instruction, said = compose(own, self._files, said_now, told)
         if said != context.instructions:
             context.instructions = said

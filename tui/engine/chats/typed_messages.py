@@ -248,8 +248,9 @@ class TypedMessages:
         """Load a skill for the user, once its turn has come; what is typed after it goes along."""
         _, typed = command_words(self._sent(text))
         context = conversation.context
-        if context is None or (skills := context.setup.skills) is None or not typed:
+        if context is None or not typed:
             raise MessageError(f"Type /{SKILL} SERVER:SKILL")
+        skills = context.setup.skills
         name = skills.named(typed)
         try:
             ask(server := skills.find(name)[0].id)

@@ -9,6 +9,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import chain, count
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -272,16 +273,18 @@ def set_aside(path: Path) -> Path | None:
         OSError: If it cannot be renamed.
     """
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    aside = path.with_name(f"{path.name}.corrupt-{stamp}")
-    number = 1
-    while aside.exists():
-        number += 1
-        aside = path.with_name(f"{path.name}.corrupt-{stamp}-{number}")
+    aside = free_path(path.parent, f"{path.name}.corrupt-{stamp}")
     try:
         path.rename(aside)
     except FileNotFoundError:
         return None
     return aside
+
+
+def free_path(folder: Path, name: str, ending: str = "") -> Path:
+    """Return a path of this name in a folder, or with a number behind it, where nothing is yet."""
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(path for one in names if not os.path.lexists(path := folder / f"{one}{ending}"))
 
 
 def _sync_folder(folder: Path) -> None:

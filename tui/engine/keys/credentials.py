@@ -165,9 +165,8 @@ def find_access(
     """
     if _selects_vertex(environ):
         return _selected_vertex(environ)
-    for variable in KEY_VARIABLES:
-        if key := _key_in(environ, variable):
-            return key_access(environ, key, variable)
+    if variable := _first_key(environ):
+        return key_access(environ, _key_in(environ, variable), variable)
     if kept.service is Service.VERTEX:
         return replace(vertex_access(environ, kept.project, kept.location), is_kept=True)
     address = _base_url(environ, BackendKind.GEMINI)
@@ -207,9 +206,7 @@ def address_access(
 
 def overruling(environ: Mapping[str, str]) -> str:
     """Return the variable that chooses another service than the one that is kept, or ""."""
-    if _selects_vertex(environ):
-        return next(name for name in VERTEX_SWITCHES if name in environ)
-    return next((name for name in KEY_VARIABLES if environ.get(name, "").strip()), "")
+    return _first_switch(environ) if _selects_vertex(environ) else _first_key(environ)
 
 
 def checked_base_url(url: str, what: str) -> str:
@@ -242,11 +239,10 @@ def _selected_vertex(environ: Mapping[str, str]) -> ModelAccess:
     """Use project and location, or else a key (Vertex express mode)."""
     if project := _project(environ):
         return vertex_access(environ, project, _location(environ), _ENVIRONMENT)
-    for variable in KEY_VARIABLES:
-        if key := _key_in(environ, variable):
-            base_url = _base_url(environ, BackendKind.VERTEX)
-            return ModelAccess(BackendKind.VERTEX, key, base_url=base_url, source=variable)
-    switch = next(name for name in VERTEX_SWITCHES if name in environ)
+    if variable := _first_key(environ):
+        key, base_url = _key_in(environ, variable), _base_url(environ, BackendKind.VERTEX)
+        return ModelAccess(BackendKind.VERTEX, key, base_url=base_url, source=variable)
+    switch = _first_switch(environ)
     raise CredentialError(
         f"{switch} selects Vertex, but GOOGLE_CLOUD_PROJECT is not set.",
         advice=f"Set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or unset {switch}.",
@@ -254,10 +250,15 @@ def _selected_vertex(environ: Mapping[str, str]) -> ModelAccess:
 
 
 def _selects_vertex(environ: Mapping[str, str]) -> bool:
-    for name in VERTEX_SWITCHES:
-        if name in environ:
-            return environ[name].strip().lower() in {"true", "1"}
-    return False
+    return environ.get(_first_switch(environ), "").strip().lower() in {"true", "1"}
+
+
+def _first_switch(environ: Mapping[str, str]) -> str:
+    return next((name for name in VERTEX_SWITCHES if name in environ), "")
+
+
+def _first_key(environ: Mapping[str, str]) -> str:
+    return next((name for name in KEY_VARIABLES if environ.get(name, "").strip()), "")
 
 
 def vertex_access(
@@ -282,12 +283,9 @@ def vertex_access(
     )
 
 
-def _key_in(environ: Mapping[str, str], variable: str) -> SecretStr | None:
-    value = environ.get(variable, "")
-    if not value.strip():
-        return None
+def _key_in(environ: Mapping[str, str], variable: str) -> SecretStr:
     try:
-        return SecretStr(checked_key(value))
+        return SecretStr(checked_key(environ[variable]))
     except ValueError as error:
         raise CredentialError(
             f"{variable} is not an API key. {error}", advice="Copy the key again or unset it."

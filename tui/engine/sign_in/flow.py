@@ -161,9 +161,9 @@ class SignInFlow:
                 "code_challenge": pkce.code_challenge,
                 "code_challenge_method": PKCE_METHOD,
                 "resource": place.resource,
-                **({"scope": place.scope} if place.scope else {}),
-                **({"prompt": "consent"} if "offline_access" in place.scope.split() else {}),
-                **_audience(self._oauth),
+                "scope": place.scope,
+                "prompt": "consent" if "offline_access" in place.scope.split() else "",
+                "audience": " ".join(self._oauth.audiences),
             },
         )
         redirect = await self.ask(Consent(place, url, listener))
@@ -174,7 +174,7 @@ class SignInFlow:
             "redirect_uri": listener.redirect_uri,
             "code_verifier": pkce.code_verifier,
             "resource": place.resource,
-            **_audience(self._oauth),
+            "audience": " ".join(self._oauth.audiences),
         }
         return await ask_for_token(self.send, client, form)
 
@@ -274,10 +274,8 @@ async def unattended_token(
         form = {"grant_type": JWT_BEARER_GRANT_TYPE, "assertion": assertion}
     else:
         form = {"grant_type": "client_credentials", **await _signed(oauth, place, client)}
-    form["resource"] = place.resource
-    if place.scope:
-        form["scope"] = place.scope
-    return await ask_for_token(send, client, form | _audience(oauth))
+    form |= {"resource": place.resource, "scope": place.scope}
+    return await ask_for_token(send, client, {**form, "audience": " ".join(oauth.audiences)})
 
 
 async def _identity_assertion(
@@ -303,9 +301,8 @@ async def _identity_assertion(
         "resource": place.resource,
         "subject_token": token.get_secret_value(),
         "subject_token_type": f"{_TOKEN_TYPE}id_token",
+        "scope": place.scope,
     }
-    if place.scope:
-        form["scope"] = place.scope
     return (await ask_for_token(send, provider, form, kind="n_a")).access_token
 
 
@@ -329,16 +326,12 @@ async def _signed(oauth: OAuthSettings, place: SignInPlace, client: SignInRecord
     return {"client_assertion_type": _JWT_CLIENT, "client_assertion": assertion}
 
 
-def _audience(oauth: OAuthSettings) -> dict[str, str]:
-    words = " ".join(oauth.audiences)
-    return {"audience": words} if words else {}
-
-
 def _with_query(url: str, parameters: Mapping[str, str]) -> str:
-    """Add parameters to an address, whose own stay."""
+    """Add the parameters that say something to an address, whose own stay."""
     parts = urlsplit(url)
-    own = [pair for pair in parse_qsl(parts.query) if pair[0] not in parameters]
-    query = urlencode([*own, *parameters.items()])
+    given = {name: value for name, value in parameters.items() if value}
+    own = [pair for pair in parse_qsl(parts.query) if pair[0] not in given]
+    query = urlencode([*own, *given.items()])
     whole = urlunsplit((parts.scheme, parts.netloc, parts.path, query, ""))
     if len(whole) > 2 * MAX_ENDPOINT:
         raise AuthError("wants a sign-in at an address that is too long")

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from tui.engine.background import import_alone, in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.keys.key_store import CredentialError
 from tui.engine.sign_in.sign_in_record import (
     AuthError,
     Challenge,
@@ -21,7 +20,7 @@ from tui.engine.sign_in.sign_in_record import (
     canonical_address,
     may_carry_tokens,
 )
-from tui.engine.sign_in.token_store import TokenStore, read_kept
+from tui.engine.sign_in.token_store import TokenStore, cannot_be, read_kept
 from tui.model.settings import AuthProviderType
 from tui.text import sanitize_line
 
@@ -115,10 +114,8 @@ class GoogleSession:
 
     async def _write(self, change: Callable[[SignInRecord], None]) -> None:
         record = self._word()
-        try:
+        with cannot_be("kept"):
             await in_daemon_thread(lambda: change(record))
-        except CredentialError as error:
-            raise AuthError(f"has a sign-in that cannot be kept: {error}", error.advice) from error
 
     async def _check(self) -> None:
         """Refuse to send a token where the user did not agree, or unencrypted."""

@@ -28,7 +28,13 @@ from tui.engine.sign_in.sign_in_record import (
     may_carry_tokens,
 )
 from tui.engine.sign_in.token_endpoint import RejectedError, Send, refresh, revoke
-from tui.engine.sign_in.token_store import TokenStore, gemini_sign_in, read_kept, token_in
+from tui.engine.sign_in.token_store import (
+    TokenStore,
+    cannot_be,
+    gemini_sign_in,
+    read_kept,
+    token_in,
+)
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.servers import Transport
@@ -209,18 +215,6 @@ class SignIns:
                 raise
             await session.take(record)
 
-    def hear(
-        self,
-        definition: ServerDefinition,
-        record: SignInRecord,
-        problem: CredentialError | None = None,
-    ) -> None:
-        """Mask the secrets of a record, and tell the user if it could not be kept."""
-        self.redactor.register(*record.secrets())
-        if problem is not None:
-            words = f"The sign-in to {definition.id} lasts until the end of this run: {problem}"
-            self.publish(NoticeRaised(Notice(Severity.WARNING, words, problem.advice)))
-
 
 def is_same_sign_in(one: ServerDefinition, other: ServerDefinition) -> bool:
     """Return whether two definitions mean the same server and the same way to sign in to it."""
@@ -315,13 +309,13 @@ class TokenSession:
     async def take(self, record: SignInRecord) -> None:
         """Hold and keep a record; one that cannot be written is used until the end of the run."""
         self._hold(record)
-        problem: CredentialError | None = None
         try:
             await in_daemon_thread(lambda: self._store.save(record))
+            self._is_kept = True
         except CredentialError as error:
-            problem = error
-        self._is_kept = problem is None
-        self._owner.hear(self.definition, record, problem)
+            self._is_kept = False
+            words = f"The sign-in to {self.definition.id} lasts until the end of this run: {error}"
+            self._owner.publish(NoticeRaised(Notice(Severity.WARNING, words, error.advice)))
 
     async def keep_client(self, client: SignInRecord) -> None:
         """Keep a client that has just registered, where that costs no token that is held."""
@@ -349,14 +343,11 @@ class TokenSession:
         record, revoked = await self.record(), False
         if record is None:
             return False
-        try:
+        with cannot_be("removed"):
             async with self._locked(record):
                 latest = await in_daemon_thread(lambda: self._store.get(record.key)) or record
                 await in_daemon_thread(lambda: self._store.forget(latest))
                 self._held, self._step_ups = None, {}
-        except CredentialError as error:
-            reason = f"has a sign-in that cannot be removed: {error}"
-            raise AuthError(reason, error.advice) from error
         try:
             revoked = await revoke(await self._owner.load_send(self.definition), latest)
         except AuthError as error:
@@ -375,7 +366,7 @@ class TokenSession:
 
         The store is locked meanwhile: a refresh token may count only once.
         """
-        try:
+        with cannot_be("refreshed", is_transient=True):
             async with self._locked(stale):
                 latest: SignInRecord | None = stale  # newer than what is kept, if it could not be
                 if self._is_kept:
@@ -400,9 +391,6 @@ class TokenSession:
                     await self.take(stale.without_tokens())  # the registered client stays
                 else:
                     await self.take(fresh)
-        except CredentialError as error:
-            reason = f"has a sign-in that cannot be refreshed: {error}"
-            raise AuthError(reason, error.advice, is_transient=True) from error
 
     async def _step_up(self, challenge: Challenge, sent: Signature) -> bool:
         """Sign in for more scopes, if that was not tried too often."""
@@ -420,7 +408,7 @@ class TokenSession:
             return True
 
     def _hold(self, record: SignInRecord) -> None:
-        self._owner.hear(self.definition, record)
+        self._owner.redactor.register(*record.secrets())
         self._held, self._is_loaded = record, True
 
     @asynccontextmanager

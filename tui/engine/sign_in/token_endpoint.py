@@ -164,10 +164,13 @@ async def ask_for_token(
 ) -> SignInRecord:
     """Ask a token endpoint for a token of a kind; return the record with it.
 
+    Empty fields of the form are left out.
+
     Raises:
         RejectedError: If the credentials are worth nothing.
         AuthError: If there is no usable token for another reason.
     """
+    form = {name: value for name, value in form.items() if value}
     answer = await _post(send, record.token_endpoint, record, form)
     if answer.status not in {200, 201}:
         raise _refusal(answer)
@@ -181,7 +184,7 @@ async def ask_for_token(
 async def refresh(send: Send, record: SignInRecord, audience: str = "") -> SignInRecord:
     """Get the next token of a sign-in; see `ask_for_token`."""
     form = {"grant_type": "refresh_token", "refresh_token": record.refresh_token}
-    form |= {"resource": record.resource, **({"audience": audience} if audience else {})}
+    form |= {"resource": record.resource, "audience": audience}
     return await ask_for_token(send, record, form)
 
 

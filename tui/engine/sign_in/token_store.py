@@ -144,17 +144,24 @@ class TokenStore:
         return self._chosen.beside(entry)
 
 
+@contextmanager
+def cannot_be(done: str, *, is_transient: bool = False) -> Iterator[None]:
+    """Say of a server what cannot be done with its sign-in, where its credentials are kept."""
+    try:
+        yield
+    except CredentialError as error:
+        reason = f"has a sign-in that cannot be {done}: {error}"
+        raise AuthError(reason, error.advice, is_transient=is_transient) from error
+
+
 async def read_kept(work: Callable[[], Result]) -> Result:
     """Ask a store something, in a thread.
 
     Raises:
         AuthError: If it cannot be read.
     """
-    try:
+    with cannot_be("read", is_transient=True):
         return await in_daemon_thread(work)
-    except CredentialError as error:
-        reason = f"has a sign-in that cannot be read: {error}"
-        raise AuthError(reason, error.advice, is_transient=True) from error
 
 
 def _entry(key: str) -> str:

@@ -57,8 +57,11 @@ class Reviewed:
         self.desk.answer(request, answer)
         await eventually(lambda: RequestSettled(request) in self.events)
 
-    def examine(self, *described: tuple[str, object]) -> dict[str, str]:
-        return dict(self.review.examine(definition(), tools(*described)))
+    def examine(
+        self, *described: tuple[str, object], of: ServerDefinition | None = None
+    ) -> dict[str, str]:
+        withheld = self.review.withhold(of or definition(), tools(*described))
+        return {name: one.reason for name, one in withheld.items()}
 
 
 def has_asked(reviewed: Reviewed, count: int) -> bool:
@@ -155,7 +158,7 @@ async def test_a_definition_too_long_to_be_read_stays_away_and_another_server_is
         assert reviewed.examine(("a", "x" * 70_000)) == {"a": UNREADABLE}
         other = definition(fingerprint="cd" * 32)
         await reviewed.review.prepare(other)
-        assert dict(reviewed.review.examine(other, tools(("a", "two")))) == {}
+        assert reviewed.examine(("a", "two"), of=other) == {}
     assert reviewed.requests == []
 
 
@@ -168,7 +171,7 @@ async def test_a_server_that_nothing_identifies_is_known_by_its_entry() -> None:
             (replace(bare, url="x"), "two", {}),
         ):
             await reviewed.review.prepare(entry)
-            assert reviewed.review.examine(entry, tools(("a", words))) == withheld, words
+            assert reviewed.examine(("a", words), of=entry) == withheld, words
 
 
 async def test_only_a_tool_as_it_was_shown_is_known_before_its_server_runs() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
+import pytest
 from pydantic import SecretStr
 
 from tests.fakes.gemini import KEY, FakeGemini
@@ -16,15 +17,18 @@ from tui.engine.approval.gate import Gate
 from tui.engine.approval.grants import GrantBook
 from tui.engine.approval.inquiry import Edit, Inquiry, TurnRecord, UnusableEditError
 from tui.engine.approval.policy import Policy
+from tui.engine.approval.tool_review import PinStore
 from tui.engine.background import TaskSet
 from tui.engine.bus import EventBus
 from tui.engine.chats.backends.gemini import GeminiBackend, create_gemini_backend
 from tui.engine.chats.conversations import Conversation
 from tui.engine.chats.history import History
 from tui.engine.chats.sessions.recorder import Recorder
+from tui.engine.chats.skills import Skills
 from tui.engine.chats.turn import Message, MessageContent, RetryWait, TurnContext, TurnSetup
 from tui.engine.desk import Desk
 from tui.engine.keys.credentials import ModelAccess
+from tui.engine.logs.audit import AuditLog
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, TextPart, ToolResult
 from tui.engine.mcp.catalog.permit import Permit
@@ -291,8 +295,10 @@ async def chatting(
     gate = gate or Gate(desk, bus.publish, make_policy(allows_all=not asks))
     bus.subscribe(gate.heed)
     settings = GemdeckSettings(max_tool_calls=max_tool_calls)
+    audit = AuditLog(None, on_problem=pytest.fail)
+    skills = Skills(host, desk, PinStore(None, pytest.fail), bus.publish, audit)
     context = TurnContext(
-        TurnSetup(host, gate, settings=settings),
+        TurnSetup(host, gate, skills, lambda: asyncio.sleep(0, ()), settings=settings),
         await open_backend(fake.url, model=model),
         bus.publish,
         History(),

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -378,12 +378,6 @@ def to_json(saved: SavedSession) -> str:
         "entries": [entry(shown) for shown in saved.entries],
     }
     return json.dumps(content, indent=2) + "\n"
-
-
-def free_name(folder: Path, view: SessionView) -> Path:
-    """Return a file for an export that is not there yet. Blocks."""
-    names = (f"gemdeck-{view.id}{number}.md" for number in chain([""], (f"-{n}" for n in count(2))))
-    return next(file for name in names if not os.path.lexists(file := folder / name))
 
 
 def write_export(file: Path, text: str) -> Path:

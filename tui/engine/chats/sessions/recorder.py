@@ -320,7 +320,7 @@ class Recorder:
             case e.TurnPhaseChanged():
                 self._sync()
             case e.UsageReported(usage):
-                self._put(session_file.usage(usage))
+                self._put({"t": "usage", **asdict(usage)})
                 self._change(tokens=self._tokens() + usage.prompt + usage.output + usage.thoughts)
             case e.TurnFinished(turn, seconds=seconds):
                 self._end_turn(EntryId(f"{turn}-end"), seconds)

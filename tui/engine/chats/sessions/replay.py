@@ -347,7 +347,8 @@ class Replay:
                 del self.contents[_number(record["at"]) :]
                 self._said.clear()
             case "usage":
-                self._count(record)
+                counts = {one.name: _number(record[one.name]) for one in fields(Usage)}
+                self.saved.usage = Usage(**counts)
             case "summary":
                 title = sanitize_line(_text(record["title"]), MAX_TITLE)
                 self.saved.view = replace(self.saved.view, title=title)
@@ -369,8 +370,10 @@ class Replay:
                 self._go_back(_number(record["to"]))
             case "compressed":
                 self._starts.clear()
-            case kind:
-                self._show(kind, record)
+            case "text" | "thought" as kind:
+                self._add_text(kind, record)
+            case "user" | "call" | "notice" | "took":
+                self._put(record)
 
     def _keep_task(self, record: Record) -> None:
         """Take a task that runs, or forget one that has ended."""
@@ -392,38 +395,14 @@ class Replay:
         elif record["version"] != STATE_VERSION:
             raise UnfitFileError("it was written by another version of gemdeck")
 
-    def _count(self, record: Record) -> None:
-        self.saved.usage = Usage(**{one.name: _number(record[one.name]) for one in fields(Usage)})
-
-    def _show(self, kind: str, record: Record) -> None:
-        """Take what the screen shows."""
-        match kind:
-            case "text" | "thought":
-                self._add_text(kind, record)
-            case "user":
-                text = _text(record["text"])
-                if record["id"] not in self._places:
-                    self._typed = text
-                    if sanitize(self._draft).strip() == text:
-                        self._draft = ""
-                    if self._queued and sanitize(self._queued[0]) == text:
-                        del self._queued[0]
-                    self._starts[self._next_id()] = len(self.contents)
-                typed = sanitize(_text(record.get("typed", "")))
-                names = map(_text, record.get("servers", ()))
-                servers = tuple(ServerId(sanitize_line(name)) for name in names)
-                self._put(record, UserMessage(self._id(record), sanitize(text), typed, servers))
-            case "call":
-                self._put(record, _call(self._id(record), record))
-            case "notice":
-                severity = Severity(record["status"])
-                said = record["text"], record["advice"], record.get("brief", "")
-                text, advice, brief = (sanitize(_text(one)) for one in said)
-                self._put(record, ChatNotice(self._id(record), severity, text, advice, brief))
-            case "took":
-                calls, tokens = _number(record["calls"]), _number(record["tokens"])
-                seconds = _seconds(record["seconds"]) or 0.0
-                self._put(record, TurnEnd(self._id(record), calls, seconds, tokens))
+    def _begin_turn(self, text: str) -> None:
+        """Note what was sent, which is neither a draft nor waits any longer."""
+        self._typed = text
+        if sanitize(self._draft).strip() == text:
+            self._draft = ""
+        if self._queued and sanitize(self._queued[0]) == text:
+            del self._queued[0]
+        self._starts[_id_at(len(self._entries))] = len(self.contents)
 
     def _go_back(self, to: int) -> None:
         """Drop a message of the user's, by its number, and all that came after it."""
@@ -441,29 +420,23 @@ class Replay:
         text = sanitize(_text(record["text"]))
         if kind == "text":
             self._said.append(text)
-        if (place := self._places.get(record["id"])) is None:
-            made = ModelText if kind == "text" else Thought
-            self._put(record, made(self._id(record), "", complete=True))
-            place = self._places[record["id"]]
-        self._pieces.setdefault(place, []).append(text)
+        if record["id"] not in self._places:
+            self._put(record | {"text": ""})
+        self._pieces.setdefault(self._places[record["id"]], []).append(text)
 
-    def _put(self, record: Record, entry: Entry) -> None:
-        place = self._places.get(record["id"])
-        if place is not None:
+    def _put(self, record: Record) -> None:
+        """Show an entry, in place of what was said of it before."""
+        place = self._places.get(record["id"], len(self._entries))
+        if place == len(self._entries) and record["t"] == "user":
+            self._begin_turn(_text(record["text"]))
+        entry = _entry(record, _id_at(place))
+        if place < len(self._entries):
             self._entries[place] = entry
-        elif len(self._entries) >= MAX_ENTRIES:
+        elif place >= MAX_ENTRIES:
             raise ValueError("too many entries")
         else:
-            self._places[_text(record["id"])] = len(self._entries)
+            self._places[_text(record["id"])] = place
             self._entries.append(entry)
-
-    def _id(self, record: Record) -> EntryId:
-        """Return the entry's id in this run, which is none that a running turn gives."""
-        place = self._places.get(record["id"])
-        return self._next_id() if place is None else self._entries[place].id
-
-    def _next_id(self) -> EntryId:
-        return EntryId(f"r{len(self._entries) + 1}")
 
     def finish(self) -> SavedSession:
         """Close what was cut off, and say what could not be read."""
@@ -490,7 +463,8 @@ class Replay:
         if self._typed is not None:
             self._typed = None
             words = "gemdeck ended while this turn was running."
-            self._entries.append(ChatNotice(self._next_id(), Severity.WARNING, words))
+            notice = ChatNotice(_id_at(len(self._entries)), Severity.WARNING, words)
+            self._entries.append(notice)
 
     def _stopped_message(self, places: Sequence[int]) -> Sequence[str]:
         """Close a turn that did not end; return its message if it was never answered."""
@@ -504,16 +478,42 @@ class Replay:
         return () if is_kept and length > began else (self._typed,)
 
 
-def _call(entry: EntryId, record: Record) -> ToolCall:
-    return ToolCall(
-        entry,
-        ServerId(sanitize_line(_text(record["server"]))),
-        sanitize_line(_text(record["tool"])),
-        sanitize(_text(record["arguments"])),
-        ToolCallStatus[record["status"]],
-        _seconds(record["seconds"]),
-        sanitize(_text(record["result"])),
-    )
+def _id_at(place: int) -> EntryId:
+    """Return the id that the entry at a place has in this run, which is none of a running turn."""
+    return EntryId(f"r{place + 1}")
+
+
+def _entry(record: Record, key: EntryId) -> Entry:
+    """Return the entry of a record; see `session_file.entry`."""
+    match record["t"]:
+        case "user":
+            servers = tuple(map(_server, record.get("servers", ())))
+            text, typed = _shown(record["text"]), _shown(record.get("typed", ""))
+            return UserMessage(key, text, typed, servers)
+        case "text":
+            return ModelText(key, _shown(record["text"]), complete=True)
+        case "thought":
+            return Thought(key, _shown(record["text"]), complete=True)
+        case "call":
+            server, tool = _server(record["server"]), sanitize_line(_text(record["tool"]))
+            arguments, result = _shown(record["arguments"]), _shown(record["result"])
+            status, seconds = ToolCallStatus[record["status"]], _seconds(record["seconds"])
+            return ToolCall(key, server, tool, arguments, status, seconds, result)
+        case "notice":
+            text, advice = _shown(record["text"]), _shown(record["advice"])
+            brief = _shown(record.get("brief", ""))
+            return ChatNotice(key, Severity(record["status"]), text, advice, brief)
+        case _:
+            calls, tokens = _number(record["calls"]), _number(record["tokens"])
+            return TurnEnd(key, calls, _seconds(record["seconds"]) or 0.0, tokens)
+
+
+def _server(name: object) -> ServerId:
+    return ServerId(sanitize_line(_text(name)))
+
+
+def _shown(text: object) -> str:
+    return sanitize(_text(text))
 
 
 def _seconds(value: object) -> float | None:

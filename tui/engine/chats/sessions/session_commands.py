@@ -19,13 +19,13 @@ from tui.engine.chats.sessions.library import (
     SessionError,
     SessionLibrary,
     export_text,
-    free_name,
     write_export,
 )
 from tui.engine.chats.sessions.recorder import Recorder
 from tui.engine.chats.sessions.replay import MAX_TITLE, SavedSession, Wire, has_responses
 from tui.engine.chats.sessions.session_file import SessionLock
 from tui.engine.chats.turn import Message, MessageContent, TurnContext
+from tui.engine.files.atomic import free_path
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import PromptMessage
 from tui.engine.options import LATEST
@@ -240,7 +240,7 @@ class SessionCommands:
         def write() -> Path:
             saved = library.read(library.find(words, self.folder))
             typed = self.folder / os.path.expanduser(path)  # noqa: PTH111 - never fails
-            file = typed if path else free_name(self.folder, saved.view)
+            file = typed if path else free_path(self.folder, f"gemdeck-{saved.view.id}", ".md")
             text = export_text(saved, file)
             return write_export(file, self.redactor.redact_known(text)).resolve()
 

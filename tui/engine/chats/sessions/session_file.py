@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +21,6 @@ from tui.model.chat import (
     Thought,
     ToolCall,
     TurnEnd,
-    Usage,
     UserMessage,
 )
 from tui.model.sessions import SessionView
@@ -96,19 +95,13 @@ def changes(contents: Sequence[Mapping[str, Any]], seen: list[list[Any]]) -> lis
     return [*cut, *({"t": "content", "content": copy.deepcopy(content)} for content in new)]
 
 
-def usage(counts: Usage) -> Record:
-    """Return the line of a request's tokens."""
-    return {"t": "usage", **asdict(counts)}
-
-
 def masked(record: Record, redactor: Redactor) -> Record:
     """Return a record with the known secrets masked in its texts.
 
     A thought signature holds for the exact part only, and media with a secret in them are none:
     the one is dropped, the others become a note.
     """
-    shown: Record = _masked(record, redactor, _STRUCTURE)
-    return shown
+    return _masked_object(record, redactor, _STRUCTURE)
 
 
 def _masked(value: Any, redactor: Redactor, names: frozenset[str]) -> Any:  # noqa: ANN401 - any JSON
