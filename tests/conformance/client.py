@@ -42,14 +42,7 @@ from tui.engine.sign_in.sign_in_record import AuthError
 from tui.engine.sign_in.sign_ins import SignIns
 from tui.model.catalog import Catalog
 from tui.model.events import CatalogChanged, Event, RequestRaised, ServerLogged, ServerStatusChanged
-from tui.model.requests import (
-    Answer,
-    FormRequest,
-    PendingRequest,
-    Reply,
-    ReplyAction,
-    SkillRequest,
-)
+from tui.model.requests import Answer, FormRequest, PendingRequest, Reply, ReplyAction, SkillRequest
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import OAuthSettings
 from tui.model.trust import TrustAnswer

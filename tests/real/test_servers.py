@@ -17,13 +17,7 @@ from tui.engine.mcp.catalog.offered_tool import ToolResult
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.session.features import Features
 from tui.model.chat import Progress, TaskProgress
-from tui.model.requests import (
-    FieldKind,
-    FormRequest,
-    SamplingRequest,
-    SamplingReview,
-    UrlRequest,
-)
+from tui.model.requests import FieldKind, FormRequest, SamplingRequest, SamplingReview, UrlRequest
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
 
@@ -32,10 +26,7 @@ START_SECONDS = 20.0
 
 
 async def call_tool(
-    manager: ServerManager,
-    call: Call,
-    workspace: Path,
-    seen: list[Progress] | None = None,
+    manager: ServerManager, call: Call, workspace: Path, seen: list[Progress] | None = None
 ) -> ToolResult:
     """Make a call and look at what it gave."""
     [tool] = [tool for tool in manager.offered_tools() if tool.name == call.tool]

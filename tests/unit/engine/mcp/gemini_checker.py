@@ -5,6 +5,12 @@ from typing import Any
 
 from tui.engine.mcp.schema.to_gemini import to_gemini
 
+Schema = dict[str, Any]
+
+TEXT, WHOLE, NUMBER, FLAG, LIST, OBJECT, NULL = (
+    Schema(type=kind)
+    for kind in ("string", "integer", "number", "boolean", "array", "object", "null")
+)
 _ALLOWED = """
     anyOf default description enum format items maxItems maxLength maximum minItems minLength
     minimum nullable pattern prefixItems properties required type uniqueItems
@@ -67,7 +73,8 @@ def _check_values(node: dict[str, Any], path: str, faults: list[str]) -> None:
         faults.append(f"{path}: nullable {node['nullable']!r}")
 
 
-Schema = dict[str, Any]
+def said(words: str) -> Schema:
+    return {"description": words}
 
 
 def of(name_schema: object, **more: object) -> Schema:

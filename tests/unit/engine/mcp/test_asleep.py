@@ -281,10 +281,7 @@ async def test_a_call_that_finds_a_server_falling_asleep_wakes_it(tmp_path: Path
 async def test_two_instances_share_what_is_kept(tmp_path: Path) -> None:
     it = lazy()
     await learn(tmp_path, it)
-    async with (
-        dozing(tmp_path, it) as (one, seen),
-        dozing(tmp_path, it) as (other, seen_too),
-    ):
+    async with dozing(tmp_path, it) as (one, seen), dozing(tmp_path, it) as (other, seen_too):
         await seen.until("raw", S.ASLEEP)
         await seen_too.until("raw", S.ASLEEP)
         await asyncio.gather(*(call(one_of, "echo") for one_of in (one, other) * 5))
@@ -409,7 +406,7 @@ async def test_commands_in_any_order_break_no_sleep() -> None:
                     second()
                     await asyncio.sleep(0)
                     assert not it.is_callable or it.status in {
-                        *(S.READY, S.ASLEEP, S.STARTING, S.STOPPING),
+                        *(S.READY, S.ASLEEP, S.STARTING, S.STOPPING)
                     }
         it.set_enabled(enabled=True)
         it.restart()

@@ -1,8 +1,7 @@
 import hashlib
 from typing import Any
 
-import pytest
-
+from tests.support.rows import row
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offer import (
     RawOffer,
@@ -111,22 +110,19 @@ def test_a_long_description_is_cut_with_a_mark() -> None:
     assert long.view.left_out == ("4,000 characters of its description",)
 
 
-@pytest.mark.parametrize(
-    ("more", "problem"),
-    [
+def test_a_tool_that_can_only_fail_is_listed_with_the_reason() -> None:
+    rows: list[tuple[dict[str, object], str]] = [
         ({"execution": {"taskSupport": "required"}}, ""),
         ({"_meta": {"ui": {"visibility": ["app"]}}}, "its server offers it to apps"),
         ({"execution": {}, "_meta": {"ui": {"visibility": ["app", "model"]}}}, ""),
         ({"execution": 1, "_meta": {"ui": {"visibility": "app"}}}, ""),
-    ],
-)
-def test_a_tool_that_can_only_fail_is_listed_with_the_reason(
-    more: dict[str, object], problem: str
-) -> None:
-    [tool] = read({**ECHO, **more}).tools
-    assert tool.is_usable is not bool(problem)
-    assert tool.view.problem.startswith(problem)
-    assert bool(tool.view.problem) is bool(problem)
+    ]
+    for more, problem in rows:
+        with row(more):
+            [tool] = read({**ECHO, **more}).tools
+            assert tool.is_usable is not bool(problem)
+            assert tool.view.problem.startswith(problem)
+            assert bool(tool.view.problem) is bool(problem)
 
 
 def test_output_schemas_and_the_presence_of_icons_are_kept() -> None:

@@ -6,13 +6,9 @@ from typing import Any
 import pytest
 
 from tests.support.pictures import picture
+from tests.support.rows import row
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolResult
-from tui.engine.mcp.catalog.results import (
-    NO_MESSAGE,
-    NOTHING,
-    convert_result,
-    image_size,
-)
+from tui.engine.mcp.catalog.results import NO_MESSAGE, NOTHING, convert_result, image_size
 from tui.engine.mcp.session.sdk_patches import MAX_BLOCKS, read_call_result
 
 DATA = base64.b64encode(b"x" * 1_500).decode()
@@ -141,9 +137,8 @@ def test_structured_content_alone_is_the_result() -> None:
     assert convert(structuredContent=[1, 2]).display == "[\n  1,\n  2\n]"
 
 
-@pytest.mark.parametrize(
-    ("structured", "said"),
-    [
+def test_structured_content_that_the_text_carries_comes_once() -> None:
+    for structured, said in [
         ({"a": 1, "b": [2.0]}, ['{"b": [2], "a": 1.0}']),
         ({"a": 1}, ["Found one:", '{"a": 1}']),
         ({"result": "5"}, ["5"]),
@@ -156,34 +151,27 @@ def test_structured_content_alone_is_the_result() -> None:
         ({"content": "a\nb"}, ["a", "b"]),
         ({"a": [1, 2]}, ['{"a": [1,', "2]}"]),
         ({}, ["t"]),
-    ],
-)
-def test_structured_content_that_the_text_carries_comes_once(
-    structured: object, said: list[str]
-) -> None:
-    result = convert(*map(text, said), structuredContent=structured)
-    assert texts(result) == said
-    assert result.display == "\n".join(said)
+    ]:
+        with row(structured):
+            result = convert(*map(text, said), structuredContent=structured)
+            assert texts(result) == said
+            assert result.display == "\n".join(said)
 
 
-@pytest.mark.parametrize(
-    ("structured", "said"),
-    [
+def test_structured_content_that_the_text_lacks_is_added() -> None:
+    for structured, said in [
         ({"a": 1}, ["t"]),
         ({"a": True}, ['{"a": 1}']),
         ({"result": 5, "unit": "m"}, ["5"]),
         ({"rows": [1, 2]}, ["1 row", "[1]"]),
         ({"min": 5, "max": 5}, ["5"]),
         ({"a": "tt"}, ["t"]),
-    ],
-)
-def test_structured_content_that_the_text_lacks_is_added(
-    structured: object, said: list[str]
-) -> None:
-    result = convert(*map(text, said), structuredContent=structured)
-    assert texts(result)[:-1] == [*said, "[Structured content]"]
-    assert json.loads(texts(result)[-1]) == structured
-    assert result.display.endswith(texts(result)[-1])
+    ]:
+        with row(structured):
+            result = convert(*map(text, said), structuredContent=structured)
+            assert texts(result)[:-1] == [*said, "[Structured content]"]
+            assert json.loads(texts(result)[-1]) == structured
+            assert result.display.endswith(texts(result)[-1])
 
 
 def test_of_structured_content_only_what_the_text_lacks_is_added() -> None:

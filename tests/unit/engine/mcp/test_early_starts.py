@@ -10,13 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.waiting import PATIENCE
-from tests.unit.engine.mcp.support import (
-    Watcher,
-    eventually,
-    running,
-    script,
-    server_processes,
-)
+from tests.unit.engine.mcp.support import Watcher, eventually, running, script, server_processes
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.late import import_connection
 from tui.engine.mcp.backoff import StartQueue

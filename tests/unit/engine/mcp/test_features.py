@@ -11,11 +11,7 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.asking import ERAS, Stage, asking, handshake, stateless
 from tests.unit.engine.mcp.support import HASTY, Watcher, call, eventually
 from tui.engine.mcp.catalog.offer import ServerOffer
-from tui.engine.mcp.catalog.offered_tool import (
-    CompletionValues,
-    TextPart,
-    ToolCallError,
-)
+from tui.engine.mcp.catalog.offered_tool import CompletionValues, TextPart, ToolCallError
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.session.call_timeout import CallTimeout
@@ -146,19 +142,14 @@ async def test_a_subscription_given_up_while_it_begins_ends_at_once(stage: Stage
     subscribing = asyncio.create_task(features.subscribe(COUNTER))
     await asyncio.sleep(0)
     await features.unsubscribe(COUNTER)
-    with (
-        anyio.fail_after(PATIENCE),
-        pytest.raises(ServerCallError, match="cancelled meanwhile"),
-    ):
+    with anyio.fail_after(PATIENCE), pytest.raises(ServerCallError, match="cancelled meanwhile"):
         await subscribing
     await features.subscribe(COUNTER)
     await features.unsubscribe(COUNTER)
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_what_the_user_wanted_outlasts_the_connection(
-    era: ProtocolEra,
-) -> None:
+async def test_what_the_user_wanted_outlasts_the_connection(era: ProtocolEra) -> None:
     async with asking(era, retry=HASTY) as stage:
         manager, watcher = stage.manager, stage.watcher
         assert stage.events.count(LogLevelChanged(ASKING, "info")) == (era is STATELESS)

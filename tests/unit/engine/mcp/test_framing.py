@@ -7,6 +7,7 @@ from mcp_types import (
     JSONRPCResponse,
 )
 
+from tests.support.rows import row
 from tui.engine.mcp.transports.jsonrpc_lines import (
     EXCHANGE_FAILED,
     MAX_ON_LOOP,
@@ -48,9 +49,8 @@ def test_any_other_line_is_noise() -> None:
         assert len(noise) <= 300
 
 
-@pytest.mark.parametrize(
-    ("line", "reply_id"),
-    [
+def test_a_reply_that_cannot_be_read_fails_the_call_it_answers() -> None:
+    for line, reply_id in [
         (b'{"jsonrpc":"2.0","id":7,"result":{"t":"a\tb"}}', 7),
         (b'{"jsonrpc":"2.0","id":"a7","result":5}', "a7"),
         (b'{"jsonrpc":"2.0","id":7,"error":"text"}', 7),
@@ -58,16 +58,13 @@ def test_any_other_line_is_noise() -> None:
         (b'{"jsonrpc":"2.0","id":7,"result":' + b"[" * 100_000 + b"]" * 100_000 + b"}", 7),
         (b'{"jsonrpc":"2.0","result":{"n":' + b"[" * 100_000 + b'},"id":7}', 7),
         (b'{"id":7,"jsonrpc":"2.0","result":{', 7),
-    ],
-)
-def test_a_reply_that_cannot_be_read_fails_the_call_it_answers(
-    line: bytes, reply_id: object
-) -> None:
-    message = decoded(line)
-    assert isinstance(message, JSONRPCError)
-    assert message.id == reply_id
-    assert message.error.code == EXCHANGE_FAILED
-    assert "whether the request had any effect is unknown" in message.error.message
+    ]:
+        with row(line):
+            message = decoded(line)
+            assert isinstance(message, JSONRPCError)
+            assert message.id == reply_id
+            assert message.error.code == EXCHANGE_FAILED
+            assert "whether the request had any effect is unknown" in message.error.message
 
 
 async def test_a_reply_of_too_many_values_fails_its_call_as_too_complex() -> None:
@@ -113,16 +110,14 @@ def test_a_request_that_cannot_be_written_is_answered_for_the_server() -> None:
     assert unsendable(JSONRPCNotification(jsonrpc="2.0", method="m")) is None
 
 
-@pytest.mark.parametrize(
-    ("line", "parts"),
-    [
+async def test_a_batch_is_taken_apart_and_nothing_else() -> None:
+    rows: list[tuple[bytes, list[bytes]]] = [
         (b'{"id": 1}', [b'{"id": 1}']),
         (b' [{"id": 1}, {"id": "\xc3\xbc"}]', [b'{"id": 1}', b'{"id": "\\u00fc"}']),
         (b'[[{"id": 1}], 2]', [b'[{"id": 1}]', b"2"]),
         (b"[]", [b"[]"]),
         (b"[{]", [b"[{]"]),
         (b"[" * 5_000 + b"]" * 5_000, [b"[" * 5_000 + b"]" * 5_000]),
-    ],
-)
-async def test_a_batch_is_taken_apart_and_nothing_else(line: bytes, parts: list[bytes]) -> None:
-    assert await split_batch(line) == parts
+    ]
+    for line, parts in rows:
+        assert await split_batch(line) == parts, line

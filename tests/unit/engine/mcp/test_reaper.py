@@ -18,13 +18,7 @@ import pytest
 from tests.support.measures import Measure
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.processes import gone, host, marked, pid_of, reapers, started, zygotes
-from tests.unit.engine.mcp.support import (
-    FOLDER,
-    eventually,
-    ready,
-    script,
-    server_processes,
-)
+from tests.unit.engine.mcp.support import FOLDER, eventually, ready, script, server_processes
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio import reaper as reaper_module
 from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess

@@ -6,6 +6,7 @@ import mcp_types as types
 import pytest
 
 from tests.fakes.gemini_rules import check_request
+from tests.support.rows import row
 from tui.engine.chats.history import wire_contents
 from tui.engine.mcp.callbacks.sampling import (
     MAX_MESSAGES,
@@ -138,9 +139,8 @@ def test_tokens_and_hints_are_bounded() -> None:
     assert prompt_of(message("user", text("x"))).request.max_tokens == 10
 
 
-@pytest.mark.parametrize(
-    ("messages", "more"),
-    [
+def test_what_cannot_be_put_to_the_model_is_refused() -> None:
+    rows: list[tuple[list[dict[str, Any]], dict[str, Any]]] = [
         ([], {}),
         ([message("user", text("x"))] * (MAX_MESSAGES + 1), {}),
         ([message("user", *[text("x")] * 300)], {}),
@@ -151,10 +151,7 @@ def test_tokens_and_hints_are_bounded() -> None:
         ([message("user", text("x"))], {"tools": [tool(str(n)) for n in range(MAX_TOOLS + 1)]}),
         ([message("user", text("x"))], {"tools": [tool("a"), tool("a")]}),
         ([message("user", text("x"))], {"tools": [tool("a") | {"inputSchema": {"type": "array"}}]}),
-    ],
-)
-def test_what_cannot_be_put_to_the_model_is_refused(
-    messages: list[dict[str, Any]], more: dict[str, Any]
-) -> None:
-    with pytest.raises(UnusablePromptError):
-        prompt_of(*messages, **more)
+    ]
+    for messages, more in rows:
+        with row(messages), pytest.raises(UnusablePromptError):
+            prompt_of(*messages, **more)

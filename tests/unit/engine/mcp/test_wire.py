@@ -12,6 +12,7 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from tests.cli.running import write_settings
 from tests.servers.web import Exchange, Handler, SseServer, answer
+from tests.support.rows import row
 from tests.unit.engine.mcp.asking import ERAS, Stage, asking
 from tests.unit.engine.mcp.network.support import answering, connected, stateless
 from tests.unit.engine.mcp.support import (
@@ -184,10 +185,7 @@ async def test_broken_answers_and_giant_lines_are_judged() -> None:
         await watcher.until("raw", S.READY, S.RETRYING)
         wire = manager.wire
         found = {one.target: one.faults for one in of(wire, ANSWER, "tools/call")}
-        assert found == {
-            "deep": (FrameFault.NOT_JSON,),
-            "complex": (FrameFault.TOO_LARGE,),
-        }
+        assert found == {"deep": (FrameFault.NOT_JSON,), "complex": (FrameFault.TOO_LARGE,)}
         [giant] = of(wire, NOISE)
         assert (giant.faults, giant.size) == ((FrameFault.TOO_LARGE,), 1024)
         [asked] = [one for one in of(wire, REQUEST, "tools/call") if one.target == "long"]
@@ -262,10 +260,7 @@ async def test_an_answer_that_is_too_large_over_http_fails_in_a_frame() -> None:
 
 
 async def test_the_wire_of_sse_names_the_endpoint_without_what_is_secret_in_it() -> None:
-    async with (
-        SseServer() as server,
-        connected(server.url, Transport.SSE) as (manager, _),
-    ):
+    async with SseServer() as server, connected(server.url, Transport.SSE) as (manager, _):
         await call(manager, "echo", {"text": "hi"})
         wire = manager.wire
         check_pairs(wire)
@@ -465,34 +460,36 @@ def test_a_secret_is_masked_however_it_is_escaped_and_whenever_it_is_learnt(
     assert "***" in shown.text
 
 
-@pytest.mark.parametrize("place", range(-24, 3, 2))
-def test_no_part_of_a_secret_is_left_where_a_body_was_cut(place: int) -> None:
-    redactor = Redactor()
-    redactor.register(secret := "fixture-of-24-characters")
-    half = MAX_WHOLE // 2
-    wire = Wire(redactor=redactor)
-    tap = wire.tap(ServerId("s"))
-    data = bytearray(b"-" * MAX_WHOLE * 2)
-    for at in (half + place, len(data) - half + place):
-        data[at : at + len(secret)] = secret.encode()
-    tap.received(bytes(data), Message(method="m", params={}))
-    body = wire.body(1)
-    assert body is not None
-    assert not any(part in body.text for part in (secret[:4], secret[-4:], secret[8:12]))
+def test_no_part_of_a_secret_is_left_where_a_body_was_cut() -> None:
+    for place in range(-24, 3, 2):
+        with row(place):
+            redactor = Redactor()
+            redactor.register(secret := "fixture-of-24-characters")
+            half = MAX_WHOLE // 2
+            wire = Wire(redactor=redactor)
+            tap = wire.tap(ServerId("s"))
+            data = bytearray(b"-" * MAX_WHOLE * 2)
+            for at in (half + place, len(data) - half + place):
+                data[at : at + len(secret)] = secret.encode()
+            tap.received(bytes(data), Message(method="m", params={}))
+            body = wire.body(1)
+            assert body is not None
+            assert not any(part in body.text for part in (secret[:4], secret[-4:], secret[8:12]))
 
 
-@pytest.mark.parametrize("dropped", ["\x1b[1m", "\x1b]8;;x\x07", "\u200b"])
-async def test_a_secret_is_masked_that_is_split_by_what_is_not_shown(dropped: str) -> None:
-    redactor = Redactor()
-    redactor.register(secret := "fixture-of-24-characters")
-    wire = Wire(redactor=redactor)
-    split = "\u200b" * 8 + f"{secret[:9]}{dropped}{secret[9:]}"
-    data = json.dumps({"method": "m", "params": {"name": split}}).encode()
-    wire.tap(ServerId("s")).received(data, Message(method="m", params={"name": split}))
-    wire.tap(ServerId("s")).stderr([split.encode()])
-    wire.gave(MAIN, CALL, [TextPart(split)])
-    shown = f"{wire.frames()} {wire.body(1)} {wire.body(2)} {wire.model_got(MAIN, CALL)}"
-    assert secret not in shown
+async def test_a_secret_is_masked_that_is_split_by_what_is_not_shown() -> None:
+    for dropped in ["\x1b[1m", "\x1b]8;;x\x07", "\u200b"]:
+        with row(dropped):
+            redactor = Redactor()
+            redactor.register(secret := "fixture-of-24-characters")
+            wire = Wire(redactor=redactor)
+            split = "\u200b" * 8 + f"{secret[:9]}{dropped}{secret[9:]}"
+            data = json.dumps({"method": "m", "params": {"name": split}}).encode()
+            wire.tap(ServerId("s")).received(data, Message(method="m", params={"name": split}))
+            wire.tap(ServerId("s")).stderr([split.encode()])
+            wire.gave(MAIN, CALL, [TextPart(split)])
+            shown = f"{wire.frames()} {wire.body(1)} {wire.body(2)} {wire.model_got(MAIN, CALL)}"
+            assert secret not in shown
 
 
 def test_a_body_is_safe_to_show_as_a_tree_and_standard_error_is_none() -> None:
@@ -519,15 +516,16 @@ def test_no_part_of_a_secret_is_left_where_an_answer_to_the_model_was_cut() -> N
     assert not any(part in got for part in (secret[:4], secret[-4:], secret[8:12]))
 
 
-@pytest.mark.parametrize("name", ["x\x1b[", "--trace=x", "-h"])
-def test_a_command_to_copy_holds_what_a_server_named_as_one_word(name: str) -> None:
-    wire = Wire()
-    said: dict[str, Any] = {"name": name, "arguments": {"a": "\x1b['; echo #"}}
-    data = json.dumps({"params": said}).encode()
-    wire.tap(ServerId("s")).sent(Message(id=1, method="tools/call", params=said), data)
-    words, options = ["s", sanitize(name)], ["--args", json.dumps(said["arguments"])]
-    whole = [*options, "--", *words] if name.startswith("-") else [*words, *options]
-    assert shlex.split(wire.command(1)) == ["gemdeck", "mcp", "call", *whole]
+def test_a_command_to_copy_holds_what_a_server_named_as_one_word() -> None:
+    for name in ["x\x1b[", "--trace=x", "-h"]:
+        with row(name):
+            wire = Wire()
+            said: dict[str, Any] = {"name": name, "arguments": {"a": "\x1b['; echo #"}}
+            data = json.dumps({"params": said}).encode()
+            wire.tap(ServerId("s")).sent(Message(id=1, method="tools/call", params=said), data)
+            words, options = ["s", sanitize(name)], ["--args", json.dumps(said["arguments"])]
+            whole = [*options, "--", *words] if name.startswith("-") else [*words, *options]
+            assert shlex.split(wire.command(1)) == ["gemdeck", "mcp", "call", *whole]
 
 
 async def test_the_secrets_of_a_server_are_in_no_frame(tmp_path: Path) -> None:

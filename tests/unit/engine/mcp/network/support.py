@@ -2,7 +2,15 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from tests.servers.web import ECHO, Handler, Message, RawServer
 from tests.unit.engine.mcp.support import LATER, Watcher, eventually, running
@@ -74,6 +82,37 @@ async def refused(
 async def reason(url: str, transport: Transport = Transport.HTTP, **more: Any) -> str:  # noqa: ANN401
     """Try to connect; gives the reason why that failed."""
     return (await refused(url, transport, **more))[1].reason
+
+
+def certificate(
+    folder: Path,
+    host: str = "127.0.0.1",
+    *,
+    days: int = 1,
+    name: str = "own",
+    signer: Path | None = None,
+) -> Path:
+    """Write a certificate with its key, signed by an authority's or by its own key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    root = serialization.load_pem_private_key(signer.read_bytes(), None) if signer else key
+    assert isinstance(root, ec.EllipticCurvePrivateKey)
+    subject, issuer = (
+        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, one)])
+        for one in (name, signer.stem if signer else name)
+    )
+    now, number = datetime.now(UTC), x509.random_serial_number()
+    dates = now - timedelta(days=9), now + timedelta(days=days)
+    address = x509.IPAddress(ip_address(host))
+    made = (
+        x509.CertificateBuilder(issuer, subject, key.public_key(), number, *dates)
+        .add_extension(x509.BasicConstraints(ca=not signer, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(root, hashes.SHA256())
+    )
+    file, pem = folder / f"{name}.pem", serialization.Encoding.PEM
+    secret = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    file.write_bytes(key.private_bytes(pem, *secret) + made.public_bytes(pem))
+    return file
 
 
 def stateless(**more: Message) -> dict[str, Handler]:

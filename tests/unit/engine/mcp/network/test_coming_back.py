@@ -9,15 +9,7 @@ import pytest
 
 from tests.servers.web import RawServer, SseServer, answer
 from tests.unit.engine.mcp.network.support import WEB, connected, define
-from tests.unit.engine.mcp.support import (
-    HASTY,
-    LATER,
-    Watcher,
-    call,
-    eventually,
-    running,
-    script,
-)
+from tests.unit.engine.mcp.support import HASTY, LATER, Watcher, call, eventually, running, script
 from tui.engine.mcp import network_watch, supervisor
 from tui.engine.mcp.backoff import Backoff
 from tui.engine.mcp.catalog.offered_tool import ToolCallError

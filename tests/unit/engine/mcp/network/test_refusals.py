@@ -1,7 +1,5 @@
 """What a server or the way to it may answer instead of MCP, and what the user reads then."""
 
-import datetime
-import ipaddress
 import socket
 import ssl
 from contextlib import ExitStack
@@ -9,16 +7,13 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from tests.servers.sample import server as sample
 from tests.servers.web import Exchange, Handler, RawServer, answer, free_port, serving
 from tests.unit.engine.mcp.network.support import (
     WEB,
     answering,
+    certificate,
     connected,
     define,
     outcome,
@@ -215,34 +210,6 @@ async def test_a_definition_that_cannot_work_fails_for_good_and_keeps_its_secret
         change = await outcome(url, headers=headers)
         assert change.status is S.FAILED, (url, headers)
         assert SECRET not in repr(change)
-
-
-def certificate(folder: Path, host: str, *, days: int = 1) -> Path:
-    """Write a self-signed certificate with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=9))
-        .not_valid_after(now + datetime.timedelta(days=days))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(host))]),
-            critical=False,
-        )
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    file = folder / "pair.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    file.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
-    return file
 
 
 def encrypting(file: Path) -> RawServer:
