@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import product
 from time import monotonic
 from typing import Any
 
@@ -148,6 +149,29 @@ class Stage:
         await self.reach(status)
         assert self.supervisor.failure is not None
         return self.supervisor.failure.reason
+
+
+def commands_of(stage: Stage) -> list[Callable[[], object]]:
+    """List the commands, and what a server may do by itself."""
+    it = stage.supervisor
+    return [
+        *(it.start, it.stop, it.restart),
+        lambda: it.set_enabled(enabled=False),
+        lambda: it.set_enabled(enabled=True),
+        stage.connection.ended.set,
+        stage.connection.outdated.set,
+    ]
+
+
+async def every_two(commands: list[Callable[[], object]], *pauses: int) -> AsyncIterator[None]:
+    """Give any two commands one after the other, with some steps of the loop between them."""
+    for first, second, pause in product(commands, commands, pauses):
+        first()
+        for _ in range(pause):
+            await asyncio.sleep(0)
+        second()
+        await asyncio.sleep(0)
+        yield
 
 
 @asynccontextmanager

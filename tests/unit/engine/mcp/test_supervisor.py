@@ -2,11 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 
 import pytest
 
-from tests.unit.engine.mcp.staging import Stage, on_stage, ready_stage, refusing_stage
+from tests.unit.engine.mcp.staging import (
+    commands_of,
+    every_two,
+    on_stage,
+    ready_stage,
+    refusing_stage,
+)
 from tests.unit.engine.mcp.support import HASTY, LATER, eventually
 from tui.engine.mcp import supervisor as module
 from tui.engine.mcp.backoff import RetryPolicy
@@ -200,30 +205,10 @@ async def test_an_outdated_connection_is_replaced() -> None:
         assert stage.listener.statuses[2:5] == [S.STOPPING, S.STOPPED, S.STARTING]
 
 
-def commands_of(stage: Stage) -> list[Callable[[], None]]:
-    """List the commands, and what a server may do by itself."""
-    it = stage.supervisor
-    return [
-        it.start,
-        it.stop,
-        it.restart,
-        lambda: it.set_enabled(enabled=False),
-        lambda: it.set_enabled(enabled=True),
-        stage.connection.ended.set,
-        stage.connection.outdated.set,
-    ]
-
-
 async def test_commands_in_any_order_never_break_the_table() -> None:
     async with on_stage() as stage:
-        for first in commands_of(stage):
-            for second in commands_of(stage):
-                for pause in (0, 1, 3):
-                    first()
-                    for _ in range(pause):
-                        await asyncio.sleep(0)
-                    second()
-                    await asyncio.sleep(0)
+        async for _ in every_two(commands_of(stage), 0, 1, 3):
+            pass
         stage.supervisor.set_enabled(enabled=True)
         stage.supervisor.restart()
         await stage.reach(S.READY)

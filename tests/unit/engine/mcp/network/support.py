@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.servers.web import ECHO, Handler, Message, RawServer
+from tests.servers.web import ECHO, Exchange, Handler, Message, RawServer
 from tests.unit.engine.mcp.support import LATER, Watcher, eventually, running
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.backoff import RetryPolicy
@@ -82,6 +82,28 @@ async def refused(
 async def reason(url: str, transport: Transport = Transport.HTTP, **more: Any) -> str:  # noqa: ANN401
     """Try to connect; gives the reason why that failed."""
     return (await refused(url, transport, **more))[1].reason
+
+
+def broken_off() -> dict[str, Handler]:
+    """Answer a call on a stream that breaks off, and go on for who asks from there."""
+    asked: list[object] = []
+
+    async def begin(exchange: Exchange) -> None:
+        asked.append(exchange.request.message["id"])
+        await exchange.begin(200, content_type="text/event-stream")
+        await exchange.event(id="a1", retry="1", data="")
+
+    async def go_on(exchange: Exchange) -> None:
+        if "last-event-id" not in exchange.request.headers:
+            await exchange.respond(405)
+            return
+        await exchange.begin(200, content_type="text/event-stream")
+        await exchange.event(
+            {"id": 99_999, "result": {"content": [{"type": "text", "text": "other"}]}}
+        )
+        await exchange.event({"id": asked[0], "result": {"content": []}})
+
+    return {"tools/call": begin, "GET": go_on}
 
 
 def certificate(

@@ -6,7 +6,14 @@ import pytest
 
 from tests.servers.web import Announcer, Exchange, Handler, Message, RawServer, answer
 from tests.support.measures import Measure
-from tests.unit.engine.mcp.network.support import WEB, answering, connected, define, stateless
+from tests.unit.engine.mcp.network.support import (
+    WEB,
+    answering,
+    broken_off,
+    connected,
+    define,
+    stateless,
+)
 from tests.unit.engine.mcp.support import HASTY, call, eventually, refuses, running
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.servers import ServerStatus as S
@@ -83,22 +90,7 @@ async def test_streams_that_end_at_once_are_not_asked_for_without_end() -> None:
 
 
 async def test_an_answer_is_resumed_from_where_its_stream_broke() -> None:
-    async def begin(exchange: Exchange) -> None:
-        await exchange.begin(200, content_type=STREAM)
-        await exchange.event(id="a1", retry="1", data="")
-
-    async def go_on(exchange: Exchange) -> None:
-        if "last-event-id" not in exchange.request.headers:
-            await exchange.respond(405)
-            return
-        await exchange.begin(200, content_type=STREAM)
-        call_id = server.calls()[0].message["id"]
-        other = {"content": [{"type": "text", "text": "other"}]}
-        await exchange.event({"id": 99_999, "result": other})
-        await exchange.event({"id": call_id, "result": {"content": []}})
-
-    on: dict[str, Handler] = {"tools/call": begin, "GET": go_on}
-    async with answering(on, sessions=True) as (server, manager, _):
+    async with answering(broken_off(), sessions=True) as (server, manager, _):
         began = time.perf_counter()
         result = await call(manager, "echo")
         assert time.perf_counter() - began >= 0.5
