@@ -12,7 +12,7 @@ import pytest
 from tests.servers.authority import Authority, GuardedServer, walk_through
 from tests.servers.web import free_port
 from tests.unit.engine.mcp.network.support import WEB, define
-from tests.unit.engine.mcp.support import Watcher, running
+from tests.unit.engine.mcp.support import Watcher, call, running
 from tui.engine.definitions.definition import ServerDefinition, SignInSettings
 from tui.engine.desk import Desk
 from tui.engine.late import import_auth_requests
@@ -22,6 +22,7 @@ from tui.engine.sign_in.sign_in_record import SignInRecord
 from tui.engine.sign_in.sign_ins import SignIns, TokenSession
 from tui.model.events import Event, RequestRaised
 from tui.model.requests import Reply, ReplyAction, SignInRequest
+from tui.model.servers import Failure
 from tui.model.servers import ServerStatus as S
 from tui.model.settings import OAuthSettings
 
@@ -104,8 +105,25 @@ class Deck:
         """Sign in once the server wants it, until it is ready."""
         await self.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
         words = await self.sign_in()
-        await self.watcher.until(WEB, S.STARTING, S.READY)
+        await self.ready()
         return words
+
+    async def ready(self) -> None:
+        """Wait until the server is ready."""
+        await self.watcher.until(WEB, S.STARTING, S.READY)
+
+    async def fails(self, status: S) -> Failure:
+        """Wait until the server does not get ready, and give why."""
+        return await self.watcher.fails(WEB, S.STARTING, status)
+
+    async def echo(self) -> str:
+        """Call the server."""
+        return (await call(self.manager, "echo", {"text": "hi"})).display
+
+    @property
+    def session(self) -> TokenSession:
+        """What signs the requests of the server."""
+        return token_session(self.sign_ins, self.definition)
 
 
 def make_sign_ins(
@@ -186,6 +204,19 @@ async def deck(
         async with running(definition, context=context) as (manager, seen):
             yield Deck(person, manager, seen, sign_ins, definition)
     finally:
+        await sign_ins.aclose()
+
+
+@asynccontextmanager
+async def unsigned(
+    person: Person | None = None,
+    folder: Path | None = None,
+    **settings: Any,  # noqa: ANN401
+) -> AsyncIterator[tuple[GuardedServer, SignIns, ServerDefinition]]:
+    """Run a guarded server that nobody has signed in to, without a gemdeck around it."""
+    async with guarded() as server:
+        sign_ins = make_sign_ins(person or Person(), folder)
+        yield server, sign_ins, define(server.url, sign_in=oauth(**settings))
         await sign_ins.aclose()
 
 
