@@ -168,7 +168,7 @@ async def used(manager: ServerManager, reference: Reference, workspace: Path) ->
 
 
 @pytest.mark.parametrize("reference", REMOTE, ids=attrgetter("name"))
-async def test_a_recording_over_http_is_the_same_server_once_more(
+async def test_a_recording_over_http_is_the_same_server(
     reference: Reference, tmp_path: Path
 ) -> None:
     server, file = ServerId(reference.name), tmp_path / "trace.jsonl"

@@ -83,9 +83,7 @@ async def test_a_server_stopped_during_the_import_is_gone() -> None:
         await watcher.until("one", S.STARTING, S.READY)
 
 
-async def test_E41_a_start_by_the_user_does_not_wait_for_its_turn(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_E41_a_start_by_the_user_waits_for_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StartQueue, "seconds", lambda _: 3_600.0)
     server = SERVERS[0].id
     async with running(SERVERS[0]) as (manager, watcher):
@@ -121,7 +119,7 @@ async def test_leaving_during_the_import_leaves_no_process() -> None:
     await eventually(lambda: server_processes() == [])
 
 
-async def test_a_server_stopped_while_its_code_is_checked_never_runs(
+async def test_a_server_stopped_in_time_never_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checking, may_go_on = threading.Event(), threading.Event()

@@ -199,9 +199,7 @@ def test_the_users_program_is_the_one_that_its_grants_are_for(tmp_path: Path) ->
     assert own_program(replace(server, program=""), path, tmp_path) == str(other)
 
 
-async def test_nothing_of_a_start_looks_at_the_disk_on_the_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_start_reads_on_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: dict[str, threading.Thread] = {}
 
     def observed(name: str, function: Callable[..., object]) -> Callable[..., object]:

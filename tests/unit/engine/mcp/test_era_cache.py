@@ -39,9 +39,7 @@ class Now:
         return self.seconds
 
 
-def test_eras_are_remembered_across_runs_in_a_private_file_that_two_runs_share(
-    tmp_path: Path,
-) -> None:
+def test_eras_are_kept_in_a_private_file_that_two_runs_share(tmp_path: Path) -> None:
     path = tmp_path / "eras.json"
     first, second = EraCache(path), EraCache(path)
     assert second.recall(script("raw")) is AUTO
@@ -68,9 +66,7 @@ def test_the_key_depends_on_the_target_alone() -> None:
     assert target_hash(web) == target_hash(replace(one, url="https://example.com/mcp?key=2"))
 
 
-def test_what_is_unchanged_is_not_written_and_is_forgotten_after_a_month_for_all_its_use(
-    tmp_path: Path,
-) -> None:
+def test_what_is_unchanged_is_not_written_and_goes_after_a_month(tmp_path: Path) -> None:
     path, now = tmp_path / "eras.json", Now()
     eras = EraCache(path, now)
     eras.remember(script("raw"), HANDSHAKE)
@@ -241,9 +237,7 @@ async def test_a_server_that_cannot_do_what_the_settings_demand_says_so() -> Non
         assert failed.reason.startswith("speaks revision 2025-06-18, but the settings")
 
 
-async def test_a_server_that_asks_back_gets_the_older_protocol_and_is_remembered(
-    tmp_path: Path,
-) -> None:
+async def test_a_server_that_asks_back_is_old_and_remembered_so(tmp_path: Path) -> None:
     path = tmp_path / "eras.json"
     definition, asking = script("asking"), {"seconds": 0}
     async with running(definition, eras=EraCache(path)) as (manager, watcher):

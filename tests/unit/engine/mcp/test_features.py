@@ -86,9 +86,7 @@ async def test_every_request_obeys_the_timeout_of_its_server() -> None:
 
 
 @handshake
-async def test_older_servers_are_told_the_level_and_log_json_with_the_one_they_name(
-    stage: Stage,
-) -> None:
+async def test_older_servers_are_told_the_level_and_log_json_with_theirs(stage: Stage) -> None:
     with pytest.raises(ServerCallError, match="no log level"):
         await stage.features().set_log_level("loud")
     await stage.features().set_log_level("debug")

@@ -63,7 +63,7 @@ def flow(clock: Time, watcher: Watcher) -> FlowControl:
     return FlowControl(ServerLog(ServerId("s"), watcher), clock, clock.sleep)
 
 
-async def test_a_burst_is_taken_without_a_pause_and_what_follows_at_the_rate(
+async def test_a_burst_is_taken_at_once_and_the_rest_at_the_rate(
     flow: FlowControl, clock: Time
 ) -> None:
     for _ in range(int(BURST * 0.9)):
@@ -102,9 +102,7 @@ async def test_a_rest_makes_an_excess_forgotten(flow: FlowControl, clock: Time) 
         clock.now += 6
 
 
-async def test_reports_are_dropped_first_and_replies_never(
-    flow: FlowControl, clock: Time, watcher: Watcher
-) -> None:
+async def test_only_reports_are_dropped(flow: FlowControl, clock: Time, watcher: Watcher) -> None:
     taken = [await flow.take(PROGRESS) for _ in range(20_000)]
     assert BURST * 0.4 < sum(message is not None for message in taken) < BURST * 0.6
     assert clock.slept == 0
@@ -116,7 +114,7 @@ async def test_reports_are_dropped_first_and_replies_never(
     assert await flow.take(PROGRESS) is not None
 
 
-async def test_noise_is_shown_to_a_limit_and_paced(
+async def test_noise_has_a_limit_and_is_paced(
     flow: FlowControl, clock: Time, watcher: Watcher
 ) -> None:
     for _ in range(150_000):

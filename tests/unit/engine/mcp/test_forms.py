@@ -151,7 +151,7 @@ def test_what_no_form_can_be_made_of_is_refused() -> None:
             read_form({"properties": properties})
 
 
-def test_what_is_entered_gets_the_type_of_the_schema() -> None:
+def test_what_is_entered_gets_its_type() -> None:
     rows: list[tuple[dict[str, Any], FormValue, object]] = [
         ({"type": "string"}, " a ", " a "),
         ({"type": "string", "format": "email"}, "ä@b.example", "ä@b.example"),
@@ -235,7 +235,7 @@ definitions = st.dictionaries(
 
 
 @given(st.dictionaries(st.text(max_size=5), definitions, max_size=3), json_values)
-def test_whatever_a_server_sends_becomes_a_form_or_a_refusal(
+def test_whatever_comes_becomes_a_form_or_a_refusal(
     properties: dict[str, Any], required: object
 ) -> None:
     try:

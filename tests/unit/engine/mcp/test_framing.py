@@ -49,7 +49,7 @@ def test_any_other_line_is_noise() -> None:
         assert len(noise) <= 300
 
 
-def test_a_reply_that_cannot_be_read_fails_the_call_it_answers() -> None:
+def test_a_reply_that_cannot_be_read_fails_its_call() -> None:
     for line, reply_id in [
         (b'{"jsonrpc":"2.0","id":7,"result":{"t":"a\tb"}}', 7),
         (b'{"jsonrpc":"2.0","id":"a7","result":5}', "a7"),

@@ -177,9 +177,7 @@ async def test_a_result_that_breaks_its_output_schema_carries_a_warning() -> Non
             assert measured.display.endswith(words) is bool(warning), result
 
 
-async def test_a_message_over_the_limit_ends_the_server_and_not_the_app(
-    loop_watch: LoopWatch,
-) -> None:
+async def test_a_message_over_the_limit_ends_the_server_alone(loop_watch: LoopWatch) -> None:
     async with ready(script("raw")) as (manager, watcher):
         before = psutil.Process().memory_info().rss
         loop_watch.clear()
@@ -201,9 +199,7 @@ async def test_a_server_that_reads_nothing_is_given_up(monkeypatch: pytest.Monke
         assert failed.reason.startswith("left its standard input unread")
 
 
-async def test_all_pages_are_read_and_those_without_end_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_all_pages_are_read_and_endless_ones_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "MAX_ITEMS", 100)
     for behaviour, count, word in [
         ("paging", 15, ""),

@@ -97,7 +97,7 @@ async def test_the_streams_are_the_servers_own(zygote: Zygote) -> None:
     await process.close()
 
 
-async def test_the_server_gets_its_environment_arguments_and_signals_as_they_are(
+async def test_the_server_gets_all_that_it_is_given_as_it_is(
     zygote: Zygote, tmp_path: Path
 ) -> None:
     code = (
@@ -129,7 +129,7 @@ async def test_the_server_gets_its_environment_arguments_and_signals_as_they_are
     await process.close()
 
 
-async def test_what_cannot_be_started_says_why_and_leaves_nothing(
+async def test_what_cannot_start_says_why_and_leaves_nothing(
     zygote: Zygote, tmp_path: Path
 ) -> None:
     (tmp_path / "odd").write_bytes(b"\x00\x01 no program")
@@ -180,7 +180,7 @@ def test_children_are_found_where_the_system_shows_them(monkeypatch: pytest.Monk
         assert reaper_module.children(os.getpid()) == [], "the system shows none"
 
 
-async def test_nothing_is_left_when_gemdeck_goes_before_it_has_heard_of_the_start(
+async def test_nothing_is_left_when_gemdeck_goes_before_a_start(
     zygote: Zygote, tmp_path: Path
 ) -> None:
     mark = uuid.uuid4().hex

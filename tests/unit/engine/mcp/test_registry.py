@@ -311,7 +311,7 @@ def test_names_stay_apart_from_each_other_and_from_what_is_reserved() -> None:
 
 
 @given(offers)
-def test_names_are_allowed_a_bijection_and_those_of_their_server_whatever_comes_after(
+def test_names_are_a_bijection_whatever_comes_after(
     given_offers: list[tuple[str, list[str]]],
 ) -> None:
     names = assign_names(given_offers)

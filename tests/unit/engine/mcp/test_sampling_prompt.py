@@ -139,7 +139,7 @@ def test_tokens_and_hints_are_bounded() -> None:
     assert prompt_of(message("user", text("x"))).request.max_tokens == 10
 
 
-def test_what_cannot_be_put_to_the_model_is_refused() -> None:
+def test_what_is_no_prompt_is_refused() -> None:
     rows: list[tuple[list[dict[str, Any]], dict[str, Any]]] = [
         ([], {}),
         ([message("user", text("x"))] * (MAX_MESSAGES + 1), {}),

@@ -135,9 +135,7 @@ texts = st.text(
 
 
 @given(st.dictionaries(texts, st.lists(texts, min_size=1, max_size=3), min_size=1, max_size=3))
-def test_the_model_is_told_only_names_and_values_that_the_server_wrote(
-    listed: dict[str, list[str]],
-) -> None:
+def test_the_model_is_told_only_what_the_server_wrote(listed: dict[str, list[str]]) -> None:
     properties = {name: {"enum": values} for name, values in listed.items()}
     converted, left_out = convert_schema({"type": "object", "properties": properties})
     told = converted.get("properties", {})

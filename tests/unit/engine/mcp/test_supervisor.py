@@ -61,9 +61,7 @@ async def test_stopping_breaks_off_a_start_that_hangs() -> None:
         assert stage.listener.statuses == [S.STARTING, S.STOPPING, S.STOPPED]
 
 
-async def test_a_server_has_all_of_its_timeout_to_get_ready(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_server_has_its_whole_timeout_to_be_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     loop, passed = asyncio.get_running_loop(), 0.0
     clock = loop.time
     monkeypatch.setattr(loop, "time", lambda: clock() + passed)
@@ -117,7 +115,7 @@ async def test_why_a_server_came_back_holds_no_secret() -> None:
 
 
 @pytest.mark.parametrize("hangs", [False, True])
-async def test_a_server_with_nothing_usable_is_closed_with_that_reason(
+async def test_a_server_with_nothing_usable_fails(
     hangs: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "CLOSE_TIMEOUT", 0.05)
@@ -131,7 +129,7 @@ async def test_a_server_with_nothing_usable_is_closed_with_that_reason(
         assert S.READY not in stage.listener.statuses
 
 
-async def test_a_secret_reaches_neither_the_failure_nor_the_log_file(
+async def test_a_secret_reaches_neither_a_failure_nor_a_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with on_stage(secrets=frozenset({"hunter22"})) as stage:

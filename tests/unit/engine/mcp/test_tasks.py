@@ -180,9 +180,7 @@ async def test_E47_no_task_asks_for_input_without_end(stage: Tasking) -> None:
     assert stage.pending() == []
 
 
-async def test_E47_no_call_asks_for_input_without_end_and_the_next_one_may_ask_again(
-    tmp_path: Path,
-) -> None:
+async def test_E47_no_call_asks_for_input_without_end_and_the_next_may(tmp_path: Path) -> None:
     async with tasking("old", tmp_path) as stage:
         for _ in range(2):
             running = stage.make("badger")
@@ -246,13 +244,11 @@ async def test_a_task_ends_with_its_time_to_live(stage: Tasking) -> None:
         ("quit", "The server cancelled the task. changed my mind"),
     ],
 )
-async def test_a_task_that_fails_or_makes_no_sense_gives_an_error(
-    stage: Tasking, tool: str, words: str
-) -> None:
+async def test_a_task_without_sense_is_an_error(stage: Tasking, tool: str, words: str) -> None:
     await refuses(words, stage.manager, tool)
 
 
-async def test_no_flood_and_no_length_of_what_a_server_says_hurts(
+async def test_neither_a_flood_nor_a_length_hurts(
     stage: Tasking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Progress] = []
@@ -270,9 +266,7 @@ async def test_no_flood_and_no_length_of_what_a_server_says_hurts(
     await eventually(lambda: stage.said().count("tasks/cancel") == 2)
 
 
-async def test_a_task_survives_the_end_of_its_server_if_the_next_one_knows_it(
-    stage: Tasking,
-) -> None:
+async def test_a_task_survives_the_end_of_its_server_if_it_is_known(stage: Tasking) -> None:
     assert (await stage.make("end")).display == "end is done"
     assert stage.watcher.statuses("tasking").count(S.READY) == 2
     asking = stage.make("ask")

@@ -14,15 +14,7 @@ from tests.cli.running import write_settings
 from tests.servers.web import SseServer, answer
 from tests.unit.engine.mcp.asking import ERAS, asking
 from tests.unit.engine.mcp.network.support import answering, broken_off, connected, stateless
-from tests.unit.engine.mcp.support import (
-    HASTY,
-    Watcher,
-    call,
-    eventually,
-    ready,
-    refuses,
-    script,
-)
+from tests.unit.engine.mcp.support import HASTY, Watcher, call, eventually, ready, refuses, script
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import TextPart
@@ -445,9 +437,7 @@ def test_a_secret_is_masked_however_it_is_escaped_and_whenever_it_is_learnt(
     assert "***" in shown.text
 
 
-def test_no_part_of_a_secret_is_left_where_a_text_was_cut(
-    wire: Wire, tap: Tap, redactor: Redactor
-) -> None:
+def test_no_part_of_a_secret_is_left_at_a_cut(wire: Wire, tap: Tap, redactor: Redactor) -> None:
     redactor.register(secret := "fixture-of-24-characters")
     half, texts = MAX_WHOLE // 2, list[str]()
     for place in range(-24, 3, 2):
@@ -464,7 +454,7 @@ def test_no_part_of_a_secret_is_left_where_a_text_was_cut(
         assert not any(part in text for part in (secret[:4], secret[-4:], secret[8:12]))
 
 
-async def test_a_secret_is_masked_that_is_split_by_what_is_not_shown(
+async def test_a_secret_split_by_what_is_not_shown_is_masked(
     wire: Wire, tap: Tap, redactor: Redactor
 ) -> None:
     redactor.register(secret := "fixture-of-24-characters")
@@ -522,9 +512,7 @@ def test_what_is_written_at_any_length_costs_and_shows_little(wire: Wire, tap: T
     assert json.loads(f"[{wire.export(range(1, 4)).replace(chr(10), ',')}]")
 
 
-async def test_a_call_leads_to_its_frames_and_a_request_is_sent_again_as_it_was(
-    tmp_path: Path,
-) -> None:
+async def test_a_call_leads_to_its_frames_and_is_sent_again_as_it_was(tmp_path: Path) -> None:
     raw = script("raw")
     write_settings({"mcpServers": {"raw": {"command": raw.command, "args": [*raw.args]}}})
     watcher, options = Watcher(), EngineOptions(tmp_path, follow_settings=False, needs_model=False)

@@ -44,9 +44,7 @@ def open_pipes(pid: int) -> set[str]:
     return {target for target in targets if target.startswith(("pipe:", "socket:"))}
 
 
-async def test_one_zygote_forks_the_reapers_each_of_which_ends_its_server_and_no_other(
-    tmp_path: Path,
-) -> None:
+async def test_one_zygote_forks_reapers_that_end_their_servers_alone(tmp_path: Path) -> None:
     definition = script("raw", "grandchild", cwd=tmp_path)
     async with ready(definition, script("raw", "paging", server="other")) as (_, watcher):
         [zygote] = zygotes()
@@ -111,9 +109,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing(zygote: Zygote) -> None:
             await eventually(lambda: len(reapers()) == len(server_processes()) == 1)
 
 
-async def test_a_zygote_that_hangs_is_replaced(
-    zygote: Zygote, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_zygote_that_hangs_goes(zygote: Zygote, monkeypatch: pytest.MonkeyPatch) -> None:
     async with started_together(zygote, 1):
         [first] = zygotes()
         first.suspend()

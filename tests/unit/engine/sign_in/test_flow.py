@@ -134,7 +134,7 @@ async def test_whoever_answers_is_the_one_that_was_asked(change: Callable[[str],
 
 
 @pytest.mark.parametrize("names_itself", [True, None])
-async def test_a_code_alone_is_enough_only_where_servers_do_not_name_themselves(
+async def test_a_code_alone_is_enough_for_a_server_without_a_name(
     names_itself: bool | None,
 ) -> None:
     async def paste(consent: Consent) -> Redirect:

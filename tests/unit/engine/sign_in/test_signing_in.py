@@ -246,7 +246,7 @@ async def test_two_servers_are_asked_about_in_turn() -> None:
         assert all(isinstance(outcome, AuthError) for outcome in outcomes)
 
 
-async def test_a_store_that_cannot_be_read_stops_only_servers_that_need_it(
+async def test_a_locked_store_stops_only_who_needs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def locked(*_: object) -> None:
@@ -262,9 +262,7 @@ async def test_a_store_that_cannot_be_read_stops_only_servers_that_need_it(
             assert failure.advice == "Unlock the keyring."
 
 
-async def test_a_sign_in_says_that_the_keyring_is_locked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_locked_keyring_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def locked() -> bool:
         raise CredentialError("The keyring did not answer.", advice="Unlock the keyring.")
 
@@ -359,7 +357,7 @@ async def test_two_processes_refresh_a_rotating_token_once(tmp_path: Path) -> No
         assert one.kept.refresh_token in one.authority.refreshers
 
 
-async def test_a_token_that_could_not_be_kept_is_the_one_that_is_refreshed(
+async def test_a_token_that_could_not_be_kept_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with signed_in(tmp_path) as one:
@@ -413,9 +411,7 @@ async def test_a_cancelled_sign_in_does_not_hide_what_another_gemdeck_got(tmp_pa
         await first.aclose()
 
 
-async def test_a_token_that_another_gemdeck_got_counts_is_masked_and_refreshed(
-    tmp_path: Path,
-) -> None:
+async def test_a_token_of_another_gemdeck_counts_and_is_refreshed(tmp_path: Path) -> None:
     context = ClientContext()
     async with signed_in(tmp_path, context) as one:
         theirs = f"{FIXTURE_SECRET}theirs"
@@ -430,9 +426,7 @@ async def test_a_token_that_another_gemdeck_got_counts_is_masked_and_refreshed(
         assert refresh["refresh_token"] == one.record.refresh_token
 
 
-async def test_who_gives_up_loses_no_token_and_signing_out_wins_over_a_refresh(
-    tmp_path: Path,
-) -> None:
+async def test_giving_up_loses_no_token_and_signing_out_wins(tmp_path: Path) -> None:
     async with signed_in(tmp_path) as one:
         one.authority.slow = 0.2
         await one.session.take(one.due)
@@ -489,9 +483,7 @@ async def test_a_workload_signs_in_with_the_token_that_its_file_has_then(tmp_pat
 
 
 @pytest.mark.writes_secrets("sign-ins.json", "credentials.json")
-async def test_a_clients_secret_is_read_where_the_sign_in_is_and_kept_out_of_the_definition(
-    tmp_path: Path,
-) -> None:
+async def test_a_clients_secret_is_read_at_the_sign_in_alone(tmp_path: Path) -> None:
     SecretStore(tmp_path, pytest.fail).set("client", f"{FIXTURE_SECRET}client")
     settings = {"grant_type": "client_credentials", "client_id": "me"}
     async with guarded() as server:

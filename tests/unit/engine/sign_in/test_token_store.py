@@ -56,7 +56,7 @@ def test_a_sign_in_is_found_by_the_server_and_not_by_its_name(tmp_path: Path) ->
         ({"client_id": "https://me.example/client.json", "is_registered": True}, True),
     ],
 )
-def test_a_sign_in_counts_only_with_the_settings_it_was_made_with(
+def test_a_sign_in_counts_with_its_settings_only(
     tmp_path: Path, settings: dict[str, object], fits: bool
 ) -> None:
     store, settings = token_store.TokenStore(tmp_path), dict(settings)
@@ -127,9 +127,7 @@ def test_two_clients_of_a_server_lose_nothing_to_each_other(
     assert {mine.key, other.key} == set(json.loads(listed))
 
 
-def test_a_keyring_that_hangs_is_said_by_whoever_asks_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_keyring_that_hangs_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def hang(*_: object) -> None:
         raise TimeoutError
 

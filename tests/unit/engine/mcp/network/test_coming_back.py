@@ -86,7 +86,7 @@ async def test_G40_after_a_change_of_the_network_it_is_tried_whatever_the_reason
             await watcher.until(WEB, S.RETRYING, S.STARTING, S.READY)
 
 
-async def test_G40_a_change_of_the_network_does_not_forget_the_failures(
+async def test_G40_a_change_of_the_network_forgets_no_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with RawServer() as server, connected(server.url, retry=LATER) as (manager, watcher):
@@ -98,9 +98,7 @@ async def test_G40_a_change_of_the_network_does_not_forget_the_failures(
         reset.assert_not_called()
 
 
-async def test_G40_where_the_kernel_refuses_to_tell_nothing_stays_open(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_G40_a_kernel_that_tells_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = Mock()
     kernel.bind.side_effect = PermissionError
     monkeypatch.setattr(network_watch, "socket", Mock(socket=Mock(return_value=kernel)))

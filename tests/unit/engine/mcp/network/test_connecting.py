@@ -72,7 +72,7 @@ async def test_where_both_kinds_fail_the_first_refusal_is_told() -> None:
         assert "GET" in server.methods()
 
 
-async def test_headers_are_sent_with_every_request_and_neither_they_nor_session_ids_seen(
+async def test_headers_go_with_every_request_and_are_not_seen(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("DEBUG")

@@ -70,9 +70,7 @@ def printing(script: str, *words: str) -> dict[str, Any]:
     return {"command": sys.executable, "args": ("-I", "-S", "-c", script, *words)}
 
 
-async def test_a_program_prints_headers_before_the_first_request_and_again_after_a_401(
-    tmp_path: Path,
-) -> None:
+async def test_a_program_prints_headers_at_first_and_after_a_401(tmp_path: Path) -> None:
     runs, redactor = tmp_path / "runs", Redactor()
     context = ClientContext(redactor=redactor, wire=Wire(redactor=redactor))
     more = printing(PRINTS, str(runs), SECRET) | {"env": {"OWN": "mine"}}
@@ -115,7 +113,7 @@ async def test_a_program_prints_headers_before_the_first_request_and_again_after
         ("import time; time.sleep(60)", "did not end within"),
     ],
 )
-async def test_why_there_are_no_headers_is_said(
+async def test_why_there_are_no_headers(
     script: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(headers_command, "HEADERS_TIMEOUT", 1.0)
@@ -201,7 +199,7 @@ async def test_a_client_certificate_is_shown_over_http_and_sse(files: Authoritie
 
 
 @pytest.mark.writes_secrets("sign-ins.json")
-async def test_the_sign_in_of_a_server_has_its_certificates(
+async def test_a_sign_in_has_the_certificates_of_its_server(
     files: Authorities, tmp_path: Path
 ) -> None:
     own = tls(ca_file=files.authority, cert_file=files.client)

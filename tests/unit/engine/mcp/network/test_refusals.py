@@ -57,9 +57,7 @@ async def test_a_status_is_told_in_words(status: int, expected: S, words: str, a
     ("status", "transport"),
     [(401, Transport.HTTP), (403, Transport.HTTP), (401, Transport.SSE), (403, Transport.SSE)],
 )
-async def test_a_server_that_wants_a_sign_in_says_so_and_waits(
-    status: int, transport: Transport
-) -> None:
+async def test_a_server_that_wants_a_sign_in_waits(status: int, transport: Transport) -> None:
     async with refusing(answer(status)) as server:
         if transport is Transport.SSE:
             server.on["GET"] = answer(status)
@@ -133,7 +131,7 @@ async def test_an_answer_that_answers_nothing_fails_the_call_at_once() -> None:
     ("status", "transport"),
     [(301, Transport.HTTP), (303, Transport.HTTP), (307, Transport.HTTP), (308, Transport.SSE)],
 )
-async def test_a_redirect_to_another_origin_is_refused_and_nothing_is_sent_there(
+async def test_a_redirect_to_another_origin_is_not_followed(
     status: int, transport: Transport
 ) -> None:
     async with RawServer() as other:
@@ -185,9 +183,7 @@ async def test_nobody_at_the_address_is_told_apart_from_no_such_host() -> None:
     assert await reason("http://nowhere.invalid/mcp") == expected
 
 
-async def test_a_server_that_accepts_no_connection_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_server_that_accepts_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "CONNECT_TIMEOUT", 0.2)
     # A listener whose queue of connections is full answers no further one.
     with socket.socket() as listener, ExitStack() as queue:
@@ -241,7 +237,7 @@ async def test_a_certificate_that_proves_nothing_is_refused(
     assert words in failure.reason
 
 
-async def test_an_authority_of_the_environment_is_accepted(
+async def test_an_authority_of_ones_own_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = certificate(tmp_path, "127.0.0.1")
@@ -256,9 +252,7 @@ async def test_https_towards_a_plain_server_is_named() -> None:
         assert "does not speak TLS" in await reason(address)
 
 
-def test_the_proxy_is_that_of_the_environment_but_never_for_this_machine(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_proxy_is_of_the_environment_not_for_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", "http://user:pw@proxy.invalid:3128")
     monkeypatch.setenv("all_proxy", "proxy.invalid:1080")
     monkeypatch.setenv("no_proxy", "plain.invalid")
@@ -269,9 +263,7 @@ def test_the_proxy_is_that_of_the_environment_but_never_for_this_machine(
         assert find_proxy(httpx2.URL(f"https://{host}:8/")) is None
 
 
-async def test_a_proxy_is_used_and_named_without_its_secret(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_proxy_is_used_and_named_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     async with RawServer() as proxy:
         monkeypatch.setenv("http_proxy", f"http://user:{SECRET}@127.0.0.1:{proxy.port}")
         async with ready(define("http://far.invalid/mcp")) as (_, watcher):

@@ -58,7 +58,7 @@ async def be_silent(exchange: Exchange) -> None:
     ],
     ids=["broken", "long", "file", "silent", "ended", "page"],
 )
-async def test_a_stream_that_names_no_usable_endpoint_is_given_up(
+async def test_a_stream_without_a_usable_endpoint_is_given_up(
     server: SseServer, words: str
 ) -> None:
     async with server:
