@@ -167,10 +167,8 @@ class Visit:
 
     async def _call_tools(self, manager: ServerManager) -> None:
         for tool, arguments in planned_calls(manager):
-            await tell(
-                tool.id,
-                manager.call_tool(Permit(tool, arguments, "", "the harness"), lambda _: None),
-            )
+            permit = Permit(tool, arguments, "", "the harness")
+            await tell(tool.id, manager.call_tool(permit, lambda _: None))
 
     async def _use_features(self, features: Features) -> None:
         for resource in self._catalog.resources:

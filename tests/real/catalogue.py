@@ -157,9 +157,7 @@ REFERENCES: Final = (
         arguments=lambda workspace: ["--repository", str(workspace / "repository")],
         protocol=STATELESS,
         counts=(12, 0, 0, 0),
-        call=Call(
-            "git_status", r"untracked\.txt", lambda at: {"repo_path": str(at / "repository")}
-        ),
+        call=Call("git_status", "untracked.txt", lambda at: {"repo_path": str(at / "repository")}),
     ),
     Reference(
         name="time",

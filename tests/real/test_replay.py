@@ -32,16 +32,12 @@ from tui.store.store import Store
 from tui.ui.app import GemdeckApp
 from tui.ui.panes.browser import BrowserPane, PromptsPane, ResourcesPane, ToolsPane
 
-RECORDED: Final = [
-    one for one in REFERENCES if one.package in {"everything", "filesystem", "mcp-server-git"}
-]
+KEPT: Final = {"everything", "filesystem", "mcp-server-git"}
+RECORDED: Final = [one for one in REFERENCES if one.package in KEPT]
 LOCAL: Final = [one for one in RECORDED if one.transport is Transport.STDIO]
 REMOTE: Final = [one for one in RECORDED if one.transport is not Transport.STDIO]
-PANES: Final[Mapping[str, type[BrowserPane[Any]]]] = {
-    "f3": ToolsPane,
-    "f4": PromptsPane,
-    "f5": ResourcesPane,
-}
+Panes = Mapping[str, type[BrowserPane[Any]]]
+PANES: Final[Panes] = {"f3": ToolsPane, "f4": PromptsPane, "f5": ResourcesPane}
 
 
 def counts(found: Catalog) -> tuple[int, ...]:
@@ -168,9 +164,7 @@ async def used(manager: ServerManager, reference: Reference, workspace: Path) ->
 
 
 @pytest.mark.parametrize("reference", REMOTE, ids=attrgetter("name"))
-async def test_a_recording_over_http_is_the_same_server(
-    reference: Reference, tmp_path: Path
-) -> None:
+async def test_a_recording_over_http_is_the_server(reference: Reference, tmp_path: Path) -> None:
     server, file = ServerId(reference.name), tmp_path / "trace.jsonl"
     stage, other = Stage(), Stage()
     context = stage.context

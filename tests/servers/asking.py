@@ -49,16 +49,14 @@ server = MCPServer("asking", version="1")
 low = server._lowlevel_server
 
 
-async def ask_and_tell(
-    ctx: Context, request: types.InputRequest
-) -> str | types.InputRequiredResult:
+async def ask_and_tell(ctx: Context, asked: types.InputRequest) -> str | types.InputRequiredResult:
     """Ask by a request of our own, or by a result that asks for input; give the answer as JSON."""
     if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-        answer: Any = await ctx.session.send_request(request, RESULTS[request.method])
+        answer: Any = await ctx.session.send_request(asked, RESULTS[asked.method])
     elif ctx.input_responses:
         answer = ctx.input_responses["question"]
     else:
-        return types.InputRequiredResult(input_requests={"question": request})
+        return types.InputRequiredResult(input_requests={"question": asked})
     return str(answer.model_dump_json(by_alias=True, exclude_none=True))
 
 
@@ -95,16 +93,11 @@ async def generate(
     ctx: Context, with_tools: bool = False, max_tokens: int = 50
 ) -> str | types.InputRequiredResult:
     """Ask for text."""
-    tool = types.Tool(
-        name="look up!", description="Look a word up.", input_schema={"type": "object"}
-    )
+    tool = types.Tool(name="look up!", description="Look it up.", input_schema={"type": "object"})
+    words = types.TextContent(type="text", text="Say hello.")
     params = types.CreateMessageRequestParams(
         system_prompt="Be brief.",
-        messages=[
-            types.SamplingMessage(
-                role="user", content=types.TextContent(type="text", text="Say hello.")
-            )
-        ],
+        messages=[types.SamplingMessage(role="user", content=words)],
         max_tokens=max_tokens,
         include_context="allServers",
         model_preferences=types.ModelPreferences(hints=[types.ModelHint(name="some-model")]),
@@ -259,9 +252,8 @@ def main() -> None:
     low.add_request_handler("resources/subscribe", types.SubscribeRequestParams, subscribe)
     low.add_request_handler("resources/unsubscribe", types.UnsubscribeRequestParams, unsubscribe)
     low.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)
-    low.add_notification_handler(
-        "notifications/roots/list_changed", types.NotificationParams, roots_changed
-    )
+    changed = "notifications/roots/list_changed"
+    low.add_notification_handler(changed, types.NotificationParams, roots_changed)
     server.run("stdio")
 
 

@@ -214,12 +214,8 @@ class GuardedServer(RawServer):
         request = exchange.request
         path = urlsplit(request.path).path
         if path == "/.well-known/oauth-protected-resource/mcp" and self.publishes:
-            found = {
-                "resource": self.url,
-                "authorization_servers": [self.authority.issuer],
-                **self.resource,
-            }
-            await reply(exchange, 200, found)
+            found = {"resource": self.url, "authorization_servers": [self.authority.issuer]}
+            await reply(exchange, 200, found | self.resource)
             return
         if path.startswith("/.well-known/"):
             await exchange.respond(404)

@@ -327,17 +327,13 @@ def begin() -> None:
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
         Path("grandchild.pid").write_text(str(child.pid))
     if "daemon" in BEHAVIOURS:
-        middle = (
-            "import os, time; pid = os.fork(); pid and os._exit(0); os.setsid(); time.sleep(60)"
-        )
+        middle = "import os, time; os.fork() and os._exit(0); os.setsid(); time.sleep(60)"
         subprocess.Popen([sys.executable, "-c", middle], start_new_session=True)
     if "flood" in BEHAVIOURS:
         for number in range(60_000):
             print(f"line {number} of a flood", file=sys.stderr)
     if "stderr" in BEHAVIOURS:
-        sys.stderr.buffer.write(
-            b"downloading 10%\rdownloading 90%\rdone\xff\n" + b"y" * 20_000 + b"\n"
-        )
+        sys.stderr.buffer.write(b"loading 10%\rloading 90%\rdone\xff\n" + b"y" * 20_000 + b"\n")
         sys.stderr.flush()
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import ssl
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -44,9 +45,7 @@ async def serving(application: Any) -> AsyncIterator[str]:  # noqa: ANN401
 
 
 @asynccontextmanager
-async def process(
-    command: str, *arguments: str
-) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
+async def process(command: str, *arguments: str) -> AsyncIterator[tuple[str, Process]]:
     """Run a server process that listens on the port ``PORT`` names; gives its address and it.
 
     Args:
@@ -194,10 +193,8 @@ class Announcer:
 
     async def log(self, words: str, **fields: str) -> None:
         """Send a log message."""
-        params = {"level": "info", "data": words}
-        await self.streams[-1].event(
-            {"method": "notifications/message", "params": params}, **fields
-        )
+        said = {"method": "notifications/message", "params": {"level": "info", "data": words}}
+        await self.streams[-1].event(said, **fields)
 
 
 @dataclass

@@ -35,9 +35,8 @@ def test_good_arguments_have_no_fault() -> None:
 def test_the_draft_is_the_one_that_the_schema_names() -> None:
     tuple_schema = of(p={"items": [{"type": "string"}, {"type": "integer"}]})
     draft7 = {"$schema": "http://json-schema.org/draft-07/schema#", **tuple_schema}
-    assert check_arguments(draft7, {"p": ["a", "b"]}) == [
-        "arguments.p[1]: 'b' is not of type 'integer'"
-    ]
+    [message] = check_arguments(draft7, {"p": ["a", "b"]})
+    assert message == "arguments.p[1]: 'b' is not of type 'integer'"
 
 
 def test_a_schema_that_cannot_be_used_checks_nothing() -> None:

@@ -216,12 +216,8 @@ def test_data_reaches_the_model_as_it_is() -> None:
 
 
 PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 640, 480)
-JPEG = (
-    b"\xff\xd8\xff\xe0"
-    + struct.pack(">H14x", 16)
-    + b"\xff\xc0"
-    + struct.pack(">HBHH", 17, 8, 480, 640)
-)
+SIZE = b"\xff\xc0" + struct.pack(">HBHH", 17, 8, 480, 640)
+JPEG = b"\xff\xd8\xff\xe0" + struct.pack(">H14x", 16) + SIZE
 WEBP = b"RIFF\0\0\0\0WEBP"
 BITS = (640 - 1) | (480 - 1) << 14
 

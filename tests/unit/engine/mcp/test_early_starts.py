@@ -119,9 +119,7 @@ async def test_leaving_during_the_import_leaves_no_process() -> None:
     await eventually(lambda: server_processes() == [])
 
 
-async def test_a_server_stopped_in_time_never_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_stopped_never_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checking, may_go_on = threading.Event(), threading.Event()
 
     def check(*_: object) -> None:

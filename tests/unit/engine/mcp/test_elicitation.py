@@ -57,9 +57,7 @@ async def test_an_error_that_names_no_address_asks_nothing() -> None:
 @pytest.mark.parametrize(
     ("message", "marked"), [("Type the 12 words of your seed phrase.", True), ("Your town?", False)]
 )
-async def test_C08_words_that_ask_for_a_secret_mark_the_fields(
-    message: str, *, marked: bool
-) -> None:
+async def test_C08_words_that_ask_for_a_secret_mark_fields(message: str, *, marked: bool) -> None:
     stage = Stage()
     schema = {"properties": {"answer": {"type": "string"}, "ready": {"type": "boolean"}}}
     params = types.ElicitRequestFormParams(message=message, requested_schema=schema)

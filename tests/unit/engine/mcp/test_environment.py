@@ -66,64 +66,61 @@ _WITHHELD = """
     GOOGLE_CLOUD_ACCOUNT FIREBASE_PROJECT_ID
 """
 
+SERVER = ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO)
 PASSED, WITHHELD = _PASSED.split(), _WITHHELD.split()
 SMALL = ["HOME", "LANG", "PATH", "USER", "TERM", "SHELL", "LOGNAME", "LC_ALL"]
 
 
-def inherits(
+def passes(
     name: str, value: str = "/v", *, origin: Origin = Origin.USER, **lists: set[str]
 ) -> bool:
     """Tell whether a server inherits a variable."""
     inheritance = Inheritance(**{key: frozenset(names) for key, names in lists.items()})
-    server = ServerDefinition(ServerId("s"), origin, Transport.STDIO, inheritance=inheritance)
+    server = replace(SERVER, origin=origin, inheritance=inheritance)
     return name in server_environment(server, {name: value})
 
 
 def test_the_users_server_inherits_what_is_no_secret_by_its_name() -> None:
     for name in (*PASSED, *WITHHELD):
         is_allowed = {name.upper()}
-        assert inherits(name) is (name in PASSED), name
-        assert inherits(name, allow=is_allowed), name
-        assert not inherits(name, block=is_allowed), f"{name} is blocked and never passes"
-        assert not inherits(name, block=is_allowed, allow=is_allowed), name
+        assert passes(name) is (name in PASSED), name
+        assert passes(name, allow=is_allowed), name
+        assert not passes(name, block=is_allowed), f"{name} is blocked and never passes"
+        assert not passes(name, block=is_allowed, allow=is_allowed), name
 
 
 def test_a_projects_server_inherits_the_small_set_and_what_the_user_allows() -> None:
     for name in (*PASSED, *WITHHELD):
-        assert inherits(name, origin=Origin.PROJECT) is (name in SMALL), name
-        assert inherits(name, origin=Origin.PROJECT, allow={name.upper()}), name
-        assert not inherits(name, SECRET_SHAPES["GitHub"], origin=Origin.PROJECT), name
+        assert passes(name, origin=Origin.PROJECT) is (name in SMALL), name
+        assert passes(name, origin=Origin.PROJECT, allow={name.upper()}), name
+        assert not passes(name, SECRET_SHAPES["GitHub"], origin=Origin.PROJECT), name
 
 
 @pytest.mark.parametrize("kind", SECRET_SHAPES)
 def test_a_value_that_looks_like_a_secret_is_not_inherited_under_any_name(kind: str) -> None:
     for name in ("PLAIN", "GIT_CONFIG_VALUE_0", "SSL_CERT_FILE"):
-        assert not inherits(name, SECRET_SHAPES[kind])
-        assert not inherits(name, f"see {SECRET_SHAPES[kind]}", allow={name})
-    assert inherits("GEMINI_CLI_X", SECRET_SHAPES[kind])
+        assert not passes(name, SECRET_SHAPES[kind])
+        assert not passes(name, f"see {SECRET_SHAPES[kind]}", allow={name})
+    assert passes("GEMINI_CLI_X", SECRET_SHAPES[kind])
 
 
 def test_a_proxy_with_a_password_passes_only_where_it_is_named() -> None:
-    plain = (
-        "http://proxy:3128 proxy:3128 http://ann@proxy:3128 socks5://[::1]:1080 localhost,.example"
-    )
+    plain = "http://proxy:3128 proxy:3128 http://ann@proxy:3128 socks5://[::1]:1080 localhost,.test"
     secret = """
         http://ann:hunter22@proxy:3128 http://ann:hunter/22@proxy:3128 http://:hunter22@proxy
         ann:hunter22@proxy:3128 ann:hunter/22@proxy:3128
     """
     for name, value in product(("HTTPS_PROXY", "http_proxy"), (*plain.split(), *secret.split())):
-        assert inherits(name, value) is (value in plain.split()), value
-        assert inherits(name, value, allow={name.upper()}), value
+        assert passes(name, value) is (value in plain.split()), value
+        assert passes(name, value, allow={name.upper()}), value
 
 
 def test_a_shell_function_is_not_inherited() -> None:
-    assert not inherits("USER", "() { :; }; evil")
+    assert not passes("USER", "() { :; }; evil")
 
 
 def test_the_variables_of_the_entry_win_and_are_not_judged() -> None:
-    server = ServerDefinition(
-        ServerId("s"), Origin.USER, Transport.STDIO, env={"API_KEY": "k", "HOME": "/other"}
-    )
+    server = replace(SERVER, env={"API_KEY": "k", "HOME": "/other"})
     environ = {"HOME": "/h", "PATH": "/bin", "API_KEY": "theirs", "MY_TOKEN": "t"}
     given = server_environment(server, environ)
     assert given == {"API_KEY": "k", "HOME": "/other", "PATH": "/bin"}
@@ -140,15 +137,10 @@ def test_a_program_is_looked_up_in_the_servers_own_path_or_folder(tmp_path: Path
 def test_a_program_that_cannot_run_is_explained(tmp_path: Path) -> None:
     program(tmp_path / "plain", 0o644)
     (tmp_path / "folder").mkdir()
-    for command, reason in {
-        "missing-program": "command not found",
-        "./missing": "command not found",
-        "./plain": "command not found",
-        "./folder": "command not found",
-    }.items():
+    for command in ("missing-program", "./missing", "./plain", "./folder"):
         with pytest.raises(ServerError) as caught:
             resolve_program(command, {"PATH": str(tmp_path)}, tmp_path)
-        assert caught.value.reason == f"{reason}: {command}"
+        assert caught.value.reason == f"command not found: {command}"
         assert caught.value.advice
 
 
@@ -188,9 +180,7 @@ def test_the_users_program_is_the_one_that_its_grants_are_for(tmp_path: Path) ->
     second.mkdir()
     path = {"PATH": f"{first}:{second}"}
     known = program(second / "tool")
-    server = ServerDefinition(
-        ServerId("s"), Origin.USER, Transport.STDIO, command="tool", program=str(known)
-    )
+    server = replace(SERVER, command="tool", program=str(known))
     other = program(first / "tool")
     assert own_program(server, path, tmp_path) == str(known)
     known.unlink()
@@ -211,7 +201,7 @@ async def test_no_start_reads_on_the_loop(tmp_path: Path, monkeypatch: pytest.Mo
 
     for name in ("check_code", "resolve_folder", "own_program", "server_environment"):
         monkeypatch.setattr(launch, name, observed(name, getattr(launch, name)))
-    server = ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO, command="no-such-tool")
+    server = replace(SERVER, command="no-such-tool")
     context = ClientContext(workspaces=(tmp_path,))
     log = ServerLog(server.id, context.publish)
     with pytest.raises(ServerError, match="command not found: no-such-tool"):

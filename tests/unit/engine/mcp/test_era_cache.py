@@ -54,13 +54,10 @@ def test_eras_are_kept_in_a_private_file_that_two_runs_share(tmp_path: Path) -> 
 
 def test_the_key_depends_on_the_target_alone() -> None:
     one = script("raw")
-    assert target_hash(one) == target_hash(
-        script("raw", server="x", env={"TOKEN": "t"}, trust=True)
-    )
+    assert target_hash(one) == target_hash(script("raw", server="x", env={"A": "t"}, trust=True))
     assert target_hash(one) != target_hash(replace(one, args=("other.py",)))
-    there = replace(
-        one, cwd=Path("/elsewhere"), args=("/elsewhere/a.py",), written={"args": ["$PWD/a.py"]}
-    )
+    written = {"args": ["$PWD/a.py"]}
+    there = replace(one, cwd=Path("/elsewhere"), args=("/elsewhere/a.py",), written=written)
     assert target_hash(there) == target_hash(replace(there, cwd=None, args=("/here/a.py",)))
     web = replace(one, url="https://example.com/mcp?key=1")
     assert target_hash(web) == target_hash(replace(one, url="https://example.com/mcp?key=2"))

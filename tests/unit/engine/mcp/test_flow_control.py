@@ -63,9 +63,7 @@ def flow(clock: Time, watcher: Watcher) -> FlowControl:
     return FlowControl(ServerLog(ServerId("s"), watcher), clock, clock.sleep)
 
 
-async def test_a_burst_is_taken_at_once_and_the_rest_at_the_rate(
-    flow: FlowControl, clock: Time
-) -> None:
+async def test_a_burst_is_taken_at_once_what_follows_paced(flow: FlowControl, clock: Time) -> None:
     for _ in range(int(BURST * 0.9)):
         assert await flow.take(CHANGED) is not None
     assert clock.slept == 0
@@ -114,9 +112,7 @@ async def test_only_reports_are_dropped(flow: FlowControl, clock: Time, watcher:
     assert await flow.take(PROGRESS) is not None
 
 
-async def test_noise_has_a_limit_and_is_paced(
-    flow: FlowControl, clock: Time, watcher: Watcher
-) -> None:
+async def test_noise_is_limited_and_paced(flow: FlowControl, clock: Time, watcher: Watcher) -> None:
     for _ in range(150_000):
         assert await flow.take(b"noise") is None
     assert 1.5 < clock.slept < 5

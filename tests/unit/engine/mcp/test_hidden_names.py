@@ -27,9 +27,8 @@ def read(**lists: list[object]) -> ServerOffer:
 def test_a_tool_with_a_hidden_name_is_withheld() -> None:
     for name in ["gr\x1b[1meet", "greet\u202e", "gr\u0435et\U000e0041", "a  b", "n" * 300]:
         with row(name):
-            offer = read(
-                tools=[{"name": one, "inputSchema": {}} for one in (name, "greet", "größe", "天")]
-            )
+            names = (name, "greet", "größe", "天")
+            offer = read(tools=[{"name": one, "inputSchema": {}} for one in names])
             assert offer.tools[0].view.problem == NAME
             assert [tool.is_usable for tool in offer.tools] == [False, True, True, True]
             registry = Registry(lambda _: True, ToolVisibility())

@@ -191,10 +191,9 @@ async def test_a_message_over_the_limit_ends_the_server_alone(loop_watch: LoopWa
 async def test_a_server_that_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_module, "WRITE_TIMEOUT", 0.2)
     async with ready(script("raw", "sleepy")) as (manager, watcher):
+        long = {"text": "x" * 1_000_000}
         with pytest.raises(ToolCallError, match="left its standard input unread"):
-            await asyncio.gather(
-                call(manager, "sleep"), call(manager, "echo", {"text": "x" * 1_000_000})
-            )
+            await asyncio.gather(call(manager, "sleep"), call(manager, "echo", long))
         failed = await watcher.fails("raw", S.RETRYING)
         assert failed.reason.startswith("left its standard input unread")
 

@@ -97,9 +97,7 @@ async def test_the_streams_are_the_servers_own(zygote: Zygote) -> None:
     await process.close()
 
 
-async def test_the_server_gets_all_that_it_is_given_as_it_is(
-    zygote: Zygote, tmp_path: Path
-) -> None:
+async def test_the_server_gets_what_it_is_given_as_it_is(zygote: Zygote, tmp_path: Path) -> None:
     code = (
         "import json, os, signal, sys; fds = os.listdir('/proc/self/fd');"
         "status = open('/proc/self/status').read();"
@@ -129,9 +127,7 @@ async def test_the_server_gets_all_that_it_is_given_as_it_is(
     await process.close()
 
 
-async def test_what_cannot_start_says_why_and_leaves_nothing(
-    zygote: Zygote, tmp_path: Path
-) -> None:
+async def test_what_cannot_start_says_so_and_leaves_nothing(zygote: Zygote, tmp_path: Path) -> None:
     (tmp_path / "odd").write_bytes(b"\x00\x01 no program")
     (tmp_path / "odd").chmod(0o755)
     for arguments, env, folder, reason in [
@@ -180,9 +176,7 @@ def test_children_are_found_where_the_system_shows_them(monkeypatch: pytest.Monk
         assert reaper_module.children(os.getpid()) == [], "the system shows none"
 
 
-async def test_nothing_is_left_when_gemdeck_goes_before_a_start(
-    zygote: Zygote, tmp_path: Path
-) -> None:
+async def test_nothing_is_left_if_gemdeck_goes_at_a_start(zygote: Zygote, tmp_path: Path) -> None:
     mark = uuid.uuid4().hex
     arguments = [sys.executable, str(FOLDER / "raw.py"), "daemon", "ignore_eof"]
     words = [str(len(arguments)), str(tmp_path), *arguments, f"GUARDED_BY_TEST={mark}"]

@@ -82,12 +82,10 @@ def test_calls_and_their_results_keep_their_names() -> None:
         tools=[tool("look up!"), tool("other")],
     )
     contents = wire_contents(prompt.request.messages)
-    assert contents[1]["parts"][1] == {
-        "functionCall": {"id": "c1", "name": "look_up_", "args": {"word": "x"}}
-    }
-    assert contents[2]["parts"] == [
-        {"functionResponse": {"id": "c1", "name": "look_up_", "response": {"output": "a word"}}}
-    ]
+    own = {"id": "c1", "name": "look_up_"}
+    assert contents[1]["parts"][1] == {"functionCall": own | {"args": {"word": "x"}}}
+    [given] = contents[2]["parts"]
+    assert given == {"functionResponse": own | {"response": {"output": "a word"}}}
     assert prompt.messages[1].text == 'I look.\n[call of look up!] {"word": "x"}'
     assert prompt.messages[2].text == "[result of look_up_] a word"
     assert prompt.own_call(FunctionCall("look_up_", {"word": "y"})).name == "look up!"

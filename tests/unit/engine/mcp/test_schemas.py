@@ -25,7 +25,8 @@ from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema,
 
 ONE: Final[Schema] = {"enum": ["a"]}
 TWO: Final[Schema] = {"enum": ["a", "b"]}
-WITHIN: Final[Schema] = {"minimum": 3, "maximum": 9}
+LEAST: Final[Schema] = {"minimum": 3}
+WITHIN: Final[Schema] = LEAST | {"maximum": 9}
 BETWEEN: Final[Schema] = {"exclusiveMinimum": 0, "exclusiveMaximum": 9}
 
 SHAPES: Final[Sequence[tuple[object, object]]] = [
@@ -48,10 +49,7 @@ SHAPES: Final[Sequence[tuple[object, object]]] = [
     ({"enum": ["", "a"]}, TEXT | ONE),
     (WHOLE | BETWEEN, WHOLE | said("(greater than 0; less than 9)")),
     (NUMBER | {"exclusiveMinimum": 0}, NUMBER | said("(greater than 0)")),
-    (
-        WHOLE | {"minimum": 3, "exclusiveMinimum": True},
-        WHOLE | {"minimum": 3} | said("(greater than 3)"),
-    ),
+    (WHOLE | LEAST | {"exclusiveMinimum": True}, WHOLE | LEAST | said("(greater than 3)")),
     (True, {}),
     (False, None),
     (TEXT | {"not": {"const": "a"}}, TEXT),
@@ -111,12 +109,10 @@ def test_references_are_inlined_and_cycles_cut_where_they_close() -> None:
 
 
 def test_what_a_name_refers_to_may_be_anything() -> None:
+    defined = {"P": WHOLE | {"$id": "person", "$anchor": "p"}}
     for reference in ["#p", "person", "person#/x", "#/$defs/nowhere"]:
         with row(reference):
-            named = {"$id": "person", "$anchor": "p", "type": "integer"}
-            schema = of(
-                {"$ref": reference} | said("Who"), required=["x"], **{"$defs": {"P": named}}
-            )
+            schema = of({"$ref": reference} | said("Who"), required=["x"], **{"$defs": defined})
             anything = OBJECT | {"properties": {"x": said("Who")}, "required": ["x"]}
             assert convert_schema(schema) == (anything, ())
 
@@ -125,11 +121,8 @@ REMOTE: Schema = {"$ref": "http://127.0.0.1:9/schema.json"}
 
 
 def test_another_document_is_never_fetched_and_makes_the_tool_unusable() -> None:
-    for schema in [
-        REMOTE,
-        of(REMOTE, required=["x"]),
-        of(of(REMOTE, required=["x"]), required=["x"]),
-    ]:
+    inner = of(REMOTE, required=["x"])
+    for schema in [REMOTE, inner, of(inner, required=["x"])]:
         with row(schema), pytest.raises(UnusableSchemaError, match="another document"):
             to_gemini(schema)
 

@@ -115,9 +115,7 @@ async def test_why_a_server_came_back_holds_no_secret() -> None:
 
 
 @pytest.mark.parametrize("hangs", [False, True])
-async def test_a_server_with_nothing_usable_fails(
-    hangs: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_server_without_tools_fails(hangs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CLOSE_TIMEOUT", 0.05)
     async with on_stage() as stage:
         stage.connection.offer = ServerOffer()
@@ -129,9 +127,7 @@ async def test_a_server_with_nothing_usable_fails(
         assert S.READY not in stage.listener.statuses
 
 
-async def test_a_secret_reaches_neither_a_failure_nor_a_log(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_secret_reaches_no_failure_and_no_log(caplog: pytest.LogCaptureFixture) -> None:
     async with on_stage(secrets=frozenset({"hunter22"})) as stage:
         for problem in (ServerError("no hunter22", "hunter22?"), RuntimeError("hunter22")):
             stage.connection.refusal = problem

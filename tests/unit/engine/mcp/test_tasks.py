@@ -248,7 +248,7 @@ async def test_a_task_without_sense_is_an_error(stage: Tasking, tool: str, words
     await refuses(words, stage.manager, tool)
 
 
-async def test_neither_a_flood_nor_a_length_hurts(
+async def test_no_flood_and_no_length_hurts(
     stage: Tasking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Progress] = []

@@ -133,9 +133,7 @@ async def test_what_a_restart_changes_in_an_offer_is_named(tmp_path: Path) -> No
         }, "only the connection before counts"
 
 
-async def test_what_changes_is_held_against_the_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_changes_are_since_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "DEBOUNCE", 0.05)
     tools, calls = tmp_path / "tools.json", tmp_path / "calls"
 
@@ -159,10 +157,7 @@ async def test_what_both_sides_declare_is_sanitised_and_bounded(tmp_path: Path) 
     says = tmp_path / "says.json"
     hostile = "\x1b[31mred\u202e" + "x" * 200
     info = {"title": hostile, "websiteUrl": f"javascript:{hostile}", "version": "2"}
-    extensions: dict[str, Any] = {
-        hostile: {},
-        **{f"io.example/{number}": {} for number in range(100)},
-    }
+    extensions: dict[str, Any] = {hostile: {}, **{f"io.example/{n}": {} for n in range(100)}}
     capabilities = {"extensions": extensions, "experimental": {hostile: {}}}
     says.write_text(json.dumps({"tools": {"one": []}, "info": info, "capabilities": capabilities}))
     async with ready(script("library", str(says))) as (_, watcher):

@@ -126,11 +126,9 @@ class Deck:
         return token_session(self.sign_ins, self.definition)
 
 
-def make_sign_ins(
-    person: Person, folder: Path | None, context: ClientContext | None = None
-) -> SignIns:
+def make_sign_ins(person: Person, folder: Path | None, of: ClientContext | None = None) -> SignIns:
     """Give the sign-ins of a run."""
-    redactor = (context or ClientContext()).redactor
+    redactor = (of or ClientContext()).redactor
     return SignIns(
         folder, person.desk, person.open_url, import_auth_requests, person.hear, redactor
     )
@@ -169,10 +167,8 @@ class SignedIn:
 async def signed_in(folder: Path, context: ClientContext | None = None) -> AsyncIterator[SignedIn]:
     """Sign in to a server, with what is kept in a folder."""
     async with guarded() as server:
-        definition, sign_ins = (
-            define(server.url, sign_in=oauth()),
-            make_sign_ins(Person(), folder, context),
-        )
+        definition = define(server.url, sign_in=oauth())
+        sign_ins = make_sign_ins(Person(), folder, context)
         await sign_ins.sign_in(definition)
         session = token_session(sign_ins, definition)
         record = await session.record()

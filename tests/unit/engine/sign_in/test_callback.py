@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -179,9 +179,7 @@ async def answered(status: int = 200, body: bytes | None = None, **fields: Any) 
     kept = {name: value for name, value in whole.items() if value is not None}
     sent = json.dumps(kept).encode() if body is None else body
 
-    async def send(
-        _m: str, _u: str, _h: Mapping[str, str], _b: bytes | None
-    ) -> token_endpoint.AuthResponse:
+    async def send(*_: object) -> token_endpoint.AuthResponse:
         return token_endpoint.AuthResponse(status, {}, sent)
 
     return await token_endpoint.refresh(send, RECORD)

@@ -134,9 +134,7 @@ async def test_whoever_answers_is_the_one_that_was_asked(change: Callable[[str],
 
 
 @pytest.mark.parametrize("names_itself", [True, None])
-async def test_a_code_alone_is_enough_for_a_server_without_a_name(
-    names_itself: bool | None,
-) -> None:
+async def test_a_code_alone_is_enough_for_who_has_no_name(names_itself: bool | None) -> None:
     async def paste(consent: Consent) -> Redirect:
         assert consent.listener is not None
         end = (await walk_through(consent.url, comes_back=False)).headers["location"]

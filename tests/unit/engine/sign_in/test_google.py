@@ -144,9 +144,7 @@ async def test_a_service_account_gives_an_id_token(tmp_path: Path, google: Googl
 
 
 @pytest.mark.usefixtures("google")
-async def test_the_project_that_pays_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_paying_project_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_CLOUD_QUOTA_PROJECT", "payer")
     url = "https://reports.googleapis.com/mcp"
     signed = await session(define(url, sign_in=OWN), tmp_path).signature()
@@ -155,9 +153,7 @@ async def test_the_project_that_pays_is_named(
     assert "x-goog-user-project" not in (await session(named, tmp_path).signature()).headers
 
 
-async def test_without_credentials_it_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_credentials_it_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_metadata, "_NO_GCE_CHECK", True)
     person = Person()
     async with Authority() as server, deck(server.issuer, person, tmp_path, sign_in=ACCOUNT) as one:

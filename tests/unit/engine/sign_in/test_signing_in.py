@@ -109,12 +109,8 @@ async def test_a_client_that_is_known_no_longer_registers_anew(tmp_path: Path) -
 
 
 async def test_over_sse_the_token_is_a_parameter_where_the_entry_names_one(tmp_path: Path) -> None:
-    async with unsigned(folder=tmp_path, token_param_name="access_token") as (
-        _,
-        sign_ins,
-        over_http,
-    ):
-        for definition in (replace(over_http, transport=Transport.SSE), over_http):
+    async with unsigned(folder=tmp_path, token_param_name="access_token") as (_, sign_ins, http):
+        for definition in (replace(http, transport=Transport.SSE), http):
             await sign_ins.sign_in(definition)
             signature = await token_session(sign_ins, definition).signature()
             is_sse = definition.transport is Transport.SSE
@@ -246,9 +242,7 @@ async def test_two_servers_are_asked_about_in_turn() -> None:
         assert all(isinstance(outcome, AuthError) for outcome in outcomes)
 
 
-async def test_a_locked_store_stops_only_who_needs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_locked_store_stops_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def locked(*_: object) -> None:
         raise CredentialError("The keyring cannot be read.", advice="Unlock the keyring.")
 
@@ -357,9 +351,7 @@ async def test_two_processes_refresh_a_rotating_token_once(tmp_path: Path) -> No
         assert one.kept.refresh_token in one.authority.refreshers
 
 
-async def test_a_token_that_could_not_be_kept_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_token_not_kept_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with signed_in(tmp_path) as one:
         await one.session.take(one.due)
         with monkeypatch.context() as full:

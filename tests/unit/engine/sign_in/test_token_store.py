@@ -85,9 +85,8 @@ def test_issuer_resource_and_client_each_have_their_own(tmp_path: Path) -> None:
 @kept_there
 def test_only_so_many_are_kept(tmp_path: Path) -> None:
     store = token_store.TokenStore(tmp_path)
-    many = [
-        RECORD.model_copy(update={"client_id": str(n)}) for n in range(token_store.MAX_KEPT + 3)
-    ]
+    more = range(token_store.MAX_KEPT + 3)
+    many = [RECORD.model_copy(update={"client_id": str(n)}) for n in more]
     for record in many:
         store.save(record)
     assert [store.get(record.key) is None for record in many[:4]] == [True] * 3 + [False]

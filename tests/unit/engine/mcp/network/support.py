@@ -98,9 +98,8 @@ def broken_off() -> dict[str, Handler]:
             await exchange.respond(405)
             return
         await exchange.begin(200, content_type="text/event-stream")
-        await exchange.event(
-            {"id": 99_999, "result": {"content": [{"type": "text", "text": "other"}]}}
-        )
+        other = {"content": [{"type": "text", "text": "other"}]}
+        await exchange.event({"id": 99_999, "result": other})
         await exchange.event({"id": asked[0], "result": {"content": []}})
 
     return {"tools/call": begin, "GET": go_on}

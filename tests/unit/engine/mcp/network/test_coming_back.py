@@ -86,9 +86,7 @@ async def test_G40_after_a_change_of_the_network_it_is_tried_whatever_the_reason
             await watcher.until(WEB, S.RETRYING, S.STARTING, S.READY)
 
 
-async def test_G40_a_change_of_the_network_forgets_no_failure(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_G40_a_change_of_the_network_forgets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async with RawServer() as server, connected(server.url, retry=LATER) as (manager, watcher):
         await leave(server, manager, watcher)
         reset = Mock()

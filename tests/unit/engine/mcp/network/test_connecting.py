@@ -72,7 +72,7 @@ async def test_where_both_kinds_fail_the_first_refusal_is_told() -> None:
         assert "GET" in server.methods()
 
 
-async def test_headers_go_with_every_request_and_are_not_seen(
+async def test_headers_go_with_each_request_and_are_hidden(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("DEBUG")

@@ -113,7 +113,7 @@ async def test_a_program_prints_headers_at_first_and_after_a_401(tmp_path: Path)
         ("import time; time.sleep(60)", "did not end within"),
     ],
 )
-async def test_why_there_are_no_headers(
+async def test_why_no_header_is_sent(
     script: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(headers_command, "HEADERS_TIMEOUT", 1.0)
@@ -199,9 +199,7 @@ async def test_a_client_certificate_is_shown_over_http_and_sse(files: Authoritie
 
 
 @pytest.mark.writes_secrets("sign-ins.json")
-async def test_a_sign_in_has_the_certificates_of_its_server(
-    files: Authorities, tmp_path: Path
-) -> None:
+async def test_a_sign_in_has_its_servers_certificates(files: Authorities, tmp_path: Path) -> None:
     own = tls(ca_file=files.authority, cert_file=files.client)
     context = files.context(wants_client=True)
     settings = {"grant_type": "client_credentials", "client_id": "me", "client_secret": SECRET}

@@ -131,9 +131,7 @@ async def test_an_answer_that_answers_nothing_fails_the_call_at_once() -> None:
     ("status", "transport"),
     [(301, Transport.HTTP), (303, Transport.HTTP), (307, Transport.HTTP), (308, Transport.SSE)],
 )
-async def test_a_redirect_to_another_origin_is_not_followed(
-    status: int, transport: Transport
-) -> None:
+async def test_a_redirect_to_another_origin_is_refused(status: int, transport: Transport) -> None:
     async with RawServer() as other:
         place = f"http://user:{SECRET}@localhost:{other.port}/mcp"
         redirect = answer(status, location=f"{place}?key={SECRET}")
@@ -237,9 +235,7 @@ async def test_a_certificate_that_proves_nothing_is_refused(
     assert words in failure.reason
 
 
-async def test_an_authority_of_ones_own_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_authority_of_ours_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = certificate(tmp_path, "127.0.0.1")
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
     async with encrypting(file) as server, connected(server.url) as (manager, _):

@@ -58,9 +58,7 @@ async def be_silent(exchange: Exchange) -> None:
     ],
     ids=["broken", "long", "file", "silent", "ended", "page"],
 )
-async def test_a_stream_without_a_usable_endpoint_is_given_up(
-    server: SseServer, words: str
-) -> None:
+async def test_a_stream_without_usable_endpoint_is_given_up(server: SseServer, words: str) -> None:
     async with server:
         assert words in await reason(server.url, Transport.SSE, timeout=0.5)
         assert server.methods() == ["GET"]
