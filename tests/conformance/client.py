@@ -18,6 +18,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Awaitable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -116,13 +117,11 @@ class Visit:
         with tempfile.TemporaryDirectory() as folder:
             context.workspaces = (Path(folder),)
             sign_in = sign_in_settings(Path(folder))
-            definition = ServerDefinition(
-                SERVER, Origin.USER, Transport.HTTP, url=self._url, sign_in=sign_in
-            )
-            manager = ServerManager(
+            own = ServerDefinition(SERVER, Origin.USER, Transport.HTTP, url=self._url)
+            definition = replace(own, sign_in=sign_in)
+            async with ServerManager(
                 self._hear, context, import_connect=import_connection, retry=ONE_ATTEMPT
-            )
-            async with manager:
+            ) as manager:
                 manager.configure([definition])
                 await manager.wait_discovered(READY_SECONDS)
                 for _ in range(MAX_SIGN_INS):

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,15 +70,8 @@ class Reference:
         command, arguments = self._command(workspace)
         if self.transport is Transport.STDIO:
             environment = {"MEMORY_FILE_PATH": str(workspace / "memory.jsonl")}
-            yield ServerDefinition(
-                server,
-                Origin.USER,
-                Transport.STDIO,
-                command=command,
-                args=tuple(arguments),
-                env=environment,
-                cwd=workspace,
-            )
+            own = ServerDefinition(server, Origin.USER, Transport.STDIO, command=command)
+            yield replace(own, args=tuple(arguments), env=environment, cwd=workspace)
             return
         async with process(command, *arguments) as (base, _):
             yield ServerDefinition(server, Origin.USER, self.transport, url=base + self.path)
@@ -121,10 +114,8 @@ def _everything(transport: Transport, kind: str, path: str = "") -> Reference:
 
 ADA: Final = {"name": "Ada", "entityType": "person", "observations": []}
 NOON: Final = {"source_timezone": "Europe/Kyiv", "time": "12:00", "target_timezone": "Asia/Tokyo"}
-THOUGHT: Final = {
-    **{"thought": "Look first.", "thoughtNumber": 1, "totalThoughts": 3},
-    "nextThoughtNeeded": True,
-}
+COUNTS: Final = {"thoughtNumber": 1, "totalThoughts": 3, "nextThoughtNeeded": True}
+THOUGHT: Final = {"thought": "Look first.", **COUNTS}
 
 REFERENCES: Final = (
     _everything(Transport.STDIO, "stdio"),

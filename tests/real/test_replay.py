@@ -177,13 +177,8 @@ async def test_a_recording_over_http_is_the_server(reference: Reference, tmp_pat
         await eventually(lambda: counts(manager.catalogs[server]) == reference.counts)
         results = await used(manager, reference, tmp_path)
         catalog, info = manager.catalogs[server], watcher.last(server).info
-    again = ServerDefinition(
-        server,
-        Origin.USER,
-        Transport.STDIO,
-        command=sys.executable,
-        args=tuple(replay(file, server)),
-    )
+    command, args = sys.executable, tuple(replay(file, server))
+    again = ServerDefinition(server, Origin.USER, Transport.STDIO, command=command, args=args)
     async with ready(again, workspace=tmp_path, context=other.context) as (manager, watcher):
         await eventually(lambda: manager.catalogs[server] == catalog)
         assert watcher.last(server).info == info

@@ -19,6 +19,7 @@ RESULTS: dict[str, Any] = {
     "sampling/createMessage": types.CreateMessageResultWithTools,
     "roots/list": types.ListRootsResult,
 }
+DAY = {"type": "string", "enum": ["mo", "tu", "we"]}
 FORM: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -29,12 +30,7 @@ FORM: dict[str, Any] = {
         "agree": {"type": "boolean", "default": True},
         "colour": {"type": "string", "enum": ["red", "green"]},
         "shape": {"type": "string", "oneOf": [{"const": "c", "title": "Circle"}]},
-        "days": {
-            "type": "array",
-            "items": {"type": "string", "enum": ["mo", "tu", "we"]},
-            "minItems": 1,
-            "maxItems": 2,
-        },
+        "days": {"type": "array", "items": DAY, "minItems": 1, "maxItems": 2},
         "raw\x1b[31m key": {"type": "string"},
     },
     "required": ["name", "age"],
@@ -83,9 +79,8 @@ def protected(what: str) -> str:
     TRIES[what] += 1
     if TRIES[what] > 1:
         return f"try {TRIES[what]}"
-    raise UrlElicitationRequiredError(
-        [types.ElicitRequestURLParams(message="Connect", url=ADDRESS, elicitation_id="e2")]
-    )
+    params = types.ElicitRequestURLParams(message="Connect", url=ADDRESS, elicitation_id="e2")
+    raise UrlElicitationRequiredError([params])
 
 
 @server.tool()

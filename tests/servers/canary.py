@@ -26,10 +26,8 @@ def reply(request: dict[str, object]) -> dict[str, object]:
     """Answer one request."""
     match request["method"]:
         case "initialize":
-            about = {
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "canary", "version": "0"},
-            }
+            info = {"name": "canary", "version": "0"}
+            about = {"capabilities": {"tools": {}}, "serverInfo": info}
             return {"result": {"protocolVersion": "2025-06-18", **about}}
         case "tools/list":
             return {"result": {"tools": [{"name": "sing", "inputSchema": {"type": "object"}}]}}

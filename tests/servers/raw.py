@@ -218,10 +218,7 @@ RAW_RESULTS: dict[str, Callable[[], bytes]] = {
     "deep": lambda: b'{"content":%b}' % (b"[" * 100_000 + b"]" * 100_000),
     "complex": lambda: b'{"content":[%b0]}' % (b"[]," * 1_000_000),
     "rows": lambda: b'{"structuredContent":{"rows":[%b{}]}}' % (b'{"id":1,"sub":[]},' * 60_000),
-    "odd": lambda: (
-        b'{"content":[{"type":"hologram","data":1},{"type":"text","text":"5"},"no block"],'
-        b'"isError":0}'
-    ),
+    "odd": lambda: b'{"content":[{"type":"hologram"},{"type":"text","text":"5"},1],"isError":0}',
 }
 """Results as only a server without a JSON library writes them."""
 

@@ -221,9 +221,8 @@ class RawServer:
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(
-            self._accept, "127.0.0.1", self.port, ssl=self.tls, limit=2**20
-        )
+        place = ("127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._accept, *place, ssl=self.tls, limit=2**20)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -302,12 +301,9 @@ class RawServer:
             await default(exchange)
 
     def _is_unknown(self, request: Request, method: str) -> bool:
-        known = self.sessions
-        return (
-            known is not None
-            and method != "initialize"
-            and request.headers.get("mcp-session-id") not in known
-        )
+        if self.sessions is None or method == "initialize":
+            return False
+        return request.headers.get("mcp-session-id") not in self.sessions
 
     async def _initialize(self, exchange: Exchange) -> None:
         headers = {}

@@ -23,13 +23,14 @@ handshake = pytest.mark.parametrize("server", [ProtocolEra.HANDSHAKE], indirect=
 stateless = pytest.mark.parametrize("server", [ProtocolEra.STATELESS], indirect=True)
 
 
+HELLO = Generation("hello", (), "scripted")
+
+
 @dataclass
 class ScriptedModel:
     """A model that says what a test wants, and remembers what it was asked."""
 
-    answer: Generation | GenerationError = field(
-        default_factory=lambda: Generation("hello", (), "scripted")
-    )
+    answer: Generation | GenerationError = HELLO
     asked: list[Prompt] = field(default_factory=list)
     model: str = "scripted"
 

@@ -9,10 +9,8 @@ from tui.model.input.addresses import MAX_URL, Address, AddressError, check_addr
 
 
 def test_a_plain_address_is_taken_as_it_is() -> None:
-    address = check_address("https://example.com:8443/a/b?c=d%20e&f=(g)#h")
-    assert address == Address(
-        "https://example.com:8443/a/b?c=d%20e&f=(g)#h", "example.com", "example.com"
-    )
+    url = "https://example.com:8443/a/b?c=d%20e&f=(g)#h"
+    assert check_address(url) == Address(url, "example.com", "example.com")
 
 
 def test_C09_what_could_mislead_or_harm_is_refused() -> None:

@@ -76,10 +76,8 @@ def test_a_link_is_described_and_never_followed() -> None:
         {"type": "resource_link", "uri": "http://127.0.0.1:9/x", "name": "n", "title": "T"},
         {"type": "resource_link", "uri": "a://2", "name": "n", **more},
     )
-    assert texts(result) == [
-        "Resource Link: T at http://127.0.0.1:9/x",
-        "Resource Link: n at a://2 (text/csv): What\nit is.",
-    ]
+    links = ("T at http://127.0.0.1:9/x", "n at a://2 (text/csv): What\nit is.")
+    assert texts(result) == [f"Resource Link: {link}" for link in links]
     assert result.display == "\n".join(texts(result))
 
 
@@ -98,11 +96,8 @@ def test_unknown_blocks_are_named_and_the_others_stay() -> None:
 def test_blocks_beyond_the_limit_are_counted() -> None:
     raw = {"content": [text("x")] * (MAX_BLOCKS + 3), "structuredContent": {"a": 1}}
     said = texts(convert_raw(raw, "a: wrong"))
-    assert said[MAX_BLOCKS:-1] == [
-        "[3 more content blocks are left out.]",
-        "[Structured content]",
-        '{\n  "a": 1\n}',
-    ]
+    rest = ["[3 more content blocks are left out.]", "[Structured content]", '{\n  "a": 1\n}']
+    assert said[MAX_BLOCKS:-1] == rest
     assert "output schema: a: wrong" in said[-1]
 
 

@@ -30,6 +30,13 @@ from tui.model.servers import ServerStatus as S
 HANDSHAKE, STATELESS, AUTO = ProtocolEra.HANDSHAKE, ProtocolEra.STATELESS, ProtocolEra.AUTO
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Wait little for the answer to the probe."""
+    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.3)
+    return monkeypatch
+
+
 class Now:
     """A clock to be set."""
 
@@ -128,11 +135,11 @@ async def test_a_server_of_the_handshake_era_is_probed_once_ever(tmp_path: Path)
         assert methods(record)[0] == "initialize"
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("opening", ["silent", "babbling", "exiting", "deaf", "offended"])
-async def test_a_server_that_does_not_survive_the_probe_is_greeted_in_the_older_way(
-    opening: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_who_does_not_survive_the_probe_is_greeted_as_old(
+    opening: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.3)
     record, path = tmp_path / "record", tmp_path / "eras.json"
     definition = script("raw", opening, env={"RAW_RECORD": str(record)})
     async with running(definition, eras=EraCache(path)) as (_, watcher):
@@ -147,12 +154,10 @@ async def test_a_server_that_does_not_survive_the_probe_is_greeted_in_the_older_
 
 @pytest.mark.parametrize("refusal", ["", "modern_only"])
 async def test_a_server_that_is_slow_to_start_is_not_taken_for_an_old_one(
-    refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    refusal: str, tmp_path: Path, impatient: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.3)
     record, eras = tmp_path / "record", EraCache()
-    env = {"RAW_RECORD": str(record)}
-    slow = script("raw", "modern", "hesitant", refusal, env=env)
+    slow = script("raw", "modern", "hesitant", refusal, env={"RAW_RECORD": str(record)})
     async with running(slow, eras=eras) as (manager, watcher):
         first = await watcher.info("raw", S.STARTING, S.READY)
         assert methods(record)[:2] == ["server/discover", "initialize"]
@@ -160,7 +165,7 @@ async def test_a_server_that_is_slow_to_start_is_not_taken_for_an_old_one(
         assert (await call(manager, "echo", {"text": "a"})).display == "a"
         await eventually(lambda: eras.recall(slow) is STATELESS)
     quick = replace(slow, args=tuple(one for one in slow.args if one != "hesitant"))
-    monkeypatch.setattr(eras, "recall", lambda _: STATELESS)
+    impatient.setattr(eras, "recall", lambda _: STATELESS)
     async with ready(quick, eras=eras) as (_, watcher):
         assert (await watcher.info("raw", S.READY)).era is STATELESS
 
@@ -176,10 +181,8 @@ async def test_a_server_that_fails_either_way_is_tried_both_ways_at_once_but_onc
         assert watcher.log("raw").count("giving up") == 3
 
 
-async def test_a_server_that_hangs_on_the_probe_is_greeted_in_the_older_way_the_next_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.1)
+@pytest.mark.usefixtures("impatient")
+async def test_who_hangs_on_the_probe_is_greeted_as_old_the_next_time(tmp_path: Path) -> None:
     path = tmp_path / "eras.json"
     definition = replace(script("raw", "hung"), timeout=1.0)
     async with running(definition, eras=EraCache(path), retry=LATER) as (manager, watcher):
@@ -196,19 +199,17 @@ async def test_an_error_of_no_request_answers_the_probe(monkeypatch: pytest.Monk
         assert (await watcher.info("raw", S.READY)).era is HANDSHAKE
 
 
-@pytest.mark.parametrize(("answered", "is_overdue"), [(99, True), (7, False)])
-async def test_only_its_own_answer_ends_the_patience_with_the_probe(
-    answered: int, is_overdue: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.01)
-    probe = stdio_transport.Probe()
-    send, receive = anyio.create_memory_object_stream[SessionMessage | Exception](1)
-    with send, receive:
-        waiting = asyncio.create_task(probe.wait(7, send))
-        await asyncio.sleep(0)
-        probe.take(types.JSONRPCResponse(jsonrpc="2.0", id=answered, result={}))
-        await waiting
-        assert receive.statistics().current_buffer_used == is_overdue
+@pytest.mark.usefixtures("impatient")
+async def test_only_its_own_answer_ends_the_patience_with_the_probe() -> None:
+    for answered, is_overdue in ((99, True), (7, False)):
+        probe = stdio_transport.Probe()
+        send, receive = anyio.create_memory_object_stream[SessionMessage | Exception](1)
+        with send, receive:
+            waiting = asyncio.create_task(probe.wait(7, send))
+            await asyncio.sleep(0)
+            probe.take(types.JSONRPCResponse(jsonrpc="2.0", id=answered, result={}))
+            await waiting
+            assert receive.statistics().current_buffer_used == is_overdue
 
 
 async def test_the_attempt_with_the_probe_counts_as_a_failure() -> None:

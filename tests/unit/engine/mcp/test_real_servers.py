@@ -123,29 +123,15 @@ async def test_a_flood_of_stderr_disturbs_nobody(loop_watch: LoopWatch) -> None:
     loop_watch.assert_smooth()
 
 
-async def test_what_cannot_be_read_or_sent_fails_its_call_only() -> None:
+async def test_what_is_odd_or_an_error_concerns_its_call_only(loop_watch: LoopWatch) -> None:
     async with ready(script("raw")) as (manager, watcher):
         unreadable = "The server sent a reply that {}.*effect is unknown"
         await refuses(unreadable.format("cannot be read"), manager, "deep")
         await refuses(unreadable.format("is too complex"), manager, "complex")
         await refuses("cannot be sent", manager, "echo", {"text": "\ud800"})
-        assert (await call(manager, "echo", {"text": "on"})).display == "on"
-        assert watcher.statuses("raw") == [S.STARTING, S.READY]
-
-
-async def test_odd_results_are_used_as_far_as_they_go(loop_watch: LoopWatch) -> None:
-    async with ready(script("raw")) as (manager, _):
         odd = (await call(manager, "odd")).parts
         assert TextPart("5") in odd
         assert "“hologram”" in str(odd[0])
-        loop_watch.clear()
-        rows = await call(manager, "rows")
-        assert rows.display.startswith('{\n  "rows": [\n    {')
-        loop_watch.assert_smooth()
-
-
-async def test_an_error_of_the_server_is_told_with_its_data() -> None:
-    async with ready(script("raw")) as (manager, _):
         for more, shown in [
             ({}, "(error -32000)"),
             ({"data": {"row": 7, "hint": ["a"]}}, 'its data: {"row": 7, "hint": ["a"]}'),
@@ -159,6 +145,11 @@ async def test_an_error_of_the_server_is_told_with_its_data() -> None:
             words = str(caught.value)
             assert words.startswith("The server refused the call: no such row (error -32000)")
             assert words.endswith(shown)
+        loop_watch.clear()
+        rows = await call(manager, "rows")
+        assert rows.display.startswith('{\n  "rows": [\n    {')
+        loop_watch.assert_smooth()
+        assert watcher.statuses("raw") == [S.STARTING, S.READY]
 
 
 async def test_a_result_that_breaks_its_output_schema_carries_a_warning() -> None:

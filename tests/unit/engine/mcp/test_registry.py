@@ -229,10 +229,8 @@ RAW = ServerId("raw")
 
 def sized(number: int, size: int) -> list[Tool]:
     """Make tools whose declarations have a size."""
-    return [
-        Tool(f"t{n:03}", ToolView(ToolId(f"t{n}"), f"t{n}", size=size), "", {}, {}, "")
-        for n in range(number)
-    ]
+    views = [ToolView(ToolId(f"t{n:03}"), f"t{n:03}", size=size) for n in range(number)]
+    return [Tool(view.name, view, "", {}, {}, "") for view in views]
 
 
 def test_what_the_model_holds_is_bounded_by_its_context() -> None:

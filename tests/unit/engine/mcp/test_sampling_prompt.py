@@ -106,9 +106,9 @@ def test_hidden_text_in_calls_is_shown_to_the_model_and_in_schemas_left_out() ->
     )
     request = prompt.request
     contents = wire_contents(request.messages)
-    assert contents[1]["parts"] == [
-        {"functionCall": {"id": "c⟨U+200B⟩1", "name": "t", "args": {"k⟨U+202E⟩": ["⟨U+E0041⟩"]}}}
-    ]
+    [called] = contents[1]["parts"]
+    args = {"k⟨U+202E⟩": ["⟨U+E0041⟩"]}
+    assert called == {"functionCall": {"id": "c⟨U+200B⟩1", "name": "t", "args": args}}
     assert contents[2]["parts"][0]["functionResponse"]["id"] == "c⟨U+200B⟩1"
     [declared] = request.declarations
     assert declared["parametersJsonSchema"]["properties"] == {}

@@ -82,9 +82,8 @@ def test_schema_keywords_of_the_document_are_removed_at_every_depth() -> None:
     assert x(of(inner, **closed)) == expected
 
 
-TREE: Final[Schema] = OBJECT | {
-    "properties": {"name": TEXT, "children": LIST | {"items": {"$ref": "#/$defs/Tree"}}}
-}
+CHILDREN: Final[Schema] = LIST | {"items": {"$ref": "#/$defs/Tree"}}
+TREE: Final[Schema] = OBJECT | {"properties": {"name": TEXT, "children": CHILDREN}}
 
 
 def test_references_are_inlined_and_cycles_cut_where_they_close() -> None:
@@ -160,11 +159,9 @@ def test_alternatives_of_the_root_are_folded_into_it() -> None:
 
 
 def test_a_schema_that_explodes_when_inlined_is_kept_shallow_and_cheap() -> None:
-    definitions: Schema = {
-        f"d{n}": {"properties": {k: {"$ref": f"#/$defs/d{n + 1}"} for k in "abcd"}}
-        for n in range(20)
-    }
-    definitions["d20"] = TEXT
+    definitions: Schema = {"d20": TEXT}
+    for n in range(20):
+        definitions[f"d{n}"] = {"properties": {k: {"$ref": f"#/$defs/d{n + 1}"} for k in "abcd"}}
     began = time.process_time()
     converted = to_gemini(of({"$ref": "#/$defs/d0"}, **{"$defs": definitions}))
     assert time.process_time() - began < 1

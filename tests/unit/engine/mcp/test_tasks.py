@@ -79,14 +79,12 @@ class Tasking(Stage):
         tasks = json.loads((self.folder / "tasks").read_text())
         return [task["status"] for task in tasks.values()]
 
-    def make(
-        self, tool: str, seen: list[Progress] | None = None, of: EntryId = CALL
-    ) -> "asyncio.Task[ToolResult]":
+    def make(self, tool: str, seen: list[Progress] | None = None) -> "asyncio.Task[ToolResult]":
         """Make a call of the chat."""
         heard = seen if seen is not None else []
         found = find_tool(self.manager, tool)
         assert found is not None
-        with caused_by(MAIN, of):
+        with caused_by(MAIN, CALL):
             return asyncio.create_task(self.manager.call_tool(permit(found), heard.append))
 
     async def hold(self, tool: str = "hold") -> "asyncio.Task[ToolResult]":

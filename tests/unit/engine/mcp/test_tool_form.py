@@ -187,6 +187,8 @@ def test_every_tool_of_real_servers_has_a_form_whose_arguments_are_valid(server:
 
 NAMES = st.sampled_from(["city", "a/b", "~", "größe", "x y", "\u202ekey", ""])
 TEXTS = st.text(max_size=20)
+SEVERAL = st.lists(TEXTS, min_size=1, max_size=4, unique=True)
+FORMATS = st.sampled_from(["email", "uri", "date", "date-time", "odd"])
 
 
 def with_default(schema: Json, values: st.SearchStrategy[Any]) -> st.SearchStrategy[Json]:
@@ -209,13 +211,11 @@ def choices_of(values: list[Any]) -> st.SearchStrategy[Json]:
 
 SCALARS = st.one_of(
     with_default({"type": "string", "minLength": 0, "maxLength": 40}, TEXTS),
-    st.sampled_from(["email", "uri", "date", "date-time", "odd"]).map(
-        lambda one: {"type": "string", "format": one}
-    ),
+    FORMATS.map(lambda one: TEXT | {"format": one}),
     numbers("integer"),
     numbers("number"),
     with_default(FLAG, st.booleans()),
-    st.lists(TEXTS, min_size=1, max_size=4, unique=True).flatmap(choices_of),
+    SEVERAL.flatmap(choices_of),
     st.lists(
         st.one_of(st.integers(), st.booleans(), st.none(), st.sampled_from(["1", "true", "null"])),
         min_size=1,
@@ -240,9 +240,7 @@ def compound(inner: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
             one["required"] = [*one["required"], "kind"]
         return {key: [first, second]}
 
-    several = st.lists(TEXTS, min_size=1, max_size=4, unique=True).map(
-        lambda one: LIST | {"items": TEXT | {"enum": one}}
-    )
+    several = SEVERAL.map(lambda one: LIST | {"items": TEXT | {"enum": one}})
     two = st.sampled_from(["oneOf", "anyOf"])
     return st.one_of(
         objects(inner),
@@ -332,9 +330,8 @@ def test_an_alternative_is_chosen_by_hand_or_by_the_value_and_only_its_own_value
 
 
 def test_of_all_arguments_only_those_of_the_chosen_alternative_stay() -> None:
-    schema = record(file=TEXT) | {
-        "oneOf": [record(name, **{name: WHOLE}) for name in ("id", "row")]
-    }
+    ways = [record(name, **{name: WHOLE}) for name in ("id", "row")]
+    schema = record(file=TEXT) | {"oneOf": ways}
     begun: Json = {"file": "a", "id": 1, "more": True}
     assert fields_of(schema, begun)["?"].default == "0"
     assert merge_tool_form(schema, begun, {}, {"?": "1"}) == {"file": "a", "more": True}
@@ -407,7 +404,9 @@ def test_an_argument_that_its_row_cannot_show_is_json_and_a_missing_one_is_missi
             assert (shown_as.kind is K.JSON) is is_odd, arguments
             assert str(shown_as.default).isprintable(), arguments
             assert "\u3164" not in str(shown_as.default)
-            assert shown_as.kind is not K.JSON or json.loads(str(shown_as.default)) == arguments[name]
+            assert (
+                shown_as.kind is not K.JSON or json.loads(str(shown_as.default)) == arguments[name]
+            )
 
 
 def test_json_that_cannot_be_read_is_refused_by_the_name_of_its_field() -> None:
@@ -416,11 +415,8 @@ def test_json_that_cannot_be_read_is_refused_by_the_name_of_its_field() -> None:
             merge_tool_form(SHOP, {}, {}, {"/tags": text})
 
 
-HEAVY: Final[Json] = {
-    "properties": {
-        "x": {"allOf": [{"properties": {f"{a}{b}": {} for a in range(200)}} for b in range(200)]}
-    }
-}
+MANY: Final[list[Json]] = [{"properties": {f"{a}{b}": {} for a in range(200)}} for b in range(200)]
+HEAVY: Final[Json] = {"properties": {"x": {"allOf": MANY}}}
 WIDE: Final[Json] = {
     "properties": {f"{n}": {"$ref": "#x"} for n in range(3_000)},
     "$defs": {f"{n}": {"$anchor": "x"} for n in range(3_000)},

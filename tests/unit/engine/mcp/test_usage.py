@@ -53,13 +53,6 @@ async def test_calls_and_their_time_count_over_restarts(monkeypatch: pytest.Monk
         assert manager.usage(ServerId("nobody")) == ServerUsage()
 
 
-async def test_a_call_that_ends_without_a_result_counts_as_failed() -> None:
-    async with ready(script("raw")) as (manager, _):
-        await refuses("exited with code 7", manager, "die")
-        used = manager.usage(ServerId("raw"))
-        assert (used.calls, used.failed) == (1, 1)
-
-
 async def test_the_time_of_the_user_is_not_the_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     loop, passed = asyncio.get_running_loop(), 0.0
     monkeypatch.setattr(loop, "time", lambda: passed)
@@ -81,12 +74,14 @@ async def test_a_server_over_http_is_measured_and_has_no_process() -> None:
         assert used.connected > 0
 
 
-async def test_the_process_of_a_server_is_named_with_the_memory_it_takes() -> None:
+async def test_its_process_is_named_and_a_call_without_a_result_counts_as_failed() -> None:
     async with ready(script("raw")) as (manager, _):
         used = manager.usage(ServerId("raw"))
-        assert used.pid == pid_of("raw.py")
-        assert used.processes == 1
+        assert (used.pid, used.processes) == (pid_of("raw.py"), 1)
         assert used.memory == pytest.approx(psutil.Process(used.pid).memory_info().rss, rel=0.2)
+        await refuses("exited with code 7", manager, "die")
+        used = manager.usage(ServerId("raw"))
+        assert (used.calls, used.failed) == (1, 1)
 
 
 async def test_a_process_counts_with_all_that_it_started(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,10 +145,8 @@ async def test_each_message_is_there_once_in_order_and_paired(era: ProtocolEra) 
         words = """gemdeck mcp call sample add --args '{"a": 1, "b": 2}'"""
         assert wire.command(asked.number) == words
         assert wire.command(answered.number) == ""
-        assert wire.request(asked.number) == (
-            *("sample", "tools/call"),
-            {"name": "add", "arguments": {"a": 1, "b": 2}},
-        )
+        given = {"name": "add", "arguments": {"a": 1, "b": 2}}
+        assert wire.request(asked.number) == ("sample", "tools/call", given)
         assert told(wire, WORD) == ["· lifecycle starting", "· lifecycle ready"]
 
 

@@ -129,9 +129,8 @@ class Deck:
 def make_sign_ins(person: Person, folder: Path | None, of: ClientContext | None = None) -> SignIns:
     """Give the sign-ins of a run."""
     redactor = (of or ClientContext()).redactor
-    return SignIns(
-        folder, person.desk, person.open_url, import_auth_requests, person.hear, redactor
-    )
+    of_person = person.desk, person.open_url, import_auth_requests, person.hear
+    return SignIns(folder, *of_person, redactor)
 
 
 @dataclass

@@ -248,10 +248,8 @@ async def test_only_a_refusal_of_the_credentials_costs_them() -> None:
 
 def test_a_client_authenticates_as_it_was_registered() -> None:
     secret = RECORD.model_copy(update={"client_secret": "s:/ü"})
-    basic, post = (
-        secret.model_copy(update={"auth_method": f"client_secret_{way}"})
-        for way in ("basic", "post")
-    )
+    ways = ("client_secret_basic", "client_secret_post")
+    basic, post = (secret.model_copy(update={"auth_method": way}) for way in ways)
     fields, headers = token_endpoint.authenticated(basic, {"a": "1"})
     assert headers["authorization"] == "Basic bWU6cyUzQSUyRiVDMyVCQw=="
     assert fields == {"a": "1"}

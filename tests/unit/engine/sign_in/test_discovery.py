@@ -30,6 +30,7 @@ from tui.engine.commands.sign_in_commands import SignInCommands
 from tui.engine.late import import_connection
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.transports.http import auth_requests
 from tui.engine.mcp.transports.http.auth_requests import MAX_ANSWER, make_send
 from tui.engine.sign_in.discovery import Discovery, SignInPlace
 from tui.engine.sign_in.sign_in_record import AuthError, Challenge
@@ -104,9 +105,7 @@ async def test_a_page_inside_or_without_a_name_is_refused(monkeypatch: pytest.Mo
             with row(page), pytest.raises(AuthError, match="refused"):
                 await web.find()
         else:
-            monkeypatch.setattr(
-                "tui.engine.mcp.transports.http.auth_requests._exchange", lambda *_: unreachable()
-            )
+            monkeypatch.setattr(auth_requests, "_exchange", lambda *_: unreachable())
             assert (await web.find()).authorization_endpoint == own, page
 
 

@@ -260,16 +260,10 @@ class Sent:
 
 
 async def unattended(sent: Sent, **settings: object) -> SignInRecord:
-    place = SignInPlace(
-        ISSUER, "https://mcp.example/", "read", "", token_endpoint=f"{ISSUER}/token"
-    )
-    client = SignInRecord(
-        server="https://mcp.example/mcp",
-        issuer=ISSUER,
-        resource=place.resource,
-        client_id="robot",
-        token_endpoint=place.token_endpoint,
-    )
+    token, resource = f"{ISSUER}/token", "https://mcp.example/"
+    place = SignInPlace(ISSUER, resource, "read", "", token_endpoint=token)
+    of = {"server": f"{resource}mcp", "issuer": ISSUER, "resource": resource}
+    client = SignInRecord(**of, client_id="robot", token_endpoint=token)
     return await unattended_token(OAuthSettings.model_validate(settings), sent, place, client)
 
 

@@ -69,10 +69,8 @@ def test_a_sign_in_counts_with_its_settings_only(
 @kept_there
 def test_issuer_resource_and_client_each_have_their_own(tmp_path: Path) -> None:
     store = token_store.TokenStore(tmp_path)
-    others = [
-        RECORD.model_copy(update={name: f"https://{name}.example"})
-        for name in ("issuer", "resource", "client_id")
-    ]
+    parts = ("issuer", "resource", "client_id")
+    others = [RECORD.model_copy(update={part: f"https://{part}.example"}) for part in parts]
     for record in (RECORD, *others):
         store.save(record)
     assert len({record.key for record in (RECORD, *others)}) == 4

@@ -17,9 +17,8 @@ from tui.engine.mcp.manager import ServerManager
 from tui.model.servers import ServerStatus as S
 from tui.model.servers import Transport
 
-KINDS = pytest.mark.parametrize(
-    ("kind", "transport"), [(RawServer, Transport.HTTP), (SseServer, Transport.SSE)]
-)
+SERVERS = [(RawServer, Transport.HTTP), (SseServer, Transport.SSE)]
+KINDS = pytest.mark.parametrize(("kind", "transport"), SERVERS)
 
 
 async def leave(server: RawServer, manager: ServerManager, watcher: Watcher) -> None:

@@ -31,11 +31,8 @@ async def test_a_server_of_the_earlier_era_has_a_session_that_is_ended_on_closin
         async with connected(server.url) as (manager, watcher):
             assert (await watcher.info(WEB, S.READY)).protocol_version == "2025-06-18"
             assert (await call(manager, "echo", {"text": "hi"})).parts == (TextPart("hi"),)
-        assert server.methods()[:3] == [
-            "server/discover",
-            "initialize",
-            "notifications/initialized",
-        ]
+        probed = ["server/discover", "initialize", "notifications/initialized"]
+        assert server.methods()[:3] == probed
         assert server.methods()[-1] == "DELETE"
         assert server.sessions == set()
         opening = server.requests[1].headers
@@ -52,12 +49,9 @@ async def test_a_bare_url_finds_either_kind_of_server_which_is_listed_and_called
         assert change.status is S.READY
     arguments = (warm.python(), str(FOLDER / "sample.py"), "sse", "{port}")
     async with process(*arguments) as (base, _):
-        for transport, fallback in ((Transport.HTTP, True), (Transport.SSE, False)):
+        for transport, bare in ((Transport.HTTP, True), (Transport.SSE, False)):
             seen: list[Progress] = []
-            async with connected(f"{base}/sse", transport, sse_fallback=fallback) as (
-                manager,
-                watcher,
-            ):
+            async with connected(f"{base}/sse", transport, sse_fallback=bare) as (manager, watcher):
                 moved = [one for one in watcher.events if isinstance(one, ServerStatusChanged)]
                 assert [one.transport for one in moved] == [transport, Transport.SSE]
                 result = await call(manager, "count", {"to": 2, "pause": 0.05}, seen.append)
@@ -72,9 +66,7 @@ async def test_where_both_kinds_fail_the_first_refusal_is_told() -> None:
         assert "GET" in server.methods()
 
 
-async def test_headers_go_with_each_request_and_are_hidden(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_headers_go_with_each_request_and_hidden(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     headers = {"Authorization": "Bearer fixture-token", "X-Team": "deck"}
     async with RawServer(sessions=set()) as server:

@@ -113,9 +113,7 @@ async def test_a_program_prints_headers_at_first_and_after_a_401(tmp_path: Path)
         ("import time; time.sleep(60)", "did not end within"),
     ],
 )
-async def test_why_no_header_is_sent(
-    script: str, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_why_none_is_sent(script: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(headers_command, "HEADERS_TIMEOUT", 1.0)
     async with RawServer() as server:
         status, failure = await refused(server.url, **printing(script))

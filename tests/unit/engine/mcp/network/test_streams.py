@@ -60,9 +60,7 @@ async def test_a_session_lost_on_the_stream_is_replaced() -> None:
         del server.on["GET"]
         server.forget()
         await announcer.streams[0].cut()
-        await eventually(
-            lambda: watcher.statuses(WEB)[1:] == [S.READY, S.RETRYING, S.STARTING, S.READY]
-        )
+        await watcher.until(WEB, S.READY, S.RETRYING, S.STARTING, S.READY)
         assert len(server.sessions or ()) == 1
 
 
