@@ -104,13 +104,9 @@ class Visit:
 
     async def run(self) -> bool:
         """Tell whether the server was ready."""
-        context = ClientContext(
-            self._hear,
-            self._desk,
-            open_url=go_there,
-            generator=Generator(lambda: STUB, stub_answer),
-            client_version="0",
-        )
+        generator = Generator(lambda: STUB, stub_answer)
+        context = ClientContext(self._hear, self._desk, open_url=go_there, generator=generator)
+        context.client_version = "0"
         context.sign_ins = SignIns(
             None, self._desk, go_there, import_auth_requests, self._hear, context.redactor
         )

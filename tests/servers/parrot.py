@@ -22,10 +22,8 @@ def tools(secret: str) -> list[Message]:
     field = {"type": "string", "description": f"such as {secret}", "default": secret}
     schema = {"type": "object", "properties": {"text": field, f"of {secret}": {"type": "string"}}}
     said = {"title": f"Say {secret}", "description": f"Says {secret}."}
-    return [
-        {"name": name, **said, "inputSchema": schema}
-        for name in ("say", "structure", "fail", "break", "media", "report", "ask", "write")
-    ]
+    names = ("say", "structure", "fail", "break", "media", "report", "ask", "write")
+    return [{"name": name, **said, "inputSchema": schema} for name in names]
 
 
 def replies(request: Message, secret: str) -> Iterator[Message]:

@@ -26,11 +26,8 @@ OPENINGS = {"modern", "silent", "babbling", "exiting", "deaf", "offended", "hung
 
 CHANGED: Message = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
-ECHO: Message = {
-    "name": "echo",
-    "description": "Give back a text.",
-    "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}},
-}
+TEXT: Message = {"type": "object", "properties": {"text": {"type": "string"}}}
+ECHO: Message = {"name": "echo", "description": "Give back a text.", "inputSchema": TEXT}
 
 
 def write(line: bytes) -> None:
@@ -101,20 +98,13 @@ def initialize(request: Message) -> None:
         refuse(request, -32601, "method not found")
         return
     version = "1999-01-01" if "old" in BEHAVIOURS else "2025-06-18"
-    capabilities: Message = {"tools": {}}
+    known: Message = {"capabilities": {"tools": {}}, "instructions": "Be careful."}
     if "stormy" in BEHAVIOURS:
-        capabilities = {"tools": {"listChanged": True}, "prompts": {"listChanged": True}}
+        known["capabilities"] = {key: {"listChanged": True} for key in ("tools", "prompts")}
     if "liar" in BEHAVIOURS:
-        capabilities = {"tools": {}, "prompts": {}, "resources": {}}
-    answer(
-        request,
-        {
-            "protocolVersion": version,
-            "capabilities": capabilities,
-            "serverInfo": {"name": "raw\x1b]52;c;eA==\x07", "version": "0"},
-            "instructions": "Be careful.",
-        },
-    )
+        known["capabilities"] = {"tools": {}, "prompts": {}, "resources": {}}
+    info = {"name": "raw\x1b]52;c;eA==\x07", "version": "0"}
+    answer(request, {**known, "protocolVersion": version, "serverInfo": info})
 
 
 def discover(request: Message) -> None:

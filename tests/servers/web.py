@@ -18,11 +18,8 @@ Message = dict[str, Any]
 START_SECONDS = 20
 """Seconds a server process gets to listen."""
 
-ECHO: Message = {
-    "name": "echo",
-    "description": "Give back a text.",
-    "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}},
-}
+TEXT: Message = {"type": "object", "properties": {"text": {"type": "string"}}}
+ECHO: Message = {"name": "echo", "description": "Give back a text.", "inputSchema": TEXT}
 
 
 @asynccontextmanager
@@ -311,12 +308,8 @@ class RawServer:
             session = f"secret-session-{len(self.requests)}-{self.port}"
             self.sessions.add(session)
             headers["mcp_session_id"] = session
-        result = {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {"tools": {}},
-            "serverInfo": {"name": "raw", "version": "0"},
-        }
-        await exchange.result(result, **headers)
+        about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "raw", "version": "0"}}
+        await exchange.result({"protocolVersion": "2025-06-18", **about}, **headers)
 
     async def _list(self, exchange: Exchange) -> None:
         await exchange.result({"tools": self.tools})

@@ -7,16 +7,14 @@ from tui.engine.mcp.schema.to_gemini import to_gemini
 
 Schema = dict[str, Any]
 
-TEXT, WHOLE, NUMBER, FLAG, LIST, OBJECT, NULL = (
-    Schema(type=kind)
-    for kind in ("string", "integer", "number", "boolean", "array", "object", "null")
-)
+KINDS = ("string", "integer", "number", "boolean", "array", "object", "null")
+TEXT, WHOLE, NUMBER, FLAG, LIST, OBJECT, NULL = (Schema(type=kind) for kind in KINDS)
 _ALLOWED = """
     anyOf default description enum format items maxItems maxLength maximum minItems minLength
     minimum nullable pattern prefixItems properties required type uniqueItems
 """
 ALLOWED = set(_ALLOWED.split())
-TYPES = {"string", "number", "integer", "boolean", "array", "object", "null"}
+TYPES = set(KINDS)
 
 
 def refusals(schema: object) -> list[str]:

@@ -84,11 +84,8 @@ def test_the_uniqueness_of_many_items_is_checked_in_linear_time() -> None:
 
 
 def test_properties_by_pattern_are_checked_within_the_same_bounds() -> None:
-    schema = {
-        "type": "object",
-        "patternProperties": {"^n_": {"type": "integer"}, "^(a+)+$": {"type": "integer"}},
-        "additionalProperties": False,
-    }
+    patterns = {"^n_": {"type": "integer"}, "^(a+)+$": {"type": "integer"}}
+    schema = of() | {"patternProperties": patterns, "additionalProperties": False}
     [message] = check_arguments(schema, {"n_1": "x", "a" * 40 + "!": 1})
     assert message == "arguments.n_1: 'x' is not of type 'integer'"
 

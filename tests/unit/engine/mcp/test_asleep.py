@@ -237,9 +237,7 @@ async def test_a_server_that_fails_on_waking_says_so_to_the_call(tmp_path: Path)
             await refuses(r"cannot be called \(needs sign-in\)", manager, "echo")
 
 
-async def test_a_call_waits_a_named_time_and_leaves_nothing_behind_when_it_is_cancelled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_call_waits_a_named_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with asleep(tmp_path / "kept", lazy("gated", cwd=tmp_path)) as (manager, watcher):
         cancelled = asyncio.create_task(call(manager, "echo"))
         await watcher.until("raw", S.ASLEEP, S.STARTING)

@@ -13,15 +13,6 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio import launch
-from tui.engine.mcp.transports.stdio.launch import (
-    check_code,
-    empty_folder,
-    environment_names,
-    own_program,
-    resolve_folder,
-    resolve_program,
-    server_environment,
-)
 from tui.model.servers import Origin, ServerId, Transport
 
 
@@ -77,7 +68,7 @@ def passes(
     """Tell whether a server inherits a variable."""
     inheritance = Inheritance(**{key: frozenset(names) for key, names in lists.items()})
     server = replace(SERVER, origin=origin, inheritance=inheritance)
-    return name in server_environment(server, {name: value})
+    return name in launch.server_environment(server, {name: value})
 
 
 def test_the_users_server_inherits_what_is_no_secret_by_its_name() -> None:
@@ -122,16 +113,16 @@ def test_a_shell_function_is_not_inherited() -> None:
 def test_the_variables_of_the_entry_win_and_are_not_judged() -> None:
     server = replace(SERVER, env={"API_KEY": "k", "HOME": "/other"})
     environ = {"HOME": "/h", "PATH": "/bin", "API_KEY": "theirs", "MY_TOKEN": "t"}
-    given = server_environment(server, environ)
+    given = launch.server_environment(server, environ)
     assert given == {"API_KEY": "k", "HOME": "/other", "PATH": "/bin"}
-    names = environment_names(server, {**environ, "A\x1b[2JB": "x"})
+    names = launch.environment_names(server, {**environ, "A\x1b[2JB": "x"})
     assert names == (("AB", "API_KEY", "HOME", "PATH"), ("MY_TOKEN",))
 
 
 def test_a_program_is_looked_up_in_the_servers_own_path_or_folder(tmp_path: Path) -> None:
     tool = program(tmp_path / "tool")
-    assert resolve_program("tool", {"PATH": str(tmp_path)}, Path("/")) == str(tool)
-    assert resolve_program("./tool", {"PATH": ""}, tmp_path) == str(tool)
+    assert launch.resolve_program("tool", {"PATH": str(tmp_path)}, Path("/")) == str(tool)
+    assert launch.resolve_program("./tool", {"PATH": ""}, tmp_path) == str(tool)
 
 
 def test_a_program_that_cannot_run_is_explained(tmp_path: Path) -> None:
@@ -139,39 +130,39 @@ def test_a_program_that_cannot_run_is_explained(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for command in ("missing-program", "./missing", "./plain", "./folder"):
         with pytest.raises(ServerError) as caught:
-            resolve_program(command, {"PATH": str(tmp_path)}, tmp_path)
+            launch.resolve_program(command, {"PATH": str(tmp_path)}, tmp_path)
         assert caught.value.reason == f"command not found: {command}"
         assert caught.value.advice
 
 
 def test_a_folder_that_does_not_exist_is_explained(tmp_path: Path) -> None:
-    assert resolve_folder(tmp_path) == tmp_path
+    assert launch.resolve_folder(tmp_path) == tmp_path
     with pytest.raises(ServerError, match="its working folder does not exist"):
-        resolve_folder(tmp_path / "gone")
+        launch.resolve_folder(tmp_path / "gone")
 
 
 def test_an_empty_folder_is_private_and_empty_and_nobody_elses(tmp_path: Path) -> None:
     folder, other = tmp_path / "outside" / "s", tmp_path / "other"
-    empty_folder(folder)
+    launch.empty_folder(folder)
     (folder / "file").write_text("x")
     (folder / "sub" / "sub").mkdir(parents=True)
     other.mkdir()
     (other / "kept").write_text("x")
     (folder / "link").symlink_to(other)
     folder.chmod(0o755)
-    empty_folder(folder)
+    launch.empty_folder(folder)
     assert list(folder.iterdir()) == []
     assert folder.stat().st_mode & 0o777 == 0o700
     assert folder.parent.stat().st_mode & 0o777 == 0o700
     folder.rmdir()
     folder.symlink_to(other)
-    empty_folder(folder)
+    launch.empty_folder(folder)
     assert not folder.is_symlink()
     assert list(folder.iterdir()) == []
     assert (other / "kept").exists()
     (tmp_path / "file").write_text("")
     with pytest.raises(ServerError, match="its empty folder could not be made"):
-        empty_folder(tmp_path / "file" / "s")
+        launch.empty_folder(tmp_path / "file" / "s")
 
 
 def test_the_users_program_is_the_one_that_its_grants_are_for(tmp_path: Path) -> None:
@@ -182,11 +173,11 @@ def test_the_users_program_is_the_one_that_its_grants_are_for(tmp_path: Path) ->
     known = program(second / "tool")
     server = replace(SERVER, command="tool", program=str(known))
     other = program(first / "tool")
-    assert own_program(server, path, tmp_path) == str(known)
+    assert launch.own_program(server, path, tmp_path) == str(known)
     known.unlink()
     with pytest.raises(ServerError, match=f"is now {other}"):
-        own_program(server, path, tmp_path)
-    assert own_program(replace(server, program=""), path, tmp_path) == str(other)
+        launch.own_program(server, path, tmp_path)
+    assert launch.own_program(replace(server, program=""), path, tmp_path) == str(other)
 
 
 async def test_no_start_reads_on_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,4 +203,4 @@ async def test_no_start_reads_on_the_loop(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_bundled_server_starts_in_the_folder_of_its_own_code() -> None:
-    check_code(demo_server(), os.environ, (Path(__file__).parents[4],))
+    launch.check_code(demo_server(), os.environ, (Path(__file__).parents[4],))

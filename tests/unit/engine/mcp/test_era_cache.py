@@ -137,9 +137,7 @@ async def test_a_server_of_the_handshake_era_is_probed_once_ever(tmp_path: Path)
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("opening", ["silent", "babbling", "exiting", "deaf", "offended"])
-async def test_who_does_not_survive_the_probe_is_greeted_as_old(
-    opening: str, tmp_path: Path
-) -> None:
+async def test_who_does_not_survive_the_probe_is_old(opening: str, tmp_path: Path) -> None:
     record, path = tmp_path / "record", tmp_path / "eras.json"
     definition = script("raw", opening, env={"RAW_RECORD": str(record)})
     async with running(definition, eras=EraCache(path)) as (_, watcher):

@@ -52,9 +52,7 @@ async def test_of_more_tools_than_fit_the_model_holds_a_share_and_loads_others()
         assert watcher.of(NoticeRaised) == told
 
 
-async def test_a_server_is_told_who_asks_and_what_its_entry_adds_but_no_key(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_a_server_is_told_no_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", "key")
     monkeypatch.setenv("LC_TIME", "C")
     record = tmp_path / "record"

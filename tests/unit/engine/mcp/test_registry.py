@@ -34,11 +34,8 @@ ALLOWED = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
 tool_names = st.text(min_size=1, max_size=80) | st.sampled_from(
     ["echo", "Echo", "e cho", "e_cho", "a__echo", "default_api.echo", "default_api", "1", "x" * 70]
 )
-offers = st.lists(
-    st.tuples(st.sampled_from(["a", "b", "A", "a b", "a_b", "c"]), st.lists(tool_names)),
-    max_size=5,
-    unique_by=lambda offer: offer[0],
-)
+listed_tools = st.tuples(st.sampled_from(["a", "b", "A", "a b", "a_b", "c"]), st.lists(tool_names))
+offers = st.lists(listed_tools, max_size=5, unique_by=lambda offer: offer[0])
 
 
 def definition(server: ServerId, *, trust: bool = False) -> ServerDefinition:
@@ -73,13 +70,9 @@ def test_a_declaration_is_what_gemini_takes() -> None:
     made = registry({GIT})
     made.update(GIT, offer(GIT, "log all"))
     [tool] = made.offered()
-    assert tool.declaration == {
-        "name": "log_all",
-        "description": "of git",
-        "parametersJsonSchema": {"type": "object", "properties": {}},
-    }
-    assert tool.name == "log all"
-    assert tool.trusted
+    schema = {"type": "object", "properties": {}}
+    told = {"name": "log_all", "description": "of git", "parametersJsonSchema": schema}
+    assert (tool.declaration, tool.name, tool.trusted) == (told, "log all", True)
 
 
 def test_a_tool_that_cannot_be_offered_has_an_id_of_its_own_and_takes_no_name() -> None:

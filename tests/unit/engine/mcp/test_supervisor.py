@@ -214,9 +214,8 @@ async def test_a_crash_loop_ends_after_five_failures_with_the_last_one_and_advic
         await stage.reach(S.FAILED)
         assert stage.connection.opened == 5
         assert stage.listener.statuses == [S.STARTING, S.RETRYING] * 4 + [S.STARTING, S.FAILED]
-        assert stage.supervisor.failure == Failure(
-            "exited with code 3", "Look at its log. It failed 5 times in a row; r restarts it."
-        )
+        advice = "Look at its log. It failed 5 times in a row; r restarts it."
+        assert stage.supervisor.failure == Failure("exited with code 3", advice)
         stage.supervisor.restart()
         await stage.reach(S.RETRYING)
         await stage.reach(S.FAILED)

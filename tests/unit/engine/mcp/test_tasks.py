@@ -246,9 +246,7 @@ async def test_a_task_without_sense_is_an_error(stage: Tasking, tool: str, words
     await refuses(words, stage.manager, tool)
 
 
-async def test_no_flood_and_no_length_hurts(
-    stage: Tasking, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_flood_or_length_hurts(stage: Tasking, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Progress] = []
     assert (await stage.make("loud", seen)).display == "loud is done"
     assert len(seen[0].message) == task_state.MAX_STATUS

@@ -271,12 +271,8 @@ async def test_a_locked_keyring_is_said(tmp_path: Path, monkeypatch: pytest.Monk
 async def test_client_credentials_need_nobody_where_the_settings_say_whom_to_ask() -> None:
     person = Person()
     async with guarded() as server:
-        settings = oauth(
-            grant_type="client_credentials",
-            client_id="robot",
-            client_secret=f"{FIXTURE_SECRET}robot",
-            issuer=server.authority.issuer,
-        )
+        who = {"client_id": "robot", "client_secret": f"{FIXTURE_SECRET}robot"}
+        settings = oauth(grant_type="client_credentials", issuer=server.authority.issuer, **who)
         server.authority.metadata = {
             "code_challenge_methods_supported": None,
             "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],

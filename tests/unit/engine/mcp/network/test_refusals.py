@@ -53,10 +53,8 @@ async def test_a_status_is_told_in_words(status: int, expected: S, words: str, a
     assert advice in failure.advice
 
 
-@pytest.mark.parametrize(
-    ("status", "transport"),
-    [(401, Transport.HTTP), (403, Transport.HTTP), (401, Transport.SSE), (403, Transport.SSE)],
-)
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("transport", [Transport.HTTP, Transport.SSE])
 async def test_a_server_that_wants_a_sign_in_waits(status: int, transport: Transport) -> None:
     async with refusing(answer(status)) as server:
         if transport is Transport.SSE:
