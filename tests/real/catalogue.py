@@ -1,6 +1,7 @@
 """The reference servers: how each is started, and what it offers and answers."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -12,6 +13,8 @@ from typing import Any, Final
 from tests.servers.web import process
 from tests.support.node import node_server
 from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.mcp.session.features import Features
+from tui.model.catalog import Catalog
 from tui.model.servers import Origin, ServerId, Transport
 
 HANDSHAKE: Final = "2025-11-25"
@@ -81,6 +84,30 @@ class Reference:
         if self.package.startswith("mcp-server-"):
             return str(Path(sys.executable).with_name(self.package)), arguments
         return node_server(self.package, *arguments)
+
+
+def counts(found: Catalog) -> tuple[int, ...]:
+    """Count what a server offers."""
+    return tuple(map(len, (found.tools, found.prompts, found.resources, found.templates)))
+
+
+async def use(features: Features, reference: Reference) -> list[object]:
+    """Read, get and complete what a server has for it; give what came of it."""
+    found = list[object]()
+    if reference.read is not None:
+        uri, pattern = reference.read
+        reading = await features.read_resource(uri)
+        assert re.search(pattern, reading.content.text), reading.content.text
+        found += [reading.content.text, reading.raw]
+    if reference.prompt is not None:
+        name, given, pattern = reference.prompt
+        found.append(prompt := await features.get_prompt(name, dict(given)))
+        assert re.search(pattern, prompt.shown), prompt.shown
+    if reference.complete is not None:
+        name, argument, begun, suggested = reference.complete
+        found.append(completed := await features.complete(name, argument, begun, {}))
+        assert completed.values == suggested
+    return found
 
 
 def prepare(workspace: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 from textual.pilot import Pilot
 
-from tests.real.catalogue import REFERENCES, Reference
+from tests.real.catalogue import REFERENCES, Reference, counts, use
 from tests.ui.engine_deck import over_an_engine
 from tests.ui.harness import until
 from tests.unit.engine.mcp.asking import Stage
@@ -24,7 +24,6 @@ from tui.engine.engine import Engine, EngineOptions
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.wire.trace import TraceFile
 from tui.engine.mcp.wire.wire import Wire
-from tui.model.catalog import Catalog
 from tui.model.chat import ToolCall, TurnEnd
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.store.selectors import entries
@@ -38,11 +37,6 @@ LOCAL: Final = [one for one in RECORDED if one.transport is Transport.STDIO]
 REMOTE: Final = [one for one in RECORDED if one.transport is not Transport.STDIO]
 Panes = Mapping[str, type[BrowserPane[Any]]]
 PANES: Final[Panes] = {"f3": ToolsPane, "f4": PromptsPane, "f5": ResourcesPane}
-
-
-def counts(found: Catalog) -> tuple[int, ...]:
-    """Count what a server offers."""
-    return tuple(map(len, (found.tools, found.prompts, found.resources, found.templates)))
 
 
 def replay(file: Path, server: str) -> list[str]:
@@ -149,18 +143,8 @@ async def used(manager: ServerManager, reference: Reference, workspace: Path) ->
     """Use what a server offers without a screen; give what came of it."""
     [tool] = [one for one in manager.offered_tools() if one.name == reference.call.tool]
     arguments: Mapping[str, Any] = reference.call.arguments(workspace)
-    found: list[Any] = [await call(manager, tool.id, dict(arguments))]
     features = manager.features(ServerId(reference.name))
-    if reference.read is not None:
-        reading = await features.read_resource(reference.read[0])
-        found += [reading.content.text, reading.raw]
-    if reference.prompt is not None:
-        prompt, given, _ = reference.prompt
-        found.append(await features.get_prompt(prompt, dict(given)))
-    if reference.complete is not None:
-        prompt, argument, begun, _ = reference.complete
-        found.append(await features.complete(prompt, argument, begun, {}))
-    return found
+    return [await call(manager, tool.id, dict(arguments)), *await use(features, reference)]
 
 
 @pytest.mark.parametrize("reference", REMOTE, ids=attrgetter("name"))
