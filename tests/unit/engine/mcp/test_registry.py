@@ -272,17 +272,11 @@ def test_a_search_finds_tools_by_the_words_of_names_and_descriptions() -> None:
 
 
 def test_a_name_is_made_one_that_gemini_allows() -> None:
-    for name, expected in [
-        ("echo", "echo"),
-        ("get.file-name_2", "get.file-name_2"),
-        ("list files/all", "list_files_all"),
-        ("grüße", "gr__e"),
-        ("2nd", "_2nd"),
-        ("-x", "_-x"),
-        ("", "_"),
-        ("a" * 63, "a" * 63),
-        ("a" * 30 + "b" * 40, "a" * 28 + "___" + "b" * 32),
-    ]:
+    for name in ("echo", "get.file-name_2", "a" * 63):
+        assert sanitize_name(name) == name
+    changed = {"list files/all": "list_files_all", "grüße": "gr__e", "2nd": "_2nd", "-x": "_-x"}
+    changed |= {"": "_", "a" * 30 + "b" * 40: "a" * 28 + "___" + "b" * 32}
+    for name, expected in changed.items():
         assert sanitize_name(name) == expected, name
 
 

@@ -15,7 +15,7 @@ from google.auth.compute_engine import _metadata
 from tests.servers.authority import Authority, GuardedServer, reply
 from tests.servers.web import Exchange, RawServer
 from tests.support.leaks import FIXTURE_SECRET
-from tests.unit.engine.mcp.network.support import WEB, define
+from tests.unit.engine.mcp.network.support import define
 from tests.unit.engine.sign_in.support import Person, deck, make_sign_ins
 from tui.engine.definitions.definition import ServerDefinition, SignInSettings
 from tui.engine.sign_in.google import GoogleSession
@@ -157,10 +157,9 @@ async def test_without_credentials_it_asks(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(_metadata, "_NO_GCE_CHECK", True)
     person = Person()
     async with Authority() as server, deck(server.issuer, person, tmp_path, sign_in=ACCOUNT) as one:
-        change = await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-        assert change.failure is not None
-        assert "no Google credentials" in change.failure.reason
-        assert "gcloud auth" in change.failure.advice
+        failure = await one.fails(S.NEEDS_SIGN_IN)
+        assert "no Google credentials" in failure.reason
+        assert "gcloud auth" in failure.advice
 
 
 async def test_a_token_that_is_refused_is_replaced_once(tmp_path: Path, google: Google) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.rows import row
 from tests.unit.engine.mcp.network.support import define
-from tests.unit.engine.sign_in.support import Person, guarded, make_sign_ins, oauth
+from tests.unit.engine.sign_in.support import Person, guarded, make_sign_ins, oauth, token_session
 from tests.unit.engine.test_credentials import MemoryKeyring, ring
 from tui.engine.definitions.definition import SignInSettings
 from tui.engine.keys.key_store import SERVICE, CredentialError, KeyringPlace, KeyStore
@@ -226,9 +226,8 @@ async def test_a_token_taken_over_is_refreshed_and_kept_as_ours(home: Path, tmp_
         sign_ins = make_sign_ins(Person(), tmp_path)
         definition = define(server.url, sign_in=oauth())
         assert "gemini-cli" in await sign_ins.import_gemini(definition, home)
-        credentials = sign_ins.credentials(definition)
-        assert credentials is not None
-        assert (await credentials.signature()).token in authority.tokens
+        session = token_session(sign_ins, definition)
+        assert (await session.signature()).token in authority.tokens
         [refresh] = authority.refreshes()
         assert (refresh["client_id"], refresh["resource"]) == ("gemini", server.url)
         await sign_ins.aclose()
