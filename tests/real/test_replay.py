@@ -87,9 +87,7 @@ async def shown(store: Store, pilot: Pilot[int]) -> list[Any]:
     return found
 
 
-async def used_by_hand(
-    engine: Engine, store: Store, pilot: Pilot[int], workspace: Path
-) -> list[Any]:
+async def by_hand(engine: Engine, store: Store, pilot: Pilot[int], workspace: Path) -> list[Any]:
     """Use what the servers offer from the chat and the panes; give what came of it."""
     found = list[Any]()
     for one in LOCAL:
@@ -128,12 +126,12 @@ async def test_a_recording_in_the_whole_app_is_the_same_servers_once_more(
             servers[one.name] = {"command": real.command, "args": real.args}
         running = await stack.enter_async_context(deck(workspace, servers, file))
         panes = await shown(*running[1:])
-        came = await used_by_hand(*running, workspace)
+        came = await by_hand(*running, workspace)
     (workspace / "notes.txt").write_text("what is recorded counts\n")
     again = {one.name: {"command": sys.executable, "args": replay(file, one.name)} for one in LOCAL}
     async with deck(workspace, again) as (engine, store, pilot):
         assert await shown(store, pilot) == panes
-        assert await used_by_hand(engine, store, pilot, workspace) == came
+        assert await by_hand(engine, store, pilot, workspace) == came
     results = [one.result for one in came if isinstance(one, ToolCall)]
     assert [*map(len, panes[len(LOCAL) :])] == [43, 4, 9]
     assert all(re.search(of.call.gives, said) for of, said in zip(LOCAL, results, strict=True))

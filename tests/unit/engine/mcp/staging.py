@@ -151,7 +151,7 @@ class Stage:
         return self.supervisor.failure.reason
 
 
-def commands_of(stage: Stage) -> list[Callable[[], object]]:
+def orders(stage: Stage) -> list[Callable[[], object]]:
     """List the commands, and what a server may do by itself."""
     it = stage.supervisor
     return [
@@ -163,7 +163,7 @@ def commands_of(stage: Stage) -> list[Callable[[], object]]:
     ]
 
 
-async def every_two(commands: list[Callable[[], object]], *pauses: int) -> AsyncIterator[None]:
+async def pairs(commands: list[Callable[[], object]], *pauses: int) -> AsyncIterator[None]:
     """Give any two commands one after the other, with some steps of the loop between them."""
     for first, second, pause in product(commands, commands, pauses):
         first()

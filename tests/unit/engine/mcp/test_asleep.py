@@ -13,7 +13,7 @@ import pytest
 
 from tests.servers.web import RawServer, answer
 from tests.unit.engine.mcp.network.support import define, stateless
-from tests.unit.engine.mcp.staging import Stage, commands_of, every_two, on_stage
+from tests.unit.engine.mcp.staging import Stage, on_stage, orders, pairs
 from tests.unit.engine.mcp.support import (
     LATER,
     Watcher,
@@ -367,8 +367,8 @@ async def test_commands_in_any_order_break_no_sleep() -> None:
     async with lazy_stage() as stage:
         it = stage.supervisor
         stage.connection.unused = 60
-        commands = [*commands_of(stage), it.wake, it.begin]
-        async for _ in every_two(commands, 0, 1, 3, 30):
+        commands = [*orders(stage), it.wake, it.begin]
+        async for _ in pairs(commands, 0, 1, 3, 30):
             assert not it.is_callable or it.status in {S.READY, S.ASLEEP, S.STARTING, S.STOPPING}
         it.set_enabled(enabled=True)
         it.restart()

@@ -62,9 +62,7 @@ PASSED, WITHHELD = _PASSED.split(), _WITHHELD.split()
 SMALL = ["HOME", "LANG", "PATH", "USER", "TERM", "SHELL", "LOGNAME", "LC_ALL"]
 
 
-def passes(
-    name: str, value: str = "/v", *, origin: Origin = Origin.USER, **lists: set[str]
-) -> bool:
+def passes(name: str, value: str = "v", *, origin: Origin = Origin.USER, **lists: set[str]) -> bool:
     """Tell whether a server inherits a variable."""
     inheritance = Inheritance(**{key: frozenset(names) for key, names in lists.items()})
     server = replace(SERVER, origin=origin, inheritance=inheritance)

@@ -12,16 +12,7 @@ import pytest
 from mcp.shared.message import SessionMessage
 
 from tests.unit.engine.mcp.asking import Stage, stateless
-from tests.unit.engine.mcp.support import (
-    HASTY,
-    LATER,
-    call,
-    eventually,
-    ready,
-    refuses,
-    running,
-    script,
-)
+from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses, running, script
 from tui.engine.mcp.session.era import LIFETIME, MAX_ENTRIES, SUSPICION, EraCache, target_hash
 from tui.engine.mcp.transports.stdio import stdio_transport
 from tui.model.servers import ProtocolEra
@@ -183,7 +174,7 @@ async def test_a_server_that_fails_either_way_is_tried_both_ways_at_once_but_onc
 async def test_who_hangs_on_the_probe_is_greeted_as_old_the_next_time(tmp_path: Path) -> None:
     path = tmp_path / "eras.json"
     definition = replace(script("raw", "hung"), timeout=1.0)
-    async with running(definition, eras=EraCache(path), retry=LATER) as (manager, watcher):
+    async with running(definition, eras=EraCache(path)) as (manager, watcher):
         await watcher.until("raw", S.STARTING, S.RETRYING)
         assert EraCache(path).recall(definition) is HANDSHAKE, "another run knows it too"
         manager.restart(definition.id)

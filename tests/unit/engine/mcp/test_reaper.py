@@ -189,9 +189,7 @@ async def test_nothing_is_left_if_gemdeck_goes_at_a_start(zygote: Zygote, tmp_pa
     await eventually(lambda: marked(mark) == [] and reapers() == [])
 
 
-async def test_a_server_for_which_there_is_no_descriptor_left_is_tried_again(
-    zygote: Zygote, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_start_needs_descriptors(zygote: Zygote, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 

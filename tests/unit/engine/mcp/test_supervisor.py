@@ -5,13 +5,7 @@ import time
 
 import pytest
 
-from tests.unit.engine.mcp.staging import (
-    commands_of,
-    every_two,
-    on_stage,
-    ready_stage,
-    refusing_stage,
-)
+from tests.unit.engine.mcp.staging import on_stage, orders, pairs, ready_stage, refusing_stage
 from tests.unit.engine.mcp.support import HASTY, LATER, eventually
 from tui.engine.mcp import supervisor as module
 from tui.engine.mcp.backoff import RetryPolicy
@@ -175,7 +169,7 @@ async def test_disabling_stops_a_server_and_enabling_starts_it() -> None:
 @pytest.mark.parametrize("withheld", [S.INVALID, S.UNTRUSTED, S.DISABLED])
 async def test_a_withheld_server_stays_withheld(withheld: S) -> None:
     async with on_stage(withheld=withheld) as stage:
-        for command in commands_of(stage)[:5]:
+        for command in orders(stage)[:5]:
             command()
         await asyncio.sleep(0)
         assert stage.supervisor.status is withheld
@@ -201,7 +195,7 @@ async def test_an_outdated_connection_is_replaced() -> None:
 
 async def test_commands_in_any_order_never_break_the_table() -> None:
     async with on_stage() as stage:
-        async for _ in every_two(commands_of(stage), 0, 1, 3):
+        async for _ in pairs(orders(stage), 0, 1, 3):
             pass
         stage.supervisor.set_enabled(enabled=True)
         stage.supervisor.restart()

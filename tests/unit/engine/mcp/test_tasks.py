@@ -132,10 +132,8 @@ async def test_a_task_is_waited_for_and_says_how_it_stands(stage: Tasking) -> No
         *("tools/list", "tools/call", "tasks/get", "tasks/get", "tasks/get"),
         *(["tasks/result"] if stage.kind == "old" else []),
     ]
-    asked = json.loads((stage.folder / "tasks").read_text())["task 1"]["args"]
-    assert asked.get("task") == (
-        {"ttl": task_requests().ASKED_TTL} if stage.kind == "old" else None
-    )
+    args = json.loads((stage.folder / "tasks").read_text())["task 1"]["args"]
+    assert args.get("task") == ({"ttl": task_requests().ASKED_TTL} if stage.kind == "old" else None)
     reports = [one for one in seen if isinstance(one, TaskProgress)]
     stood = [one.status for one in reports]
     working = stood.count(TaskStatus.WORKING)

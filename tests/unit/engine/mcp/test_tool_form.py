@@ -388,13 +388,11 @@ def test_an_argument_that_its_row_cannot_show_is_json_and_a_missing_one_is_missi
         assert [*fields] == [*CALL["properties"]]
         rows = {name: one for name, one in fields.items() if one.default is not None}
         assert [*rows] == [*arguments]
-        for name, shown_as in rows.items():
-            assert (shown_as.kind is K.JSON) is is_odd, arguments
-            assert str(shown_as.default).isprintable(), arguments
-            assert "\u3164" not in str(shown_as.default)
-            assert (
-                shown_as.kind is not K.JSON or json.loads(str(shown_as.default)) == arguments[name]
-            )
+        for name, it in rows.items():
+            assert (it.kind is K.JSON) is is_odd, arguments
+            assert str(it.default).isprintable(), arguments
+            assert "\u3164" not in str(it.default)
+            assert it.kind is not K.JSON or json.loads(str(it.default)) == arguments[name]
 
 
 def test_json_that_cannot_be_read_is_refused_by_the_name_of_its_field() -> None:

@@ -11,14 +11,7 @@ import psutil
 import pytest
 
 from tests.unit.engine.mcp.processes import gone, pid_of, reapers, started, zygotes
-from tests.unit.engine.mcp.support import (
-    children,
-    eventually,
-    is_alive,
-    ready,
-    script,
-    server_processes,
-)
+from tests.unit.engine.mcp.support import eventually, is_alive, ready, script, server_processes
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.zygote import Zygote
@@ -61,7 +54,7 @@ async def test_one_zygote_forks_reapers_that_end_their_servers_alone(tmp_path: P
         assert is_alive(other)
         assert watcher.last("other").status is S.READY
         await eventually(lambda: zygote.children() == [second])  # the dead one has been reaped
-    await eventually(lambda: children() == [])  # the zygote has ended, too
+    await eventually(lambda: [*zygotes(), *reapers(), *server_processes()] == [])
 
 
 async def test_servers_outlive_the_zygote_and_the_next_one_gets_another(zygote: Zygote) -> None:

@@ -30,9 +30,7 @@ async def leave(server: RawServer, manager: ServerManager, watcher: Watcher) -> 
 
 
 @KINDS
-async def test_G40_a_server_that_is_away_longer_than_five_failures_comes_back(
-    kind: type[RawServer], transport: Transport
-) -> None:
+async def test_G40_a_long_absence_ends(kind: type[RawServer], transport: Transport) -> None:
     async with kind() as server, connected(server.url, transport, HASTY) as (manager, watcher):
         await leave(server, manager, watcher)
         away = HASTY.max_failures + 3

@@ -6,15 +6,8 @@ import pytest
 
 from tests.servers.web import Announcer, Exchange, Handler, Message, RawServer, answer
 from tests.support.measures import Measure
-from tests.unit.engine.mcp.network.support import (
-    WEB,
-    answering,
-    broken_off,
-    connected,
-    define,
-    stateless,
-)
-from tests.unit.engine.mcp.support import HASTY, call, eventually, refuses, running
+from tests.unit.engine.mcp.network.support import WEB, answering, broken_off, connected, stateless
+from tests.unit.engine.mcp.support import HASTY, call, eventually, refuses
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.servers import ServerStatus as S
 
@@ -51,12 +44,8 @@ async def test_a_server_that_is_gone_is_noticed_by_its_stream(measure: Measure) 
 
 async def test_a_session_lost_on_the_stream_is_replaced() -> None:
     announcer = Announcer()
-    async with (
-        RawServer(on={"GET": announcer}, sessions=set()) as server,
-        running(define(server.url), retry=HASTY) as (_, watcher),
-    ):
+    async with answering({"GET": announcer}, sessions=True, retry=HASTY) as (server, _, watcher):
         await eventually(lambda: announcer.streams)
-        await watcher.until(WEB, S.READY)
         del server.on["GET"]
         server.forget()
         await announcer.streams[0].cut()
