@@ -26,15 +26,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.session import task_state
 from tui.engine.mcp.wire.tap import caused_by
-from tui.model.chat import (
-    MAIN,
-    ConversationId,
-    EntryId,
-    Progress,
-    TaskProgress,
-    TaskStatus,
-    ToolCallStatus,
-)
+from tui.model.chat import MAIN, ConversationId, EntryId, Progress, TaskProgress, TaskStatus
 from tui.model.events import NoticeRaised, TaskKept, ToolCallChanged
 from tui.model.models import ModelOptions
 from tui.model.requests import FormRequest, ReplyAction
@@ -321,7 +313,7 @@ async def test_the_turn_goes_on_without_a_task_whose_result_comes_later(stage: T
     await stage.fill_in("eve")
     assert (await stage.manager.tasks.result(task)).display == "deployed as {'who': 'eve'}"
     ends = stage.watcher.of(ToolCallChanged)
-    assert [(one.call, one.status) for one in ends] == [(CALL, ToolCallStatus.OK)]
+    assert [(one.call, one.status) for one in ends] == [(CALL, "ok")]
     notices = stage.watcher.of(NoticeRaised)
     assert f"Task {task.kept.key} of ask (tasking) has ended: ok." in notices[0].notice.text
 
