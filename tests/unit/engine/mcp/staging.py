@@ -1,5 +1,7 @@
 """A stage on which a supervisor works with connections that only pretend."""
 
+# ruff: noqa: ANN401 - what is passed on is whatever it was
+
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -175,7 +177,7 @@ async def pairs(commands: list[Callable[[], object]], *pauses: int) -> AsyncIter
 
 
 @asynccontextmanager
-async def on_stage(**more: Any) -> AsyncIterator[Stage]:  # noqa: ANN401
+async def on_stage(**more: Any) -> AsyncIterator[Stage]:
     """Run the supervisor of a stage."""
     stage = Stage(**more)
     task = asyncio.create_task(stage.supervisor.run())
@@ -190,7 +192,7 @@ async def on_stage(**more: Any) -> AsyncIterator[Stage]:  # noqa: ANN401
 
 
 @asynccontextmanager
-async def ready_stage(**more: Any) -> AsyncIterator[Stage]:  # noqa: ANN401
+async def ready_stage(**more: Any) -> AsyncIterator[Stage]:
     """Run a supervisor whose server is ready."""
     async with on_stage(**more) as stage:
         stage.supervisor.start()
@@ -199,7 +201,7 @@ async def ready_stage(**more: Any) -> AsyncIterator[Stage]:  # noqa: ANN401
 
 
 @asynccontextmanager
-async def refusing_stage(refusal: Exception, **more: Any) -> AsyncIterator[Stage]:  # noqa: ANN401
+async def refusing_stage(refusal: Exception, **more: Any) -> AsyncIterator[Stage]:
     """Run a supervisor whose server does not start."""
     async with on_stage(**more) as stage:
         stage.connection.refusal = refusal

@@ -16,7 +16,7 @@ from tests.unit.engine.mcp.network.support import define, stateless
 from tests.unit.engine.mcp.staging import Stage, on_stage, orders, pairs
 from tests.unit.engine.mcp.support import (
     LATER,
-    Watcher,
+    Running,
     call,
     children,
     eventually,
@@ -34,15 +34,12 @@ from tui.engine.mcp.backoff import RetryPolicy
 from tui.engine.mcp.catalog.kept_catalogs import MAX_CATALOG, CatalogStore
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
-from tui.engine.mcp.manager import ServerManager
 from tui.model.events import ResourceRead, ServersConfigured, SubscriptionChanged
 from tui.model.servers import ServerId, StartMode
 from tui.model.servers import ServerStatus as S
 
 RAW = ServerId("raw")
 MARK = "ab" * 32
-
-Running = AsyncIterator[tuple[ServerManager, Watcher]]
 
 
 def lazy(*words: str, name: str = "raw", **more: Any) -> ServerDefinition:  # noqa: ANN401

@@ -2,7 +2,7 @@
 
 import shutil
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.waiting import PATIENCE
-from tests.unit.engine.mcp.support import Watcher, eventually, running, script, server_processes
+from tests.unit.engine.mcp.support import Running, eventually, running, script, server_processes
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.late import import_connection
 from tui.engine.mcp.backoff import StartQueue
-from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.supervisor import Connect
 from tui.engine.mcp.transports.stdio import launch
 from tui.model.servers import ServerStatus as S
@@ -40,9 +39,7 @@ class Import:
 
 
 @asynccontextmanager
-async def starting(
-    importing: Callable[[], Connect], *definitions: ServerDefinition
-) -> AsyncIterator[tuple[ServerManager, Watcher]]:
+async def starting(importing: Callable[[], Connect], *definitions: ServerDefinition) -> Running:
     async with running(*definitions, import_connect=importing) as (manager, watcher):
         if isinstance(importing, Import) and not importing.may_end.is_set():
             await eventually(importing.begun.is_set)

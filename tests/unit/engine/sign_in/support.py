@@ -1,5 +1,7 @@
 """What tests of signing in share: a person who says yes, and servers that want a sign-in."""
 
+# ruff: noqa: ANN401 - what is passed on is whatever it was
+
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -185,10 +187,7 @@ def token_session(sign_ins: SignIns, definition: ServerDefinition) -> TokenSessi
 
 @asynccontextmanager
 async def deck(
-    url: str,
-    person: Person,
-    folder: Path | None = None,
-    **more: Any,  # noqa: ANN401
+    url: str, person: Person, folder: Path | None = None, **more: Any
 ) -> AsyncIterator[Deck]:
     """Run gemdeck with one server."""
     definition = define(url, **{"sign_in": oauth(), **more})
@@ -204,9 +203,7 @@ async def deck(
 
 @asynccontextmanager
 async def unsigned(
-    person: Person | None = None,
-    folder: Path | None = None,
-    **settings: Any,  # noqa: ANN401
+    person: Person | None = None, folder: Path | None = None, **settings: Any
 ) -> AsyncIterator[tuple[GuardedServer, SignIns, ServerDefinition]]:
     """Run a guarded server that nobody has signed in to, without a gemdeck around it."""
     async with guarded() as server:
@@ -217,8 +214,7 @@ async def unsigned(
 
 @asynccontextmanager
 async def connected(
-    folder: Path | None = None,
-    **more: Any,  # noqa: ANN401
+    folder: Path | None = None, **more: Any
 ) -> AsyncIterator[tuple[GuardedServer, Deck]]:
     """Run gemdeck with a guarded server that somebody has signed in to."""
     async with guarded(**more) as server, deck(server.url, Person(), folder) as one:
@@ -227,7 +223,7 @@ async def connected(
 
 
 @asynccontextmanager
-async def guarded(**more: Any) -> AsyncIterator[GuardedServer]:  # noqa: ANN401
+async def guarded(**more: Any) -> AsyncIterator[GuardedServer]:
     """Run an authorization server and an MCP server that wants its tokens."""
     async with Authority() as authority, GuardedServer(authority=authority, **more) as server:
         yield server

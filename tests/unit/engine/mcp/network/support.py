@@ -1,5 +1,7 @@
 """What tests of network servers share."""
 
+# ruff: noqa: ANN401 - what is passed on is whatever it was
+
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -13,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.servers.web import ECHO, Exchange, Handler, Message, RawServer
-from tests.unit.engine.mcp.support import LATER, Watcher, eventually, running
+from tests.unit.engine.mcp.support import LATER, Running, Watcher, eventually, running
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.backoff import RetryPolicy
 from tui.engine.mcp.manager import ServerManager
@@ -24,18 +26,15 @@ from tui.model.servers import ServerStatus as S
 WEB = ServerId("web")
 
 
-def define(url: str, transport: Transport = Transport.HTTP, **more: Any) -> ServerDefinition:  # noqa: ANN401
+def define(url: str, transport: Transport = Transport.HTTP, **more: Any) -> ServerDefinition:
     """Define a server on the network."""
     return ServerDefinition(id=WEB, origin=Origin.USER, transport=transport, url=url, **more)
 
 
 @asynccontextmanager
 async def connected(
-    url: str,
-    transport: Transport = Transport.HTTP,
-    retry: RetryPolicy = LATER,
-    **more: Any,  # noqa: ANN401
-) -> AsyncIterator[tuple[ServerManager, Watcher]]:
+    url: str, transport: Transport = Transport.HTTP, retry: RetryPolicy = LATER, **more: Any
+) -> Running:
     """Run a server and wait until it is ready."""
     async with running(define(url, transport, **more), retry=retry) as (manager, watcher):
         await eventually(lambda: len(watcher.statuses(WEB)) >= 2)
@@ -45,10 +44,7 @@ async def connected(
 
 @asynccontextmanager
 async def answering(
-    on: Handler | dict[str, Handler] | None = None,
-    *,
-    sessions: bool = False,
-    **more: Any,  # noqa: ANN401
+    on: Handler | dict[str, Handler] | None = None, *, sessions: bool = False, **more: Any
 ) -> AsyncIterator[tuple[RawServer, ServerManager, Watcher]]:
     """Connect to a raw server that does something else than it should, at first on calls."""
     instead = {"tools/call": on} if callable(on) else on or {}
@@ -57,29 +53,18 @@ async def answering(
         yield server, manager, watcher
 
 
-async def outcome(
-    url: str,
-    transport: Transport = Transport.HTTP,
-    **more: Any,  # noqa: ANN401
-) -> ServerStatusChanged:
-    """Try to connect; gives the status that the first attempt leads to."""
-    async with running(define(url, transport, **more)) as (_, watcher):
-        await eventually(lambda: len(watcher.statuses(WEB)) >= 2)
-        return [e for e in watcher.of(ServerStatusChanged) if e.server == WEB][1]
-
-
 async def refused(
-    url: str,
-    transport: Transport = Transport.HTTP,
-    **more: Any,  # noqa: ANN401
+    url: str, transport: Transport = Transport.HTTP, **more: Any
 ) -> tuple[S, Failure]:
     """Try to connect; gives the status that the first attempt leads to, and why."""
-    change = await outcome(url, transport, **more)
+    async with running(define(url, transport, **more)) as (_, watcher):
+        await eventually(lambda: len(watcher.statuses(WEB)) >= 2)
+        change = [e for e in watcher.of(ServerStatusChanged) if e.server == WEB][1]
     assert change.failure is not None, change
     return change.status, change.failure
 
 
-async def reason(url: str, transport: Transport = Transport.HTTP, **more: Any) -> str:  # noqa: ANN401
+async def reason(url: str, transport: Transport = Transport.HTTP, **more: Any) -> str:
     """Try to connect; gives the reason why that failed."""
     return (await refused(url, transport, **more))[1].reason
 

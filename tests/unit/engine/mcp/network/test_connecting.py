@@ -5,7 +5,7 @@ import pytest
 from tests.servers.sample import server as sample
 from tests.servers.web import RawServer, answer, process, serving
 from tests.support import warm
-from tests.unit.engine.mcp.network.support import WEB, connected, outcome, reason
+from tests.unit.engine.mcp.network.support import WEB, connected, reason
 from tests.unit.engine.mcp.support import FOLDER, call
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.chat import Progress
@@ -44,9 +44,9 @@ async def test_a_server_of_the_earlier_era_has_a_session_that_is_ended_on_closin
 
 
 async def test_a_bare_url_finds_either_kind_of_server_which_is_listed_and_called() -> None:
-    async with serving(sample.streamable_http_app()) as base:
-        change = await outcome(f"{base}/mcp", sse_fallback=True)
-        assert change.status is S.READY
+    app = sample.streamable_http_app()
+    async with serving(app) as base, connected(f"{base}/mcp", sse_fallback=True):
+        pass
     arguments = (warm.python(), str(FOLDER / "sample.py"), "sse", "{port}")
     async with process(*arguments) as (base, _):
         for transport, bare in ((Transport.HTTP, True), (Transport.SSE, False)):
