@@ -194,9 +194,8 @@ def greet(name: str, mood: str = "kind") -> list[Any]:
     ]
 
 
-async def complete(ctx: Any, params: types.CompleteRequestParams) -> types.CompleteResult:  # noqa: ANN401
+async def complete(_: Any, params: types.CompleteRequestParams) -> types.CompleteResult:  # noqa: ANN401
     """Complete names, days, and what depends on another argument."""
-    del ctx
     argument = params.argument
     given = (params.context.arguments if params.context else None) or {}
     if isinstance(params.ref, types.ResourceTemplateReference):
@@ -212,32 +211,28 @@ async def complete(ctx: Any, params: types.CompleteRequestParams) -> types.Compl
     return types.CompleteResult(completion=types.Completion(values=values))
 
 
-async def subscribe(ctx: Any, params: types.SubscribeRequestParams) -> types.EmptyResult:  # noqa: ANN401
+async def subscribe(_: Any, params: types.SubscribeRequestParams) -> types.EmptyResult:  # noqa: ANN401
     """Take a subscription of the older era."""
-    del ctx
     if params.uri.startswith("blob:"):
         raise ValueError("this one never changes")
     WATCHED.add(params.uri)
     return types.EmptyResult()
 
 
-async def unsubscribe(ctx: Any, params: types.UnsubscribeRequestParams) -> types.EmptyResult:  # noqa: ANN401
+async def unsubscribe(_: Any, params: types.UnsubscribeRequestParams) -> types.EmptyResult:  # noqa: ANN401
     """Take one back."""
-    del ctx
     WATCHED.discard(params.uri)
     return types.EmptyResult()
 
 
-async def set_level(ctx: Any, params: types.SetLevelRequestParams) -> types.EmptyResult:  # noqa: ANN401
+async def set_level(_: Any, params: types.SetLevelRequestParams) -> types.EmptyResult:  # noqa: ANN401
     """Take a log level."""
-    del ctx
     LEVELS.append(params.level)
     return types.EmptyResult()
 
 
-async def roots_changed(ctx: Any, params: types.NotificationParams) -> None:  # noqa: ANN401
+async def roots_changed(_: Any, _params: types.NotificationParams) -> None:  # noqa: ANN401
     """Count."""
-    del ctx, params
     COUNTS["roots"] += 1
 
 
