@@ -62,7 +62,7 @@ PASSED, WITHHELD = _PASSED.split(), _WITHHELD.split()
 SMALL = ["HOME", "LANG", "PATH", "USER", "TERM", "SHELL", "LOGNAME", "LC_ALL"]
 
 
-def passes(name: str, value: str = "v", *, origin: Origin = Origin.USER, **lists: set[str]) -> bool:
+def gets(name: str, value: str = "/v", *, origin: Origin = Origin.USER, **lists: set[str]) -> bool:
     """Tell whether a server inherits a variable."""
     inheritance = Inheritance(**{key: frozenset(names) for key, names in lists.items()})
     server = replace(SERVER, origin=origin, inheritance=inheritance)
@@ -72,25 +72,25 @@ def passes(name: str, value: str = "v", *, origin: Origin = Origin.USER, **lists
 def test_the_users_server_inherits_what_is_no_secret_by_its_name() -> None:
     for name in (*PASSED, *WITHHELD):
         is_allowed = {name.upper()}
-        assert passes(name) is (name in PASSED), name
-        assert passes(name, allow=is_allowed), name
-        assert not passes(name, block=is_allowed), f"{name} is blocked and never passes"
-        assert not passes(name, block=is_allowed, allow=is_allowed), name
+        assert gets(name) is (name in PASSED), name
+        assert gets(name, allow=is_allowed), name
+        assert not gets(name, block=is_allowed), f"{name} is blocked and never passes"
+        assert not gets(name, block=is_allowed, allow=is_allowed), name
 
 
 def test_a_projects_server_inherits_the_small_set_and_what_the_user_allows() -> None:
     for name in (*PASSED, *WITHHELD):
-        assert passes(name, origin=Origin.PROJECT) is (name in SMALL), name
-        assert passes(name, origin=Origin.PROJECT, allow={name.upper()}), name
-        assert not passes(name, SECRET_SHAPES["GitHub"], origin=Origin.PROJECT), name
+        assert gets(name, origin=Origin.PROJECT) is (name in SMALL), name
+        assert gets(name, origin=Origin.PROJECT, allow={name.upper()}), name
+        assert not gets(name, SECRET_SHAPES["GitHub"], origin=Origin.PROJECT), name
 
 
 @pytest.mark.parametrize("kind", SECRET_SHAPES)
 def test_a_value_that_looks_like_a_secret_is_not_inherited_under_any_name(kind: str) -> None:
     for name in ("PLAIN", "GIT_CONFIG_VALUE_0", "SSL_CERT_FILE"):
-        assert not passes(name, SECRET_SHAPES[kind])
-        assert not passes(name, f"see {SECRET_SHAPES[kind]}", allow={name})
-    assert passes("GEMINI_CLI_X", SECRET_SHAPES[kind])
+        assert not gets(name, SECRET_SHAPES[kind])
+        assert not gets(name, f"see {SECRET_SHAPES[kind]}", allow={name})
+    assert gets("GEMINI_CLI_X", SECRET_SHAPES[kind])
 
 
 def test_a_proxy_with_a_password_passes_only_where_it_is_named() -> None:
@@ -100,12 +100,12 @@ def test_a_proxy_with_a_password_passes_only_where_it_is_named() -> None:
         ann:hunter22@proxy:3128 ann:hunter/22@proxy:3128
     """
     for name, value in product(("HTTPS_PROXY", "http_proxy"), (*plain.split(), *secret.split())):
-        assert passes(name, value) is (value in plain.split()), value
-        assert passes(name, value, allow={name.upper()}), value
+        assert gets(name, value) is (value in plain.split()), value
+        assert gets(name, value, allow={name.upper()}), value
 
 
 def test_a_shell_function_is_not_inherited() -> None:
-    assert not passes("USER", "() { :; }; evil")
+    assert not gets("USER", "() { :; }; evil")
 
 
 def test_the_variables_of_the_entry_win_and_are_not_judged() -> None:
