@@ -52,6 +52,7 @@ SHAPES: Final[Sequence[tuple[object, object]]] = [
     (WHOLE | LEAST | {"exclusiveMinimum": True}, WHOLE | LEAST | said("(greater than 3)")),
     (True, {}),
     (False, None),
+    ({"anyOf": [TEXT, WHOLE, False]}, {"anyOf": [TEXT, WHOLE]}),
     (TEXT | {"not": {"const": "a"}}, TEXT),
     (OBJECT | {"if": {}, "then": {}, "else": {}, "dependentSchemas": {}}, OBJECT),
     (TEXT | {"format": "email"} | said("Who"), TEXT | said("Who (format: email)")),
