@@ -1,4 +1,4 @@
-"""What Gemini is known to refuse in ``parametersJsonSchema``, as strict as reports say."""
+"""The schemas that tests write, and what Gemini is known to refuse, as strict as reports say."""
 
 import json
 from typing import Any
