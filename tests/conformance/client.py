@@ -18,6 +18,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Awaitable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,14 +44,7 @@ from tui.engine.sign_in.sign_in_record import AuthError
 from tui.engine.sign_in.sign_ins import SignIns
 from tui.model.catalog import Catalog
 from tui.model.events import CatalogChanged, Event, RequestRaised, ServerLogged, ServerStatusChanged
-from tui.model.requests import (
-    Answer,
-    FormRequest,
-    PendingRequest,
-    Reply,
-    ReplyAction,
-    SkillRequest,
-)
+from tui.model.requests import Answer, FormRequest, PendingRequest, Reply, ReplyAction, SkillRequest
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import OAuthSettings
 from tui.model.trust import TrustAnswer
@@ -111,26 +105,20 @@ class Visit:
 
     async def run(self) -> bool:
         """Tell whether the server was ready."""
-        context = ClientContext(
-            self._hear,
-            self._desk,
-            open_url=go_there,
-            generator=Generator(lambda: STUB, stub_answer),
-            client_version="0",
-        )
+        generator = Generator(lambda: STUB, stub_answer)
+        context = ClientContext(self._hear, self._desk, open_url=go_there, generator=generator)
+        context.client_version = "0"
         context.sign_ins = SignIns(
             None, self._desk, go_there, import_auth_requests, self._hear, context.redactor
         )
         with tempfile.TemporaryDirectory() as folder:
             context.workspaces = (Path(folder),)
             sign_in = sign_in_settings(Path(folder))
-            definition = ServerDefinition(
-                SERVER, Origin.USER, Transport.HTTP, url=self._url, sign_in=sign_in
-            )
-            manager = ServerManager(
+            own = ServerDefinition(SERVER, Origin.USER, Transport.HTTP, url=self._url)
+            definition = replace(own, sign_in=sign_in)
+            async with ServerManager(
                 self._hear, context, import_connect=import_connection, retry=ONE_ATTEMPT
-            )
-            async with manager:
+            ) as manager:
                 manager.configure([definition])
                 await manager.wait_discovered(READY_SECONDS)
                 for _ in range(MAX_SIGN_INS):
@@ -175,10 +163,8 @@ class Visit:
 
     async def _call_tools(self, manager: ServerManager) -> None:
         for tool, arguments in planned_calls(manager):
-            await tell(
-                tool.id,
-                manager.call_tool(Permit(tool, arguments, "", "the harness"), lambda _: None),
-            )
+            permit = Permit(tool, arguments, "", "the harness")
+            await tell(tool.id, manager.call_tool(permit, lambda _: None))
 
     async def _use_features(self, features: Features) -> None:
         for resource in self._catalog.resources:

@@ -11,13 +11,7 @@ STUB: Final = "stub"
 MAX_DEPTH: Final = 5
 """Levels of nested objects and lists that are filled in."""
 
-_PLAIN: Final[Mapping[str, Any]] = {
-    "string": STUB,
-    "integer": 1,
-    "number": 1.0,
-    "boolean": True,
-    "null": None,
-}
+_PLAIN: Final = {"string": STUB, "integer": 1, "number": 1.0, "boolean": True, "null": None}
 
 _TEXTS: Final[Mapping[str, str]] = {
     "email": "stub@example.com",

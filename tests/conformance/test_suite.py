@@ -42,6 +42,9 @@ _CORE: Final = {
 CORE: Final = {revision: set(names.split()) for revision, names in _CORE.items()}
 """The scenarios of each revision without a sign-in; the schema one is not scored."""
 
+CHECKED: Final = ("digest", "size", "frontmatter")
+"""What is verified of a skill."""
+
 SIGN_IN: Final = "auth/"
 """How the names of the scenarios with a sign-in begin."""
 
@@ -162,9 +165,7 @@ async def test_extensions_and_earlier_revisions_pass_but_what_the_sdk_lacks(
     assert verdict.code == 0, verdict.output[-3000:]
 
 
-@pytest.mark.parametrize(
-    "what", ["no-prefetch", "verify-digest", "verify-size", "verify-frontmatter"]
-)
+@pytest.mark.parametrize("what", ["no-prefetch", *map("verify-{}".format, CHECKED)])
 async def test_skills_are_fetched_late_and_checked(what: str, address: str, tmp_path: Path) -> None:
     """These belong to no suite, and pass as well where their check is skipped."""
     scenario = f"sep-2640-client-{what}"

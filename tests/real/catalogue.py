@@ -1,17 +1,20 @@
 """The reference servers: how each is started, and what it offers and answers."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from tests.servers.web import process
 from tests.support.node import node_server
 from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.mcp.session.features import Features
+from tui.model.catalog import Catalog
 from tui.model.servers import Origin, ServerId, Transport
 
 HANDSHAKE: Final = "2025-11-25"
@@ -70,15 +73,8 @@ class Reference:
         command, arguments = self._command(workspace)
         if self.transport is Transport.STDIO:
             environment = {"MEMORY_FILE_PATH": str(workspace / "memory.jsonl")}
-            yield ServerDefinition(
-                server,
-                Origin.USER,
-                Transport.STDIO,
-                command=command,
-                args=tuple(arguments),
-                env=environment,
-                cwd=workspace,
-            )
+            own = ServerDefinition(server, Origin.USER, Transport.STDIO, command=command)
+            yield replace(own, args=tuple(arguments), env=environment, cwd=workspace)
             return
         async with process(command, *arguments) as (base, _):
             yield ServerDefinition(server, Origin.USER, self.transport, url=base + self.path)
@@ -88,6 +84,30 @@ class Reference:
         if self.package.startswith("mcp-server-"):
             return str(Path(sys.executable).with_name(self.package)), arguments
         return node_server(self.package, *arguments)
+
+
+def counts(found: Catalog) -> tuple[int, ...]:
+    """Count what a server offers."""
+    return tuple(map(len, (found.tools, found.prompts, found.resources, found.templates)))
+
+
+async def use(features: Features, reference: Reference) -> list[object]:
+    """Read, get and complete what a server has for it; give what came of it."""
+    found = list[object]()
+    if reference.read is not None:
+        uri, pattern = reference.read
+        reading = await features.read_resource(uri)
+        assert re.search(pattern, reading.content.text), reading.content.text
+        found += [reading.content.text, reading.raw]
+    if reference.prompt is not None:
+        name, given, pattern = reference.prompt
+        found.append(prompt := await features.get_prompt(name, dict(given)))
+        assert re.search(pattern, prompt.shown), prompt.shown
+    if reference.complete is not None:
+        name, argument, begun, suggested = reference.complete
+        found.append(completed := await features.complete(name, argument, begun, {}))
+        assert completed.values == suggested
+    return found
 
 
 def prepare(workspace: Path) -> None:
@@ -121,10 +141,8 @@ def _everything(transport: Transport, kind: str, path: str = "") -> Reference:
 
 ADA: Final = {"name": "Ada", "entityType": "person", "observations": []}
 NOON: Final = {"source_timezone": "Europe/Kyiv", "time": "12:00", "target_timezone": "Asia/Tokyo"}
-THOUGHT: Final = {
-    **{"thought": "Look first.", "thoughtNumber": 1, "totalThoughts": 3},
-    "nextThoughtNeeded": True,
-}
+COUNTS: Final = {"thoughtNumber": 1, "totalThoughts": 3, "nextThoughtNeeded": True}
+THOUGHT: Final = {"thought": "Look first.", **COUNTS}
 
 REFERENCES: Final = (
     _everything(Transport.STDIO, "stdio"),
@@ -157,9 +175,7 @@ REFERENCES: Final = (
         arguments=lambda workspace: ["--repository", str(workspace / "repository")],
         protocol=STATELESS,
         counts=(12, 0, 0, 0),
-        call=Call(
-            "git_status", r"untracked\.txt", lambda at: {"repo_path": str(at / "repository")}
-        ),
+        call=Call("git_status", "untracked.txt", lambda at: {"repo_path": str(at / "repository")}),
     ),
     Reference(
         name="time",

@@ -41,9 +41,7 @@ async def texts(running: Deck, message: str) -> list[str]:
     return [part["text"] for part in sent(running) if "text" in part]
 
 
-async def test_prompts_resources_and_images_come_as_typed_or_as_the_model_reads_them(
-    play: Play,
-) -> None:
+async def test_prompts_resources_and_images_come_as_typed_or_read(play: Play) -> None:
     reading = {"server": "server", "uri": "//resource/dynamic/text/5"}
     calls: list[Step] = [
         [Call([("get-tiny-image", {})])],

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 from textual.pilot import Pilot
 
-from tests.real.catalogue import REFERENCES, Reference
+from tests.real.catalogue import REFERENCES, Reference, counts, use
 from tests.ui.engine_deck import over_an_engine
 from tests.ui.harness import until
 from tests.unit.engine.mcp.asking import Stage
@@ -24,7 +24,6 @@ from tui.engine.engine import Engine, EngineOptions
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.wire.trace import TraceFile
 from tui.engine.mcp.wire.wire import Wire
-from tui.model.catalog import Catalog
 from tui.model.chat import ToolCall, TurnEnd
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.store.selectors import entries
@@ -32,21 +31,12 @@ from tui.store.store import Store
 from tui.ui.app import GemdeckApp
 from tui.ui.panes.browser import BrowserPane, PromptsPane, ResourcesPane, ToolsPane
 
-RECORDED: Final = [
-    one for one in REFERENCES if one.package in {"everything", "filesystem", "mcp-server-git"}
-]
+KEPT: Final = {"everything", "filesystem", "mcp-server-git"}
+RECORDED: Final = [one for one in REFERENCES if one.package in KEPT]
 LOCAL: Final = [one for one in RECORDED if one.transport is Transport.STDIO]
 REMOTE: Final = [one for one in RECORDED if one.transport is not Transport.STDIO]
-PANES: Final[Mapping[str, type[BrowserPane[Any]]]] = {
-    "f3": ToolsPane,
-    "f4": PromptsPane,
-    "f5": ResourcesPane,
-}
-
-
-def counts(found: Catalog) -> tuple[int, ...]:
-    """Count what a server offers."""
-    return tuple(map(len, (found.tools, found.prompts, found.resources, found.templates)))
+Panes = Mapping[str, type[BrowserPane[Any]]]
+PANES: Final[Panes] = {"f3": ToolsPane, "f4": PromptsPane, "f5": ResourcesPane}
 
 
 def replay(file: Path, server: str) -> list[str]:
@@ -97,9 +87,7 @@ async def shown(store: Store, pilot: Pilot[int]) -> list[Any]:
     return found
 
 
-async def used_by_hand(
-    engine: Engine, store: Store, pilot: Pilot[int], workspace: Path
-) -> list[Any]:
+async def by_hand(engine: Engine, store: Store, pilot: Pilot[int], workspace: Path) -> list[Any]:
     """Use what the servers offer from the chat and the panes; give what came of it."""
     found = list[Any]()
     for one in LOCAL:
@@ -138,12 +126,12 @@ async def test_a_recording_in_the_whole_app_is_the_same_servers_once_more(
             servers[one.name] = {"command": real.command, "args": real.args}
         running = await stack.enter_async_context(deck(workspace, servers, file))
         panes = await shown(*running[1:])
-        came = await used_by_hand(*running, workspace)
+        came = await by_hand(*running, workspace)
     (workspace / "notes.txt").write_text("what is recorded counts\n")
     again = {one.name: {"command": sys.executable, "args": replay(file, one.name)} for one in LOCAL}
     async with deck(workspace, again) as (engine, store, pilot):
         assert await shown(store, pilot) == panes
-        assert await used_by_hand(engine, store, pilot, workspace) == came
+        assert await by_hand(engine, store, pilot, workspace) == came
     results = [one.result for one in came if isinstance(one, ToolCall)]
     assert [*map(len, panes[len(LOCAL) :])] == [43, 4, 9]
     assert all(re.search(of.call.gives, said) for of, said in zip(LOCAL, results, strict=True))
@@ -153,24 +141,12 @@ async def used(manager: ServerManager, reference: Reference, workspace: Path) ->
     """Use what a server offers without a screen; give what came of it."""
     [tool] = [one for one in manager.offered_tools() if one.name == reference.call.tool]
     arguments: Mapping[str, Any] = reference.call.arguments(workspace)
-    found: list[Any] = [await call(manager, tool.id, dict(arguments))]
     features = manager.features(ServerId(reference.name))
-    if reference.read is not None:
-        reading = await features.read_resource(reference.read[0])
-        found += [reading.content.text, reading.raw]
-    if reference.prompt is not None:
-        prompt, given, _ = reference.prompt
-        found.append(await features.get_prompt(prompt, dict(given)))
-    if reference.complete is not None:
-        prompt, argument, begun, _ = reference.complete
-        found.append(await features.complete(prompt, argument, begun, {}))
-    return found
+    return [await call(manager, tool.id, dict(arguments)), *await use(features, reference)]
 
 
 @pytest.mark.parametrize("reference", REMOTE, ids=attrgetter("name"))
-async def test_a_recording_over_http_is_the_same_server_once_more(
-    reference: Reference, tmp_path: Path
-) -> None:
+async def test_a_recording_over_http_is_the_server(reference: Reference, tmp_path: Path) -> None:
     server, file = ServerId(reference.name), tmp_path / "trace.jsonl"
     stage, other = Stage(), Stage()
     context = stage.context
@@ -183,13 +159,8 @@ async def test_a_recording_over_http_is_the_same_server_once_more(
         await eventually(lambda: counts(manager.catalogs[server]) == reference.counts)
         results = await used(manager, reference, tmp_path)
         catalog, info = manager.catalogs[server], watcher.last(server).info
-    again = ServerDefinition(
-        server,
-        Origin.USER,
-        Transport.STDIO,
-        command=sys.executable,
-        args=tuple(replay(file, server)),
-    )
+    command, args = sys.executable, tuple(replay(file, server))
+    again = ServerDefinition(server, Origin.USER, Transport.STDIO, command=command, args=args)
     async with ready(again, workspace=tmp_path, context=other.context) as (manager, watcher):
         await eventually(lambda: manager.catalogs[server] == catalog)
         assert watcher.last(server).info == info

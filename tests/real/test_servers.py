@@ -9,21 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.stubs import fill_in
-from tests.real.catalogue import REFERENCES, Call, Reference
+from tests.real.catalogue import REFERENCES, Call, Reference, counts, use
 from tests.support.measures import Measure
 from tests.unit.engine.mcp.asking import Stage
 from tests.unit.engine.mcp.support import eventually, permit, running
 from tui.engine.mcp.catalog.offered_tool import ToolResult
 from tui.engine.mcp.manager import ServerManager
-from tui.engine.mcp.session.features import Features
 from tui.model.chat import Progress, TaskProgress
-from tui.model.requests import (
-    FieldKind,
-    FormRequest,
-    SamplingRequest,
-    SamplingReview,
-    UrlRequest,
-)
+from tui.model.requests import FieldKind, FormRequest, SamplingRequest, SamplingReview, UrlRequest
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
 
@@ -32,10 +25,7 @@ START_SECONDS = 20.0
 
 
 async def call_tool(
-    manager: ServerManager,
-    call: Call,
-    workspace: Path,
-    seen: list[Progress] | None = None,
+    manager: ServerManager, call: Call, workspace: Path, seen: list[Progress] | None = None
 ) -> ToolResult:
     """Make a call and look at what it gave."""
     [tool] = [tool for tool in manager.offered_tools() if tool.name == call.tool]
@@ -64,15 +54,12 @@ async def test_a_reference_server_can_be_used_for_all_it_offers(
         assert info is not None
         assert info.protocol_version == reference.protocol
         # Some list all tools only once they have heard of the roots.
-        await eventually(lambda: counts(stage, reference) == reference.counts)
+        await eventually(lambda: counts(watcher.catalog(reference.name)) == reference.counts)
         assert not [one.problem for one in watcher.catalog(reference.name).tools if one.problem]
         await call_tool(manager, reference.call, tmp_path)
         features = stage.features(reference.name)
-        await use_texts(features, reference)
+        await use(features, reference)
         assert info.completions is (reference.complete is not None)
-        if reference.complete is not None:
-            prompt, argument, begun, suggested = reference.complete
-            assert (await features.complete(prompt, argument, begun, {})).values == suggested
         assert info.subscriptions is (reference.watch is not None)
         await hear_of_changes(stage, reference, tmp_path)
         if reference.package == "everything":
@@ -86,24 +73,6 @@ async def test_a_reference_server_can_be_used_for_all_it_offers(
             await report_progress_and_logs(stage, reference, tmp_path)
     assert watcher.statuses(reference.name) == [S.STARTING, S.READY, S.STOPPING, S.STOPPED]
     measure(f"{reference.name} ({info.protocol_version}): ready in {ready:.2f} s")
-
-
-def counts(stage: Stage, reference: Reference) -> tuple[int, ...]:
-    """Count what a server lists: tools, prompts, resources and templates."""
-    catalog = stage.watcher.catalog(reference.name)
-    return tuple(map(len, (catalog.tools, catalog.prompts, catalog.resources, catalog.templates)))
-
-
-async def use_texts(features: Features, reference: Reference) -> None:
-    """Read a resource and get a prompt, where the server has them."""
-    if reference.read is not None:
-        uri, pattern = reference.read
-        text = (await features.read_resource(uri)).content.text
-        assert re.search(pattern, text), text
-    if reference.prompt is not None:
-        name, given, pattern = reference.prompt
-        text = (await features.get_prompt(name, given)).shown
-        assert re.search(pattern, text), text
 
 
 async def hear_of_changes(stage: Stage, reference: Reference, workspace: Path) -> None:

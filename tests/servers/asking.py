@@ -19,6 +19,7 @@ RESULTS: dict[str, Any] = {
     "sampling/createMessage": types.CreateMessageResultWithTools,
     "roots/list": types.ListRootsResult,
 }
+DAY = {"type": "string", "enum": ["mo", "tu", "we"]}
 FORM: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -29,12 +30,7 @@ FORM: dict[str, Any] = {
         "agree": {"type": "boolean", "default": True},
         "colour": {"type": "string", "enum": ["red", "green"]},
         "shape": {"type": "string", "oneOf": [{"const": "c", "title": "Circle"}]},
-        "days": {
-            "type": "array",
-            "items": {"type": "string", "enum": ["mo", "tu", "we"]},
-            "minItems": 1,
-            "maxItems": 2,
-        },
+        "days": {"type": "array", "items": DAY, "minItems": 1, "maxItems": 2},
         "raw\x1b[31m key": {"type": "string"},
     },
     "required": ["name", "age"],
@@ -49,16 +45,14 @@ server = MCPServer("asking", version="1")
 low = server._lowlevel_server
 
 
-async def ask_and_tell(
-    ctx: Context, request: types.InputRequest
-) -> str | types.InputRequiredResult:
+async def ask_and_tell(ctx: Context, asked: types.InputRequest) -> str | types.InputRequiredResult:
     """Ask by a request of our own, or by a result that asks for input; give the answer as JSON."""
     if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-        answer: Any = await ctx.session.send_request(request, RESULTS[request.method])
+        answer: Any = await ctx.session.send_request(asked, RESULTS[asked.method])
     elif ctx.input_responses:
         answer = ctx.input_responses["question"]
     else:
-        return types.InputRequiredResult(input_requests={"question": request})
+        return types.InputRequiredResult(input_requests={"question": asked})
     return str(answer.model_dump_json(by_alias=True, exclude_none=True))
 
 
@@ -85,9 +79,8 @@ def protected(what: str) -> str:
     TRIES[what] += 1
     if TRIES[what] > 1:
         return f"try {TRIES[what]}"
-    raise UrlElicitationRequiredError(
-        [types.ElicitRequestURLParams(message="Connect", url=ADDRESS, elicitation_id="e2")]
-    )
+    params = types.ElicitRequestURLParams(message="Connect", url=ADDRESS, elicitation_id="e2")
+    raise UrlElicitationRequiredError([params])
 
 
 @server.tool()
@@ -95,16 +88,11 @@ async def generate(
     ctx: Context, with_tools: bool = False, max_tokens: int = 50
 ) -> str | types.InputRequiredResult:
     """Ask for text."""
-    tool = types.Tool(
-        name="look up!", description="Look a word up.", input_schema={"type": "object"}
-    )
+    tool = types.Tool(name="look up!", description="Look it up.", input_schema={"type": "object"})
+    words = types.TextContent(type="text", text="Say hello.")
     params = types.CreateMessageRequestParams(
         system_prompt="Be brief.",
-        messages=[
-            types.SamplingMessage(
-                role="user", content=types.TextContent(type="text", text="Say hello.")
-            )
-        ],
+        messages=[types.SamplingMessage(role="user", content=words)],
         max_tokens=max_tokens,
         include_context="allServers",
         model_preferences=types.ModelPreferences(hints=[types.ModelHint(name="some-model")]),
@@ -206,9 +194,8 @@ def greet(name: str, mood: str = "kind") -> list[Any]:
     ]
 
 
-async def complete(ctx: Any, params: types.CompleteRequestParams) -> types.CompleteResult:  # noqa: ANN401
+async def complete(_: Any, params: types.CompleteRequestParams) -> types.CompleteResult:  # noqa: ANN401
     """Complete names, days, and what depends on another argument."""
-    del ctx
     argument = params.argument
     given = (params.context.arguments if params.context else None) or {}
     if isinstance(params.ref, types.ResourceTemplateReference):
@@ -224,32 +211,28 @@ async def complete(ctx: Any, params: types.CompleteRequestParams) -> types.Compl
     return types.CompleteResult(completion=types.Completion(values=values))
 
 
-async def subscribe(ctx: Any, params: types.SubscribeRequestParams) -> types.EmptyResult:  # noqa: ANN401
+async def subscribe(_: Any, params: types.SubscribeRequestParams) -> types.EmptyResult:  # noqa: ANN401
     """Take a subscription of the older era."""
-    del ctx
     if params.uri.startswith("blob:"):
         raise ValueError("this one never changes")
     WATCHED.add(params.uri)
     return types.EmptyResult()
 
 
-async def unsubscribe(ctx: Any, params: types.UnsubscribeRequestParams) -> types.EmptyResult:  # noqa: ANN401
+async def unsubscribe(_: Any, params: types.UnsubscribeRequestParams) -> types.EmptyResult:  # noqa: ANN401
     """Take one back."""
-    del ctx
     WATCHED.discard(params.uri)
     return types.EmptyResult()
 
 
-async def set_level(ctx: Any, params: types.SetLevelRequestParams) -> types.EmptyResult:  # noqa: ANN401
+async def set_level(_: Any, params: types.SetLevelRequestParams) -> types.EmptyResult:  # noqa: ANN401
     """Take a log level."""
-    del ctx
     LEVELS.append(params.level)
     return types.EmptyResult()
 
 
-async def roots_changed(ctx: Any, params: types.NotificationParams) -> None:  # noqa: ANN401
+async def roots_changed(_: Any, _params: types.NotificationParams) -> None:  # noqa: ANN401
     """Count."""
-    del ctx, params
     COUNTS["roots"] += 1
 
 
@@ -259,9 +242,8 @@ def main() -> None:
     low.add_request_handler("resources/subscribe", types.SubscribeRequestParams, subscribe)
     low.add_request_handler("resources/unsubscribe", types.UnsubscribeRequestParams, unsubscribe)
     low.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)
-    low.add_notification_handler(
-        "notifications/roots/list_changed", types.NotificationParams, roots_changed
-    )
+    changed = "notifications/roots/list_changed"
+    low.add_notification_handler(changed, types.NotificationParams, roots_changed)
     server.run("stdio")
 
 

@@ -155,14 +155,8 @@ class Authority(RawServer):
         number = len(self.forms)
         token, refresher = f"{FIXTURE_SECRET}token-{number}", f"{FIXTURE_SECRET}refresh-{number}"
         self.tokens[token], self.refreshers[refresher] = scope, scope
-        answer = {
-            "access_token": token,
-            "token_type": "bearer",
-            "expires_in": self.life,
-            "refresh_token": refresher,
-            "scope": scope,
-            **self.grants,
-        }
+        answer = {"access_token": token, "token_type": "bearer", "expires_in": self.life}
+        answer |= {"refresh_token": refresher, "scope": scope, **self.grants}
         kept = {name: value for name, value in answer.items() if value is not None}
         await reply(exchange, 200, kept)
 
@@ -214,12 +208,8 @@ class GuardedServer(RawServer):
         request = exchange.request
         path = urlsplit(request.path).path
         if path == "/.well-known/oauth-protected-resource/mcp" and self.publishes:
-            found = {
-                "resource": self.url,
-                "authorization_servers": [self.authority.issuer],
-                **self.resource,
-            }
-            await reply(exchange, 200, found)
+            found = {"resource": self.url, "authorization_servers": [self.authority.issuer]}
+            await reply(exchange, 200, found | self.resource)
             return
         if path.startswith("/.well-known/"):
             await exchange.respond(404)
@@ -228,13 +218,10 @@ class GuardedServer(RawServer):
         token = dict(parse_qsl(urlsplit(request.path).query)).get("access_token", token)
         self.seen.append(token)
         granted = self.authority.tokens.get(token)
+        is_call = bool(request.body) and request.message.get("method") == "tools/call"
         if granted is None:
             await exchange.respond(401, www_authenticate=f'Bearer scope="{self.scope}"')
-        elif (
-            request.body
-            and request.message.get("method") == "tools/call"
-            and (self.call_scope not in granted.split() and self.call_scope)
-        ):
+        elif is_call and self.call_scope not in {"", *granted.split()}:
             words = f'Bearer error="insufficient_scope", scope="{self.call_scope}"'
             await exchange.respond(403, www_authenticate=words)
         else:

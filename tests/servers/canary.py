@@ -27,13 +27,8 @@ def reply(request: dict[str, object]) -> dict[str, object]:
     match request["method"]:
         case "initialize":
             info = {"name": "canary", "version": "0"}
-            return {
-                "result": {
-                    "protocolVersion": "2025-06-18",
-                    "capabilities": {"tools": {}},
-                    "serverInfo": info,
-                }
-            }
+            about = {"capabilities": {"tools": {}}, "serverInfo": info}
+            return {"result": {"protocolVersion": "2025-06-18", **about}}
         case "tools/list":
             return {"result": {"tools": [{"name": "sing", "inputSchema": {"type": "object"}}]}}
         case "ping":

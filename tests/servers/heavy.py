@@ -32,14 +32,11 @@ def count() -> None:
     """Tell a long number again and again."""
     digits = "7" * 1_000_000
     while True:
-        write(
-            '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,'
-            f'"progress":{digits}}}}}'
-        )
-        write(
-            '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error",'
-            f'"data":[{digits},1e{digits},0.{digits}]}}}}'
-        )
+        for name, params in (
+            ("progress", f'"progressToken":1,"progress":{digits}'),
+            ("message", f'"level":"error","data":[{digits},1e{digits},0.{digits}]'),
+        ):
+            write(f'{{"jsonrpc":"2.0","method":"notifications/{name}","params":{{{params}}}}}')
         time.sleep(0.05)
 
 

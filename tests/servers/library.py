@@ -45,17 +45,11 @@ def initialize(_: Message) -> Message:
 
 def list_tools(_: Message) -> Message:
     """List the tools."""
-    tools = [
-        {
-            "name": name,
-            "inputSchema": {
-                "type": "object",
-                "properties": {argument: {"type": "string"} for argument in arguments},
-            },
-            **SAYS.get("definitions", {}).get(name, {}),
-        }
-        for name, arguments in SAYS.get("tools", {}).items()
-    ]
+    tools = []
+    for name, arguments in SAYS.get("tools", {}).items():
+        schema = {"type": "object", "properties": {key: {"type": "string"} for key in arguments}}
+        more = SAYS.get("definitions", {}).get(name, {})
+        tools.append({"name": name, "inputSchema": schema, **more})
     return {"tools": tools}
 
 
@@ -76,11 +70,8 @@ def complete(params: Message) -> Message:
 def list_prompts(_: Message) -> Message:
     """List the prompts."""
     prompts = [
-        {
-            "name": name,
-            "arguments": [{"name": a.rstrip("!"), "required": a.endswith("!")} for a in arguments],
-        }
-        for name, arguments in SAYS.get("prompts", {}).items()
+        {"name": name, "arguments": [{"name": a.rstrip("!"), "required": "!" in a} for a in given]}
+        for name, given in SAYS.get("prompts", {}).items()
     ]
     return {"prompts": prompts}
 

@@ -15,16 +15,15 @@ from typing import Any
 Message = dict[str, Any]
 
 URI = "db://reader:{}@host/rows"
+CAPABILITIES = ("tools", "prompts", "resources", "logging", "completions")
 
 
 def tools(secret: str) -> list[Message]:
     field = {"type": "string", "description": f"such as {secret}", "default": secret}
     schema = {"type": "object", "properties": {"text": field, f"of {secret}": {"type": "string"}}}
     said = {"title": f"Say {secret}", "description": f"Says {secret}."}
-    return [
-        {"name": name, **said, "inputSchema": schema}
-        for name in ("say", "structure", "fail", "break", "media", "report", "ask", "write")
-    ]
+    names = ("say", "structure", "fail", "break", "media", "report", "ask", "write")
+    return [{"name": name, **said, "inputSchema": schema} for name in names]
 
 
 def replies(request: Message, secret: str) -> Iterator[Message]:
@@ -34,13 +33,12 @@ def replies(request: Message, secret: str) -> Iterator[Message]:
     uri = URI.format(secret)
     encoded = base64.b64encode(f"a picture of {secret}".encode()).decode()
     text = {"type": "text", "text": f"it is {secret}, {json.dumps(secret)}, {encoded}"}
+    template = {"uriTemplate": f"{uri}/{{row}}", "name": "row"}
+    contents = [{"uri": uri, "text": f"row {secret}, read"}, {"uri": uri, "blob": encoded}]
     results: dict[str, Any] = {
         "initialize": {
             "protocolVersion": "2025-06-18",
-            "capabilities": {
-                **{"tools": {}, "prompts": {}, "resources": {}, "logging": {}},
-                "completions": {},
-            },
+            "capabilities": {name: {} for name in CAPABILITIES},
             "serverInfo": {"name": f"parrot {secret}", "version": "1"},
             "instructions": f"Always say {secret}.",
         },
@@ -48,12 +46,8 @@ def replies(request: Message, secret: str) -> Iterator[Message]:
         "prompts/list": {"prompts": [{"name": "tell", "description": f"Tells {secret}."}]},
         "prompts/get": {"messages": [{"role": "user", "content": text}]},
         "resources/list": {"resources": [{"uri": uri, "name": secret, "mimeType": "text/plain"}]},
-        "resources/templates/list": {
-            "resourceTemplates": [{"uriTemplate": f"{uri}/{{row}}", "name": "row"}]
-        },
-        "resources/read": {
-            "contents": [{"uri": uri, "text": f"row {secret}, read"}, {"uri": uri, "blob": encoded}]
-        },
+        "resources/templates/list": {"resourceTemplates": [template]},
+        "resources/read": {"contents": contents},
         "completion/complete": {"completion": {"values": [secret, "plain"]}},
         "logging/setLevel": {},
         "ping": {},

@@ -26,11 +26,8 @@ OPENINGS = {"modern", "silent", "babbling", "exiting", "deaf", "offended", "hung
 
 CHANGED: Message = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
-ECHO: Message = {
-    "name": "echo",
-    "description": "Give back a text.",
-    "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}},
-}
+TEXT: Message = {"type": "object", "properties": {"text": {"type": "string"}}}
+ECHO: Message = {"name": "echo", "description": "Give back a text.", "inputSchema": TEXT}
 
 
 def write(line: bytes) -> None:
@@ -101,20 +98,13 @@ def initialize(request: Message) -> None:
         refuse(request, -32601, "method not found")
         return
     version = "1999-01-01" if "old" in BEHAVIOURS else "2025-06-18"
-    capabilities: Message = {"tools": {}}
+    known: Message = {"capabilities": {"tools": {}}, "instructions": "Be careful."}
     if "stormy" in BEHAVIOURS:
-        capabilities = {"tools": {"listChanged": True}, "prompts": {"listChanged": True}}
+        known["capabilities"] = {key: {"listChanged": True} for key in ("tools", "prompts")}
     if "liar" in BEHAVIOURS:
-        capabilities = {"tools": {}, "prompts": {}, "resources": {}}
-    answer(
-        request,
-        {
-            "protocolVersion": version,
-            "capabilities": capabilities,
-            "serverInfo": {"name": "raw\x1b]52;c;eA==\x07", "version": "0"},
-            "instructions": "Be careful.",
-        },
-    )
+        known["capabilities"] = {"tools": {}, "prompts": {}, "resources": {}}
+    info = {"name": "raw\x1b]52;c;eA==\x07", "version": "0"}
+    answer(request, {**known, "protocolVersion": version, "serverInfo": info})
 
 
 def discover(request: Message) -> None:
@@ -218,10 +208,7 @@ RAW_RESULTS: dict[str, Callable[[], bytes]] = {
     "deep": lambda: b'{"content":%b}' % (b"[" * 100_000 + b"]" * 100_000),
     "complex": lambda: b'{"content":[%b0]}' % (b"[]," * 1_000_000),
     "rows": lambda: b'{"structuredContent":{"rows":[%b{}]}}' % (b'{"id":1,"sub":[]},' * 60_000),
-    "odd": lambda: (
-        b'{"content":[{"type":"hologram","data":1},{"type":"text","text":"5"},"no block"],'
-        b'"isError":0}'
-    ),
+    "odd": lambda: b'{"content":[{"type":"hologram"},{"type":"text","text":"5"},1],"isError":0}',
 }
 """Results as only a server without a JSON library writes them."""
 
@@ -327,17 +314,13 @@ def begin() -> None:
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
         Path("grandchild.pid").write_text(str(child.pid))
     if "daemon" in BEHAVIOURS:
-        middle = (
-            "import os, time; pid = os.fork(); pid and os._exit(0); os.setsid(); time.sleep(60)"
-        )
+        middle = "import os, time; os.fork() and os._exit(0); os.setsid(); time.sleep(60)"
         subprocess.Popen([sys.executable, "-c", middle], start_new_session=True)
     if "flood" in BEHAVIOURS:
         for number in range(60_000):
             print(f"line {number} of a flood", file=sys.stderr)
     if "stderr" in BEHAVIOURS:
-        sys.stderr.buffer.write(
-            b"downloading 10%\rdownloading 90%\rdone\xff\n" + b"y" * 20_000 + b"\n"
-        )
+        sys.stderr.buffer.write(b"loading 10%\rloading 90%\rdone\xff\n" + b"y" * 20_000 + b"\n")
         sys.stderr.flush()
 
 

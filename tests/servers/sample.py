@@ -7,10 +7,8 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp_types import ImageContent, ToolAnnotations
 
-PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADU"
-    "lEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
+_HEADER = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADU"
+PIXEL = f"{_HEADER}lEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 server = MCPServer("sample", version="1.2.3", instructions="Add numbers with care.")
 

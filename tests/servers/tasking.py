@@ -18,14 +18,10 @@ HUGE = 10**400
 RELATED = "io.modelcontextprotocol/related-task"
 FORM: Message = {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"]}
 ASKED: Message = {"mode": "form", "message": "Deploy as whom?", "requestedSchema": FORM}
-THOUGHT: Message = {
-    "messages": [{"role": "user", "content": {"type": "text", "text": "Deploy as whom?"}}],
-    "maxTokens": 9,
-}
-ASKING = {
-    **dict.fromkeys(("ask", "pester"), ("elicitation/create", ASKED)),
-    "think": ("sampling/createMessage", THOUGHT),
-}
+WORDS: Message = {"type": "text", "text": "Deploy as whom?"}
+THOUGHT: Message = {"messages": [{"role": "user", "content": WORDS}], "maxTokens": 9}
+ASKING = dict.fromkeys(("ask", "pester"), ("elicitation/create", ASKED))
+ASKING["think"] = ("sampling/createMessage", THOUGHT)
 """What a tool asks for: of the user, and of the model."""
 TOOLS = {
     "steps": "works for three looks",

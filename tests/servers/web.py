@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import ssl
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,11 +18,8 @@ Message = dict[str, Any]
 START_SECONDS = 20
 """Seconds a server process gets to listen."""
 
-ECHO: Message = {
-    "name": "echo",
-    "description": "Give back a text.",
-    "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}},
-}
+TEXT: Message = {"type": "object", "properties": {"text": {"type": "string"}}}
+ECHO: Message = {"name": "echo", "description": "Give back a text.", "inputSchema": TEXT}
 
 
 @asynccontextmanager
@@ -44,9 +42,7 @@ async def serving(application: Any) -> AsyncIterator[str]:  # noqa: ANN401
 
 
 @asynccontextmanager
-async def process(
-    command: str, *arguments: str
-) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
+async def process(command: str, *arguments: str) -> AsyncIterator[tuple[str, Process]]:
     """Run a server process that listens on the port ``PORT`` names; gives its address and it.
 
     Args:
@@ -194,10 +190,8 @@ class Announcer:
 
     async def log(self, words: str, **fields: str) -> None:
         """Send a log message."""
-        params = {"level": "info", "data": words}
-        await self.streams[-1].event(
-            {"method": "notifications/message", "params": params}, **fields
-        )
+        said = {"method": "notifications/message", "params": {"level": "info", "data": words}}
+        await self.streams[-1].event(said, **fields)
 
 
 @dataclass
@@ -224,9 +218,8 @@ class RawServer:
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(
-            self._accept, "127.0.0.1", self.port, ssl=self.tls, limit=2**20
-        )
+        place = ("127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._accept, *place, ssl=self.tls, limit=2**20)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -305,12 +298,9 @@ class RawServer:
             await default(exchange)
 
     def _is_unknown(self, request: Request, method: str) -> bool:
-        known = self.sessions
-        return (
-            known is not None
-            and method != "initialize"
-            and request.headers.get("mcp-session-id") not in known
-        )
+        if self.sessions is None or method == "initialize":
+            return False
+        return request.headers.get("mcp-session-id") not in self.sessions
 
     async def _initialize(self, exchange: Exchange) -> None:
         headers = {}
@@ -318,12 +308,8 @@ class RawServer:
             session = f"secret-session-{len(self.requests)}-{self.port}"
             self.sessions.add(session)
             headers["mcp_session_id"] = session
-        result = {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {"tools": {}},
-            "serverInfo": {"name": "raw", "version": "0"},
-        }
-        await exchange.result(result, **headers)
+        about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "raw", "version": "0"}}
+        await exchange.result({"protocolVersion": "2025-06-18", **about}, **headers)
 
     async def _list(self, exchange: Exchange) -> None:
         await exchange.result({"tools": self.tools})

@@ -11,7 +11,7 @@ from tests.fakes.gemini import KEY
 from tests.unit.engine.chats.support import open_backend
 from tests.unit.engine.chats.test_gemini_backend import collect
 from tests.unit.engine.chats.test_packed_answers import serving
-from tests.unit.engine.mcp.network.test_refusals import certificate
+from tests.unit.engine.mcp.network.support import certificate
 from tui.engine.chats.backends.backend import ModelError
 
 

@@ -1,5 +1,7 @@
 """What tests of servers that ask back share: a user who answers, and a model that answers."""
 
+# ruff: noqa: ANN401 - what is passed on is whatever it was
+
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,13 +25,14 @@ handshake = pytest.mark.parametrize("server", [ProtocolEra.HANDSHAKE], indirect=
 stateless = pytest.mark.parametrize("server", [ProtocolEra.STATELESS], indirect=True)
 
 
+HELLO = Generation("hello", (), "scripted")
+
+
 @dataclass
 class ScriptedModel:
     """A model that says what a test wants, and remembers what it was asked."""
 
-    answer: Generation | GenerationError = field(
-        default_factory=lambda: Generation("hello", (), "scripted")
-    )
+    answer: Generation | GenerationError = HELLO
     asked: list[Prompt] = field(default_factory=list)
     model: str = "scripted"
 
@@ -81,10 +84,7 @@ class Stage:
         return next(r for r in self.pending() if isinstance(r, kind))
 
     async def answer(
-        self,
-        kind: type[R_],
-        action: ReplyAction = ReplyAction.ACCEPT,
-        **content: Any,  # noqa: ANN401
+        self, kind: type[R_], action: ReplyAction = ReplyAction.ACCEPT, **content: Any
     ) -> R_:
         """Wait for a question and answer it."""
         request = await self.asked(kind)
@@ -120,16 +120,14 @@ class Stage:
         return info.era
 
 
-def asking(era: ProtocolEra, **more: Any) -> AbstractAsyncContextManager[Stage]:  # noqa: ANN401
+def asking(era: ProtocolEra, **more: Any) -> AbstractAsyncContextManager[Stage]:
     """Run the server of `tests/servers/asking.py` in an era."""
     return staged(script("asking", protocol=era), **more)
 
 
 @asynccontextmanager
 async def staged(
-    definition: ServerDefinition,
-    stage: Stage | None = None,
-    **more: Any,  # noqa: ANN401
+    definition: ServerDefinition, stage: Stage | None = None, **more: Any
 ) -> AsyncIterator[Stage]:
     """Run one server that may ask, until it is ready."""
     stage = stage or Stage()

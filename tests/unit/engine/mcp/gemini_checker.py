@@ -1,16 +1,20 @@
-"""What Gemini is known to refuse in ``parametersJsonSchema``, as strict as reports say."""
+"""The schemas that tests write, and what Gemini is known to refuse, as strict as reports say."""
 
 import json
 from typing import Any
 
 from tui.engine.mcp.schema.to_gemini import to_gemini
 
+Schema = dict[str, Any]
+
+KINDS = ("string", "integer", "number", "boolean", "array", "object", "null")
+TEXT, WHOLE, NUMBER, FLAG, LIST, OBJECT, NULL = (Schema(type=kind) for kind in KINDS)
 _ALLOWED = """
     anyOf default description enum format items maxItems maxLength maximum minItems minLength
     minimum nullable pattern prefixItems properties required type uniqueItems
 """
 ALLOWED = set(_ALLOWED.split())
-TYPES = {"string", "number", "integer", "boolean", "array", "object", "null"}
+TYPES = set(KINDS)
 
 
 def refusals(schema: object) -> list[str]:
@@ -67,7 +71,8 @@ def _check_values(node: dict[str, Any], path: str, faults: list[str]) -> None:
         faults.append(f"{path}: nullable {node['nullable']!r}")
 
 
-Schema = dict[str, Any]
+def said(words: str) -> Schema:
+    return {"description": words}
 
 
 def of(name_schema: object, **more: object) -> Schema:

@@ -1,8 +1,11 @@
 """A stage on which a supervisor works with connections that only pretend."""
 
+# ruff: noqa: ANN401 - what is passed on is whatever it was
+
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import product
 from time import monotonic
 from typing import Any
 
@@ -145,8 +148,31 @@ class Stage:
         return self.supervisor.failure.reason
 
 
+def orders(stage: Stage) -> list[Callable[[], object]]:
+    """List the commands, and what a server may do by itself."""
+    it = stage.supervisor
+    return [
+        *(it.start, it.stop, it.restart),
+        lambda: it.set_enabled(enabled=False),
+        lambda: it.set_enabled(enabled=True),
+        stage.connection.ended.set,
+        stage.connection.outdated.set,
+    ]
+
+
+async def pairs(commands: list[Callable[[], object]], *pauses: int) -> AsyncIterator[None]:
+    """Give any two commands one after the other, with some steps of the loop between them."""
+    for first, second, pause in product(commands, commands, pauses):
+        first()
+        for _ in range(pause):
+            await asyncio.sleep(0)
+        second()
+        await asyncio.sleep(0)
+        yield
+
+
 @asynccontextmanager
-async def on_stage(**more: Any) -> AsyncIterator[Stage]:  # noqa: ANN401
+async def on_stage(**more: Any) -> AsyncIterator[Stage]:
     """Run the supervisor of a stage."""
     stage = Stage(**more)
     task = asyncio.create_task(stage.supervisor.run())
@@ -161,7 +187,7 @@ async def on_stage(**more: Any) -> AsyncIterator[Stage]:  # noqa: ANN401
 
 
 @asynccontextmanager
-async def ready_stage(**more: Any) -> AsyncIterator[Stage]:  # noqa: ANN401
+async def ready_stage(**more: Any) -> AsyncIterator[Stage]:
     """Run a supervisor whose server is ready."""
     async with on_stage(**more) as stage:
         stage.supervisor.start()
@@ -170,7 +196,7 @@ async def ready_stage(**more: Any) -> AsyncIterator[Stage]:  # noqa: ANN401
 
 
 @asynccontextmanager
-async def refusing_stage(refusal: Exception, **more: Any) -> AsyncIterator[Stage]:  # noqa: ANN401
+async def refusing_stage(refusal: Exception, **more: Any) -> AsyncIterator[Stage]:
     """Run a supervisor whose server does not start."""
     async with on_stage(**more) as stage:
         stage.connection.refusal = refusal

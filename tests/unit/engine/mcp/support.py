@@ -1,5 +1,7 @@
 """What tests of servers share: definitions of test servers, a watcher of events, waiting."""
 
+# ruff: noqa: ANN401 - what is passed on is whatever it was
+
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -40,13 +42,12 @@ OF_THE_SDK = frozenset({"asking", "decoy", "sample"})
 
 E_ = TypeVar("E_", bound=Event)
 
+Running = AsyncIterator[tuple[ServerManager, "Watcher"]]
+"""What runs servers, and the one who watches them."""
+
 
 def script(
-    name: str,
-    *arguments: str,
-    server: str = "",
-    env: Mapping[str, str] | None = None,
-    **more: Any,  # noqa: ANN401
+    name: str, *arguments: str, server: str = "", env: Mapping[str, str] | None = None, **more: Any
 ) -> ServerDefinition:
     """Define a server of `tests/servers`, such as ``sample`` or ``raw`` with behaviours."""
     return ServerDefinition(
@@ -151,7 +152,7 @@ async def running(
     eras: EraCache | None = None,
     enablement: Enablement | None = None,
     import_connect: Callable[[], Connect] = import_connection,
-) -> AsyncIterator[tuple[ServerManager, Watcher]]:
+) -> Running:
     """Run servers until the block ends."""
     watcher = Watcher()
     context = context or ClientContext(watcher)
@@ -166,10 +167,7 @@ async def running(
 
 
 @asynccontextmanager
-async def ready(
-    *definitions: ServerDefinition,
-    **more: Any,  # noqa: ANN401
-) -> AsyncIterator[tuple[ServerManager, Watcher]]:
+async def ready(*definitions: ServerDefinition, **more: Any) -> Running:
     """Run servers as `running`, once all of them are ready."""
     async with running(*definitions, **more) as (manager, watcher):
         for definition in definitions:

@@ -4,19 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.rows import row
 from tui.model.input.addresses import MAX_URL, Address, AddressError, check_address
 
 
 def test_a_plain_address_is_taken_as_it_is() -> None:
-    address = check_address("https://example.com:8443/a/b?c=d%20e&f=(g)#h")
-    assert address == Address(
-        "https://example.com:8443/a/b?c=d%20e&f=(g)#h", "example.com", "example.com"
-    )
+    url = "https://example.com:8443/a/b?c=d%20e&f=(g)#h"
+    assert check_address(url) == Address(url, "example.com", "example.com")
 
 
-@pytest.mark.parametrize(
-    ("url", "reason"),
-    [
+def test_C09_what_could_mislead_or_harm_is_refused() -> None:
+    for url, reason in [
         ("file:///etc/passwd", "neither http nor https"),
         ("example.com", "neither http nor https"),
         ("https:///path", "names no host"),
@@ -31,12 +29,11 @@ def test_a_plain_address_is_taken_as_it_is() -> None:
         ("https://a..b/", "host cannot be read"),
         ("https://" + "a" * 300 + ".com/", "host cannot be read"),
         ("https://example.com/" + "ä" * (MAX_URL // 2), "longer than"),
-    ],
-)
-def test_C09_what_could_mislead_or_harm_is_refused(url: str, reason: str) -> None:
-    with pytest.raises(AddressError, match=reason) as caught:
-        check_address(url)
-    assert "evil" not in str(caught.value)
+    ]:
+        with row(url):
+            with pytest.raises(AddressError, match=reason) as caught:
+                check_address(url)
+            assert "evil" not in str(caught.value)
 
 
 def test_foreign_letters_are_shown_both_ways_and_warned_of() -> None:
@@ -48,9 +45,8 @@ def test_foreign_letters_are_shown_both_ways_and_warned_of() -> None:
     assert check_address("https://example.com/ä?ö=ü").url.isascii()
 
 
-@pytest.mark.parametrize(
-    ("url", "warning"),
-    [
+def test_what_is_odd_is_said() -> None:
+    for url, warning in [
         ("http://example.com/", "not encrypted"),
         ("https://127.0.0.1/", "this computer"),
         ("https://[::1]:80/", "this computer"),
@@ -59,12 +55,11 @@ def test_foreign_letters_are_shown_both_ways_and_warned_of() -> None:
         ("https://192.0.2.7/", "bare number"),
         ("https://0x7f000001/", "bare number"),
         ("https://example.com/", ""),
-    ],
-)
-def test_what_is_odd_is_said(url: str, warning: str) -> None:
-    found = check_address(url).warning
-    assert warning in found
-    assert bool(found) is bool(warning)
+    ]:
+        with row(url):
+            found = check_address(url).warning
+            assert warning in found
+            assert bool(found) is bool(warning)
 
 
 @given(st.text(max_size=60), st.sampled_from(["https://", "http://", "https://a.example/", ""]))

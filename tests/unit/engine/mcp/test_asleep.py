@@ -13,10 +13,10 @@ import pytest
 
 from tests.servers.web import RawServer, answer
 from tests.unit.engine.mcp.network.support import define, stateless
-from tests.unit.engine.mcp.staging import Stage, on_stage
+from tests.unit.engine.mcp.staging import Stage, on_stage, orders, pairs
 from tests.unit.engine.mcp.support import (
     LATER,
-    Watcher,
+    Running,
     call,
     children,
     eventually,
@@ -34,7 +34,6 @@ from tui.engine.mcp.backoff import RetryPolicy
 from tui.engine.mcp.catalog.kept_catalogs import MAX_CATALOG, CatalogStore
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError
-from tui.engine.mcp.manager import ServerManager
 from tui.model.events import ResourceRead, ServersConfigured, SubscriptionChanged
 from tui.model.servers import ServerId, StartMode
 from tui.model.servers import ServerStatus as S
@@ -42,13 +41,11 @@ from tui.model.servers import ServerStatus as S
 RAW = ServerId("raw")
 MARK = "ab" * 32
 
-Running = AsyncIterator[tuple[ServerManager, Watcher]]
 
-
-def lazy(*behaviours: str, **more: Any) -> ServerDefinition:  # noqa: ANN401
+def lazy(*words: str, name: str = "raw", **more: Any) -> ServerDefinition:  # noqa: ANN401
     """Define a stdio server that starts when it is needed."""
     known: dict[str, Any] = {"fingerprint": MARK, "start": StartMode.LAZY}
-    return script("raw", *behaviours, **known | more)
+    return script(name, *words, **known | more)
 
 
 @asynccontextmanager
@@ -143,9 +140,7 @@ async def test_prompts_resources_and_requests_wake_a_server_too(tmp_path: Path) 
 
 
 @pytest.mark.slow
-async def test_a_server_sleeps_after_a_time_without_use_and_keeps_what_it_offers(
-    tmp_path: Path,
-) -> None:
+async def test_a_server_sleeps_without_use_and_keeps_what_it_offers(tmp_path: Path) -> None:
     async with dozing(tmp_path, lazy(), sleep_after=0.1) as (manager, watcher):
         await watcher.until("raw", S.STARTING, S.READY, S.STOPPING, S.ASLEEP)
         assert server_processes() == []
@@ -163,13 +158,11 @@ async def test_a_server_sleeps_after_a_time_without_use_and_keeps_what_it_offers
 async def test_a_server_with_a_resource_that_is_followed_does_not_sleep(tmp_path: Path) -> None:
     says = tmp_path / "says.json"
     says.write_text(json.dumps({"resources": ["memo://a"]}))
-    known: dict[str, Any] = {"fingerprint": MARK, "start": StartMode.LAZY}
-    shelf = script("library", str(says), **known)
+    shelf = lazy(str(says), name="library")
     server = shelf.id
     async with dozing(tmp_path / "kept", shelf, sleep_after=0.1) as (manager, watcher):
         await watcher.until(server, S.READY, S.STOPPING, S.ASLEEP)
-        commands = FeatureCommands(manager, manager._context, watcher)
-        async with commands:
+        async with FeatureCommands(manager, manager._context, watcher) as commands:
             commands.subscribe(server, "memo://a", subscribed=True)
             await eventually(lambda: watcher.of(SubscriptionChanged))
             with pytest.raises(TimeoutError):
@@ -209,9 +202,7 @@ async def test_commands_work_from_sleep_as_from_readiness(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-async def test_settings_read_again_wake_and_replace_and_change_when_it_starts(
-    tmp_path: Path,
-) -> None:
+async def test_settings_read_again_wake_replace_and_change_when_it_starts(tmp_path: Path) -> None:
     it = lazy()
     async with asleep(tmp_path, it, sleep_after=0.1) as (manager, watcher):
         manager.configure([replace(it, line=7)])
@@ -227,9 +218,7 @@ async def test_settings_read_again_wake_and_replace_and_change_when_it_starts(
     assert all(CatalogStore(tmp_path).load(mark * 32) for mark in ("ab", "cd"))
 
 
-async def test_a_server_that_dies_or_wants_a_sign_in_on_waking_says_so_to_the_call(
-    tmp_path: Path,
-) -> None:
+async def test_a_server_that_fails_on_waking_says_so_to_the_call(tmp_path: Path) -> None:
     async with asleep(tmp_path, lazy("exit")) as (manager, watcher):
         tool = find_tool(manager, "echo")
         await refuses(r"cannot be called \(retrying\)", manager, "echo")
@@ -245,12 +234,8 @@ async def test_a_server_that_dies_or_wants_a_sign_in_on_waking_says_so_to_the_ca
             await refuses(r"cannot be called \(needs sign-in\)", manager, "echo")
 
 
-async def test_a_call_waits_a_named_time_and_leaves_nothing_behind_when_it_is_cancelled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = tmp_path / "server"
-    place.mkdir()
-    async with asleep(tmp_path / "kept", lazy("gated", cwd=place)) as (manager, watcher):
+async def test_a_call_waits_a_named_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asleep(tmp_path / "kept", lazy("gated", cwd=tmp_path)) as (manager, watcher):
         cancelled = asyncio.create_task(call(manager, "echo"))
         await watcher.until("raw", S.ASLEEP, S.STARTING)
         cancelled.cancel()
@@ -260,7 +245,7 @@ async def test_a_call_waits_a_named_time_and_leaves_nothing_behind_when_it_is_ca
         assert find_tool(manager, "echo") is not None, "it wakes"
         monkeypatch.setattr(module, "WAKE_PATIENCE", 0.05)
         await refuses(r"cannot be called \(starting\)", manager, "echo")
-        (place / "gate").touch()
+        (tmp_path / "gate").touch()
         await watcher.until("raw", S.STARTING, S.READY)
         assert (await call(manager, "echo", {"text": "late"})).display == "late"
 
@@ -281,10 +266,7 @@ async def test_a_call_that_finds_a_server_falling_asleep_wakes_it(tmp_path: Path
 async def test_two_instances_share_what_is_kept(tmp_path: Path) -> None:
     it = lazy()
     await learn(tmp_path, it)
-    async with (
-        dozing(tmp_path, it) as (one, seen),
-        dozing(tmp_path, it) as (other, seen_too),
-    ):
+    async with dozing(tmp_path, it) as (one, seen), dozing(tmp_path, it) as (other, seen_too):
         await seen.until("raw", S.ASLEEP)
         await seen_too.until("raw", S.ASLEEP)
         await asyncio.gather(*(call(one_of, "echo") for one_of in (one, other) * 5))
@@ -292,32 +274,21 @@ async def test_two_instances_share_what_is_kept(tmp_path: Path) -> None:
     assert CatalogStore(tmp_path).load(MARK) is not None
 
 
-def rubbish(path: Path) -> None:
-    path.write_bytes(b"\xff{[" * 100)
-
-
-def shape(text: str) -> Callable[[Path], None]:
-    def write(path: Path) -> None:
-        path.write_text(json.dumps({"version": 1, "catalog": text}))
-
-    return write
-
-
-def fifo(path: Path) -> None:
-    os.mkfifo(path, 0o600)
+def shape(text: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(json.dumps({"version": 1, "catalog": text}))
 
 
 def link(path: Path) -> None:
     elsewhere = path.parent.parent / "elsewhere.json"
-    path.rename(elsewhere) if path.exists() else elsewhere.write_text("{}")
+    elsewhere.write_text("{}")
     path.symlink_to(elsewhere)
 
 
 WHOLE = '{"tools": [], "prompts": [], "resources": [], "templates": [], "refused": [], "time": 1, '
 INFO = '"info": {"name": "x", "version": "1", "protocol_version": 5}}'
-ODD: dict[str, Callable[[Path], None]] = {
-    "rubbish": rubbish,
-    "FIFO": fifo,
+ODD: dict[str, Callable[[Path], object]] = {
+    "rubbish": lambda path: path.write_bytes(b"\xff{[" * 100),
+    "FIFO": lambda path: os.mkfifo(path, 0o600),
     "link": link,
     "folder": lambda path: path.mkdir(),
     "huge": shape("x" * (MAX_CATALOG + 1)),
@@ -331,15 +302,14 @@ ODD: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("how", ODD)
-async def test_what_cannot_be_read_teaches_nothing_and_the_server_starts(
-    tmp_path: Path, how: str
-) -> None:
+async def test_what_cannot_be_read_teaches_nothing_and_it_starts(tmp_path: Path, how: str) -> None:
     kept = tmp_path / "catalogs"
     await learn(kept, lazy())
-    (kept / f"{MARK}.json").unlink()
-    ODD[how](kept / f"{MARK}.json")
+    file = kept / f"{MARK}.json"
+    file.unlink()
+    ODD[how](file)
     if how not in {"link", "folder", "FIFO"}:
-        (kept / f"{MARK}.json").chmod(0o600)
+        file.chmod(0o600)
     async with dozing(kept, lazy()) as (manager, watcher):
         await watcher.until("raw", S.STARTING, S.READY)
         assert S.ASLEEP not in watcher.statuses("raw")
@@ -394,23 +364,9 @@ async def test_commands_in_any_order_break_no_sleep() -> None:
     async with lazy_stage() as stage:
         it = stage.supervisor
         stage.connection.unused = 60
-        commands: list[Callable[[], object]] = [
-            *(it.start, it.stop, it.restart, it.wake, it.begin),
-            lambda: it.set_enabled(enabled=False),
-            lambda: it.set_enabled(enabled=True),
-            stage.connection.ended.set,
-        ]
-        for first in commands:
-            for second in commands:
-                for pause in (0, 1, 3, 30):
-                    first()
-                    for _ in range(pause):
-                        await asyncio.sleep(0)
-                    second()
-                    await asyncio.sleep(0)
-                    assert not it.is_callable or it.status in {
-                        *(S.READY, S.ASLEEP, S.STARTING, S.STOPPING),
-                    }
+        commands = [*orders(stage), it.wake, it.begin]
+        async for _ in pairs(commands, 0, 1, 3, 30):
+            assert not it.is_callable or it.status in {S.READY, S.ASLEEP, S.STARTING, S.STOPPING}
         it.set_enabled(enabled=True)
         it.restart()
         await stage.reach(S.ASLEEP)

@@ -1,8 +1,8 @@
 import hashlib
+from dataclasses import replace
 from typing import Any
 
-import pytest
-
+from tests.support.rows import row
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offer import (
     RawOffer,
@@ -14,15 +14,8 @@ from tui.engine.mcp.catalog.offer import (
 from tui.model.catalog import Parameter, PromptArgument
 from tui.model.servers import Origin, ServerId, Transport
 
+SERVER = ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO)
 ECHO: dict[str, Any] = {"name": "echo", "inputSchema": {"type": "object"}}
-
-
-def definition(
-    include: frozenset[str] | None = None, exclude: frozenset[str] = frozenset()
-) -> ServerDefinition:
-    return ServerDefinition(
-        ServerId("s"), Origin.USER, Transport.STDIO, include_tools=include, exclude_tools=exclude
-    )
 
 
 def read(*tools: object, **more: Any) -> ServerOffer:  # noqa: ANN401
@@ -100,9 +93,8 @@ def test_at_most_ten_thousand_tools_are_read_and_the_rest_is_told() -> None:
 
 def test_a_long_description_is_cut_with_a_mark() -> None:
     sizes = {"a": 16_000, "b": 20_000}
-    whole, long = read(
-        *({**ECHO, "name": name, "description": "x" * size} for name, size in sizes.items())
-    ).tools
+    tools = ({**ECHO, "name": name, "description": "x" * size} for name, size in sizes.items())
+    whole, long = read(*tools).tools
     assert whole.description == whole.view.description == "x" * 16_000
     assert whole.view.left_out == ()
     assert long.description == long.view.description
@@ -111,31 +103,26 @@ def test_a_long_description_is_cut_with_a_mark() -> None:
     assert long.view.left_out == ("4,000 characters of its description",)
 
 
-@pytest.mark.parametrize(
-    ("more", "problem"),
-    [
+def test_a_tool_that_can_only_fail_is_listed_with_the_reason() -> None:
+    rows: list[tuple[dict[str, object], str]] = [
         ({"execution": {"taskSupport": "required"}}, ""),
         ({"_meta": {"ui": {"visibility": ["app"]}}}, "its server offers it to apps"),
         ({"execution": {}, "_meta": {"ui": {"visibility": ["app", "model"]}}}, ""),
         ({"execution": 1, "_meta": {"ui": {"visibility": "app"}}}, ""),
-    ],
-)
-def test_a_tool_that_can_only_fail_is_listed_with_the_reason(
-    more: dict[str, object], problem: str
-) -> None:
-    [tool] = read({**ECHO, **more}).tools
-    assert tool.is_usable is not bool(problem)
-    assert tool.view.problem.startswith(problem)
-    assert bool(tool.view.problem) is bool(problem)
+    ]
+    for more, problem in rows:
+        with row(more):
+            [tool] = read({**ECHO, **more}).tools
+            assert tool.is_usable is not bool(problem)
+            assert tool.view.problem.startswith(problem)
+            assert bool(tool.view.problem) is bool(problem)
 
 
 def test_output_schemas_and_the_presence_of_icons_are_kept() -> None:
     icons = [{"src": "http://127.0.0.1:9/icon.png"}]
     output = {"type": "object", "properties": {"n\u202e": {}}}
-    offer = read(
-        {**ECHO, "outputSchema": output, "icons": icons},
-        {**ECHO, "name": "plain", "outputSchema": 5, "icons": "x"},
-    )
+    plain = {**ECHO, "name": "plain", "outputSchema": 5, "icons": "x"}
+    offer = read({**ECHO, "outputSchema": output, "icons": icons}, plain)
     first, second = (tool.view for tool in offer.tools)
     assert '"n⟨U+202E⟩": {}' in first.output_schema
     assert (first.has_icons, second.has_icons, second.output_schema) == (True, False, "")
@@ -159,7 +146,8 @@ def test_the_settings_say_which_tools_are_let_in_and_the_others_are_only_shown()
         (frozenset({"echo_more"}), nothing, False),
         (nothing, nothing, False),
     ]:
-        out = not_included(["echo"], definition(include, exclude))
+        entry = replace(SERVER, include_tools=include, exclude_tools=exclude)
+        out = not_included(["echo"], entry)
         assert (not out) is expected, (include, exclude)
 
 

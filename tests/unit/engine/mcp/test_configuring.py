@@ -43,9 +43,7 @@ class Connections:
 
 
 @pytest.mark.parametrize("edits", [[[], [ONE]], [[TWO], [THREE]], [[TWO], [], [THREE]]])
-async def test_a_server_starts_again_only_once_it_has_let_go(
-    edits: list[list[ServerDefinition]],
-) -> None:
+async def test_a_server_starts_again_once_it_let_go(edits: list[list[ServerDefinition]]) -> None:
     connections = Connections()
     async with running(ONE, import_connect=lambda: connections.connect) as (manager, watcher):
         await watcher.until("s", S.READY)

@@ -6,13 +6,9 @@ from typing import Any
 import pytest
 
 from tests.support.pictures import picture
+from tests.support.rows import row
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolResult
-from tui.engine.mcp.catalog.results import (
-    NO_MESSAGE,
-    NOTHING,
-    convert_result,
-    image_size,
-)
+from tui.engine.mcp.catalog.results import NO_MESSAGE, NOTHING, convert_result, image_size
 from tui.engine.mcp.session.sdk_patches import MAX_BLOCKS, read_call_result
 
 DATA = base64.b64encode(b"x" * 1_500).decode()
@@ -80,10 +76,8 @@ def test_a_link_is_described_and_never_followed() -> None:
         {"type": "resource_link", "uri": "http://127.0.0.1:9/x", "name": "n", "title": "T"},
         {"type": "resource_link", "uri": "a://2", "name": "n", **more},
     )
-    assert texts(result) == [
-        "Resource Link: T at http://127.0.0.1:9/x",
-        "Resource Link: n at a://2 (text/csv): What\nit is.",
-    ]
+    links = ("T at http://127.0.0.1:9/x", "n at a://2 (text/csv): What\nit is.")
+    assert texts(result) == [f"Resource Link: {link}" for link in links]
     assert result.display == "\n".join(texts(result))
 
 
@@ -102,11 +96,8 @@ def test_unknown_blocks_are_named_and_the_others_stay() -> None:
 def test_blocks_beyond_the_limit_are_counted() -> None:
     raw = {"content": [text("x")] * (MAX_BLOCKS + 3), "structuredContent": {"a": 1}}
     said = texts(convert_raw(raw, "a: wrong"))
-    assert said[MAX_BLOCKS:-1] == [
-        "[3 more content blocks are left out.]",
-        "[Structured content]",
-        '{\n  "a": 1\n}',
-    ]
+    rest = ["[3 more content blocks are left out.]", "[Structured content]", '{\n  "a": 1\n}']
+    assert said[MAX_BLOCKS:-1] == rest
     assert "output schema: a: wrong" in said[-1]
 
 
@@ -141,9 +132,8 @@ def test_structured_content_alone_is_the_result() -> None:
     assert convert(structuredContent=[1, 2]).display == "[\n  1,\n  2\n]"
 
 
-@pytest.mark.parametrize(
-    ("structured", "said"),
-    [
+def test_structured_content_that_the_text_carries_comes_once() -> None:
+    for structured, said in [
         ({"a": 1, "b": [2.0]}, ['{"b": [2], "a": 1.0}']),
         ({"a": 1}, ["Found one:", '{"a": 1}']),
         ({"result": "5"}, ["5"]),
@@ -156,34 +146,27 @@ def test_structured_content_alone_is_the_result() -> None:
         ({"content": "a\nb"}, ["a", "b"]),
         ({"a": [1, 2]}, ['{"a": [1,', "2]}"]),
         ({}, ["t"]),
-    ],
-)
-def test_structured_content_that_the_text_carries_comes_once(
-    structured: object, said: list[str]
-) -> None:
-    result = convert(*map(text, said), structuredContent=structured)
-    assert texts(result) == said
-    assert result.display == "\n".join(said)
+    ]:
+        with row(structured):
+            result = convert(*map(text, said), structuredContent=structured)
+            assert texts(result) == said
+            assert result.display == "\n".join(said)
 
 
-@pytest.mark.parametrize(
-    ("structured", "said"),
-    [
+def test_structured_content_that_the_text_lacks_is_added() -> None:
+    for structured, said in [
         ({"a": 1}, ["t"]),
         ({"a": True}, ['{"a": 1}']),
         ({"result": 5, "unit": "m"}, ["5"]),
         ({"rows": [1, 2]}, ["1 row", "[1]"]),
         ({"min": 5, "max": 5}, ["5"]),
         ({"a": "tt"}, ["t"]),
-    ],
-)
-def test_structured_content_that_the_text_lacks_is_added(
-    structured: object, said: list[str]
-) -> None:
-    result = convert(*map(text, said), structuredContent=structured)
-    assert texts(result)[:-1] == [*said, "[Structured content]"]
-    assert json.loads(texts(result)[-1]) == structured
-    assert result.display.endswith(texts(result)[-1])
+    ]:
+        with row(structured):
+            result = convert(*map(text, said), structuredContent=structured)
+            assert texts(result)[:-1] == [*said, "[Structured content]"]
+            assert json.loads(texts(result)[-1]) == structured
+            assert result.display.endswith(texts(result)[-1])
 
 
 def test_of_structured_content_only_what_the_text_lacks_is_added() -> None:
@@ -228,12 +211,8 @@ def test_data_reaches_the_model_as_it_is() -> None:
 
 
 PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 640, 480)
-JPEG = (
-    b"\xff\xd8\xff\xe0"
-    + struct.pack(">H14x", 16)
-    + b"\xff\xc0"
-    + struct.pack(">HBHH", 17, 8, 480, 640)
-)
+SIZE = b"\xff\xc0" + struct.pack(">HBHH", 17, 8, 480, 640)
+JPEG = b"\xff\xd8\xff\xe0" + struct.pack(">H14x", 16) + SIZE
 WEBP = b"RIFF\0\0\0\0WEBP"
 BITS = (640 - 1) | (480 - 1) << 14
 

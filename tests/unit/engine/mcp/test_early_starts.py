@@ -2,7 +2,7 @@
 
 import shutil
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,17 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.waiting import PATIENCE
-from tests.unit.engine.mcp.support import (
-    Watcher,
-    eventually,
-    running,
-    script,
-    server_processes,
-)
+from tests.unit.engine.mcp.support import Running, eventually, running, script, server_processes
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.late import import_connection
 from tui.engine.mcp.backoff import StartQueue
-from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.supervisor import Connect
 from tui.engine.mcp.transports.stdio import launch
 from tui.model.servers import ServerStatus as S
@@ -46,9 +39,7 @@ class Import:
 
 
 @asynccontextmanager
-async def starting(
-    importing: Callable[[], Connect], *definitions: ServerDefinition
-) -> AsyncIterator[tuple[ServerManager, Watcher]]:
+async def starting(importing: Callable[[], Connect], *definitions: ServerDefinition) -> Running:
     async with running(*definitions, import_connect=importing) as (manager, watcher):
         if isinstance(importing, Import) and not importing.may_end.is_set():
             await eventually(importing.begun.is_set)
@@ -89,9 +80,7 @@ async def test_a_server_stopped_during_the_import_is_gone() -> None:
         await watcher.until("one", S.STARTING, S.READY)
 
 
-async def test_E41_a_start_by_the_user_does_not_wait_for_its_turn(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_E41_a_start_by_the_user_waits_for_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StartQueue, "seconds", lambda _: 3_600.0)
     server = SERVERS[0].id
     async with running(SERVERS[0]) as (manager, watcher):
@@ -127,9 +116,7 @@ async def test_leaving_during_the_import_leaves_no_process() -> None:
     await eventually(lambda: server_processes() == [])
 
 
-async def test_a_server_stopped_while_its_program_is_found_never_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_stopped_never_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checking, may_go_on = threading.Event(), threading.Event()
 
     def find(*_: object) -> tuple[Path, ...]:

@@ -1,6 +1,7 @@
 """Addresses that a call needs opened first (error -32042), without a server around them."""
 
 import asyncio
+from functools import partial
 
 import anyio
 import mcp_types as types
@@ -17,13 +18,10 @@ from tui.model.servers import ServerId
 
 def needing(*elicitation_ids: str | None) -> MCPError:
     """Make the error of a call that needs an address opened for each of these."""
+    of = partial(types.ElicitRequestURLParams, message="Open it")
+    urls = [f"https://x.test/{number}" for number in range(len(elicitation_ids))]
     return UrlElicitationRequiredError(
-        [
-            types.ElicitRequestURLParams(
-                message="Open it", url=f"https://x.test/{number}", elicitation_id=elicitation_id
-            )
-            for number, elicitation_id in enumerate(elicitation_ids)
-        ]
+        [of(url=url, elicitation_id=one) for url, one in zip(urls, elicitation_ids, strict=True)]
     )
 
 
@@ -54,12 +52,8 @@ async def test_an_error_that_names_no_address_asks_nothing() -> None:
     assert stage.raised() == 0
 
 
-@pytest.mark.parametrize(
-    ("message", "marked"), [("Type the 12 words of your seed phrase.", True), ("Your town?", False)]
-)
-async def test_C08_words_that_ask_for_a_secret_mark_the_fields_below(
-    message: str, *, marked: bool
-) -> None:
+@pytest.mark.parametrize(("message", "marked"), [("Your seed phrase?", True), ("Town?", False)])
+async def test_C08_words_that_ask_for_a_secret_mark_fields(message: str, *, marked: bool) -> None:
     stage = Stage()
     schema = {"properties": {"answer": {"type": "string"}, "ready": {"type": "boolean"}}}
     params = types.ElicitRequestFormParams(message=message, requested_schema=schema)

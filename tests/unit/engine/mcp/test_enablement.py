@@ -37,9 +37,7 @@ def test_choices_are_kept_in_a_private_file_that_two_gemdecks_share(tmp_path: Pa
     assert loaded(path).is_enabled(script("raw"))
 
 
-def test_a_file_without_sense_disables_nothing_and_one_without_a_place_is_no_hindrance(
-    tmp_path: Path,
-) -> None:
+def test_a_file_without_sense_or_a_place_disables_nothing(tmp_path: Path) -> None:
     path = tmp_path / "disabled.json"
     for content in ("{", "[]", *(f'{{"version": 1, "disabled": {d}}}' for d in ODD)):
         path.write_text(content)

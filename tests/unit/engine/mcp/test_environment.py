@@ -11,13 +11,6 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio import launch
-from tui.engine.mcp.transports.stdio.launch import (
-    environment_names,
-    own_program,
-    resolve_folder,
-    resolve_program,
-    server_environment,
-)
 from tui.model.servers import Origin, ServerId, Transport
 
 
@@ -62,96 +55,86 @@ _WITHHELD = """
     GOOGLE_CLOUD_ACCOUNT FIREBASE_PROJECT_ID
 """
 
+SERVER = ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO)
 PASSED, WITHHELD = _PASSED.split(), _WITHHELD.split()
 SMALL = ["HOME", "LANG", "PATH", "USER", "TERM", "SHELL", "LOGNAME", "LC_ALL"]
 
 
-def inherits(
-    name: str, value: str = "/v", *, origin: Origin = Origin.USER, **lists: set[str]
-) -> bool:
+def gets(name: str, value: str = "/v", *, origin: Origin = Origin.USER, **lists: set[str]) -> bool:
     """Tell whether a server inherits a variable."""
     inheritance = Inheritance(**{key: frozenset(names) for key, names in lists.items()})
-    server = ServerDefinition(ServerId("s"), origin, Transport.STDIO, inheritance=inheritance)
-    return name in server_environment(server, {name: value})
+    server = replace(SERVER, origin=origin, inheritance=inheritance)
+    return name in launch.server_environment(server, {name: value})
 
 
 def test_the_users_server_inherits_what_is_no_secret_by_its_name() -> None:
     for name in (*PASSED, *WITHHELD):
         is_allowed = {name.upper()}
-        assert inherits(name) is (name in PASSED), name
-        assert inherits(name, allow=is_allowed), name
-        assert not inherits(name, block=is_allowed), f"{name} is blocked and never passes"
-        assert not inherits(name, block=is_allowed, allow=is_allowed), name
+        assert gets(name) is (name in PASSED), name
+        assert gets(name, allow=is_allowed), name
+        assert not gets(name, block=is_allowed), f"{name} is blocked and never passes"
+        assert not gets(name, block=is_allowed, allow=is_allowed), name
 
 
 def test_a_projects_server_inherits_the_small_set_and_what_the_user_allows() -> None:
     for name in (*PASSED, *WITHHELD):
-        assert inherits(name, origin=Origin.PROJECT) is (name in SMALL), name
-        assert inherits(name, origin=Origin.PROJECT, allow={name.upper()}), name
-        assert not inherits(name, SECRET_SHAPES["GitHub"], origin=Origin.PROJECT), name
+        assert gets(name, origin=Origin.PROJECT) is (name in SMALL), name
+        assert gets(name, origin=Origin.PROJECT, allow={name.upper()}), name
+        assert not gets(name, SECRET_SHAPES["GitHub"], origin=Origin.PROJECT), name
 
 
 @pytest.mark.parametrize("kind", SECRET_SHAPES)
 def test_a_value_that_looks_like_a_secret_is_not_inherited_under_any_name(kind: str) -> None:
     for name in ("PLAIN", "GIT_CONFIG_VALUE_0", "SSL_CERT_FILE"):
-        assert not inherits(name, SECRET_SHAPES[kind])
-        assert not inherits(name, f"see {SECRET_SHAPES[kind]}", allow={name})
-    assert inherits("GEMINI_CLI_X", SECRET_SHAPES[kind])
+        assert not gets(name, SECRET_SHAPES[kind])
+        assert not gets(name, f"see {SECRET_SHAPES[kind]}", allow={name})
+    assert gets("GEMINI_CLI_X", SECRET_SHAPES[kind])
 
 
 def test_a_proxy_with_a_password_passes_only_where_it_is_named() -> None:
-    plain = (
-        "http://proxy:3128 proxy:3128 http://ann@proxy:3128 socks5://[::1]:1080 localhost,.example"
-    )
+    plain = "http://proxy:3128 proxy:3128 http://ann@proxy:3128 socks5://[::1]:1080 localhost,.test"
     secret = """
         http://ann:hunter22@proxy:3128 http://ann:hunter/22@proxy:3128 http://:hunter22@proxy
         ann:hunter22@proxy:3128 ann:hunter/22@proxy:3128
     """
     for name, value in product(("HTTPS_PROXY", "http_proxy"), (*plain.split(), *secret.split())):
-        assert inherits(name, value) is (value in plain.split()), value
-        assert inherits(name, value, allow={name.upper()}), value
+        assert gets(name, value) is (value in plain.split()), value
+        assert gets(name, value, allow={name.upper()}), value
 
 
 def test_a_shell_function_is_not_inherited() -> None:
-    assert not inherits("USER", "() { :; }; evil")
+    assert not gets("USER", "() { :; }; evil")
 
 
 def test_the_variables_of_the_entry_win_and_are_not_judged() -> None:
-    server = ServerDefinition(
-        ServerId("s"), Origin.USER, Transport.STDIO, env={"API_KEY": "k", "HOME": "/other"}
-    )
+    server = replace(SERVER, env={"API_KEY": "k", "HOME": "/other"})
     environ = {"HOME": "/h", "PATH": "/bin", "API_KEY": "theirs", "MY_TOKEN": "t"}
-    given = server_environment(server, environ)
+    given = launch.server_environment(server, environ)
     assert given == {"API_KEY": "k", "HOME": "/other", "PATH": "/bin"}
-    names = environment_names(server, {**environ, "A\x1b[2JB": "x"})
+    names = launch.environment_names(server, {**environ, "A\x1b[2JB": "x"})
     assert names == (("AB", "API_KEY", "HOME", "PATH"), ("MY_TOKEN",), ())
 
 
 def test_a_program_is_looked_up_in_the_servers_own_path_or_folder(tmp_path: Path) -> None:
     tool = program(tmp_path / "tool")
-    assert resolve_program("tool", {"PATH": str(tmp_path)}, Path("/")) == str(tool)
-    assert resolve_program("./tool", {"PATH": ""}, tmp_path) == str(tool)
+    assert launch.resolve_program("tool", {"PATH": str(tmp_path)}, Path("/")) == str(tool)
+    assert launch.resolve_program("./tool", {"PATH": ""}, tmp_path) == str(tool)
 
 
 def test_a_program_that_cannot_run_is_explained(tmp_path: Path) -> None:
     program(tmp_path / "plain", 0o644)
     (tmp_path / "folder").mkdir()
-    for command, reason in {
-        "missing-program": "command not found",
-        "./missing": "command not found",
-        "./plain": "command not found",
-        "./folder": "command not found",
-    }.items():
+    for command in ("missing-program", "./missing", "./plain", "./folder"):
         with pytest.raises(ServerError) as caught:
-            resolve_program(command, {"PATH": str(tmp_path)}, tmp_path)
-        assert caught.value.reason == f"{reason}: {command}"
+            launch.resolve_program(command, {"PATH": str(tmp_path)}, tmp_path)
+        assert caught.value.reason == f"command not found: {command}"
         assert caught.value.advice
 
 
 def test_a_folder_that_does_not_exist_is_explained(tmp_path: Path) -> None:
-    assert resolve_folder(tmp_path) == tmp_path
+    assert launch.resolve_folder(tmp_path) == tmp_path
     with pytest.raises(ServerError, match="its working folder does not exist"):
-        resolve_folder(tmp_path / "gone")
+        launch.resolve_folder(tmp_path / "gone")
 
 
 def test_the_users_program_is_the_one_that_its_grants_are_for(tmp_path: Path) -> None:
@@ -160,20 +143,16 @@ def test_the_users_program_is_the_one_that_its_grants_are_for(tmp_path: Path) ->
     second.mkdir()
     path = {"PATH": f"{first}:{second}"}
     known = program(second / "tool")
-    server = ServerDefinition(
-        ServerId("s"), Origin.USER, Transport.STDIO, command="tool", program=str(known)
-    )
+    server = replace(SERVER, command="tool", program=str(known))
     other = program(first / "tool")
-    assert own_program(server, path, tmp_path) == str(known)
+    assert launch.own_program(server, path, tmp_path) == str(known)
     known.unlink()
     with pytest.raises(ServerError, match=f"is now {other}"):
-        own_program(server, path, tmp_path)
-    assert own_program(replace(server, program=""), path, tmp_path) == str(other)
+        launch.own_program(server, path, tmp_path)
+    assert launch.own_program(replace(server, program=""), path, tmp_path) == str(other)
 
 
-async def test_nothing_of_a_start_looks_at_the_disk_on_the_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_start_reads_on_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: dict[str, threading.Thread] = {}
 
     def observed(name: str, function: Callable[..., object]) -> Callable[..., object]:
@@ -185,7 +164,7 @@ async def test_nothing_of_a_start_looks_at_the_disk_on_the_loop(
 
     for name in ("resolve_folder", "own_program", "server_environment"):
         monkeypatch.setattr(launch, name, observed(name, getattr(launch, name)))
-    server = ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO, command="no-such-tool")
+    server = replace(SERVER, command="no-such-tool")
     context = ClientContext(workspaces=(tmp_path,))
     log = ServerLog(server.id, context.publish)
     with pytest.raises(ServerError, match="command not found: no-such-tool"):

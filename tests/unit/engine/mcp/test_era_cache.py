@@ -12,22 +12,20 @@ import pytest
 from mcp.shared.message import SessionMessage
 
 from tests.unit.engine.mcp.asking import Stage, stateless
-from tests.unit.engine.mcp.support import (
-    HASTY,
-    LATER,
-    call,
-    eventually,
-    ready,
-    refuses,
-    running,
-    script,
-)
+from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses, running, script
 from tui.engine.mcp.session.era import LIFETIME, MAX_ENTRIES, SUSPICION, EraCache, target_hash
 from tui.engine.mcp.transports.stdio import stdio_transport
 from tui.model.servers import ProtocolEra
 from tui.model.servers import ServerStatus as S
 
 HANDSHAKE, STATELESS, AUTO = ProtocolEra.HANDSHAKE, ProtocolEra.STATELESS, ProtocolEra.AUTO
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Wait little for the answer to the probe."""
+    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.3)
+    return monkeypatch
 
 
 class Now:
@@ -39,9 +37,7 @@ class Now:
         return self.seconds
 
 
-def test_eras_are_remembered_across_runs_in_a_private_file_that_two_runs_share(
-    tmp_path: Path,
-) -> None:
+def test_eras_are_kept_in_a_private_file_that_two_runs_share(tmp_path: Path) -> None:
     path = tmp_path / "eras.json"
     first, second = EraCache(path), EraCache(path)
     assert second.recall(script("raw")) is AUTO
@@ -56,21 +52,16 @@ def test_eras_are_remembered_across_runs_in_a_private_file_that_two_runs_share(
 
 def test_the_key_depends_on_the_target_alone() -> None:
     one = script("raw")
-    assert target_hash(one) == target_hash(
-        script("raw", server="x", env={"TOKEN": "t"}, trust=True)
-    )
+    assert target_hash(one) == target_hash(script("raw", server="x", env={"A": "t"}, trust=True))
     assert target_hash(one) != target_hash(replace(one, args=("other.py",)))
-    there = replace(
-        one, cwd=Path("/elsewhere"), args=("/elsewhere/a.py",), written={"args": ["$PWD/a.py"]}
-    )
+    written = {"args": ["$PWD/a.py"]}
+    there = replace(one, cwd=Path("/elsewhere"), args=("/elsewhere/a.py",), written=written)
     assert target_hash(there) == target_hash(replace(there, cwd=None, args=("/here/a.py",)))
     web = replace(one, url="https://example.com/mcp?key=1")
     assert target_hash(web) == target_hash(replace(one, url="https://example.com/mcp?key=2"))
 
 
-def test_what_is_unchanged_is_not_written_and_is_forgotten_after_a_month_for_all_its_use(
-    tmp_path: Path,
-) -> None:
+def test_what_is_unchanged_is_not_written_and_goes_after_a_month(tmp_path: Path) -> None:
     path, now = tmp_path / "eras.json", Now()
     eras = EraCache(path, now)
     eras.remember(script("raw"), HANDSHAKE)
@@ -135,11 +126,9 @@ async def test_a_server_of_the_handshake_era_is_probed_once_ever(tmp_path: Path)
         assert methods(record)[0] == "initialize"
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("opening", ["silent", "babbling", "exiting", "deaf", "offended"])
-async def test_a_server_that_does_not_survive_the_probe_is_greeted_in_the_older_way(
-    opening: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.3)
+async def test_who_does_not_survive_the_probe_is_old(opening: str, tmp_path: Path) -> None:
     record, path = tmp_path / "record", tmp_path / "eras.json"
     definition = script("raw", opening, env={"RAW_RECORD": str(record)})
     async with running(definition, eras=EraCache(path)) as (_, watcher):
@@ -154,12 +143,10 @@ async def test_a_server_that_does_not_survive_the_probe_is_greeted_in_the_older_
 
 @pytest.mark.parametrize("refusal", ["", "modern_only"])
 async def test_a_server_that_is_slow_to_start_is_not_taken_for_an_old_one(
-    refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    refusal: str, tmp_path: Path, impatient: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.3)
     record, eras = tmp_path / "record", EraCache()
-    env = {"RAW_RECORD": str(record)}
-    slow = script("raw", "modern", "hesitant", refusal, env=env)
+    slow = script("raw", "modern", "hesitant", refusal, env={"RAW_RECORD": str(record)})
     async with running(slow, eras=eras) as (manager, watcher):
         first = await watcher.info("raw", S.STARTING, S.READY)
         assert methods(record)[:2] == ["server/discover", "initialize"]
@@ -167,7 +154,7 @@ async def test_a_server_that_is_slow_to_start_is_not_taken_for_an_old_one(
         assert (await call(manager, "echo", {"text": "a"})).display == "a"
         await eventually(lambda: eras.recall(slow) is STATELESS)
     quick = replace(slow, args=tuple(one for one in slow.args if one != "hesitant"))
-    monkeypatch.setattr(eras, "recall", lambda _: STATELESS)
+    impatient.setattr(eras, "recall", lambda _: STATELESS)
     async with ready(quick, eras=eras) as (_, watcher):
         assert (await watcher.info("raw", S.READY)).era is STATELESS
 
@@ -183,13 +170,11 @@ async def test_a_server_that_fails_either_way_is_tried_both_ways_at_once_but_onc
         assert watcher.log("raw").count("giving up") == 3
 
 
-async def test_a_server_that_hangs_on_the_probe_is_greeted_in_the_older_way_the_next_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.1)
+@pytest.mark.usefixtures("impatient")
+async def test_who_hangs_on_the_probe_is_greeted_as_old_the_next_time(tmp_path: Path) -> None:
     path = tmp_path / "eras.json"
     definition = replace(script("raw", "hung"), timeout=1.0)
-    async with running(definition, eras=EraCache(path), retry=LATER) as (manager, watcher):
+    async with running(definition, eras=EraCache(path)) as (manager, watcher):
         await watcher.until("raw", S.STARTING, S.RETRYING)
         assert EraCache(path).recall(definition) is HANDSHAKE, "another run knows it too"
         manager.restart(definition.id)
@@ -203,19 +188,17 @@ async def test_an_error_of_no_request_answers_the_probe(monkeypatch: pytest.Monk
         assert (await watcher.info("raw", S.READY)).era is HANDSHAKE
 
 
-@pytest.mark.parametrize(("answered", "is_overdue"), [(99, True), (7, False)])
-async def test_only_its_own_answer_ends_the_patience_with_the_probe(
-    answered: int, is_overdue: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.01)
-    probe = stdio_transport.Probe()
-    send, receive = anyio.create_memory_object_stream[SessionMessage | Exception](1)
-    with send, receive:
-        waiting = asyncio.create_task(probe.wait(7, send))
-        await asyncio.sleep(0)
-        probe.take(types.JSONRPCResponse(jsonrpc="2.0", id=answered, result={}))
-        await waiting
-        assert receive.statistics().current_buffer_used == is_overdue
+@pytest.mark.usefixtures("impatient")
+async def test_only_its_own_answer_ends_the_patience_with_the_probe() -> None:
+    for answered, is_overdue in ((99, True), (7, False)):
+        probe = stdio_transport.Probe()
+        send, receive = anyio.create_memory_object_stream[SessionMessage | Exception](1)
+        with send, receive:
+            waiting = asyncio.create_task(probe.wait(7, send))
+            await asyncio.sleep(0)
+            probe.take(types.JSONRPCResponse(jsonrpc="2.0", id=answered, result={}))
+            await waiting
+            assert receive.statistics().current_buffer_used == is_overdue
 
 
 async def test_the_attempt_with_the_probe_counts_as_a_failure() -> None:
@@ -241,9 +224,7 @@ async def test_a_server_that_cannot_do_what_the_settings_demand_says_so() -> Non
         assert failed.reason.startswith("speaks revision 2025-06-18, but the settings")
 
 
-async def test_a_server_that_asks_back_gets_the_older_protocol_and_is_remembered(
-    tmp_path: Path,
-) -> None:
+async def test_a_server_that_asks_back_is_old_and_remembered_so(tmp_path: Path) -> None:
     path = tmp_path / "eras.json"
     definition, asking = script("asking"), {"seconds": 0}
     async with running(definition, eras=EraCache(path)) as (manager, watcher):

@@ -11,16 +11,8 @@ from tests.support.stalls import LoopWatch
 from tests.unit.engine.mcp.support import Watcher, call, ready, script
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.server_log import ServerLog
-from tui.engine.mcp.transports import jsonrpc_lines
-from tui.engine.mcp.transports.jsonrpc_lines import (
-    BURST,
-    MAX_EXCESS,
-    MAX_NOISE_LINES,
-    PIECE,
-    RATE,
-    FloodError,
-    FlowControl,
-)
+from tui.engine.mcp.transports import jsonrpc_lines as lines
+from tui.engine.mcp.transports.jsonrpc_lines import FloodError, FlowControl
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
 
@@ -63,13 +55,11 @@ def flow(clock: Time, watcher: Watcher) -> FlowControl:
     return FlowControl(ServerLog(ServerId("s"), watcher), clock, clock.sleep)
 
 
-async def test_a_burst_is_taken_without_a_pause_and_what_follows_at_the_rate(
-    flow: FlowControl, clock: Time
-) -> None:
-    for _ in range(int(BURST * 0.9)):
+async def test_a_burst_is_taken_at_once_what_follows_paced(flow: FlowControl, clock: Time) -> None:
+    for _ in range(int(lines.BURST * 0.9)):
         assert await flow.take(CHANGED) is not None
     assert clock.slept == 0
-    for _ in range(int(BURST * 0.1 + 3 * RATE)):
+    for _ in range(int(lines.BURST * 0.1 + 3 * lines.RATE)):
         assert await flow.take(CHANGED) is not None
     assert 2.9 < clock.slept < 3.2
 
@@ -81,7 +71,9 @@ async def test_bytes_count_too(flow: FlowControl, clock: Time) -> None:
     assert clock.slept == 0
     for _ in range(4):
         await flow.take(message)
-    assert clock.slept == pytest.approx((8 * (len(message) / PIECE + 1) - BURST) / RATE, abs=0.1)
+    assert clock.slept == pytest.approx(
+        (8 * (len(message) / lines.PIECE + 1) - lines.BURST) / lines.RATE, abs=0.1
+    )
 
 
 async def test_a_server_that_never_rests_is_given_up(flow: FlowControl, clock: Time) -> None:
@@ -92,21 +84,19 @@ async def test_a_server_that_never_rests_is_given_up(flow: FlowControl, clock: T
     with pytest.raises(FloodError, match="1,000 messages or 16 MiB a second") as caught:
         await flood()
     assert caught.value.permanent
-    assert MAX_EXCESS < clock.slept < MAX_EXCESS + 1
+    assert lines.MAX_EXCESS < clock.slept < lines.MAX_EXCESS + 1
 
 
 async def test_a_rest_makes_an_excess_forgotten(flow: FlowControl, clock: Time) -> None:
     for _ in range(2):
-        for _ in range(int(BURST + 0.8 * MAX_EXCESS * RATE)):
+        for _ in range(int(lines.BURST + 0.8 * lines.MAX_EXCESS * lines.RATE)):
             await flow.take(CHANGED)
         clock.now += 6
 
 
-async def test_reports_are_dropped_first_and_replies_never(
-    flow: FlowControl, clock: Time, watcher: Watcher
-) -> None:
+async def test_only_reports_are_dropped(flow: FlowControl, clock: Time, watcher: Watcher) -> None:
     taken = [await flow.take(PROGRESS) for _ in range(20_000)]
-    assert BURST * 0.4 < sum(message is not None for message in taken) < BURST * 0.6
+    assert lines.BURST * 0.4 < sum(message is not None for message in taken) < lines.BURST * 0.6
     assert clock.slept == 0
     assert await flow.take(REPLY) is not None
     await asyncio.sleep(0.06)
@@ -116,14 +106,12 @@ async def test_reports_are_dropped_first_and_replies_never(
     assert await flow.take(PROGRESS) is not None
 
 
-async def test_noise_is_shown_to_a_limit_and_paced(
-    flow: FlowControl, clock: Time, watcher: Watcher
-) -> None:
+async def test_noise_is_limited_and_paced(flow: FlowControl, clock: Time, watcher: Watcher) -> None:
     for _ in range(150_000):
         assert await flow.take(b"noise") is None
     assert 1.5 < clock.slept < 5
     await asyncio.sleep(0.06)
-    assert len(watcher.log("s")) == MAX_NOISE_LINES + 1
+    assert len(watcher.log("s")) == lines.MAX_NOISE_LINES + 1
 
 
 async def test_the_answer_of_a_handshake_may_not_be_of_many_values(flow: FlowControl) -> None:
@@ -145,7 +133,7 @@ async def test_lines_that_make_no_event_are_paced(flow: FlowControl, clock: Time
 async def test_a_server_that_floods_without_end_is_stopped_and_the_others_are_not(
     line: str, monkeypatch: pytest.MonkeyPatch, measure: Measure, loop_watch: LoopWatch
 ) -> None:
-    monkeypatch.setattr(jsonrpc_lines, "MAX_EXCESS", 0.5)
+    monkeypatch.setattr(lines, "MAX_EXCESS", 0.5)
     async with ready(script("raw", "flooding"), script("raw", server="good")) as (manager, watcher):
         loop_watch.clear()
         began, cpu_began = time.monotonic(), time.process_time()

@@ -7,6 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.servers.asking import FORM
+from tests.support.examples import any_json
+from tests.support.rows import row
+from tests.unit.engine.mcp.gemini_checker import LIST
 from tui.engine.mcp.callbacks.elicitation import AnswerError, read_answer
 from tui.engine.mcp.schema.form_schema import MAX_FIELDS, UnusableFormError, read_form
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
@@ -64,9 +67,8 @@ def test_a_field_that_may_be_null_is_not_required() -> None:
     assert field_of(type=["string", "null"]).kind is FieldKind.TEXT
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_C08_a_field_that_seems_to_want_a_secret_is_marked() -> None:
+    for name in [
         *("password", "apiKey", "api_key", "API-KEY", "clientSecret", "access_token", "Your PIN"),
         *("seedPhrase", "seed_phrase", "Recovery phrase", "recovery-words", "mnemonic"),
         *("cvv", "CVV2", "cvc", "cardNumber", "credit card", "PINCode", "private_key", "sshKey"),
@@ -81,17 +83,15 @@ def test_a_field_that_may_be_null_is_not_required() -> None:
         *("passw0rd", "p@$$w0rd", "p1n", "cr3dit card", "\u0455ecr3t"),
         *("authtoken", "GITHUB_TOKEN", "user_pass", "pass", "Authorization", "jwt", "GPG key"),
         *("session cookie", "connectionString", "пароль", "请输入密码", "パスワード", "비밀번호"),
-    ],
-)
-def test_C08_a_field_that_seems_to_want_a_secret_is_marked(name: str) -> None:
-    [field] = read_form({"properties": {name: {"type": "string"}}}).fields
-    assert field.asks_secret
-    assert field_of(type="string", title=name).asks_secret
+    ]:
+        with row(name):
+            [field] = read_form({"properties": {name: {"type": "string"}}}).fields
+            assert field.asks_secret
+            assert field_of(type="string", title=name).asks_secret
 
 
-@pytest.mark.parametrize(
-    ("name", "schema", "marked"),
-    [
+def test_D23_a_field_is_judged_by_its_kind_its_format_and_its_name() -> None:
+    for name, schema, marked in [
         ("age", {"type": "integer", "description": "Do not give us your card's PIN."}, False),
         ("note", {"type": "string", "description": "Never a password or a token."}, False),
         ("value", {"type": "string", "description": "Paste your GitHub token here"}, True),
@@ -105,13 +105,10 @@ def test_C08_a_field_that_seems_to_want_a_secret_is_marked(name: str) -> None:
         ("a", {"type": "string", "format": "password"}, True),
         ("a", {"type": ["string", "null"], "title": "API key"}, True),
         ("a", {"anyOf": [{"type": "string", "format": "password"}, {"type": "null"}]}, True),
-    ],
-)
-def test_D23_a_field_is_judged_by_its_kind_its_format_and_its_name(
-    name: str, schema: dict[str, object], *, marked: bool
-) -> None:
-    [field] = read_form({"properties": {name: schema}}).fields
-    assert field.asks_secret is marked
+    ]:
+        with row(name):
+            [field] = read_form({"properties": {name: schema}}).fields
+            assert field.asks_secret is marked
 
 
 def test_a_harmless_field_is_not_marked() -> None:
@@ -142,25 +139,22 @@ def test_names_and_options_go_back_as_the_server_spells_them() -> None:
     assert answer == {"raw\x1b[31m key": "1", "raw key": "2", "pick": "a\x07"}
 
 
-@pytest.mark.parametrize(
-    "properties",
-    [
+def test_what_no_form_can_be_made_of_is_refused() -> None:
+    rows: list[object] = [
         ["x"],
         {"x": 5},
         {"x": {"type": "object"}},
         {"x": {"type": "array", "items": {"type": "string"}}},
         *({"x": {"type": "string", "enum": names}} for names in ([], NAMES, ["a", "b" * 1_001])),
         {name: {"type": "string"} for name in NAMES[: MAX_FIELDS + 1]},
-    ],
-)
-def test_what_no_form_can_be_made_of_is_refused(properties: object) -> None:
-    with pytest.raises(UnusableFormError):
-        read_form({"properties": properties})
+    ]
+    for properties in rows:
+        with row(properties), pytest.raises(UnusableFormError):
+            read_form({"properties": properties})
 
 
-@pytest.mark.parametrize(
-    ("definition", "entered", "sent"),
-    [
+def test_what_is_entered_gets_its_type() -> None:
+    rows: list[tuple[dict[str, Any], FormValue, object]] = [
         ({"type": "string"}, " a ", " a "),
         ({"type": "string", "format": "email"}, "ä@b.example", "ä@b.example"),
         ({"type": "string", "format": "uri"}, "mailto:a@b", "mailto:a@b"),
@@ -175,19 +169,16 @@ def test_what_no_form_can_be_made_of_is_refused(properties: object) -> None:
         ({"type": "boolean"}, False, False),
         ({"type": "string", "enum": ["a"]}, "a", "a"),
         ({"type": "array", "items": {"enum": ["a", "b"]}}, ("b", "a", "b"), ["a", "b"]),
-    ],
-)
-def test_what_is_entered_gets_the_type_of_the_schema(
-    definition: dict[str, Any], entered: FormValue, sent: object
-) -> None:
-    answer = answer_to(definition, entered)
-    assert answer == sent
-    assert type(answer) is type(sent)
+    ]
+    for definition, entered, sent in rows:
+        with row(definition):
+            answer = answer_to(definition, entered)
+            assert answer == sent
+            assert type(answer) is type(sent)
 
 
-@pytest.mark.parametrize(
-    ("definition", "entered", "problem"),
-    [
+def test_what_does_not_fit_is_named() -> None:
+    rows: list[tuple[dict[str, Any], FormValue, str]] = [
         ({"type": "string"}, "", "is required"),
         ({"type": "string", "minLength": 3}, "ab", "At least 3 characters."),
         ({"type": "string", "maxLength": 3}, "abcd", "At most 3 characters."),
@@ -210,17 +201,10 @@ def test_what_is_entered_gets_the_type_of_the_schema(
         ({"type": "string", "enum": ["a"]}, "b", "among the options"),
         ({"type": "array", "items": {"enum": ["a"]}}, ("b",), "among the options"),
         ({"type": "array", "items": {"enum": ["a"]}, "minItems": 1}, (), "is required"),
-        (
-            {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 1},
-            ("a", "b"),
-            "At most 1 option.",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_named(
-    definition: dict[str, Any], entered: FormValue, problem: str
-) -> None:
-    assert problem in problem_of(definition, entered)
+        (LIST | {"items": {"enum": ["a", "b"]}, "maxItems": 1}, ("a", "b"), "At most 1 option."),
+    ]
+    for definition, entered, problem in rows:
+        assert problem in problem_of(definition, entered), definition
 
 
 def test_empty_fields_are_left_out_and_missing_ones_keep_their_default() -> None:
@@ -235,23 +219,14 @@ def test_a_pattern_that_could_run_for_ever_is_not_tried() -> None:
     assert answer_to({"type": "string", "pattern": "^(a|aa)+$"}, text) == text
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
-    max_leaves=8,
-)
-definitions = st.dictionaries(
-    st.sampled_from(
-        ["type", "enum", "oneOf", "anyOf", "items", "default", "title", "format", "minimum"]
-    ),
-    st.sampled_from(["string", "integer", "array", "boolean"]) | json_values,
-)
+json_values = any_json(st.text(max_size=8)) | st.floats()
+words = "type enum oneOf anyOf items default title format minimum".split()  # noqa: SIM905
+kinds = st.sampled_from(["string", "integer", "array", "boolean"])
+definitions = st.dictionaries(st.sampled_from(words), kinds | json_values)
 
 
 @given(st.dictionaries(st.text(max_size=5), definitions, max_size=3), json_values)
-def test_whatever_a_server_sends_becomes_a_form_or_a_refusal(
-    properties: dict[str, Any], required: object
-) -> None:
+def test_all_that_comes_is_a_form_or_refused(properties: dict[str, Any], required: object) -> None:
     try:
         form = read_form({"properties": properties, "required": required})
     except UnusableFormError:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.rows import row
 from tests.unit.engine.mcp.support import script
 from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
 from tui.engine.mcp.catalog.registry import Registry, ToolVisibility
@@ -23,21 +24,21 @@ def read(**lists: list[object]) -> ServerOffer:
     return read_offer(RawOffer(**lists))  # type: ignore[arg-type]  # by name
 
 
-@pytest.mark.parametrize(
-    "name", ["gr\x1b[1meet", "greet\u202e", "gr\u0435et\U000e0041", "a  b", "n" * 300]
-)
-def test_a_tool_with_a_hidden_name_is_withheld(name: str) -> None:
-    offer = read(tools=[{"name": one, "inputSchema": {}} for one in (name, "greet", "größe", "天")])
-    assert offer.tools[0].view.problem == NAME
-    assert [tool.is_usable for tool in offer.tools] == [False, True, True, True]
-    registry = Registry(lambda _: True, ToolVisibility())
-    registry.configure([RAW])
-    registry.update(RAW.id, offer)
-    assert [tool.name for tool in registry.offered()] == ["greet", "größe", "天"]
-    found = registry.look_up(RAW.id, "greet")
-    assert found is not None
-    assert found[1] is not None
-    assert found[1].name == "greet"
+def test_a_tool_with_a_hidden_name_is_withheld() -> None:
+    for name in ["gr\x1b[1meet", "greet\u202e", "gr\u0435et\U000e0041", "a  b", "n" * 300]:
+        with row(name):
+            names = (name, "greet", "größe", "天")
+            offer = read(tools=[{"name": one, "inputSchema": {}} for one in names])
+            assert offer.tools[0].view.problem == NAME
+            assert [tool.is_usable for tool in offer.tools] == [False, True, True, True]
+            registry = Registry(lambda _: True, ToolVisibility())
+            registry.configure([RAW])
+            registry.update(RAW.id, offer)
+            assert [tool.name for tool in registry.offered()] == ["greet", "größe", "天"]
+            found = registry.look_up(RAW.id, "greet")
+            assert found is not None
+            assert found[1] is not None
+            assert found[1].name == "greet"
 
 
 def test_a_required_parameter_with_a_hidden_name_withholds_its_tool() -> None:
@@ -114,12 +115,10 @@ async def test_what_is_withheld_is_not_asked_for() -> None:
     client: Any = None
     features = Features(client, RAW.id, lambda: offer, ClientContext(), CallTimeout(1))
     hidden = "memo://a⟨U+202E⟩"
-    for withheld, words in (
-        (features.get_prompt("(prompt 1)", {}), NAME),
-        (features.read_resource(hidden), URI),
-        (features.subscribe(hidden), URI),
-    ):
-        with pytest.raises(ServerCallError, match=words):
+    with pytest.raises(ServerCallError, match=NAME):
+        await features.get_prompt("(prompt 1)", {})
+    for withheld in (features.read_resource(hidden), features.subscribe(hidden)):
+        with pytest.raises(ServerCallError, match=URI):
             await withheld
     for asked in (features.get_prompt("greet", {}), features.read_resource("memo://b")):
         with pytest.raises(AttributeError):  # of the client that is none

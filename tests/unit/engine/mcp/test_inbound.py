@@ -255,9 +255,7 @@ async def test_a_question_that_stays_open_does_not_time_the_call_out() -> None:
             await slow
 
 
-async def test_C10_what_no_server_may_ask_is_refused_unseen_and_of_a_storm_eight_wait(
-    tmp_path: Path,
-) -> None:
+async def test_C10_what_none_may_ask_is_refused_and_of_a_storm_eight_wait(tmp_path: Path) -> None:
     record = tmp_path / "record"
     async with staged(script("raw", "pushy", env={"RAW_RECORD": str(record)})) as stage:
         for tool in ("nested", "unknown"):

@@ -40,9 +40,8 @@ async def test_of_more_tools_than_fit_the_model_holds_a_share_and_loads_others()
         assert watcher.catalog("few").excess == frozenset()
         assert len(manager.offered_tools()) == 1_200 + own
         told = watcher.of(NoticeRaised)
-        assert told[-1].notice.text == (
-            "The model holds at most 128 or 5 % of its context of tools at once."
-        )
+        words = "The model holds at most 128 or 5 % of its context of tools at once."
+        assert told[-1].notice.text == words
         every = {tool.name: tool for tool in manager.offered_tools()}
         manager.load_tools([every[f"tool_{number}"] for number in range(1_000, 1_064)])
         assert "tool_1000" not in watcher.catalog("raw").excess
@@ -53,9 +52,7 @@ async def test_of_more_tools_than_fit_the_model_holds_a_share_and_loads_others()
         assert watcher.of(NoticeRaised) == told
 
 
-async def test_a_server_is_told_who_asks_and_what_its_entry_adds_but_no_key(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_a_server_is_told_no_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", "key")
     monkeypatch.setenv("LC_TIME", "C")
     record = tmp_path / "record"

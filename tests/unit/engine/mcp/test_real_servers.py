@@ -123,29 +123,15 @@ async def test_a_flood_of_stderr_disturbs_nobody(loop_watch: LoopWatch) -> None:
     loop_watch.assert_smooth()
 
 
-async def test_what_cannot_be_read_or_sent_fails_its_call_only() -> None:
+async def test_what_is_odd_or_an_error_concerns_its_call_only(loop_watch: LoopWatch) -> None:
     async with ready(script("raw")) as (manager, watcher):
         unreadable = "The server sent a reply that {}.*effect is unknown"
         await refuses(unreadable.format("cannot be read"), manager, "deep")
         await refuses(unreadable.format("is too complex"), manager, "complex")
         await refuses("cannot be sent", manager, "echo", {"text": "\ud800"})
-        assert (await call(manager, "echo", {"text": "on"})).display == "on"
-        assert watcher.statuses("raw") == [S.STARTING, S.READY]
-
-
-async def test_odd_results_are_used_as_far_as_they_go(loop_watch: LoopWatch) -> None:
-    async with ready(script("raw")) as (manager, _):
         odd = (await call(manager, "odd")).parts
         assert TextPart("5") in odd
         assert "“hologram”" in str(odd[0])
-        loop_watch.clear()
-        rows = await call(manager, "rows")
-        assert rows.display.startswith('{\n  "rows": [\n    {')
-        loop_watch.assert_smooth()
-
-
-async def test_an_error_of_the_server_is_told_with_its_data() -> None:
-    async with ready(script("raw")) as (manager, _):
         for more, shown in [
             ({}, "(error -32000)"),
             ({"data": {"row": 7, "hint": ["a"]}}, 'its data: {"row": 7, "hint": ["a"]}'),
@@ -159,6 +145,11 @@ async def test_an_error_of_the_server_is_told_with_its_data() -> None:
             words = str(caught.value)
             assert words.startswith("The server refused the call: no such row (error -32000)")
             assert words.endswith(shown)
+        loop_watch.clear()
+        rows = await call(manager, "rows")
+        assert rows.display.startswith('{\n  "rows": [\n    {')
+        loop_watch.assert_smooth()
+        assert watcher.statuses("raw") == [S.STARTING, S.READY]
 
 
 async def test_a_result_that_breaks_its_output_schema_carries_a_warning() -> None:
@@ -177,9 +168,7 @@ async def test_a_result_that_breaks_its_output_schema_carries_a_warning() -> Non
             assert measured.display.endswith(words) is bool(warning), result
 
 
-async def test_a_message_over_the_limit_ends_the_server_and_not_the_app(
-    loop_watch: LoopWatch,
-) -> None:
+async def test_a_message_over_the_limit_ends_the_server_alone(loop_watch: LoopWatch) -> None:
     async with ready(script("raw")) as (manager, watcher):
         before = psutil.Process().memory_info().rss
         loop_watch.clear()
@@ -193,17 +182,14 @@ async def test_a_message_over_the_limit_ends_the_server_and_not_the_app(
 async def test_a_server_that_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_module, "WRITE_TIMEOUT", 0.2)
     async with ready(script("raw", "sleepy")) as (manager, watcher):
+        long = {"text": "x" * 1_000_000}
         with pytest.raises(ToolCallError, match="left its standard input unread"):
-            await asyncio.gather(
-                call(manager, "sleep"), call(manager, "echo", {"text": "x" * 1_000_000})
-            )
+            await asyncio.gather(call(manager, "sleep"), call(manager, "echo", long))
         failed = await watcher.fails("raw", S.RETRYING)
         assert failed.reason.startswith("left its standard input unread")
 
 
-async def test_all_pages_are_read_and_those_without_end_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_all_pages_are_read_and_endless_ones_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "MAX_ITEMS", 100)
     for behaviour, count, word in [
         ("paging", 15, ""),

@@ -18,13 +18,7 @@ import pytest
 from tests.support.measures import Measure
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.processes import gone, host, marked, pid_of, reapers, started, zygotes
-from tests.unit.engine.mcp.support import (
-    FOLDER,
-    eventually,
-    ready,
-    script,
-    server_processes,
-)
+from tests.unit.engine.mcp.support import FOLDER, eventually, ready, script, server_processes
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio import reaper as reaper_module
 from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
@@ -103,9 +97,7 @@ async def test_the_streams_are_the_servers_own(zygote: Zygote) -> None:
     await process.close()
 
 
-async def test_the_server_gets_its_environment_arguments_and_signals_as_they_are(
-    zygote: Zygote, tmp_path: Path
-) -> None:
+async def test_the_server_gets_what_it_is_given_as_it_is(zygote: Zygote, tmp_path: Path) -> None:
     code = (
         "import json, os, signal, sys; fds = os.listdir('/proc/self/fd');"
         "status = open('/proc/self/status').read();"
@@ -135,9 +127,7 @@ async def test_the_server_gets_its_environment_arguments_and_signals_as_they_are
     await process.close()
 
 
-async def test_what_cannot_be_started_says_why_and_leaves_nothing(
-    zygote: Zygote, tmp_path: Path
-) -> None:
+async def test_what_cannot_start_says_so_and_leaves_nothing(zygote: Zygote, tmp_path: Path) -> None:
     (tmp_path / "odd").write_bytes(b"\x00\x01 no program")
     (tmp_path / "odd").chmod(0o755)
     for arguments, env, folder, reason in [
@@ -186,9 +176,7 @@ def test_children_are_found_where_the_system_shows_them(monkeypatch: pytest.Monk
         assert reaper_module.children(os.getpid()) == [], "the system shows none"
 
 
-async def test_nothing_is_left_when_gemdeck_goes_before_it_has_heard_of_the_start(
-    zygote: Zygote, tmp_path: Path
-) -> None:
+async def test_nothing_is_left_if_gemdeck_goes_at_a_start(zygote: Zygote, tmp_path: Path) -> None:
     mark = uuid.uuid4().hex
     arguments = [sys.executable, str(FOLDER / "raw.py"), "daemon", "ignore_eof"]
     words = [str(len(arguments)), str(tmp_path), *arguments, f"GUARDED_BY_TEST={mark}"]
@@ -201,9 +189,7 @@ async def test_nothing_is_left_when_gemdeck_goes_before_it_has_heard_of_the_star
     await eventually(lambda: marked(mark) == [] and reapers() == [])
 
 
-async def test_a_server_for_which_there_is_no_descriptor_left_is_tried_again(
-    zygote: Zygote, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_start_needs_descriptors(zygote: Zygote, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 

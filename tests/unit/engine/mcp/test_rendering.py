@@ -44,10 +44,8 @@ def said(role: types.Role, words: str) -> types.PromptMessage:
 def test_the_messages_of_a_prompt_keep_their_roles_as_turns() -> None:
     messages = [said("user", "a"), said("user", "b"), said("assistant", "c"), said("user", "d")]
     rendered = convert_prompt(types.GetPromptResult(messages=messages))
-    assert rendered.before == (
-        PromptMessage("user", (TextPart("a"), TextPart("b"))),
-        PromptMessage("model", (TextPart("c"),)),
-    )
+    first = PromptMessage("user", (TextPart("a"), TextPart("b")))
+    assert rendered.before == (first, PromptMessage("model", (TextPart("c"),)))
     assert rendered.parts == (TextPart("d"),)
     shown = ["[user]", "a", "[user]", "b", "[assistant]", "c", "[user]", "d"]
     assert rendered.shown.splitlines() == shown

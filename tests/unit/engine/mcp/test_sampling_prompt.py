@@ -6,20 +6,13 @@ import mcp_types as types
 import pytest
 
 from tests.fakes.gemini_rules import check_request
+from tests.support.rows import row
 from tui.engine.chats.history import wire_contents
-from tui.engine.mcp.callbacks.sampling import (
-    MAX_MESSAGES,
-    MAX_PROMPT,
-    MAX_TOKENS,
-    MAX_TOOLS,
-    SamplingPrompt,
-    UnusablePromptError,
-    read_prompt,
-)
+from tui.engine.mcp.callbacks import sampling
 from tui.engine.mcp.catalog.offered_tool import FunctionCall
 
 PIXEL = "iVBORw0KGgo="
-LONG_USE = {"type": "tool_use", "id": "c", "name": "t", "input": {"k": "x" * MAX_PROMPT}}
+LONG_USE = {"type": "tool_use", "id": "c", "name": "t", "input": {"k": "x" * sampling.MAX_PROMPT}}
 
 
 def text(words: str) -> dict[str, Any]:
@@ -34,9 +27,9 @@ def tool(name: str, **schema: object) -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object", **schema}}
 
 
-def prompt_of(*messages: dict[str, Any], **more: object) -> SamplingPrompt:
+def prompt_of(*messages: dict[str, Any], **more: object) -> sampling.SamplingPrompt:
     raw = {"messages": list(messages), "maxTokens": 10, **more}
-    return read_prompt(types.CreateMessageRequestParams.model_validate(raw))
+    return sampling.read_prompt(types.CreateMessageRequestParams.model_validate(raw))
 
 
 def test_roles_alternate_and_the_user_speaks_first_and_last() -> None:
@@ -81,12 +74,10 @@ def test_calls_and_their_results_keep_their_names() -> None:
         tools=[tool("look up!"), tool("other")],
     )
     contents = wire_contents(prompt.request.messages)
-    assert contents[1]["parts"][1] == {
-        "functionCall": {"id": "c1", "name": "look_up_", "args": {"word": "x"}}
-    }
-    assert contents[2]["parts"] == [
-        {"functionResponse": {"id": "c1", "name": "look_up_", "response": {"output": "a word"}}}
-    ]
+    own = {"id": "c1", "name": "look_up_"}
+    assert contents[1]["parts"][1] == {"functionCall": own | {"args": {"word": "x"}}}
+    [given] = contents[2]["parts"]
+    assert given == {"functionResponse": own | {"response": {"output": "a word"}}}
     assert prompt.messages[1].text == 'I look.\n[call of look up!] {"word": "x"}'
     assert prompt.messages[2].text == "[result of look_up_] a word"
     assert prompt.own_call(FunctionCall("look_up_", {"word": "y"})).name == "look up!"
@@ -107,9 +98,9 @@ def test_hidden_text_in_calls_is_shown_to_the_model_and_in_schemas_left_out() ->
     )
     request = prompt.request
     contents = wire_contents(request.messages)
-    assert contents[1]["parts"] == [
-        {"functionCall": {"id": "c⟨U+200B⟩1", "name": "t", "args": {"k⟨U+202E⟩": ["⟨U+E0041⟩"]}}}
-    ]
+    [called] = contents[1]["parts"]
+    args = {"k⟨U+202E⟩": ["⟨U+E0041⟩"]}
+    assert called == {"functionCall": {"id": "c⟨U+200B⟩1", "name": "t", "args": args}}
     assert contents[2]["parts"][0]["functionResponse"]["id"] == "c⟨U+200B⟩1"
     [declared] = request.declarations
     assert declared["parametersJsonSchema"]["properties"] == {}
@@ -132,29 +123,28 @@ def test_tools_are_declared_unless_none_may_be_called() -> None:
 def test_tokens_and_hints_are_bounded() -> None:
     hints = [{"name": f"m{n}\x07"} for n in range(50)]
     many = prompt_of(message("user", text("x")), maxTokens=10**9, modelPreferences={"hints": hints})
-    assert many.request.max_tokens == MAX_TOKENS
+    assert many.request.max_tokens == sampling.MAX_TOKENS
     assert len(many.hints) == 10
     assert many.hints[0] == "m0␇"
     assert prompt_of(message("user", text("x"))).request.max_tokens == 10
 
 
-@pytest.mark.parametrize(
-    ("messages", "more"),
-    [
+def test_what_is_no_prompt_is_refused() -> None:
+    rows: list[tuple[list[dict[str, Any]], dict[str, Any]]] = [
         ([], {}),
-        ([message("user", text("x"))] * (MAX_MESSAGES + 1), {}),
+        ([message("user", text("x"))] * (sampling.MAX_MESSAGES + 1), {}),
         ([message("user", *[text("x")] * 300)], {}),
         ([message("user")], {}),
-        ([message("user", text("x" * (MAX_PROMPT + 1)))], {}),
+        ([message("user", text("x" * (sampling.MAX_PROMPT + 1)))], {}),
         ([message("assistant", LONG_USE)], {}),
         ([message("user", text("x"))], {"maxTokens": 0}),
-        ([message("user", text("x"))], {"tools": [tool(str(n)) for n in range(MAX_TOOLS + 1)]}),
+        (
+            [message("user", text("x"))],
+            {"tools": [tool(str(n)) for n in range(sampling.MAX_TOOLS + 1)]},
+        ),
         ([message("user", text("x"))], {"tools": [tool("a"), tool("a")]}),
         ([message("user", text("x"))], {"tools": [tool("a") | {"inputSchema": {"type": "array"}}]}),
-    ],
-)
-def test_what_cannot_be_put_to_the_model_is_refused(
-    messages: list[dict[str, Any]], more: dict[str, Any]
-) -> None:
-    with pytest.raises(UnusablePromptError):
-        prompt_of(*messages, **more)
+    ]
+    for messages, more in rows:
+        with row(messages), pytest.raises(sampling.UnusablePromptError):
+            prompt_of(*messages, **more)

@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.engine.mcp.gemini_checker import Schema, of, refusals, x
+from tests.support.examples import any_json
+from tests.unit.engine.mcp.gemini_checker import TYPES, Schema, of, refusals, x
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema, to_gemini
 from tui.text import is_shown_whole, sanitize
 
@@ -58,23 +59,9 @@ def test_a_title_that_repeats_the_name_is_dropped() -> None:
     assert converted["properties"]["max_size"] == {"type": "integer"}
 
 
-scalars = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.sampled_from([10**308, 10**400, -(10**400)])
-    | st.floats()
-    | st.text(max_size=5)
-)
-
-
-any_json = st.recursive(
-    scalars,
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
+huge = st.sampled_from([10**308, 10**400, -(10**400)])
+scalars = st.one_of(st.none(), st.booleans(), st.integers(), huge, st.floats(), st.text(max_size=5))
+any_value = any_json(st.text(max_size=5)) | scalars
 
 
 _KEYWORDS = """
@@ -89,9 +76,7 @@ KEYWORDS = _KEYWORDS.split()
 
 def schema_nodes(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     children = st.dictionaries(st.sampled_from(["a", "b", "c", "", "$ref"]), inner, max_size=3)
-    kinds = st.sampled_from(
-        ["string", "integer", "number", "object", "array", "boolean", "null", "odd"]
-    )
+    kinds = st.sampled_from([*sorted(TYPES), "odd"])
     right = st.fixed_dictionaries(
         {},
         optional={
@@ -102,14 +87,14 @@ def schema_nodes(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             **dict.fromkeys(("anyOf", "oneOf", "allOf"), st.lists(inner, max_size=3)),
             "$ref": st.sampled_from(["#", "#/properties/a", "#/$defs/a", "#/$defs/b", "#/x"]),
             "enum": st.lists(scalars, max_size=4),
-            **dict.fromkeys(("const", "default"), any_json),
+            **dict.fromkeys(("const", "default"), any_value),
             **dict.fromkeys(("minimum", "exclusiveMinimum", "exclusiveMaximum"), scalars),
             "minLength": scalars,
             "description": st.text(max_size=10),
             "additionalProperties": inner,
         },
     )
-    wrong = st.dictionaries(st.sampled_from(KEYWORDS), any_json, max_size=4)
+    wrong = st.dictionaries(st.sampled_from(KEYWORDS), any_value, max_size=4)
     return right | wrong | st.booleans()
 
 
@@ -129,15 +114,12 @@ def test_whatever_the_schema_the_result_is_accepted_and_the_input_untouched(sche
     assert repr(schema) == repr(before)
 
 
-texts = st.text(
-    st.characters() | st.sampled_from("ab\u200b\u202e\x1b[m\U000e0041\ue000"), max_size=6
-)
+odd = st.sampled_from("ab\u200b\u202e\x1b[m\U000e0041\ue000")
+texts = st.text(st.characters() | odd, max_size=6)
 
 
 @given(st.dictionaries(texts, st.lists(texts, min_size=1, max_size=3), min_size=1, max_size=3))
-def test_the_model_is_told_only_names_and_values_that_the_server_wrote(
-    listed: dict[str, list[str]],
-) -> None:
+def test_the_model_is_told_only_what_the_server_wrote(listed: dict[str, list[str]]) -> None:
     properties = {name: {"enum": values} for name, values in listed.items()}
     converted, left_out = convert_schema({"type": "object", "properties": properties})
     told = converted.get("properties", {})

@@ -7,228 +7,156 @@ from typing import Final
 
 import pytest
 
-from tests.unit.engine.mcp.gemini_checker import Schema, of, refusals, x
+from tests.support.rows import row
+from tests.unit.engine.mcp.gemini_checker import (
+    LIST,
+    NULL,
+    NUMBER,
+    OBJECT,
+    TEXT,
+    WHOLE,
+    Schema,
+    of,
+    refusals,
+    said,
+    x,
+)
 from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema, to_gemini
 
-SHAPES: dict[str, tuple[object, object]] = {
-    "plain": ({"type": "string"}, {"type": "string"}),
-    "const": ({"const": "a"}, {"type": "string", "enum": ["a"]}),
-    "one of": (
-        {"oneOf": [{"type": "string"}, {"type": "integer"}]},
-        {"anyOf": [{"type": "string"}, {"type": "integer"}]},
-    ),
-    "one of constants": (
-        {"oneOf": [{"const": "a", "description": "first"}, {"const": "b"}]},
-        {"type": "string", "enum": ["a", "b"], "description": "a: first"},
-    ),
-    "all of": (
-        {"allOf": [{"type": "integer", "minimum": 1}, {"maximum": 9, "minimum": 3}]},
-        {"type": "integer", "minimum": 3, "maximum": 9},
-    ),
-    "type list with null": ({"type": ["string", "null"]}, {"type": "string", "nullable": True}),
-    "type list": (
-        {"type": ["string", "integer"]},
-        {"anyOf": [{"type": "integer"}, {"type": "string"}]},
-    ),
-    "type list with null and two": (
-        {"type": ["string", "integer", "null"]},
-        {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "null"}]},
-    ),
-    "any of with null": (
-        {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
-        {"type": "string", "nullable": True},
-    ),
-    "default beside any of": (
-        {"anyOf": [{"type": "string", "default": "b"}, {"type": "integer"}], "default": "a"},
-        {"anyOf": [{"type": "string"}, {"type": "integer"}]},
-    ),
-    "default": ({"type": "string", "default": "a"}, {"type": "string", "default": "a"}),
-    "default of another type": ({"type": "string", "default": 5}, {"type": "string"}),
-    "integer enum": ({"enum": [1, 2]}, {"type": "integer", "enum": [1, 2]}),
-    "boolean enum": ({"enum": [True]}, {"type": "boolean"}),
-    "enum with null": ({"enum": ["a", None]}, {"type": "string", "enum": ["a"], "nullable": True}),
-    "mixed enum": (
-        {"enum": ["a", 1]},
-        {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "integer", "enum": [1]}]},
-    ),
-    "enum with an empty text": ({"enum": ["", "a"]}, {"type": "string", "enum": ["a"]}),
-    "exclusive bounds of integers": (
-        {"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 10},
-        {"type": "integer", "description": "(greater than 0; less than 10)"},
-    ),
-    "exclusive bounds of numbers": (
-        {"type": "number", "exclusiveMinimum": 0},
-        {"type": "number", "description": "(greater than 0)"},
-    ),
-    "boolean exclusive bound": (
-        {"type": "integer", "minimum": 3, "exclusiveMinimum": True},
-        {"type": "integer", "minimum": 3, "description": "(greater than 3)"},
-    ),
-    "true": (True, {}),
-    "false": (False, None),
-    "not": ({"type": "string", "not": {"const": "a"}}, {"type": "string"}),
-    "conditions": (
-        {"type": "object", "if": {}, "then": {}, "else": {}, "dependentSchemas": {}},
-        {"type": "object"},
-    ),
-    "format": (
-        {"type": "string", "format": "email", "description": "Who"},
-        {"type": "string", "description": "Who (format: email)"},
-    ),
-    "date-time": (
-        {"type": "string", "format": "date-time"},
-        {"type": "string", "format": "date-time"},
-    ),
-    "tuple": (
-        {"type": "array", "items": [{"type": "string"}, {"type": "integer"}]},
-        {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]},
-    ),
-    "map": (
-        {"type": "object", "additionalProperties": {"type": "string"}},
-        {"type": "object", "description": "(any keys with values of type string)"},
-    ),
-    "unknown keys": (
-        {"type": "string", "x-order": 1, "examples": ["a"], "$comment": "c", "deprecated": True},
-        {"type": "string"},
-    ),
-    "implied types": (
-        {"properties": {"a": {"type": "null"}}},
-        {"type": "object", "properties": {"a": {"type": "null"}}},
-    ),
-}
+ONE: Final[Schema] = {"enum": ["a"]}
+TWO: Final[Schema] = {"enum": ["a", "b"]}
+LEAST: Final[Schema] = {"minimum": 3}
+WITHIN: Final[Schema] = LEAST | {"maximum": 9}
+BETWEEN: Final[Schema] = {"exclusiveMinimum": 0, "exclusiveMaximum": 9}
+
+SHAPES: Final[Sequence[tuple[object, object]]] = [
+    (TEXT, TEXT),
+    ({"const": "a"}, TEXT | ONE),
+    ({"oneOf": [TEXT, WHOLE]}, {"anyOf": [TEXT, WHOLE]}),
+    ({"oneOf": [{"const": "a"} | said("A"), {"const": "b"}]}, TEXT | TWO | said("a: A")),
+    ({"allOf": [WHOLE | {"minimum": 1}, WITHIN]}, WHOLE | WITHIN),
+    ({"type": ["string", "null"]}, TEXT | {"nullable": True}),
+    ({"type": ["string", "integer"]}, {"anyOf": [WHOLE, TEXT]}),
+    ({"type": ["string", "integer", "null"]}, {"anyOf": [WHOLE, TEXT, NULL]}),
+    ({"anyOf": [TEXT, NULL], "default": None}, TEXT | {"nullable": True}),
+    ({"anyOf": [TEXT | {"default": "b"}, WHOLE], "default": "a"}, {"anyOf": [TEXT, WHOLE]}),
+    (TEXT | {"default": "a"}, TEXT | {"default": "a"}),
+    (TEXT | {"default": 5}, TEXT),
+    ({"enum": [1, 2]}, WHOLE | {"enum": [1, 2]}),
+    ({"enum": [True]}, {"type": "boolean"}),
+    ({"enum": ["a", None]}, TEXT | ONE | {"nullable": True}),
+    ({"enum": ["a", 1]}, {"anyOf": [TEXT | ONE, WHOLE | {"enum": [1]}]}),
+    ({"enum": ["", "a"]}, TEXT | ONE),
+    (WHOLE | BETWEEN, WHOLE | said("(greater than 0; less than 9)")),
+    (NUMBER | {"exclusiveMinimum": 0}, NUMBER | said("(greater than 0)")),
+    (WHOLE | LEAST | {"exclusiveMinimum": True}, WHOLE | LEAST | said("(greater than 3)")),
+    (True, {}),
+    (False, None),
+    ({"anyOf": [TEXT, WHOLE, False]}, {"anyOf": [TEXT, WHOLE]}),
+    (TEXT | {"not": {"const": "a"}}, TEXT),
+    (OBJECT | {"if": {}, "then": {}, "else": {}, "dependentSchemas": {}}, OBJECT),
+    (TEXT | {"format": "email"} | said("Who"), TEXT | said("Who (format: email)")),
+    (TEXT | {"format": "date-time"}, TEXT | {"format": "date-time"}),
+    (LIST | {"items": [TEXT, WHOLE]}, LIST | {"prefixItems": [TEXT, WHOLE]}),
+    (OBJECT | {"additionalProperties": NULL}, OBJECT | said("(any keys with values of type null)")),
+    (TEXT | {"x-order": 1, "examples": ["a"], "$comment": "c", "deprecated": True}, TEXT),
+    ({"properties": {"a": NULL}}, OBJECT | {"properties": {"a": NULL}}),
+]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_shape_that_gemini_refuses_is_said_otherwise(shape: str) -> None:
-    given_shape, expected = SHAPES[shape]
-    assert x(of(given_shape)) == expected
-
-
-def test_no_parameters_are_an_empty_object() -> None:
-    empty = {"type": "object", "properties": {}}
-    assert to_gemini({}) == empty
-    assert to_gemini({"type": "object"}) == empty
-    assert to_gemini({"type": "object", "additionalProperties": False}) == empty
+def test_a_shape_that_gemini_refuses_is_said_otherwise() -> None:
+    for shape, expected in SHAPES:
+        with row(shape):
+            assert x(of(shape)) == expected
+    for empty in ({}, OBJECT, OBJECT | {"additionalProperties": False}):
+        assert to_gemini(empty) == OBJECT | {"properties": {}}
 
 
 def test_schema_keywords_of_the_document_are_removed_at_every_depth() -> None:
-    inner = {
-        "type": "object",
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "additionalProperties": False,
-        "properties": {"y": {"type": "array", "items": {"additionalProperties": True}}},
-    }
-    assert x(of(inner, **{"$schema": "s", "additionalProperties": False, "$id": "i"})) == {
-        "type": "object",
-        "properties": {"y": {"type": "array", "items": {}}},
-    }
+    closed = {"$schema": "s", "additionalProperties": False, "$id": "i"}
+    listed = LIST | {"items": {"additionalProperties": True}}
+    inner = OBJECT | closed | {"properties": {"y": listed}}
+    expected = OBJECT | {"properties": {"y": LIST | {"items": {}}}}
+    assert x(of(inner, **closed)) == expected
 
 
-def test_references_are_inlined_and_their_siblings_win() -> None:
-    schema = of(
-        {"$ref": "#/$defs/Person~1x", "description": "Mine"},
-        **{"$defs": {"Person/x": {"type": "string", "description": "Any", "minLength": 1}}},
-    )
-    assert x(schema) == {"type": "string", "description": "Mine", "minLength": 1}
+CHILDREN: Final[Schema] = LIST | {"items": {"$ref": "#/$defs/Tree"}}
+CUT: Final[Schema] = OBJECT | {"properties": {"name": TEXT, "children": LIST | {"items": OBJECT}}}
+TREE: Final[Schema] = OBJECT | {"properties": {"name": TEXT, "children": CHILDREN}}
 
 
-@pytest.mark.parametrize(
-    "definitions",
-    [
-        ("#/definitions/P", {"definitions": {"P": {"type": "integer"}}}),
-        ("//x.test/s#/$defs/P", {"$id": "//x.test/s", "$defs": {"P": {"type": "integer"}}}),
-        ("#/$defs/A%20B/allOf/0", {"$defs": {"A B": {"allOf": [{"type": "integer"}]}}}),
-    ],
-)  # fmt: skip
-def test_all_ways_to_refer_within_a_document_work(definitions: tuple[str, Schema]) -> None:
-    reference, more = definitions
-    assert x(of({"$ref": reference}, **more)) == {"type": "integer"}
+def test_references_are_inlined_and_cycles_cut_where_they_close() -> None:
+    rows: list[tuple[str, Schema, Schema]] = [
+        ("#/definitions/P", {"definitions": {"P": WHOLE}}, WHOLE),
+        ("//x.test/s#/$defs/P", {"$id": "//x.test/s", "$defs": {"P": WHOLE}}, WHOLE),
+        ("#/$defs/A%20B/allOf/0", {"$defs": {"A B": {"allOf": [WHOLE]}}}, WHOLE),
+        ("#/$defs/A", {"$defs": {"A": {"$ref": "#/$defs/A"}}}, OBJECT),
+        ("#/$defs/Missing", {}, {}),
+        ("#/$defs/Tree", {"$defs": {"Tree": TREE}}, CUT),
+    ]
+    for reference, more, expected in rows:
+        with row(reference):
+            assert x(of({"$ref": reference}, **more)) == expected
+    defined = {"Person/x": TEXT | {"minLength": 1} | said("Any")}
+    mine = of({"$ref": "#/$defs/Person~1x"} | said("Mine"), **{"$defs": defined})
+    assert x(mine) == TEXT | {"minLength": 1} | said("Mine"), "what stands beside it wins"
 
 
-@pytest.mark.parametrize("reference", ["#p", "person", "person#/x", "#/$defs/nowhere"])
-def test_what_a_name_refers_to_may_be_anything(reference: str) -> None:
-    named = {"$id": "person", "$anchor": "p", "type": "integer"}
-    schema = of({"$ref": reference, "description": "Who"}, **{"$defs": {"P": named}})
-    anything = {"type": "object", "properties": {"x": {"description": "Who"}}, "required": ["x"]}
-    assert convert_schema(schema | {"required": ["x"]}) == (anything, ())
-
-
-def test_a_cycle_is_cut_where_it_closes() -> None:
-    tree = {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string"},
-            "children": {"type": "array", "items": {"$ref": "#/$defs/Tree"}},
-        },
-    }
-    converted = x(of({"$ref": "#/$defs/Tree"}, **{"$defs": {"Tree": tree}}))
-    assert converted["properties"]["name"] == {"type": "string"}
-    assert converted["properties"]["children"] == {"type": "array", "items": {"type": "object"}}
-
-
-def test_a_reference_to_itself_is_any_object_and_one_to_nowhere_any_value() -> None:
-    assert x(of({"$ref": "#/$defs/A"}, **{"$defs": {"A": {"$ref": "#/$defs/A"}}})) == {
-        "type": "object"
-    }
-    assert x(of({"$ref": "#/$defs/Missing"})) == {}
+def test_what_a_name_refers_to_may_be_anything() -> None:
+    defined = {"P": WHOLE | {"$id": "person", "$anchor": "p"}}
+    for reference in ["#p", "person", "person#/x", "#/$defs/nowhere"]:
+        with row(reference):
+            schema = of({"$ref": reference} | said("Who"), required=["x"], **{"$defs": defined})
+            anything = OBJECT | {"properties": {"x": said("Who")}, "required": ["x"]}
+            assert convert_schema(schema) == (anything, ())
 
 
 REMOTE: Schema = {"$ref": "http://127.0.0.1:9/schema.json"}
 
 
-@pytest.mark.parametrize(
-    "schema", [REMOTE, of(REMOTE, required=["x"]), of(of(REMOTE, required=["x"]), required=["x"])]
-)
-def test_another_document_is_never_fetched_and_makes_the_tool_unusable(schema: Schema) -> None:
-    with pytest.raises(UnusableSchemaError, match="refers to another document"):
-        to_gemini(schema)
+def test_another_document_is_never_fetched_and_makes_the_tool_unusable() -> None:
+    inner = of(REMOTE, required=["x"])
+    for schema in [REMOTE, inner, of(inner, required=["x"])]:
+        with row(schema), pytest.raises(UnusableSchemaError, match="another document"):
+            to_gemini(schema)
 
 
-@pytest.mark.parametrize(
-    ("child", "reason"),
-    [
+def test_an_optional_property_that_cannot_be_translated_is_left_out_and_named() -> None:
+    rows: list[tuple[Schema | bool, str]] = [
         (REMOTE, "its schema refers to another document: http://127.0.0.1:9/schema.json"),
         ({"type": "array", "items": REMOTE}, "its schema refers to another document"),
-        ({"anyOf": [{"type": "string"}, REMOTE]}, "its schema refers to another document"),
+        ({"anyOf": [TEXT, REMOTE]}, "its schema refers to another document"),
         (of(REMOTE, required=["x"]), "its required parameter “x” cannot be used: its schema ref"),
         (False, "no value fits its schema"),
         ({"enum": ["x" * 900 + str(n) for n in range(250)]}, "its schema is too large"),
         ({"properties": {f"p{n}": {"not": {}} for n in range(3_000)}}, ""),
-    ],
-)
-def test_an_optional_property_that_cannot_be_translated_is_left_out_and_named(
-    child: Schema, reason: str
-) -> None:
-    schema = {"properties": {"x": child, "y": {"type": "string"}}, "required": ["y"]}
-    converted, left_out = convert_schema(schema)
-    assert refusals(converted) == []
-    assert converted["properties"]["y"] == {"type": "string"}
-    assert ("x" in converted["properties"]) is not bool(reason)
-    assert left_out[0].startswith(f"parameter “x”: {reason}" if reason else "parameter “p")
+    ]
+    for child, reason in rows:
+        with row(child):
+            schema = {"properties": {"x": child, "y": TEXT}, "required": ["y"]}
+            converted, left_out = convert_schema(schema)
+            assert refusals(converted) == []
+            assert converted["properties"]["y"] == TEXT
+            assert ("x" in converted["properties"]) is not bool(reason)
+            assert left_out[0].startswith(f"parameter “x”: {reason}" if reason else "parameter “p")
 
 
 def test_alternatives_of_the_root_are_folded_into_it() -> None:
-    schema = {
-        "type": "object",
-        "properties": {"a": {"type": "string"}},
-        "anyOf": [
-            {"properties": {"kind": {"const": "x"}, "b": {"type": "string"}}, "required": ["kind"]},
-            {"properties": {"kind": {"const": "y"}}, "required": ["kind", "a"]},
-        ],
-    }
-    converted = to_gemini(schema)
+    ways = [
+        {"properties": {"kind": {"const": "x"}, "b": TEXT}, "required": ["kind"]},
+        {"properties": {"kind": {"const": "y"}}, "required": ["kind", "a"]},
+    ]
+    converted = to_gemini(OBJECT | {"properties": {"a": TEXT}, "anyOf": ways})
     assert refusals(converted) == []
     assert converted["required"] == ["kind"]
-    assert converted["properties"]["kind"] == {"type": "string", "enum": ["x", "y"]}
+    assert converted["properties"]["kind"] == TEXT | {"enum": ["x", "y"]}
     assert set(converted["properties"]) == {"a", "kind", "b"}
 
 
 def test_a_schema_that_explodes_when_inlined_is_kept_shallow_and_cheap() -> None:
-    definitions: Schema = {
-        f"d{n}": {"properties": {k: {"$ref": f"#/$defs/d{n + 1}"} for k in "abcd"}}
-        for n in range(20)
-    }
-    definitions["d20"] = {"type": "string"}
+    definitions: Schema = {"d20": TEXT}
+    for n in range(20):
+        definitions[f"d{n}"] = {"properties": {k: {"$ref": f"#/$defs/d{n + 1}"} for k in "abcd"}}
     began = time.process_time()
     converted = to_gemini(of({"$ref": "#/$defs/d0"}, **{"$defs": definitions}))
     assert time.process_time() - began < 1
@@ -237,7 +165,7 @@ def test_a_schema_that_explodes_when_inlined_is_kept_shallow_and_cheap() -> None
 
 
 def test_neither_depth_nor_a_long_chain_of_references_exhausts_the_stack() -> None:
-    deep: Schema = {"type": "string"}
+    deep: Schema = TEXT
     for _ in range(100):
         deep = of(deep)
     assert refusals(to_gemini(deep)) == []
@@ -247,7 +175,7 @@ def test_neither_depth_nor_a_long_chain_of_references_exhausts_the_stack() -> No
 
 def test_too_many_required_properties_make_a_tool_unusable() -> None:
     names = [f"p{n}" for n in range(2_500)]
-    schema = {"properties": {name: {"type": "string"} for name in names}, "required": names}
+    schema = {"properties": dict.fromkeys(names, TEXT), "required": names}
     with pytest.raises(UnusableSchemaError, match="too large"):
         to_gemini(schema)
     converted, left_out = convert_schema({**schema, "required": names[-1:]})
@@ -257,10 +185,10 @@ def test_too_many_required_properties_make_a_tool_unusable() -> None:
     assert left_out[-1] == f"and {2_500 - len(converted['properties']) - 20:,} more"
 
 
-@pytest.mark.parametrize("kind", ["array", "string", ["array", "null"]])
-def test_arguments_that_are_no_object_make_a_tool_unusable(kind: object) -> None:
-    with pytest.raises(UnusableSchemaError, match="not an object"):
-        to_gemini({"type": kind})
+def test_arguments_that_are_no_object_make_a_tool_unusable() -> None:
+    for kind in ["array", "string", ["array", "null"]]:
+        with row(kind), pytest.raises(UnusableSchemaError, match="not an object"):
+            to_gemini({"type": kind})
 
 
 def test_descriptions_are_sanitised_and_limited() -> None:
@@ -322,7 +250,7 @@ def test_what_is_remembered_of_one_tool_changes_no_other() -> None:
             {"required": ["words", "a", "a", "no", 1]},
             {"required": "a"},
             {"title": "w  w"},
-            {"additionalProperties": chance.choice((False, {"type": "string"}))},
+            {"additionalProperties": chance.choice((False, TEXT))},
         ]
         return of({}) | {"properties": properties} | chance.choice(roots) | chance.choice(roots)
 

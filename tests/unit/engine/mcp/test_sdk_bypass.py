@@ -4,22 +4,17 @@ import pytest
 from mcp import Client, MCPError
 from mcp.server.mcpserver import MCPServer
 
-from tui.engine.mcp.session.sdk_patches import (
-    check_weight,
-    read_call_result,
-    refused_tools,
-    repair_result,
-)
+from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED
 
 
 def test_any_structured_content_passes_the_sdk_as_it_is() -> None:
     bare: dict[str, Any] = {"content": []}
-    assert read_call_result(bare).structured_content is None
+    assert sdk_patches.read_call_result(bare).structured_content is None
     values: list[object] = [{"rows": [{"a": 1}] * 10}, {}, [1, 2], "text", 0, False]
     for structured in values:
         raw = {"content": [], "structuredContent": structured, "_meta": [structured] * 10}
-        assert read_call_result(raw).structured_content is structured
+        assert sdk_patches.read_call_result(raw).structured_content is structured
 
 
 def test_blocks_keep_what_is_used_of_them() -> None:
@@ -30,7 +25,7 @@ def test_blocks_keep_what_is_used_of_them() -> None:
         {"type": "resource", "resource": {"uri": "a:b", "text": "r", "_meta": meta}},
         {"type": "resource_link", "uri": "a:b", "name": "n", "title": "t", "icons": []},
     ]
-    assert repair_result({"content": blocks})["content"] == [
+    assert sdk_patches.repair_result({"content": blocks})["content"] == [
         {"type": "text", "text": "t"},
         {"type": "image", "data": "AA==", "mimeType": "image/png"},
         {"type": "resource", "resource": {"uri": "a:b", "text": "r"}},
@@ -40,9 +35,9 @@ def test_blocks_keep_what_is_used_of_them() -> None:
 
 def test_another_reply_of_many_values_fails_its_request() -> None:
     light = {"contents": [{"text": "x" * 1_000_000}]}
-    assert check_weight(light) is light
+    assert sdk_patches.check_weight(light) is light
     with pytest.raises(MCPError, match="too complex") as caught:
-        check_weight({"contents": [{"a": [[]] * 100} for _ in range(1_000)]})
+        sdk_patches.check_weight({"contents": [{"a": [[]] * 100} for _ in range(1_000)]})
     assert caught.value.code == EXCHANGE_FAILED
 
 
@@ -56,9 +51,9 @@ async def test_only_tools_with_header_annotations_pass_the_sdk() -> None:
     plain = {"name": "plain", "inputSchema": {"type": "object", "description": "no header"}}
     async with Client(MCPServer("headers"), mode="2026-07-28") as client:
         listed = [plain, annotated("good", "Region"), annotated("bad", "No Token"), {"name": []}]
-        assert await refused_tools(client, listed) == {"bad"}
+        assert await sdk_patches.refused_tools(client, listed) == {"bad"}
         assert client.session._x_mcp_header_maps == {"good": {("region",): "Region"}}
-        assert await refused_tools(client, [{**plain, "name": "good"}]) == set()
+        assert await sdk_patches.refused_tools(client, [{**plain, "name": "good"}]) == set()
         assert client.session._x_mcp_header_maps == {"good": {}}
     async with Client(MCPServer("headers"), mode="legacy") as client:
-        assert await refused_tools(client, [annotated("bad", "No Token")]) == set()
+        assert await sdk_patches.refused_tools(client, [annotated("bad", "No Token")]) == set()

@@ -43,9 +43,7 @@ async def test_the_session_still_has_what_we_touch(mode: str) -> None:
             except AttributeError:
                 pytest.fail(f"mcp no longer has ClientSession.{path}, which sdk_patches uses.")
             has = tuple(inspect.signature(found).parameters) if wanted else ()
-            assert set(wanted) <= set(has), (
-                f"ClientSession.{path} takes {has} now; sdk_patches gives it {wanted}."
-            )
+            assert set(wanted) <= set(has), f"ClientSession.{path} takes {has}, not {wanted}."
 
 
 @pytest.mark.parametrize(
@@ -62,9 +60,7 @@ async def test_the_session_still_has_what_we_touch(mode: str) -> None:
 )
 def test_the_sdk_itself_still_uses_it(method: str, name: str) -> None:
     source = inspect.getsource(getattr(ClientSession, method))
-    assert f"self.{name}" in source, (
-        f"ClientSession.{method} no longer uses {name}: what sdk_patches does has no effect."
-    )
+    assert f"self.{name}" in source, f"{method} no longer uses {name}: sdk_patches has no effect."
 
 
 def test_nothing_else_private_is_touched() -> None:

@@ -2,11 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 
 import pytest
 
-from tests.unit.engine.mcp.staging import Stage, on_stage, ready_stage, refusing_stage
+from tests.unit.engine.mcp.staging import on_stage, orders, pairs, ready_stage, refusing_stage
 from tests.unit.engine.mcp.support import HASTY, LATER, eventually
 from tui.engine.mcp import supervisor as module
 from tui.engine.mcp.backoff import RetryPolicy
@@ -56,9 +55,7 @@ async def test_stopping_breaks_off_a_start_that_hangs() -> None:
         assert stage.listener.statuses == [S.STARTING, S.STOPPING, S.STOPPED]
 
 
-async def test_a_server_has_all_of_its_timeout_to_get_ready(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_server_has_its_whole_timeout_to_be_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     loop, passed = asyncio.get_running_loop(), 0.0
     clock = loop.time
     monkeypatch.setattr(loop, "time", lambda: clock() + passed)
@@ -112,9 +109,7 @@ async def test_why_a_server_came_back_holds_no_secret() -> None:
 
 
 @pytest.mark.parametrize("hangs", [False, True])
-async def test_a_server_with_nothing_usable_is_closed_with_that_reason(
-    hangs: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_server_without_tools_fails(hangs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CLOSE_TIMEOUT", 0.05)
     async with on_stage() as stage:
         stage.connection.offer = ServerOffer()
@@ -126,9 +121,7 @@ async def test_a_server_with_nothing_usable_is_closed_with_that_reason(
         assert S.READY not in stage.listener.statuses
 
 
-async def test_a_secret_reaches_neither_the_failure_nor_the_log_file(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_secret_reaches_no_failure_and_no_log(caplog: pytest.LogCaptureFixture) -> None:
     async with on_stage(secrets=frozenset({"hunter22"})) as stage:
         for problem in (ServerError("no hunter22", "hunter22?"), RuntimeError("hunter22")):
             stage.connection.refusal = problem
@@ -176,7 +169,7 @@ async def test_disabling_stops_a_server_and_enabling_starts_it() -> None:
 @pytest.mark.parametrize("withheld", [S.INVALID, S.UNTRUSTED, S.DISABLED])
 async def test_a_withheld_server_stays_withheld(withheld: S) -> None:
     async with on_stage(withheld=withheld) as stage:
-        for command in commands_of(stage)[:5]:
+        for command in orders(stage)[:5]:
             command()
         await asyncio.sleep(0)
         assert stage.supervisor.status is withheld
@@ -200,30 +193,10 @@ async def test_an_outdated_connection_is_replaced() -> None:
         assert stage.listener.statuses[2:5] == [S.STOPPING, S.STOPPED, S.STARTING]
 
 
-def commands_of(stage: Stage) -> list[Callable[[], None]]:
-    """List the commands, and what a server may do by itself."""
-    it = stage.supervisor
-    return [
-        it.start,
-        it.stop,
-        it.restart,
-        lambda: it.set_enabled(enabled=False),
-        lambda: it.set_enabled(enabled=True),
-        stage.connection.ended.set,
-        stage.connection.outdated.set,
-    ]
-
-
 async def test_commands_in_any_order_never_break_the_table() -> None:
     async with on_stage() as stage:
-        for first in commands_of(stage):
-            for second in commands_of(stage):
-                for pause in (0, 1, 3):
-                    first()
-                    for _ in range(pause):
-                        await asyncio.sleep(0)
-                    second()
-                    await asyncio.sleep(0)
+        async for _ in pairs(orders(stage), 0, 1, 3):
+            pass
         stage.supervisor.set_enabled(enabled=True)
         stage.supervisor.restart()
         await stage.reach(S.READY)
@@ -235,9 +208,8 @@ async def test_a_crash_loop_ends_after_five_failures_with_the_last_one_and_advic
         await stage.reach(S.FAILED)
         assert stage.connection.opened == 5
         assert stage.listener.statuses == [S.STARTING, S.RETRYING] * 4 + [S.STARTING, S.FAILED]
-        assert stage.supervisor.failure == Failure(
-            "exited with code 3", "Look at its log. It failed 5 times in a row; r restarts it."
-        )
+        advice = "Look at its log. It failed 5 times in a row; r restarts it."
+        assert stage.supervisor.failure == Failure("exited with code 3", advice)
         stage.supervisor.restart()
         await stage.reach(S.RETRYING)
         await stage.reach(S.FAILED)

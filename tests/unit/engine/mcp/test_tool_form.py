@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -18,6 +19,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from tests.support.rows import row
+from tests.unit.engine.mcp.gemini_checker import FLAG, LIST, NULL, NUMBER, OBJECT, TEXT, WHOLE
 from tui.engine.mcp.schema.flatten import resolve_reference
 from tui.engine.mcp.schema.form_schema import MAX_FIELDS, UnusableFormError
 from tui.engine.mcp.schema.tool_form import begin_arguments, merge_tool_form, read_tool_form
@@ -31,46 +34,28 @@ FOLDER: Final = Path(__file__).with_name("schemas")
 RECORDED: Final[Mapping[str, Mapping[str, Json]]] = {
     file.stem: json.loads(file.read_text("utf-8")) for file in sorted(FOLDER.glob("*.json"))
 }
-AS_JSON: Final = {
-    "everything": 0,
-    "filesystem": 4,
-    "git": 1,
-    "github": 7,
-    "kubernetes": 14,
-    "notion": 8,
-    "playwright": 5,
-    "time": 0,
-}
+AS_JSON: Final = dict(zip(RECORDED, (0, 4, 1, 7, 14, 8, 5, 0), strict=True))
 """How many fields of a server's forms are JSON: lists, and objects without names of their own."""
 
-SHOP: Final[Json] = {
-    "type": "object",
+
+def record(*needed: str, **properties: object) -> Json:
+    """Make the schema of an object, of which some properties have to be there."""
+    return OBJECT | {"properties": properties, "required": [*needed]}
+
+
+CIRCLE: Final = record("kind", "r", kind={"const": "circle"}, r=NUMBER) | {"title": "Circle"}
+SQUARE: Final = record("kind", kind={"const": "square"}, side=NUMBER)
+SHOP: Final[Json] = OBJECT | {
     "properties": {
-        "name": {"type": "string", "title": "Name", "default": "milk"},
-        "count": {"type": "integer", "enum": [1, 2, 3]},
-        "note": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
-        "address": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}, "a/b~c": {"type": "integer"}},
-            "required": ["city"],
-        },
-        "tags": {"type": "array", "items": {"type": "string"}},
-        "days": {"type": "array", "items": {"enum": ["mo", "tu"]}, "minItems": 1},
-        "shape": {
-            "oneOf": [
-                {
-                    "title": "Circle",
-                    "properties": {"kind": {"const": "circle"}, "r": {"type": "number"}},
-                    "required": ["kind", "r"],
-                },
-                {
-                    "properties": {"kind": {"const": "square"}, "side": {"type": "number"}},
-                    "required": ["kind"],
-                },
-            ]
-        },
-        "either": {"type": ["string", "array"], "items": {"type": "string"}},
-        "other": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "name": TEXT | {"title": "Name", "default": "milk"},
+        "count": WHOLE | {"enum": [1, 2, 3]},
+        "note": {"anyOf": [TEXT, NULL], "default": None},
+        "address": record("city", **{"city": TEXT, "a/b~c": WHOLE}),
+        "tags": LIST | {"items": TEXT},
+        "days": LIST | {"items": {"enum": ["mo", "tu"]}, "minItems": 1},
+        "shape": {"oneOf": [CIRCLE, SQUARE]},
+        "either": {"type": ["string", "array"], "items": TEXT},
+        "other": {"anyOf": [WHOLE, NULL]},
     },
     "required": ["name", "address", "other"],
 }
@@ -202,6 +187,8 @@ def test_every_tool_of_real_servers_has_a_form_whose_arguments_are_valid(server:
 
 NAMES = st.sampled_from(["city", "a/b", "~", "größe", "x y", "\u202ekey", ""])
 TEXTS = st.text(max_size=20)
+SEVERAL = st.lists(TEXTS, min_size=1, max_size=4, unique=True)
+FORMATS = st.sampled_from(["email", "uri", "date", "date-time", "odd"])
 
 
 def with_default(schema: Json, values: st.SearchStrategy[Any]) -> st.SearchStrategy[Json]:
@@ -224,13 +211,11 @@ def choices_of(values: list[Any]) -> st.SearchStrategy[Json]:
 
 SCALARS = st.one_of(
     with_default({"type": "string", "minLength": 0, "maxLength": 40}, TEXTS),
-    st.sampled_from(["email", "uri", "date", "date-time", "odd"]).map(
-        lambda one: {"type": "string", "format": one}
-    ),
+    FORMATS.map(lambda one: TEXT | {"format": one}),
     numbers("integer"),
     numbers("number"),
-    with_default({"type": "boolean"}, st.booleans()),
-    st.lists(TEXTS, min_size=1, max_size=4, unique=True).flatmap(choices_of),
+    with_default(FLAG, st.booleans()),
+    SEVERAL.flatmap(choices_of),
     st.lists(
         st.one_of(st.integers(), st.booleans(), st.none(), st.sampled_from(["1", "true", "null"])),
         min_size=1,
@@ -242,8 +227,7 @@ SCALARS = st.one_of(
 
 def objects(inner: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
     def made(properties: Json, chosen: Sequence[bool]) -> Json:
-        needed = [name for name, is_needed in zip(properties, chosen, strict=False) if is_needed]
-        return {"type": "object", "properties": properties, "required": needed}
+        return record(*compress(properties, chosen), **properties)
 
     properties = st.dictionaries(NAMES, inner, min_size=1, max_size=4)
     return st.builds(made, properties, st.lists(st.booleans(), min_size=4, max_size=4))
@@ -256,47 +240,31 @@ def compound(inner: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
             one["required"] = [*one["required"], "kind"]
         return {key: [first, second]}
 
-    lists = inner.map(lambda one: {"type": "array", "items": one})
-    several = st.lists(TEXTS, min_size=1, max_size=4, unique=True).map(
-        lambda one: {"type": "array", "items": {"type": "string", "enum": one}}
-    )
+    several = SEVERAL.map(lambda one: LIST | {"items": TEXT | {"enum": one}})
     two = st.sampled_from(["oneOf", "anyOf"])
     return st.one_of(
         objects(inner),
-        lists,
+        inner.map(lambda one: LIST | {"items": one}),
         several,
-        inner.map(lambda one: {"anyOf": [one, {"type": "null"}]}),
+        inner.map(lambda one: {"anyOf": [one, NULL]}),
         st.builds(alternatives, objects(inner), objects(inner), two),
         inner.map(lambda one: {"allOf": [{"description": "d\x1b[2J"}, one]}),
-        st.just({"type": "object", "additionalProperties": {"type": "string"}}),
+        st.just(OBJECT | {"additionalProperties": TEXT}),
     )
 
 
 SCHEMAS = objects(st.recursive(SCALARS, compound, max_leaves=8))
 
-NOTES_OR_NULL = {
-    "anyOf": [{"type": "object", "additionalProperties": {"type": "string"}}, {"type": "null"}]
-}
-NULL_IN_ONE: Json = {
-    "type": "object",
-    "properties": {
-        "city": {
-            "oneOf": [
-                {
-                    "type": "object",
-                    "properties": {"notes": NOTES_OR_NULL, "kind": {"const": "kind 0"}},
-                    "required": ["notes", "kind"],
-                },
-                {
-                    "type": "object",
-                    "properties": {"kind": {"const": "kind 1"}},
-                    "required": ["kind"],
-                },
-            ]
-        }
+NOTES_OR_NULL: Final = {"anyOf": [OBJECT | {"additionalProperties": TEXT}, NULL]}
+NULL_IN_ONE: Final = record(
+    "city",
+    city={
+        "oneOf": [
+            record("notes", "kind", notes=NOTES_OR_NULL, kind={"const": "kind 0"}),
+            record("kind", kind={"const": "kind 1"}),
+        ]
     },
-    "required": ["city"],
-}
+)
 """What one of its alternatives must have may be null."""
 
 
@@ -331,14 +299,8 @@ def test_fields_are_named_by_their_places_and_begin_with_the_defaults_alone() ->
 
 
 def test_what_is_entered_goes_where_it_belongs_and_emptied_fields_take_their_values_away() -> None:
-    entered: dict[str, FormValue] = {
-        "/name": None,
-        "/count": "2",
-        "/address/city": "Bonn",
-        "/tags": '["a", 1]',
-        "/days": ("tu",),
-        "/other": 5,
-    }
+    entered: dict[str, FormValue] = {"/name": None, "/count": "2", "/address/city": "Bonn"}
+    entered |= {"/tags": '["a", 1]', "/days": ("tu",), "/other": 5}
     merged = merge_tool_form(SHOP, begin_arguments(SHOP), {}, entered)
     address = {"city": "Bonn"}
     expected = {"count": 2, "address": address, "tags": ["a", 1], "days": ["tu"], "other": 5}
@@ -362,9 +324,8 @@ def test_an_alternative_is_chosen_by_hand_or_by_the_value_and_only_its_own_value
 
 
 def test_of_all_arguments_only_those_of_the_chosen_alternative_stay() -> None:
-    number: Json = {"type": "integer"}
-    ways = [{"properties": {name: number}, "required": [name]} for name in ("id", "row")]
-    schema: Json = {"properties": {"file": {"type": "string"}}, "oneOf": ways}
+    ways = [record(name, **{name: WHOLE}) for name in ("id", "row")]
+    schema = record(file=TEXT) | {"oneOf": ways}
     begun: Json = {"file": "a", "id": 1, "more": True}
     assert fields_of(schema, begun)["?"].default == "0"
     assert merge_tool_form(schema, begun, {}, {"?": "1"}) == {"file": "a", "more": True}
@@ -379,14 +340,8 @@ def test_options_that_are_no_texts_are_named_as_in_json() -> None:
 
 
 def test_nothing_is_lost_that_no_field_shows_or_that_fits_no_row() -> None:
-    odd: Json = {
-        "unknown": {"deep": [1]},
-        "name": "two\nlines \x1b[2J",
-        "count": 7,
-        "address": {"city": "Bonn", "more": None},
-        "days": ["tu", "mo"],
-        "shape": "none of these",
-    }
+    odd: Json = {"unknown": {"deep": [1]}, "name": "two\nlines \x1b[2J", "count": 7}
+    odd |= {"address": {"city": "Bonn", "more": None}, "days": ["tu", "mo"], "shape": "no such"}
     fields = {field.key: field for field in in_step(SHOP, odd, {})}
     as_json = {key: field.default for key, field in fields.items() if field.kind is K.JSON}
     assert as_json == {
@@ -394,29 +349,25 @@ def test_nothing_is_lost_that_no_field_shows_or_that_fits_no_row() -> None:
         "/count": "7",
         "/tags": None,
         "/days": '["tu", "mo"]',
-        "/shape": '"none of these"',
+        "/shape": '"no such"',
     }
     changed = merge_tool_form(SHOP, odd, {}, {"/address/city": "Ulm", "/name": '"a\\nb"'})
     address = {"city": "Ulm", "more": None}
     assert changed == {**odd, "name": "a\nb", "address": address, "other": None}
 
 
-CALL: Final[Json] = {
-    "properties": {
-        "path": {"type": "string", "default": "/"},
-        "depth": {"type": "integer", "minimum": 0},
-        "ratio": {"type": "number"},
-        "deep": {"type": "boolean", "default": True},
-        "kind": {"type": "string", "enum": ["a", "b"]},
-        "kinds": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
-    },
-    "required": ["path"],
-}
+CALL: Final = record(
+    "path",
+    path=TEXT | {"default": "/"},
+    depth=WHOLE | {"minimum": 0},
+    ratio=NUMBER,
+    deep=FLAG | {"default": True},
+    kind=TEXT | {"enum": ["a", "b"]},
+    kinds=LIST | {"items": TEXT | {"enum": ["a", "b"]}},
+)
 
 
-def test_an_argument_that_its_row_cannot_show_as_it_is_is_json_and_a_missing_one_is_missing() -> (
-    None
-):
+def test_an_argument_that_its_row_cannot_show_is_json_and_a_missing_one_is_missing() -> None:
     shown: list[Json] = [
         *({"path": one} for one in ("/tmp", "", "a  b", "漢")),
         *({"depth": one} for one in (0, 1.0, 10**30)),
@@ -437,61 +388,50 @@ def test_an_argument_that_its_row_cannot_show_as_it_is_is_json_and_a_missing_one
         assert [*fields] == [*CALL["properties"]]
         rows = {name: one for name, one in fields.items() if one.default is not None}
         assert [*rows] == [*arguments]
-        for name, row in rows.items():
-            assert (row.kind is K.JSON) is is_odd, arguments
-            assert str(row.default).isprintable(), arguments
-            assert "\u3164" not in str(row.default)
-            assert row.kind is not K.JSON or json.loads(str(row.default)) == arguments[name]
+        for name, it in rows.items():
+            assert (it.kind is K.JSON) is is_odd, arguments
+            assert str(it.default).isprintable(), arguments
+            assert "\u3164" not in str(it.default)
+            assert it.kind is not K.JSON or json.loads(str(it.default)) == arguments[name]
 
 
-@pytest.mark.parametrize("text", ["[1", "1, 2", '1, "value": 2', "NaN", '{"a": 1, "a": 2}', ""])
-def test_json_that_cannot_be_read_is_refused_by_the_name_of_its_field(text: str) -> None:
-    with pytest.raises(ValueError, match=r"^tags is not JSON: "):
-        merge_tool_form(SHOP, {}, {}, {"/tags": text})
+def test_json_that_cannot_be_read_is_refused_by_the_name_of_its_field() -> None:
+    for text in ["[1", "1, 2", '1, "value": 2', "NaN", '{"a": 1, "a": 2}', ""]:
+        with row(text), pytest.raises(ValueError, match=r"^tags is not JSON: "):
+            merge_tool_form(SHOP, {}, {}, {"/tags": text})
 
 
-HEAVY: Final[Json] = {
-    "properties": {
-        "x": {"allOf": [{"properties": {f"{a}{b}": {} for a in range(200)}} for b in range(200)]}
-    }
-}
+MANY: Final[list[Json]] = [{"properties": {f"{a}{b}": {} for a in range(200)}} for b in range(200)]
+HEAVY: Final[Json] = {"properties": {"x": {"allOf": MANY}}}
 WIDE: Final[Json] = {
     "properties": {f"{n}": {"$ref": "#x"} for n in range(3_000)},
     "$defs": {f"{n}": {"$anchor": "x"} for n in range(3_000)},
 }
 """Looking for what each of these refers to would take seconds."""
-CIRCLE: Final[Json] = {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "string"}]}
+CYCLE: Final[Json] = {"anyOf": [{"$ref": "#/$defs/a"}, TEXT]}
 
 
-@pytest.mark.parametrize(
-    ("schema", "words"),
-    [
+def test_a_schema_that_no_form_can_be_made_of_is_refused() -> None:
+    rows: list[tuple[Json, str]] = [
         ({"properties": {str(n): {} for n in range(MAX_FIELDS + 1)}}, "more than 50 fields"),
         ({"properties": {"x": {"$ref": "#/nowhere"}}}, "refers to what is not in it"),
         ({"properties": {"x": {"$ref": "https://example.org/x"}}}, "refers to what is not in it"),
         ({"allOf": [{"$ref": "#"}]}, "round in circles"),
         (HEAVY, "too large"),
         (WIDE, "too large"),
-        (
-            {"properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {"a": CIRCLE}},
-            "round in circles",
-        ),
-    ],
-)
-def test_a_schema_that_no_form_can_be_made_of_is_refused(schema: Json, words: str) -> None:
-    with pytest.raises(UnusableFormError, match=words):
-        read_tool_form(schema, {}, {})
+        ({"properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {"a": CYCLE}}, "round in circles"),
+    ]
+    for schema, words in rows:
+        with row(schema), pytest.raises(UnusableFormError, match=words):
+            read_tool_form(schema, {}, {})
 
 
 def test_what_is_nested_too_deeply_or_has_too_many_fields_becomes_json() -> None:
-    person: Json = {
-        "properties": {"name": {"type": "string"}, "parent": {"$ref": "#/$defs/person"}},
-        "required": ["name", "parent"],
-    }
+    person = record("name", "parent", name=TEXT, parent={"$ref": "#/$defs/person"})
     schema = {"properties": {"one": {"$ref": "#/$defs/person"}}, "$defs": {"person": person}}
     fields = in_step(schema, begin_arguments(schema), {})
     assert [field.key for field in fields if field.kind is K.JSON] == ["/one" + "/parent" * 4]
-    wide = {"properties": {str(n): {"type": "string"} for n in range(30)}}
+    wide = {"properties": {str(n): TEXT for n in range(30)}}
     fields = in_step({"properties": {"a": wide, "b": wide}}, {}, {})
     assert [field.key for field in fields if field.kind is K.JSON] == ["/b"]
     assert len(fields) <= MAX_FIELDS

@@ -25,9 +25,7 @@ from tui.model.servers import ServerStatus as S
 SAMPLE, SHELF = ServerId("sample"), ServerId("library")
 
 
-async def test_calls_their_time_and_their_failures_are_counted_over_restarts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_calls_and_their_time_count_over_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
     async with ready(script("sample")) as (manager, watcher):
         fresh = manager.usage(SAMPLE)
         assert (fresh.starts, fresh.calls, fresh.seconds, fresh.change) == (1, 0, (), {})
@@ -55,16 +53,7 @@ async def test_calls_their_time_and_their_failures_are_counted_over_restarts(
         assert manager.usage(ServerId("nobody")) == ServerUsage()
 
 
-async def test_a_call_that_ends_without_a_result_counts_as_failed() -> None:
-    async with ready(script("raw")) as (manager, _):
-        await refuses("exited with code 7", manager, "die")
-        used = manager.usage(ServerId("raw"))
-        assert (used.calls, used.failed) == (1, 1)
-
-
-async def test_the_time_that_the_user_takes_is_not_the_servers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_time_of_the_user_is_not_the_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     loop, passed = asyncio.get_running_loop(), 0.0
     monkeypatch.setattr(loop, "time", lambda: passed)
     timeout = CallTimeout(600)
@@ -85,17 +74,17 @@ async def test_a_server_over_http_is_measured_and_has_no_process() -> None:
         assert used.connected > 0
 
 
-async def test_the_process_of_a_server_is_named_with_the_memory_it_takes() -> None:
+async def test_its_process_is_named_and_a_call_without_a_result_counts_as_failed() -> None:
     async with ready(script("raw")) as (manager, _):
         used = manager.usage(ServerId("raw"))
-        assert used.pid == pid_of("raw.py")
-        assert used.processes == 1
+        assert (used.pid, used.processes) == (pid_of("raw.py"), 1)
         assert used.memory == pytest.approx(psutil.Process(used.pid).memory_info().rss, rel=0.2)
+        await refuses("exited with code 7", manager, "die")
+        used = manager.usage(ServerId("raw"))
+        assert (used.calls, used.failed) == (1, 1)
 
 
-async def test_a_process_is_counted_with_all_that_it_started(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_process_counts_with_all_that_it_started(monkeypatch: pytest.MonkeyPatch) -> None:
     code = "import subprocess as s, time; s.Popen(['sh', '-c', 'sleep 60; true']); time.sleep(60)"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
     parent = psutil.Process(process.pid)
@@ -139,9 +128,7 @@ async def test_what_a_restart_changes_in_an_offer_is_named(tmp_path: Path) -> No
         }, "only the connection before counts"
 
 
-async def test_what_a_server_announces_is_held_against_its_first_offer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_changes_are_since_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "DEBOUNCE", 0.05)
     tools, calls = tmp_path / "tools.json", tmp_path / "calls"
 
@@ -165,10 +152,7 @@ async def test_what_both_sides_declare_is_sanitised_and_bounded(tmp_path: Path) 
     says = tmp_path / "says.json"
     hostile = "\x1b[31mred\u202e" + "x" * 200
     info = {"title": hostile, "websiteUrl": f"javascript:{hostile}", "version": "2"}
-    extensions: dict[str, Any] = {
-        hostile: {},
-        **{f"io.example/{number}": {} for number in range(100)},
-    }
+    extensions: dict[str, Any] = {hostile: {}, **{f"io.example/{n}": {} for n in range(100)}}
     capabilities = {"extensions": extensions, "experimental": {hostile: {}}}
     says.write_text(json.dumps({"tools": {"one": []}, "info": info, "capabilities": capabilities}))
     async with ready(script("library", str(says))) as (_, watcher):

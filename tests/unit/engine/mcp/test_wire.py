@@ -11,35 +11,17 @@ import pytest
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from tests.cli.running import write_settings
-from tests.servers.web import Exchange, Handler, SseServer, answer
-from tests.unit.engine.mcp.asking import ERAS, Stage, asking
-from tests.unit.engine.mcp.network.support import answering, connected, stateless
-from tests.unit.engine.mcp.support import (
-    HASTY,
-    LATER,
-    Watcher,
-    call,
-    eventually,
-    ready,
-    refuses,
-    running,
-    script,
-)
+from tests.servers.web import SseServer, answer
+from tests.unit.engine.mcp.asking import ERAS, asking
+from tests.unit.engine.mcp.network.support import answering, broken_off, connected, stateless
+from tests.unit.engine.mcp.support import HASTY, Watcher, call, eventually, ready, refuses, script
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.transports.http.http_client import MAX_BODY
-from tui.engine.mcp.wire.tap import (
-    FRAME_BYTES,
-    MAX_BYTES,
-    MAX_FRAMES,
-    MAX_OPEN,
-    MAX_STDERR_FRAMES,
-    MAX_WHOLE,
-    VERSION_KEY,
-    caused_by,
-)
+from tui.engine.mcp.wire import tap as taps
+from tui.engine.mcp.wire.tap import VERSION_KEY, Tap, caused_by
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.chat import ConversationId, EntryId
 from tui.model.events import FramesNoted, NoticeRaised, ToolCallRequested
@@ -47,28 +29,39 @@ from tui.model.requests import FormRequest, ReplyAction
 from tui.model.servers import ProtocolEra, ServerId, Transport
 from tui.model.servers import ServerStatus as S
 from tui.model.wire.exchanges import LASTING, exchanges
-from tui.model.wire.frames import Direction, FrameFault, FrameKind, WireFrame
+from tui.model.wire.frames import Direction, FrameBody, FrameFault, FrameKind, WireFrame
 from tui.text import sanitize
 
 MAIN, CALL = ConversationId("main"), EntryId("c1")
-STREAM = "text/event-stream"
 REQUEST, ANSWER, NOTICE = FrameKind.REQUEST, FrameKind.ANSWER, FrameKind.NOTIFICATION
 HTTP, NOISE, WORD = FrameKind.HTTP, FrameKind.NOISE, FrameKind.LIFECYCLE
 HANDSHAKE = ("initialize", "notifications/initialized")
 
 
-def told(wire: Wire, *kinds: FrameKind) -> list[str]:
-    """Tell in short what was said: ``>`` for what was sent, the kind, and the method."""
-    signs = {Direction.SENT: ">", Direction.RECEIVED: "<", Direction.OWN: "·"}
-    return [
-        f"{signs[one.direction]} {one.kind} {one.method}".strip()
-        for one in wire.frames()
-        if not kinds or one.kind in kinds
-    ]
-
-
 def of(wire: Wire, kind: FrameKind, method: str = "") -> list[WireFrame]:
     return [one for one in wire.frames() if one.kind is kind and method in {"", one.method}]
+
+
+def body_of(wire: Wire, number: int) -> FrameBody:
+    """Give what was said in a frame."""
+    body = wire.body(number)
+    assert body is not None
+    return body
+
+
+@pytest.fixture
+def redactor() -> Redactor:
+    return Redactor()
+
+
+@pytest.fixture
+def wire(redactor: Redactor) -> Wire:
+    return Wire(redactor=redactor)
+
+
+@pytest.fixture
+def tap(wire: Wire) -> Tap:
+    return wire.tap(ServerId("s"))
 
 
 def check_pairs(wire: Wire) -> None:
@@ -108,11 +101,8 @@ async def checked(wire: Wire, watcher: Watcher) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_each_message_of_either_era_is_there_once_in_order_and_paired(
-    era: ProtocolEra,
-) -> None:
-    stage = Stage()
-    async with ready(script("sample", protocol=era), context=stage.context) as (manager, watcher):
+async def test_each_message_is_there_once_in_order_and_paired(era: ProtocolEra) -> None:
+    async with ready(script("sample", protocol=era)) as (manager, watcher):
         wire = manager.wire
         with caused_by(MAIN, CALL):
             await call(manager, "add", {"a": 1, "b": 2})
@@ -128,19 +118,17 @@ async def test_each_message_of_either_era_is_there_once_in_order_and_paired(
         assert (asked.target, asked.conversation, asked.call) == ("add", MAIN, CALL)
         assert {answered.call, answered.attempt, answered.round} == {CALL, 1}
         assert [one.call for one in wire.frames() if one.call] == [CALL, CALL]
-        body = wire.body(answered.number)
-        assert body is not None
-        assert isinstance(body.value, dict)
-        assert body.value["result"]["structuredContent"] == {"result": "3"}
+        value = body_of(wire, answered.number).value
+        assert isinstance(value, dict)
+        assert value["result"]["structuredContent"] == {"result": "3"}
         assert wire.body(asked.number + 10_000) is None
         words = """gemdeck mcp call sample add --args '{"a": 1, "b": 2}'"""
         assert wire.command(asked.number) == words
         assert wire.command(answered.number) == ""
-        assert wire.request(asked.number) == (
-            *("sample", "tools/call"),
-            {"name": "add", "arguments": {"a": 1, "b": 2}},
-        )
-        assert told(wire, WORD) == ["· lifecycle starting", "· lifecycle ready"]
+        given = {"name": "add", "arguments": {"a": 1, "b": 2}}
+        assert wire.request(asked.number) == ("sample", "tools/call", given)
+        assert [one.method for one in of(wire, WORD)] == ["starting", "ready"]
+        assert {one.direction for one in of(wire, WORD)} == {Direction.OWN}
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -176,57 +164,35 @@ async def test_what_is_no_message_is_a_frame_with_a_verdict() -> None:
 
 
 async def test_broken_answers_and_giant_lines_are_judged() -> None:
-    async with running(script("raw"), retry=LATER) as (manager, watcher):
-        await watcher.until("raw", S.STARTING, S.READY)
+    async with ready(script("raw")) as (manager, watcher):
         await refuses("cannot be read", manager, "deep")
         await refuses("too complex", manager, "complex")
         await refuses("more than 16 MiB", manager, "long")
         await watcher.until("raw", S.READY, S.RETRYING)
         wire = manager.wire
         found = {one.target: one.faults for one in of(wire, ANSWER, "tools/call")}
-        assert found == {
-            "deep": (FrameFault.NOT_JSON,),
-            "complex": (FrameFault.TOO_LARGE,),
-        }
+        assert found == {"deep": (FrameFault.NOT_JSON,), "complex": (FrameFault.TOO_LARGE,)}
         [giant] = of(wire, NOISE)
         assert (giant.faults, giant.size) == ((FrameFault.TOO_LARGE,), 1024)
         [asked] = [one for one in of(wire, REQUEST, "tools/call") if one.target == "long"]
         cut = [one for one in wire.frames() if one.is_cut]
         assert {one.target for one in cut} == {"deep", "complex"}
-        body = wire.body(cut[0].number)
-        assert body is not None
+        body = body_of(wire, cut[0].number)
         assert body.value is None
-        assert f"{cut[0].size - MAX_WHOLE:,} bytes are not kept" in body.text
+        assert f"{cut[0].size - taps.MAX_WHOLE:,} bytes are not kept" in body.text
         [lost] = [one for one in of(wire, WORD) if one.method == "retrying"]
         assert "more than 16 MiB" in lost.detail
         assert (asked.pair, asked.faults) == (lost.number, (FrameFault.FAILED,))
 
 
 async def test_statuses_sessions_and_resumption_stand_between_the_messages() -> None:
-    async def begin(exchange: Exchange) -> None:
-        await exchange.begin(200, content_type=STREAM)
-        await exchange.event(id="a1", retry="1", data="")
-
-    async def go_on(exchange: Exchange) -> None:
-        if "last-event-id" not in exchange.request.headers:
-            await exchange.respond(405)
-            return
-        await exchange.begin(200, content_type=STREAM)
-        call_id = server.calls()[0].message["id"]
-        await exchange.event({"id": 99_999, "result": {}})
-        await exchange.event({"id": call_id, "result": {"content": []}})
-
-    on: dict[str, Handler] = {"tools/call": begin, "GET": go_on}
-    async with answering(on, sessions=True) as (server, manager, _):
+    async with answering(broken_off(), sessions=True) as (server, manager, _):
         with caused_by(MAIN, CALL):
             await call(manager, "echo")
         wire = manager.wire
         asked = of(wire, REQUEST, "tools/call")[0]
         [first, again] = [one for one in of(wire, HTTP) if one.pair == asked.number]
-        assert (first.method, first.status, again.method, again.status) == (
-            *("POST", 200),
-            *("GET", 200),
-        )
+        assert [(one.method, one.status) for one in (first, again)] == [("POST", 200), ("GET", 200)]
         assert again.detail == "resumed after event a1"
         assert first.session == again.session
         assert server.calls()[0].headers["mcp-session-id"] not in wire.export(range(wire.last + 1))
@@ -262,10 +228,7 @@ async def test_an_answer_that_is_too_large_over_http_fails_in_a_frame() -> None:
 
 
 async def test_the_wire_of_sse_names_the_endpoint_without_what_is_secret_in_it() -> None:
-    async with (
-        SseServer() as server,
-        connected(server.url, Transport.SSE) as (manager, _),
-    ):
+    async with SseServer() as server, connected(server.url, Transport.SSE) as (manager, _):
         await call(manager, "echo", {"text": "hi"})
         wire = manager.wire
         check_pairs(wire)
@@ -294,9 +257,7 @@ async def test_what_breaks_the_schema_of_its_revision_is_found_while_somebody_wa
         assert (odd.faults, odd.detail) == ((FrameFault.UNKNOWN_RESULT,), "odd")
 
 
-async def test_no_type_of_a_result_ends_the_checking() -> None:
-    wire = Wire()
-    tap = wire.tap(ServerId("s"))
+async def test_no_type_of_a_result_ends_the_checking(wire: Wire, tap: Tap) -> None:
     for odd in ([1], {"a": 1}, 1, None, "complete"):
         result = {"resultType": odd, "tools": []}
         params = {"_meta": {VERSION_KEY: LATEST_MODERN_VERSION}}
@@ -316,9 +277,7 @@ class Message:
         self.__dict__ |= members
 
 
-def test_ids_used_twice_and_answers_that_nobody_asked_for_are_found() -> None:
-    wire = Wire()
-    tap = wire.tap(ServerId("s"))
+def test_ids_used_twice_and_answers_that_nobody_asked_for_are_found(wire: Wire, tap: Tap) -> None:
     tap.sent(Message(id=1, method="ping", params=None), b"{}")
     for _ in range(2):
         tap.received(b"{}", Message(id=1, result={}))
@@ -336,9 +295,7 @@ def test_ids_used_twice_and_answers_that_nobody_asked_for_are_found() -> None:
     assert wire.frames()[-1].faults == unasked
 
 
-def test_what_is_open_when_the_connection_ends_waits_no_longer() -> None:
-    wire = Wire()
-    tap = wire.tap(ServerId("s"))
+def test_what_is_open_when_the_connection_ends_waits_no_longer(wire: Wire, tap: Tap) -> None:
     for number, method in enumerate(("ping", "tools/call", "tools/call", LASTING)):
         tap.sent(Message(id=number, method=method, params=None), b"{}")
     tap.received(b"{}", Message(id=0, result={}))
@@ -354,30 +311,30 @@ def test_what_is_open_when_the_connection_ends_waits_no_longer() -> None:
     assert call.head.faults == asked.head.faults == (FrameFault.FAILED,)
 
 
-def test_the_ring_holds_its_bounds_and_the_newest() -> None:
-    wire = Wire()
-    tap = wire.tap(ServerId("s"))
+def test_the_ring_holds_its_bounds_and_the_newest(wire: Wire, tap: Tap) -> None:
     tap.sent(Message(id="early", method="ping", params=None), b"{}")
-    for number in range(MAX_FRAMES + 500):
+    for number in range(taps.MAX_FRAMES + 500):
         tap.received(b"x" * number, Message(method="m", params={}))
-    assert len(tap.ring) == MAX_FRAMES
-    assert [one.number for one in wire.frames()] == [*range(502, 502 + MAX_FRAMES)]
+    assert len(tap.ring) == taps.MAX_FRAMES
+    assert [one.number for one in wire.frames()] == [*range(502, 502 + taps.MAX_FRAMES)]
     tap.received(b"{}", Message(id="early", result={}))
     assert (wire.frames()[-1].method, wire.frames()[-1].faults) == ("ping", ())
     for _ in range(500):
-        tap.received(b"x" * MAX_WHOLE * 20, Message(method="m", params={}))
-    kept = sum(FRAME_BYTES + len(one.head) + len(one.tail) for one in tap.ring.values())
-    assert MAX_BYTES - MAX_WHOLE - FRAME_BYTES <= kept == tap._bytes <= MAX_BYTES
-    assert wire.frames()[-1].size == MAX_WHOLE * 20
+        tap.received(b"x" * taps.MAX_WHOLE * 20, Message(method="m", params={}))
+    kept = sum(taps.FRAME_BYTES + len(one.head) + len(one.tail) for one in tap.ring.values())
+    assert (
+        taps.MAX_BYTES - taps.MAX_WHOLE - taps.FRAME_BYTES <= kept == tap._bytes <= taps.MAX_BYTES
+    )
+    assert wire.frames()[-1].size == taps.MAX_WHOLE * 20
     before = len(tap.ring)
     for length in (10, 300_000):
         for _ in range(300):
             tap.stderr([b"y" * length])
-        assert len(of(wire, FrameKind.STDERR)) == MAX_STDERR_FRAMES
-    assert len(of(wire, NOTICE)) >= before - MAX_STDERR_FRAMES
-    for number in range(MAX_OPEN * 2):
+        assert len(of(wire, FrameKind.STDERR)) == taps.MAX_STDERR_FRAMES
+    assert len(of(wire, NOTICE)) >= before - taps.MAX_STDERR_FRAMES
+    for number in range(taps.MAX_OPEN * 2):
         tap.sent(Message(id=number, method="ping", params=None), b"{}")
-    assert len(tap._ours) == MAX_OPEN
+    assert len(tap._ours) == taps.MAX_OPEN
 
 
 async def test_who_watches_is_told_seldom_and_nobody_else_is() -> None:
@@ -406,12 +363,10 @@ async def test_who_watches_is_told_seldom_and_nobody_else_is() -> None:
 
 
 async def test_a_flood_is_kept_within_the_bounds_and_its_call_is_found() -> None:
-    context = ClientContext()
-    async with running(script("raw", "flooding"), context=context) as (manager, watcher):
-        await watcher.until("raw", S.STARTING, S.READY)
+    async with ready(script("raw", "flooding")) as (manager, _):
         await call(manager, "hurry", {"text": "3000"})
         tap = manager.wire.tap(ServerId("raw"))
-        assert len(tap.ring) <= MAX_FRAMES < manager.wire.last
+        assert len(tap.ring) <= taps.MAX_FRAMES < manager.wire.last
         numbers = [*tap.ring]
         assert numbers == [*range(numbers[0], numbers[0] + len(numbers))]
         [answered] = of(manager.wire, ANSWER, "tools/call")
@@ -443,19 +398,14 @@ def escaped(text: str) -> str:
 )
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_a_secret_is_masked_however_it_is_escaped_and_whenever_it_is_learnt(
-    written: str, is_whole: bool
+    written: str, is_whole: bool, wire: Wire, tap: Tap, redactor: Redactor
 ) -> None:
-    redactor = Redactor()
-    wire = Wire(redactor=redactor)
-    tap = wire.tap(ServerId("s"))
     body = '{"id": 1.50, "method": "m\\u002b", "params": {"name": ' + written + "}"
     tap.received((body + "}" * is_whole).encode(), Message(method=SECRET, params={"uri": SECRET}))
     assert SECRET in (wire.frames()[0].method, wire.frames()[0].target)
     redactor.register(SECRET)
     [frame] = wire.frames()
-    shown = wire.body(1)
-    assert shown is not None
-    line = wire.export([1])
+    shown, line = body_of(wire, 1), wire.export([1])
     everything = f"{frame!r} {shown.text} {shown.value} {line} {json.loads(line)}"
     assert "fixture" not in everything
     assert "fixture" not in everything.encode().decode("unicode_escape")
@@ -465,90 +415,66 @@ def test_a_secret_is_masked_however_it_is_escaped_and_whenever_it_is_learnt(
     assert "***" in shown.text
 
 
-@pytest.mark.parametrize("place", range(-24, 3, 2))
-def test_no_part_of_a_secret_is_left_where_a_body_was_cut(place: int) -> None:
-    redactor = Redactor()
+def test_no_part_of_a_secret_is_left_at_a_cut(wire: Wire, tap: Tap, redactor: Redactor) -> None:
     redactor.register(secret := "fixture-of-24-characters")
-    half = MAX_WHOLE // 2
-    wire = Wire(redactor=redactor)
-    tap = wire.tap(ServerId("s"))
-    data = bytearray(b"-" * MAX_WHOLE * 2)
-    for at in (half + place, len(data) - half + place):
-        data[at : at + len(secret)] = secret.encode()
-    tap.received(bytes(data), Message(method="m", params={}))
-    body = wire.body(1)
-    assert body is not None
-    assert not any(part in body.text for part in (secret[:4], secret[-4:], secret[8:12]))
+    half, texts = taps.MAX_WHOLE // 2, list[str]()
+    for place in range(-24, 3, 2):
+        data = bytearray(b"-" * taps.MAX_WHOLE * 2)
+        for at in (half + place, len(data) - half + place):
+            data[at : at + len(secret)] = secret.encode()
+        tap.received(bytes(data), Message(method="m", params={}))
+        texts.append(body_of(wire, wire.last).text)
+    part = "-" * (half - 12)
+    wire.gave(MAIN, CALL, [TextPart(part + secret + part * 2 + secret + part)])
+    texts.append(wire.model_got(MAIN, CALL))
+    for text in texts:
+        assert "bytes are not kept" in text
+        assert not any(part in text for part in (secret[:4], secret[-4:], secret[8:12]))
 
 
-@pytest.mark.parametrize("dropped", ["\x1b[1m", "\x1b]8;;x\x07", "\u200b"])
-async def test_a_secret_is_masked_that_is_split_by_what_is_not_shown(dropped: str) -> None:
-    redactor = Redactor()
+async def test_a_secret_split_by_hidden_text_goes(wire: Wire, tap: Tap, redactor: Redactor) -> None:
     redactor.register(secret := "fixture-of-24-characters")
-    wire = Wire(redactor=redactor)
-    split = "\u200b" * 8 + f"{secret[:9]}{dropped}{secret[9:]}"
-    data = json.dumps({"method": "m", "params": {"name": split}}).encode()
-    wire.tap(ServerId("s")).received(data, Message(method="m", params={"name": split}))
-    wire.tap(ServerId("s")).stderr([split.encode()])
-    wire.gave(MAIN, CALL, [TextPart(split)])
-    shown = f"{wire.frames()} {wire.body(1)} {wire.body(2)} {wire.model_got(MAIN, CALL)}"
-    assert secret not in shown
+    for dropped in ("\x1b[1m", "\x1b]8;;x\x07", "\u200b"):
+        split = "\u200b" * 8 + f"{secret[:9]}{dropped}{secret[9:]}"
+        data = json.dumps({"method": "m", "params": {"name": split}}).encode()
+        tap.received(data, Message(method="m", params={"name": split}))
+        tap.stderr([split.encode()])
+        wire.gave(MAIN, CALL, [TextPart(split)])
+        bodies = [wire.body(one.number) for one in wire.frames()]
+        assert secret not in f"{wire.frames()} {bodies} {wire.model_got(MAIN, CALL)}", dropped
 
 
-def test_a_body_is_safe_to_show_as_a_tree_and_standard_error_is_none() -> None:
-    wire = Wire()
-    tap = wire.tap(ServerId("s"))
+def test_a_body_is_safe_to_show_as_a_tree_and_standard_error_is_none(wire: Wire, tap: Tap) -> None:
     tap.received(b'{"k\\u001b[2J": ["v\\u001b[2J", 1]}', Message(method="m", params={}))
     tap.stderr([b"123"])
-    first, second = wire.body(1), wire.body(2)
-    assert first is not None
-    assert second is not None
-    assert first.value == {"k": ["v", 1]}
-    assert (second.text, second.value) == ("123", None)
+    assert body_of(wire, 1).value == {"k": ["v", 1]}
+    assert (body_of(wire, 2).text, body_of(wire, 2).value) == ("123", None)
     assert json.loads(wire.export([2]))["text"] == "123"
 
 
-def test_no_part_of_a_secret_is_left_where_an_answer_to_the_model_was_cut() -> None:
-    redactor = Redactor()
-    redactor.register(secret := "fixture-of-24-characters")
-    wire = Wire(redactor=redactor)
-    half = "-" * (MAX_WHOLE // 2 - 12)
-    wire.gave(MAIN, CALL, [TextPart(half + secret + half * 2 + secret + half)])
-    got = wire.model_got(MAIN, CALL)
-    assert "bytes are not kept" in got
-    assert not any(part in got for part in (secret[:4], secret[-4:], secret[8:12]))
+def test_a_command_to_copy_holds_what_a_server_named_as_one_word(wire: Wire, tap: Tap) -> None:
+    for name in ("x\x1b[", "--trace=x", "-h"):
+        said: dict[str, Any] = {"name": name, "arguments": {"a": "\x1b['; echo #"}}
+        data = json.dumps({"params": said}).encode()
+        tap.sent(Message(id=1, method="tools/call", params=said), data)
+        words, options = ["s", sanitize(name)], ["--args", json.dumps(said["arguments"])]
+        whole = [*options, "--", *words] if name.startswith("-") else [*words, *options]
+        assert shlex.split(wire.command(wire.last)) == ["gemdeck", "mcp", "call", *whole]
 
 
-@pytest.mark.parametrize("name", ["x\x1b[", "--trace=x", "-h"])
-def test_a_command_to_copy_holds_what_a_server_named_as_one_word(name: str) -> None:
-    wire = Wire()
-    said: dict[str, Any] = {"name": name, "arguments": {"a": "\x1b['; echo #"}}
-    data = json.dumps({"params": said}).encode()
-    wire.tap(ServerId("s")).sent(Message(id=1, method="tools/call", params=said), data)
-    words, options = ["s", sanitize(name)], ["--args", json.dumps(said["arguments"])]
-    whole = [*options, "--", *words] if name.startswith("-") else [*words, *options]
-    assert shlex.split(wire.command(1)) == ["gemdeck", "mcp", "call", *whole]
-
-
-async def test_the_secrets_of_a_server_are_in_no_frame(tmp_path: Path) -> None:
-    token = "leaked-fixture/+ of a server"
-    watcher = Watcher()
-    redactor = Redactor()
-    redactor.register(token)
-    context = ClientContext(watcher, redactor=redactor, wire=Wire(watcher, redactor))
+async def test_the_secrets_of_a_server_are_in_no_frame(wire: Wire, redactor: Redactor) -> None:
+    redactor.register(token := "leaked-fixture/+ of a server")
+    context = ClientContext(redactor=redactor, wire=wire)
     leaky = script("raw", "leaky", env={"RAW_TOKEN": token})
-    async with running(leaky, context=context, workspace=tmp_path) as (manager, seen):
-        await seen.until("raw", S.STARTING, S.READY)
+    async with ready(leaky, context=context) as (manager, _):
         await refuses("is not accepted", manager, "leak")
-        assert any(one.kind is FrameKind.STDERR for one in manager.wire.frames())
-        numbers = range(1, manager.wire.last + 1)
-        bodies = [manager.wire.body(number) for number in numbers]
-        assert "leaked-fixture" not in f"{manager.wire.export(numbers)} {bodies}"
+        assert of(wire, FrameKind.STDERR)
+        numbers = range(1, wire.last + 1)
+        bodies = [wire.body(number) for number in numbers]
+        assert "leaked-fixture" not in f"{wire.export(numbers)} {bodies}"
 
 
-def test_what_is_written_at_any_length_costs_and_shows_little() -> None:
-    wire = Wire()
-    tap = wire.tap(ServerId("s"))
+def test_what_is_written_at_any_length_costs_and_shows_little(wire: Wire, tap: Tap) -> None:
     long = "x\x1b[2J" * 1_000_000
     for odd in (long, 10**5_000, {"a": long}, [1], 1.5, True, None):
         params = {"name": odd, "_meta": {"progressToken": odd, VERSION_KEY: odd}}
@@ -562,9 +488,7 @@ def test_what_is_written_at_any_length_costs_and_shows_little() -> None:
     assert json.loads(f"[{wire.export(range(1, 4)).replace(chr(10), ',')}]")
 
 
-async def test_a_call_leads_to_its_frames_and_a_request_is_sent_again_as_it_was(
-    tmp_path: Path,
-) -> None:
+async def test_a_call_leads_to_its_frames_and_is_sent_again_as_it_was(tmp_path: Path) -> None:
     raw = script("raw")
     write_settings({"mcpServers": {"raw": {"command": raw.command, "args": [*raw.args]}}})
     watcher, options = Watcher(), EngineOptions(tmp_path, follow_settings=False, needs_model=False)
@@ -580,9 +504,8 @@ async def test_a_call_leads_to_its_frames_and_a_request_is_sent_again_as_it_was(
         [listed] = of(engine.wire, REQUEST, "tools/list")
         engine.runs.send_again(listed.number)
         await eventually(lambda: len(of(engine.wire, ANSWER, "tools/list")) == 2)
-        assert engine.wire.request(of(engine.wire, REQUEST)[-1].number) == (
-            engine.wire.request(listed.number)
-        )
+        again = of(engine.wire, REQUEST)[-1]
+        assert engine.wire.request(again.number) == engine.wire.request(listed.number)
         for number in (asked.number, answered.number):  # nobody is there to be asked
             before = len(watcher.of(NoticeRaised))
             engine.runs.send_again(number)

@@ -11,14 +11,7 @@ import psutil
 import pytest
 
 from tests.unit.engine.mcp.processes import gone, pid_of, reapers, started, zygotes
-from tests.unit.engine.mcp.support import (
-    children,
-    eventually,
-    is_alive,
-    ready,
-    script,
-    server_processes,
-)
+from tests.unit.engine.mcp.support import eventually, is_alive, ready, script, server_processes
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.zygote import Zygote
@@ -44,9 +37,7 @@ def open_pipes(pid: int) -> set[str]:
     return {target for target in targets if target.startswith(("pipe:", "socket:"))}
 
 
-async def test_one_zygote_forks_the_reapers_each_of_which_ends_its_server_and_no_other(
-    tmp_path: Path,
-) -> None:
+async def test_one_zygote_forks_reapers_that_end_their_servers_alone(tmp_path: Path) -> None:
     definition = script("raw", "grandchild", cwd=tmp_path)
     async with ready(definition, script("raw", "paging", server="other")) as (_, watcher):
         [zygote] = zygotes()
@@ -63,7 +54,7 @@ async def test_one_zygote_forks_the_reapers_each_of_which_ends_its_server_and_no
         assert is_alive(other)
         assert watcher.last("other").status is S.READY
         await eventually(lambda: zygote.children() == [second])  # the dead one has been reaped
-    await eventually(lambda: children() == [])  # the zygote has ended, too
+    await eventually(lambda: [*zygotes(), *reapers(), *server_processes()] == [])
 
 
 async def test_servers_outlive_the_zygote_and_the_next_one_gets_another(zygote: Zygote) -> None:
@@ -111,9 +102,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing(zygote: Zygote) -> None:
             await eventually(lambda: len(reapers()) == len(server_processes()) == 1)
 
 
-async def test_a_zygote_that_hangs_is_replaced(
-    zygote: Zygote, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_zygote_that_hangs_goes(zygote: Zygote, monkeypatch: pytest.MonkeyPatch) -> None:
     async with started_together(zygote, 1):
         [first] = zygotes()
         first.suspend()

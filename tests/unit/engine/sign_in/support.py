@@ -1,5 +1,7 @@
 """What tests of signing in share: a person who says yes, and servers that want a sign-in."""
 
+# ruff: noqa: ANN401 - what is passed on is whatever it was
+
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -12,7 +14,7 @@ import pytest
 from tests.servers.authority import Authority, GuardedServer, walk_through
 from tests.servers.web import free_port
 from tests.unit.engine.mcp.network.support import WEB, define
-from tests.unit.engine.mcp.support import Watcher, running
+from tests.unit.engine.mcp.support import Watcher, call, running
 from tui.engine.definitions.definition import ServerDefinition, SignInSettings
 from tui.engine.desk import Desk
 from tui.engine.late import import_auth_requests
@@ -22,6 +24,7 @@ from tui.engine.sign_in.sign_in_record import SignInRecord
 from tui.engine.sign_in.sign_ins import SignIns, TokenSession
 from tui.model.events import Event, RequestRaised
 from tui.model.requests import Reply, ReplyAction, SignInRequest
+from tui.model.servers import Failure
 from tui.model.servers import ServerStatus as S
 from tui.model.settings import OAuthSettings
 
@@ -104,18 +107,32 @@ class Deck:
         """Sign in once the server wants it, until it is ready."""
         await self.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
         words = await self.sign_in()
-        await self.watcher.until(WEB, S.STARTING, S.READY)
+        await self.ready()
         return words
 
+    async def ready(self) -> None:
+        """Wait until the server is ready."""
+        await self.watcher.until(WEB, S.STARTING, S.READY)
 
-def make_sign_ins(
-    person: Person, folder: Path | None, context: ClientContext | None = None
-) -> SignIns:
+    async def fails(self, status: S) -> Failure:
+        """Wait until the server does not get ready, and give why."""
+        return await self.watcher.fails(WEB, S.STARTING, status)
+
+    async def echo(self) -> str:
+        """Call the server."""
+        return (await call(self.manager, "echo", {"text": "hi"})).display
+
+    @property
+    def session(self) -> TokenSession:
+        """What signs the requests of the server."""
+        return token_session(self.sign_ins, self.definition)
+
+
+def make_sign_ins(person: Person, folder: Path | None, of: ClientContext | None = None) -> SignIns:
     """Give the sign-ins of a run."""
-    redactor = (context or ClientContext()).redactor
-    return SignIns(
-        folder, person.desk, person.open_url, import_auth_requests, person.hear, redactor
-    )
+    redactor = (of or ClientContext()).redactor
+    of_person = person.desk, person.open_url, import_auth_requests, person.hear
+    return SignIns(folder, *of_person, redactor)
 
 
 @dataclass
@@ -151,10 +168,8 @@ class SignedIn:
 async def signed_in(folder: Path, context: ClientContext | None = None) -> AsyncIterator[SignedIn]:
     """Sign in to a server, with what is kept in a folder."""
     async with guarded() as server:
-        definition, sign_ins = (
-            define(server.url, sign_in=oauth()),
-            make_sign_ins(Person(), folder, context),
-        )
+        definition = define(server.url, sign_in=oauth())
+        sign_ins = make_sign_ins(Person(), folder, context)
         await sign_ins.sign_in(definition)
         session = token_session(sign_ins, definition)
         record = await session.record()
@@ -172,10 +187,7 @@ def token_session(sign_ins: SignIns, definition: ServerDefinition) -> TokenSessi
 
 @asynccontextmanager
 async def deck(
-    url: str,
-    person: Person,
-    folder: Path | None = None,
-    **more: Any,  # noqa: ANN401
+    url: str, person: Person, folder: Path | None = None, **more: Any
 ) -> AsyncIterator[Deck]:
     """Run gemdeck with one server."""
     definition = define(url, **{"sign_in": oauth(), **more})
@@ -190,9 +202,19 @@ async def deck(
 
 
 @asynccontextmanager
+async def unsigned(
+    person: Person | None = None, folder: Path | None = None, **settings: Any
+) -> AsyncIterator[tuple[GuardedServer, SignIns, ServerDefinition]]:
+    """Run a guarded server that nobody has signed in to, without a gemdeck around it."""
+    async with guarded() as server:
+        sign_ins = make_sign_ins(person or Person(), folder)
+        yield server, sign_ins, define(server.url, sign_in=oauth(**settings))
+        await sign_ins.aclose()
+
+
+@asynccontextmanager
 async def connected(
-    folder: Path | None = None,
-    **more: Any,  # noqa: ANN401
+    folder: Path | None = None, **more: Any
 ) -> AsyncIterator[tuple[GuardedServer, Deck]]:
     """Run gemdeck with a guarded server that somebody has signed in to."""
     async with guarded(**more) as server, deck(server.url, Person(), folder) as one:
@@ -201,7 +223,7 @@ async def connected(
 
 
 @asynccontextmanager
-async def guarded(**more: Any) -> AsyncIterator[GuardedServer]:  # noqa: ANN401
+async def guarded(**more: Any) -> AsyncIterator[GuardedServer]:
     """Run an authorization server and an MCP server that wants its tokens."""
     async with Authority() as authority, GuardedServer(authority=authority, **more) as server:
         yield server

@@ -17,10 +17,19 @@ from tests.servers.web import Exchange, RawServer, free_port
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.rows import row
 from tests.unit.engine.mcp.network.support import WEB, define
-from tests.unit.engine.sign_in.support import Person, connected, deck, guarded, make_sign_ins, oauth
+from tests.unit.engine.sign_in.support import (
+    Person,
+    connected,
+    deck,
+    guarded,
+    make_sign_ins,
+    oauth,
+    unsigned,
+)
 from tui.engine.late import import_connection
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.manager import ServerManager
+from tui.engine.mcp.transports.http import auth_requests
 from tui.engine.mcp.transports.http.auth_requests import MAX_ANSWER, make_send
 from tui.engine.server_setup.sign_in_commands import SignInCommands
 from tui.engine.sign_in.discovery import Discovery, SignInPlace
@@ -79,9 +88,7 @@ class Web:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (place, port))]
 
 
-async def test_a_page_in_a_private_network_or_without_a_name_is_refused_to_a_server_outside(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_page_inside_or_without_a_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for page, inside in [
         *(("127.1", True), ("2130706433", True), ("0x7f.1", True), ("127.0.0.1.", True)),
         *(("[::ffff:127.0.0.1]", True), ("169.254.169.254", True), ("0.0.0.0", True)),
@@ -98,9 +105,7 @@ async def test_a_page_in_a_private_network_or_without_a_name_is_refused_to_a_ser
             with row(page), pytest.raises(AuthError, match="refused"):
                 await web.find()
         else:
-            monkeypatch.setattr(
-                "tui.engine.mcp.transports.http.auth_requests._exchange", lambda *_: unreachable()
-            )
+            monkeypatch.setattr(auth_requests, "_exchange", lambda *_: unreachable())
             assert (await web.find()).authorization_endpoint == own, page
 
 
@@ -133,10 +138,8 @@ async def test_a_code_is_not_carried_from_one_authorization_server_to_another() 
         silent = {"authorization_response_iss_parameter_supported": None}
         victim.metadata, victim.redirect = silent, {"iss": None}
         thief.metadata = {**silent, "authorization_endpoint": f"{victim.issuer}/authorize"}
-        sign_ins = make_sign_ins(person, None)
-        with pytest.raises(AuthError) as caught:
-            await sign_ins.sign_in(define(server.url, sign_in=oauth()))
-        assert f"{victim.issuer}, whose answer would go to {thief.issuer}" in caught.value.reason
+        words = f"{victim.issuer}, whose answer would go to {thief.issuer}"
+        assert words in await refusal(server, person)
         assert [thief.forms, thief.clients, victim.asked, person.asked] == [[], {}, [], []]
 
 
@@ -159,14 +162,12 @@ async def test_what_a_page_of_another_host_says_of_its_issuer_counts(
         body = json.dumps(content).replace("{issuer}", server.authority.issuer)
         await exchange.respond(status, body.encode(), location="https://h/sign-in")
 
-    person = Person(reply=lambda _: Reply(ReplyAction.CANCEL))
+    person = cancelling()
     async with guarded() as server, RawServer(on={"GET": answer}) as other:
         issuer, page = server.authority.issuer, other.url.removesuffix("/mcp")
         server.authority.metadata = {"authorization_endpoint": f"{page}/authorize"}
-        sign_ins = make_sign_ins(person, None)
         words = "cancelled" if is_asked else "page of another authorization server"
-        with pytest.raises(AuthError, match=words):
-            await sign_ins.sign_in(define(server.url, sign_in=oauth()))
+        assert words in await refusal(server, person)
         if is_asked:
             [request] = person.asked
             place, host = (urlsplit(url).netloc for url in (page, issuer))
@@ -176,28 +177,31 @@ async def test_what_a_page_of_another_host_says_of_its_issuer_counts(
 
 
 async def test_tokens_may_come_from_another_host_which_is_named() -> None:
-    person = Person(reply=lambda _: Reply(ReplyAction.CANCEL))
+    person = cancelling()
     async with guarded() as server, RawServer() as other:
         page = urlsplit(server.authority.issuer).netloc
         tokens = urlsplit(other.url).netloc
         for endpoint, named in ((f"http://{tokens}/token", tokens), (f"http://{page}/token", "")):
             server.authority.metadata = {"token_endpoint": endpoint}
-            sign_ins = make_sign_ins(person, None)
-            with pytest.raises(AuthError, match="cancelled"):
-                await sign_ins.sign_in(define(server.url, sign_in=oauth()))
+            assert "cancelled" in await refusal(server, person)
             assert person.asked[-1].token_host == named
             assert not any("belong together" in note for note in person.asked[-1].notes)
 
 
-async def refusal(server: GuardedServer, person: Person | None = None, **more: Any) -> str:  # noqa: ANN401
+async def refusal(server: GuardedServer, person: Person | None = None) -> str:
     """Try to sign in; give why that failed. Nobody may have got a token."""
     sign_ins = make_sign_ins(person or Person(), None)
     with pytest.raises(AuthError) as caught:
-        await sign_ins.sign_in(define(server.url, sign_in=oauth(**more)))
+        await sign_ins.sign_in(define(server.url, sign_in=oauth()))
     await sign_ins.aclose()
     assert not server.authority.tokens
     assert FIXTURE_SECRET not in caught.value.reason
     return caught.value.reason
+
+
+def cancelling() -> Person:
+    """Give somebody who signs in nowhere."""
+    return Person(reply=lambda _: Reply(ReplyAction.CANCEL))
 
 
 async def test_what_an_authorization_server_says_is_checked() -> None:
@@ -205,10 +209,7 @@ async def test_what_an_authorization_server_says_is_checked() -> None:
         ({"token_endpoint": "http://login.example/token"}, "token endpoint .* not encrypted"),
         ({"authorization_endpoint": "ftp://h/x"}, "metadata is not valid"),
         ({"authorization_endpoint": "http://evil.example/x"}, "not encrypted"),
-        (
-            {"authorization_endpoint": "https://accounts.google.com@evil.example/x"},
-            "hides its host evil.example behind a user name",
-        ),
+        ({"authorization_endpoint": "https://google.com@evil.example"}, "hides its host evil.ex"),
         ({"authorization_endpoint": "https://h/$(id)"}, "not a valid address"),
         ({"authorization_endpoint": "https://h/#x"}, "fragment"),
         ({"authorization_endpoint": f"https://h/{'x' * 3_000}"}, "not a valid address"),
@@ -219,50 +220,39 @@ async def test_what_an_authorization_server_says_is_checked() -> None:
         ({"token_endpoint": 5}, "metadata is not valid"),
         ({"registration_endpoint": None}, "cannot register themselves"),
     ]
-    for metadata, words in rows:
-        person = Person()
-        async with guarded() as server:
+    person = Person()
+    async with guarded() as server:
+        for metadata, words in rows:
             server.authority.metadata = metadata
             reason = await refusal(server, person)
             assert re.search(words, reason), reason
-            assert not person.opened, metadata
-            assert not server.authority.asked, metadata
+        assert (person.opened, server.authority.asked) == ([], [])
 
 
-async def test_what_a_server_says_is_checked() -> None:
-    rows: list[tuple[dict[str, Any], str]] = [
-        ({"resource": "https://other.example/mcp"}, "tokens are for https://other.example/mcp"),
-        ({"authorization_servers": ["http://169.254.169.254/"]}, "not encrypted"),
-        ({"authorization_servers": []}, "not valid"),
-        ({"authorization_servers": ["https://u:p@evil.example"]}, "user name"),
+async def test_what_a_server_says_and_what_comes_back_is_checked() -> None:
+    rows: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+        ({"resource": "https://other.example/mcp"}, {}, "tokens are for https://other.example/mcp"),
+        ({"authorization_servers": ["http://169.254.169.254/"]}, {}, "not encrypted"),
+        ({"authorization_servers": []}, {}, "not valid"),
+        ({"authorization_servers": ["https://u:p@evil.example"]}, {}, "user name"),
+        ({}, {"iss": "https://evil.example"}, "another authorization server"),
+        ({}, {"iss": None}, "does not say which server"),
+        ({}, {"error": "no", "error_description": "no\x1b[2J", "code": None}, "not given"),
     ]
-    for resource, words in rows:
-        async with guarded() as server:
-            server.resource = resource
-            assert words in await refusal(server), resource
-
-
-async def test_what_comes_back_is_checked() -> None:
-    rows: list[tuple[dict[str, Any], str]] = [
-        ({"iss": "https://evil.example"}, "another authorization server"),
-        ({"iss": None}, "does not say which server"),
-        ({"error": "access_denied", "error_description": "no\x1b[2J", "code": None}, "not given"),
-    ]
-    for redirect, words in rows:
-        async with guarded() as server:
-            server.authority.redirect = redirect
+    async with guarded() as server:
+        for resource, redirect, words in rows:
+            server.resource, server.authority.redirect = resource, redirect
             reason = await refusal(server)
-            assert words in reason, redirect
+            assert words in reason, (resource, redirect)
             assert "\x1b" not in reason, redirect
 
 
 async def test_a_bad_token_is_not_kept(tmp_path: Path) -> None:
-    for name, value in (("expires_in", -5), ("access_token", "a\nb"), ("token_type", "mac")):
-        async with guarded() as server:
+    async with unsigned(folder=tmp_path) as (server, sign_ins, definition):
+        for name, value in (("expires_in", -5), ("access_token", "a\nb"), ("token_type", "mac")):
             server.authority.grants = {name: value}
-            sign_ins = make_sign_ins(Person(), tmp_path)
             with row(name), pytest.raises(AuthError):
-                await sign_ins.sign_in(define(server.url, sign_in=oauth()))
+                await sign_ins.sign_in(definition)
             assert FIXTURE_SECRET not in (tmp_path / "sign-ins.json").read_text(), name
 
 
@@ -353,7 +343,7 @@ async def test_a_server_swapped_under_the_same_name_gets_no_token(tmp_path: Path
         async with deck(server.url, person, tmp_path) as one:
             await one.connect()
         async with deck(other.url, person, tmp_path) as two:
-            await two.watcher.until(WEB, S.STARTING, S.READY)
+            await two.ready()
         assert not any("authorization" in request.headers for request in other.requests)
 
 
@@ -375,7 +365,7 @@ async def test_a_host_that_imitates_another_is_marked(monkeypatch: pytest.Monkey
         raise socket.gaierror(socket.EAI_NONAME, "unknown")
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
-    person = Person(reply=lambda _: Reply(ReplyAction.CANCEL))
+    person = cancelling()
     async with guarded() as server:
         server.authority.metadata = {"authorization_endpoint": "https://xn--pple-43d.com/x"}
         assert "cancelled" in await refusal(server, person)

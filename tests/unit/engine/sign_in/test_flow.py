@@ -27,6 +27,7 @@ from tui.engine.sign_in.callback import Redirect
 from tui.engine.sign_in.discovery import SignInPlace
 from tui.engine.sign_in.flow import Consent, SignInFlow, unattended_token
 from tui.engine.sign_in.sign_in_record import AuthError, Challenge, SignInRecord
+from tui.engine.sign_in.sign_ins import SignIns
 from tui.engine.sign_in.token_endpoint import AuthResponse
 from tui.model.requests import Reply, ReplyAction
 from tui.model.settings import OAuthSettings
@@ -133,9 +134,7 @@ async def test_whoever_answers_is_the_one_that_was_asked(change: Callable[[str],
 
 
 @pytest.mark.parametrize("names_itself", [True, None])
-async def test_a_code_alone_is_enough_only_where_servers_do_not_name_themselves(
-    names_itself: bool | None,
-) -> None:
+async def test_a_code_alone_is_enough_for_who_has_no_name(names_itself: bool | None) -> None:
     async def paste(consent: Consent) -> Redirect:
         assert consent.listener is not None
         end = (await walk_through(consent.url, comes_back=False)).headers["location"]
@@ -170,39 +169,31 @@ async def test_a_client_of_the_settings_comes_back_to_its_address_or_not_at_all(
         assert server.authority.asked[-1]["redirect_uri"] == settings["redirect_uri"]
 
 
-async def tries(
-    person: support.Person, folder: Path, definition: ServerDefinition, words: str
-) -> None:
-    """Try to sign in, in a gemdeck of its own."""
-    sign_ins = support.make_sign_ins(person, folder)
+async def tries(one: SignIns, definition: ServerDefinition, words: str) -> None:
+    """Try to sign in, which fails."""
     with pytest.raises(AuthError, match=words):
-        await sign_ins.sign_in(definition)
-    await sign_ins.aclose()
+        await one.sign_in(definition)
 
 
 async def test_each_server_has_one_client_whatever_comes_of_the_sign_in(tmp_path: Path) -> None:
     person = support.Person(reply=lambda _: Reply(ReplyAction.CANCEL))
-    async with support.guarded() as server:
-        authority, definition = server.authority, define(server.url, sign_in=support.oauth())
-        for _ in range(3):
-            await tries(person, tmp_path, definition, "cancelled")
-        person.reply, authority.says_no = lambda _: Reply(ReplyAction.ACCEPT), True
-        for _ in range(2):
-            await tries(person, tmp_path, definition, "access_denied")
-        authority.says_no = False
-        for _ in range(2):
-            authority.fails = [503]
-            await tries(person, tmp_path, definition, "HTTP 503")
-        await support.make_sign_ins(person, tmp_path).sign_in(definition)
+    async with support.unsigned(person, tmp_path) as (server, sign_ins, definition):
+        authority = server.authority
+        for attempt in range(7):
+            if attempt == 3:
+                person.reply = lambda _: Reply(ReplyAction.ACCEPT)
+            authority.says_no = 3 <= attempt < 5
+            authority.fails = [503] if attempt >= 5 else []
+            words = "access_denied" if authority.says_no else "cancelled|HTTP 503"
+            await tries(support.make_sign_ins(person, tmp_path), definition, words)
+        await sign_ins.sign_in(definition)
         assert len(authority.clients) == 1
 
 
 async def test_a_client_alone_is_no_sign_in_and_goes_when_signing_out(tmp_path: Path) -> None:
     person = support.Person(reply=lambda _: Reply(ReplyAction.CANCEL))
-    async with support.guarded() as server:
-        definition = define(server.url, sign_in=support.oauth())
-        await tries(person, tmp_path, definition, "cancelled")
-        sign_ins = support.make_sign_ins(person, tmp_path)
+    async with support.unsigned(person, tmp_path) as (server, sign_ins, definition):
+        await tries(sign_ins, definition, "cancelled")
         assert sign_ins.store.find(definition) is not None
         assert "were not signed in" in await sign_ins.sign_out(definition)
         assert sign_ins.store.find(definition) is None
@@ -214,46 +205,41 @@ async def test_a_client_that_may_be_unknown_there_is_not_used_for_ever(tmp_path:
         """Show a page that says that there is no such client."""
 
     person = support.Person(browser=looks)
-    async with support.guarded() as server:
-        definition = define(server.url, sign_in=support.oauth())
+    async with support.unsigned(person, tmp_path) as (server, sign_ins, definition):
         for number, clients in enumerate((1, 1, 2), 1):
-            trying = asyncio.create_task(tries(person, tmp_path, definition, "cancelled"))
+            trying = asyncio.create_task(tries(sign_ins, definition, "cancelled"))
             await eventually(partial(person.was_asked, 2 * number))
             person.desk.answer(person.asked[-1].id, Reply(ReplyAction.CANCEL))
             await trying
             assert len(server.authority.clients) == clients
 
 
-@pytest.mark.parametrize("later", [0, 4_000_000_000])
-async def test_a_client_whose_secret_expired_registers_anew(later: int, tmp_path: Path) -> None:
+async def test_a_client_whose_secret_expired_registers_anew(tmp_path: Path) -> None:
     secret = f"{FIXTURE_SECRET}client"
     method = {"client_secret": secret, "token_endpoint_auth_method": "client_secret_basic"}
-    async with support.guarded() as server:
-        authority, definition = server.authority, define(server.url, sign_in=support.oauth())
-        for ends_at, client in ((1, 1), (1, 2), (later, 3), (1, 3)):
-            authority.registration = {**method, "client_secret_expires_at": ends_at}
-            sign_ins = support.make_sign_ins(support.Person(), tmp_path)
-            await sign_ins.sign_in(definition)
-            await sign_ins.aclose()
-            assert len(authority.clients) == client
-            assert authority.forms[-1]["basic"] == f"client-{client}:{secret}"
+    for later in (0, 4_000_000_000):
+        async with support.unsigned(folder=tmp_path) as (server, sign_ins, definition):
+            authority = server.authority
+            for ends_at, client in ((1, 1), (1, 2), (later, 3), (1, 3)):
+                authority.registration = {**method, "client_secret_expires_at": ends_at}
+                await sign_ins.sign_in(definition)
+                assert len(authority.clients) == client
+                assert authority.forms[-1]["basic"] == f"client-{client}:{secret}"
 
 
 async def test_a_sign_in_that_fails_costs_no_token(tmp_path: Path) -> None:
     person = support.Person()
-    async with support.guarded() as server:
-        definition = define(server.url, sign_in=support.oauth())
-        sign_ins = support.make_sign_ins(person, tmp_path)
+    async with support.unsigned(person, tmp_path) as (server, sign_ins, definition):
         await sign_ins.sign_in(definition)
         record = await support.token_session(sign_ins, definition).record()
         assert record is not None
         server.authority.fails = [401]
-        await tries(person, tmp_path, definition, "temporarily_unavailable")
+        await tries(support.make_sign_ins(person, tmp_path), definition, "temporarily_unavailable")
         assert len(server.authority.clients) == 1
         port = urlsplit(record.redirect_uri).port or 0
         person.reply = lambda _: Reply(ReplyAction.CANCEL)
         with socket.create_server(("127.0.0.1", port)):  # so it registers another address
-            await tries(person, tmp_path, definition, "cancelled")
+            await tries(support.make_sign_ins(person, tmp_path), definition, "cancelled")
         assert len(server.authority.clients) == 2
         assert sign_ins.store.find(definition) == record
 
@@ -274,16 +260,10 @@ class Sent:
 
 
 async def unattended(sent: Sent, **settings: object) -> SignInRecord:
-    place = SignInPlace(
-        ISSUER, "https://mcp.example/", "read", "", token_endpoint=f"{ISSUER}/token"
-    )
-    client = SignInRecord(
-        server="https://mcp.example/mcp",
-        issuer=ISSUER,
-        resource=place.resource,
-        client_id="robot",
-        token_endpoint=place.token_endpoint,
-    )
+    token, resource = f"{ISSUER}/token", "https://mcp.example/"
+    place = SignInPlace(ISSUER, resource, "read", "", token_endpoint=token)
+    of = {"server": f"{resource}mcp", "issuer": ISSUER, "resource": resource}
+    client = SignInRecord(**of, client_id="robot", token_endpoint=token)
     return await unattended_token(OAuthSettings.model_validate(settings), sent, place, client)
 
 

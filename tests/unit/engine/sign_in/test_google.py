@@ -15,7 +15,7 @@ from google.auth.compute_engine import _metadata
 from tests.servers.authority import Authority, GuardedServer, reply
 from tests.servers.web import Exchange, RawServer
 from tests.support.leaks import FIXTURE_SECRET
-from tests.unit.engine.mcp.network.support import WEB, define
+from tests.unit.engine.mcp.network.support import define
 from tests.unit.engine.sign_in.support import Person, deck, make_sign_ins
 from tui.engine.definitions.definition import ServerDefinition, SignInSettings
 from tui.engine.sign_in.google import GoogleSession
@@ -97,9 +97,7 @@ def session(definition: ServerDefinition, tmp_path: Path) -> ServerCredentials:
     return found
 
 
-async def test_a_google_api_gets_the_users_credentials_at_once(
-    tmp_path: Path, google: Google
-) -> None:
+async def test_a_google_api_gets_the_users_credentials(tmp_path: Path, google: Google) -> None:
     one = session(define("https://reports.googleapis.com/mcp", sign_in=OWN), tmp_path)
     signed = await asyncio.gather(*(one.signature() for _ in range(5)))
     assert {dict(each.headers)["authorization"] for each in signed} == {f"Bearer {ADC}-1"}
@@ -136,9 +134,7 @@ async def test_another_host_gets_them_after_one_question(tmp_path: Path, google:
         await session(definition, tmp_path).signature()
 
 
-async def test_a_service_account_gives_an_id_token_for_the_audience(
-    tmp_path: Path, google: Google
-) -> None:
+async def test_a_service_account_gives_an_id_token(tmp_path: Path, google: Google) -> None:
     one = session(define("https://internal.example.com/mcp", sign_in=ACCOUNT), tmp_path)
     assert (await one.signature()).token == google.given[0]
     assert (await one.signature()).token == google.given[0]
@@ -148,9 +144,7 @@ async def test_a_service_account_gives_an_id_token_for_the_audience(
 
 
 @pytest.mark.usefixtures("google")
-async def test_the_project_that_pays_is_named_unless_the_entry_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_paying_project_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_CLOUD_QUOTA_PROJECT", "payer")
     url = "https://reports.googleapis.com/mcp"
     signed = await session(define(url, sign_in=OWN), tmp_path).signature()
@@ -159,16 +153,13 @@ async def test_the_project_that_pays_is_named_unless_the_entry_does(
     assert "x-goog-user-project" not in (await session(named, tmp_path).signature()).headers
 
 
-async def test_without_credentials_the_server_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_credentials_it_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_metadata, "_NO_GCE_CHECK", True)
     person = Person()
     async with Authority() as server, deck(server.issuer, person, tmp_path, sign_in=ACCOUNT) as one:
-        change = await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-        assert change.failure is not None
-        assert "no Google credentials" in change.failure.reason
-        assert "gcloud auth" in change.failure.advice
+        failure = await one.fails(S.NEEDS_SIGN_IN)
+        assert "no Google credentials" in failure.reason
+        assert "gcloud auth" in failure.advice
 
 
 async def test_a_token_that_is_refused_is_replaced_once(tmp_path: Path, google: Google) -> None:
@@ -180,9 +171,7 @@ async def test_a_token_that_is_refused_is_replaced_once(tmp_path: Path, google: 
     assert google.minted == 2
 
 
-async def test_only_a_first_refusal_of_a_token_is_worth_another_one(
-    tmp_path: Path, google: Google
-) -> None:
+async def test_only_a_first_refusal_gets_another_token(tmp_path: Path, google: Google) -> None:
     one = session(define("https://reports.googleapis.com/mcp", sign_in=OWN), tmp_path)
     sent = await one.signature()
     assert await one.refused(Challenge(401), sent, 0)

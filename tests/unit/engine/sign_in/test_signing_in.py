@@ -18,8 +18,8 @@ import pytest
 from tests.servers.authority import walk_through
 from tests.servers.web import RawServer
 from tests.support.leaks import FIXTURE_SECRET
-from tests.unit.engine.mcp.network.support import WEB, define
-from tests.unit.engine.mcp.support import call, eventually
+from tests.unit.engine.mcp.network.support import WEB
+from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sign_in.support import (
     Person,
     connected,
@@ -29,6 +29,7 @@ from tests.unit.engine.sign_in.support import (
     oauth,
     signed_in,
     token_session,
+    unsigned,
 )
 from tui.engine.definitions.definition import SignInSettings
 from tui.engine.keys.key_store import CredentialError
@@ -44,21 +45,18 @@ from tui.model.settings import AuthProviderType
 pytestmark = pytest.mark.writes_secrets("sign-ins.json")
 
 
-async def test_a_401_is_one_answer_from_working_and_stays_so_after_a_restart(
-    tmp_path: Path,
-) -> None:
+async def test_a_401_is_one_answer_from_working_also_after_a_restart(tmp_path: Path) -> None:
     person = Person()
     async with guarded() as server:
         async with deck(server.url, person, tmp_path) as one:
-            failed = await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-            assert failed.failure is not None
-            assert "requires sign-in" in failed.failure.reason
-            assert "Press a" in failed.failure.advice
+            failure = await one.fails(S.NEEDS_SIGN_IN)
+            assert "requires sign-in" in failure.reason
+            assert "Press a" in failure.advice
             assert not person.asked, "nobody is asked unless they want to sign in"
             words = await one.sign_in()
-            await one.watcher.until(WEB, S.STARTING, S.READY)
+            await one.ready()
             assert "private file" in words
-            assert (await call(one.manager, "echo", {"text": "hi"})).display == "hi"
+            assert await one.echo() == "hi"
         [request] = [one for one in person.asked if not one.problem]
         authority = server.authority
         assert (request.server, request.host) == (WEB, "127.0.0.1")
@@ -71,22 +69,9 @@ async def test_a_401_is_one_answer_from_working_and_stays_so_after_a_restart(
         assert (tmp_path / "sign-ins.json").stat().st_mode & 0o777 == 0o600
 
         async with deck(server.url, person, tmp_path) as again:
-            await again.watcher.until(WEB, S.STARTING, S.READY)
+            await again.ready()
         assert len(person.opened) == 1
         assert len(authority.clients) == 1
-
-
-async def test_an_expired_token_is_refreshed_once_for_many_calls(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (server, one):
-        server.authority.tokens.clear()
-        server.authority.slow = 0.05
-        texts = [str(number) for number in range(20)]
-        calls = (call(one.manager, "echo", {"text": text}) for text in texts)
-        assert [result.display for result in await asyncio.gather(*calls)] == texts
-        [refresh] = server.authority.refreshes()
-        assert refresh["resource"] == server.url
-        assert one.watcher.last(WEB).status is S.READY
-        assert len(one.person.opened) == 1
 
 
 async def test_a_token_near_its_end_is_refreshed_before_it_is_used(tmp_path: Path) -> None:
@@ -97,79 +82,64 @@ async def test_a_token_near_its_end_is_refreshed_before_it_is_used(tmp_path: Pat
         async with deck(server.url, person, tmp_path) as one:
             await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
             await one.sign_in()
-            record = await token_session(one.sign_ins, one.definition).record()
+            record = await one.session.record()
             assert record is not None
             assert record.expires_at is not None
-            await one.watcher.until(WEB, S.STARTING, S.READY)
+            await one.ready()
         one.sign_ins.store.save(record.model_copy(update={"expires_at": 1.0}))
         server.seen.clear()
         async with deck(server.url, person, tmp_path) as two:
-            await two.watcher.until(WEB, S.STARTING, S.READY)
+            await two.ready()
         assert record.access_token not in server.seen
         assert len(authority.refreshes()) == 1
 
 
-async def test_a_refresh_token_that_is_worth_nothing_leads_to_a_sign_in(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (server, one):
-        server.authority.tokens.clear()
-        server.authority.refreshers.clear()
-        one.manager.restart(WEB)
-        await one.connect()
-        assert len(server.authority.clients) == 1, "the registered client is used again"
-
-
 async def test_a_client_that_is_known_no_longer_registers_anew(tmp_path: Path) -> None:
-    person = Person()
-    async with guarded() as server:
-        authority = server.authority
-        sign_ins = make_sign_ins(person, tmp_path)
-        definition = define(server.url, sign_in=oauth())
-        await sign_ins.sign_in(definition)
-        credentials = sign_ins.credentials(definition)
-        assert credentials is not None
+    async with signed_in(tmp_path) as one:
+        authority = one.authority
         authority.tokens.clear()
         authority.refreshers.clear()
-        sent = await credentials.signature()
-        assert not await credentials.refused(Challenge(), sent, 0)
+        assert not await one.session.refused(Challenge(), await one.session.signature(), 0)
         authority.fails = [401]
         with pytest.raises(AuthError):
-            await sign_ins.sign_in(definition)
+            await one.sign_ins.sign_in(one.definition)
         assert len(authority.clients) == 1
-        await sign_ins.sign_in(definition)
+        await one.sign_ins.sign_in(one.definition)
         assert len(authority.clients) == 2
-        await sign_ins.aclose()
 
 
 async def test_over_sse_the_token_is_a_parameter_where_the_entry_names_one(tmp_path: Path) -> None:
-    async with guarded() as server:
-        sign_ins = make_sign_ins(Person(), tmp_path)
-        named = oauth(token_param_name="access_token")
-        for transport in (Transport.SSE, Transport.HTTP):
-            definition = define(server.url, transport, sign_in=named)
+    async with unsigned(folder=tmp_path, token_param_name="access_token") as (_, sign_ins, http):
+        for definition in (replace(http, transport=Transport.SSE), http):
             await sign_ins.sign_in(definition)
-            credentials = sign_ins.credentials(definition)
-            assert credentials is not None
-            signature = await credentials.signature()
-            is_sse = transport is Transport.SSE
+            signature = await token_session(sign_ins, definition).signature()
+            is_sse = definition.transport is Transport.SSE
             assert dict(signature.query) == ({"access_token": signature.token} if is_sse else {})
             assert ("authorization" in signature.headers) is not is_sse
-        await sign_ins.aclose()
 
 
-async def test_a_token_endpoint_that_fails_for_a_while_costs_no_sign_in(tmp_path: Path) -> None:
+async def test_a_token_is_refreshed_once_given_up_and_revoked(tmp_path: Path) -> None:
     async with connected(tmp_path) as (server, one):
-        server.authority.tokens.clear()
-        server.authority.fails = [503]
+        authority = server.authority
+        authority.tokens.clear()
+        authority.slow = 0.05
+        assert await asyncio.gather(*(one.echo() for _ in range(20))) == ["hi"] * 20
+        [refresh] = authority.refreshes()
+        assert refresh["resource"] == server.url
+        authority.tokens.clear()
+        authority.fails = [503]
         with pytest.raises(Exception, match="authorization server failed"):
-            await call(one.manager, "echo", {"text": "a"})
-        assert (await call(one.manager, "echo", {"text": "b"})).display == "b"
+            await one.echo()
+        assert await one.echo() == "hi", "an endpoint that fails for a while costs no sign-in"
         assert one.watcher.last(WEB).status is S.READY
-
-
-async def test_signing_out_revokes_and_removes_and_signing_in_works_again(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (server, one):
+        assert len(one.person.opened) == 1
+        authority.tokens.clear()
+        authority.refreshers.clear()
+        one.manager.restart(WEB)
+        await one.connect()
+        assert len(authority.clients) == 1, "the registered client is used again"
         assert "revoked" in await one.sign_ins.sign_out(one.definition)
-        assert len(server.authority.revoked) == 2
+        assert len(authority.revoked) == 2
         assert FIXTURE_SECRET not in (tmp_path / "sign-ins.json").read_text()
         one.manager.restart(WEB)
         await one.connect()
@@ -196,7 +166,7 @@ async def test_without_a_browser_the_address_where_it_ended_is_pasted() -> None:
         await eventually(lambda: "another sign-in" in person.asked[-1].problem)
         person.desk.answer(question, Reply(ReplyAction.ACCEPT, text=f"  {end}\n"))
         await signing_in
-        await one.watcher.until(WEB, S.STARTING, S.READY)
+        await one.ready()
 
 
 async def test_cancelling_ends_it_and_the_port_is_free_again() -> None:
@@ -217,7 +187,7 @@ async def test_cancelling_ends_it_and_the_port_is_free_again() -> None:
 
 async def test_a_call_that_lacks_a_scope_asks_for_it_and_goes_on() -> None:
     async with connected(call_scope="write") as (server, one):
-        assert (await call(one.manager, "echo", {"text": "hi"})).display == "hi"
+        assert await one.echo() == "hi"
         scopes = [request.scopes for request in one.person.asked if not request.problem]
         assert scopes == [("read",), ("read", "write")]
         assert len(server.calls()) == 2, "refused, and sent again"
@@ -227,7 +197,7 @@ async def test_a_server_that_never_has_enough_scopes_is_given_up_after_two_sign_
     async with connected(call_scope="write") as (server, one):
         server.authority.most = "read"
         with pytest.raises(Exception, match="still refuses this for lack of scopes"):
-            await call(one.manager, "echo", {"text": "hi"})
+            await one.echo()
         assert len(one.person.opened) == 3
         assert one.watcher.last(WEB).status is S.READY
 
@@ -239,7 +209,7 @@ async def test_the_token_wins_over_a_header_of_the_entry_with_a_word() -> None:
         await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
         assert server.seen[0].endswith("old")
         await one.sign_in()
-        await one.watcher.until(WEB, S.STARTING, S.READY)
+        await one.ready()
         assert server.seen[-1] in server.authority.tokens
         words = "not the Authorization"
         await eventually(lambda: any(words in line for line in one.watcher.log(WEB)))
@@ -249,9 +219,7 @@ async def test_sign_in_can_be_turned_off() -> None:
     person = Person()
     off = oauth(enabled=False)
     async with guarded() as server, deck(server.url, person, sign_in=off) as one:
-        change = await one.watcher.until(WEB, S.STARTING, S.FAILED)
-        assert change.failure is not None
-        assert change.failure.advice.startswith("Remove oauth.enabled from its entry")
+        assert (await one.fails(S.FAILED)).advice.startswith("Remove oauth.enabled from its entry")
         with pytest.raises(AuthError, match="forbids"):
             await one.sign_in()
         assert one.sign_ins.credentials(one.definition) is None, "whatever is kept of it"
@@ -274,54 +242,43 @@ async def test_two_servers_are_asked_about_in_turn() -> None:
         assert all(isinstance(outcome, AuthError) for outcome in outcomes)
 
 
-async def test_a_store_that_cannot_be_read_stops_only_servers_that_need_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_locked_store_stops_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def locked(*_: object) -> None:
         raise CredentialError("The keyring cannot be read.", advice="Unlock the keyring.")
 
     monkeypatch.setattr(TokenStore, "find", locked)
     async with guarded() as server, RawServer() as other:
         async with deck(other.url, Person(), tmp_path) as one:
-            await one.watcher.until(WEB, S.STARTING, S.READY)
+            await one.ready()
         async with deck(server.url, Person(), tmp_path) as two:
-            change = await two.watcher.until(WEB, S.STARTING, S.RETRYING)
-            assert change.failure is not None
-            assert "keyring cannot be read" in change.failure.reason
-            assert change.failure.advice == "Unlock the keyring."
+            failure = await two.fails(S.RETRYING)
+            assert "keyring cannot be read" in failure.reason
+            assert failure.advice == "Unlock the keyring."
 
 
-async def test_a_sign_in_says_that_the_keyring_is_locked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_locked_keyring_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def locked() -> bool:
         raise CredentialError("The keyring did not answer.", advice="Unlock the keyring.")
 
     monkeypatch.setattr("tui.engine.sign_in.token_store.uses_keyring", locked)
     google = SignInSettings(provider=AuthProviderType.GOOGLE_CREDENTIALS)
-    async with guarded() as server:
-        sign_ins = make_sign_ins(Person(), tmp_path)
-        for settings in (oauth(), google):
+    async with unsigned(folder=tmp_path) as (_, sign_ins, definition):
+        for one in (definition, replace(definition, sign_in=google)):
             with pytest.raises(AuthError, match="did not answer"):
-                await sign_ins.sign_in(define(server.url, sign_in=settings))
-        await sign_ins.aclose()
+                await sign_ins.sign_in(one)
 
 
 async def test_client_credentials_need_nobody_where_the_settings_say_whom_to_ask() -> None:
     person = Person()
     async with guarded() as server:
-        settings = oauth(
-            grant_type="client_credentials",
-            client_id="robot",
-            client_secret=f"{FIXTURE_SECRET}robot",
-            issuer=server.authority.issuer,
-        )
+        who = {"client_id": "robot", "client_secret": f"{FIXTURE_SECRET}robot"}
+        settings = oauth(grant_type="client_credentials", issuer=server.authority.issuer, **who)
         server.authority.metadata = {
             "code_challenge_methods_supported": None,
             "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],
         }
         async with deck(server.url, person, sign_in=settings) as one:
-            await one.watcher.until(WEB, S.STARTING, S.READY)
+            await one.ready()
         assert server.authority.forms[0]["basic"] == f"robot:{FIXTURE_SECRET}robot"
     assert not person.asked
 
@@ -390,9 +347,7 @@ async def test_two_processes_refresh_a_rotating_token_once(tmp_path: Path) -> No
         assert one.kept.refresh_token in one.authority.refreshers
 
 
-async def test_a_token_that_could_not_be_kept_is_the_one_that_is_refreshed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_token_not_kept_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with signed_in(tmp_path) as one:
         await one.session.take(one.due)
         with monkeypatch.context() as full:
@@ -429,20 +384,9 @@ async def test_a_clock_that_jumps_costs_no_sign_in(
         assert ((await one.session.signature()).token in one.authority.tokens) is refreshes
 
 
-async def test_a_token_that_another_gemdeck_got_is_masked_too(tmp_path: Path) -> None:
-    context = ClientContext()
-    async with signed_in(tmp_path, context) as one:
-        theirs = f"{FIXTURE_SECRET}theirs"
-        await one.session.take(one.due)
-        one.sign_ins.store.save(one.record.model_copy(update={"access_token": theirs}))
-        assert (await one.session.signature()).token == theirs
-        assert theirs not in context.redactor.redact_known(theirs)
-
-
 async def test_a_cancelled_sign_in_does_not_hide_what_another_gemdeck_got(tmp_path: Path) -> None:
-    async with guarded() as server:
-        late = make_sign_ins(Person(reply=lambda _: Reply(ReplyAction.CANCEL)), tmp_path)
-        definition = define(server.url, sign_in=oauth())
+    refusing = Person(reply=lambda _: Reply(ReplyAction.CANCEL))
+    async with unsigned(refusing, tmp_path) as (server, late, definition):
         assert await token_session(late, definition).record() is None
         first = make_sign_ins(Person(), tmp_path)
         await first.sign_in(definition)
@@ -452,43 +396,39 @@ async def test_a_cancelled_sign_in_does_not_hide_what_another_gemdeck_got(tmp_pa
         assert kept is not None
         assert kept.access_token in server.authority.tokens
         assert len(server.authority.clients) == 1
-        await late.aclose()
         await first.aclose()
 
 
-async def test_a_token_that_another_gemdeck_got_and_that_is_due_is_refreshed(
-    tmp_path: Path,
-) -> None:
-    async with signed_in(tmp_path) as one:
-        old, theirs = (
-            {name: f"{FIXTURE_SECRET}{name}"} for name in ("refresh_token", "access_token")
-        )
-        await one.session.take(one.due.model_copy(update=old))
-        one.sign_ins.store.save(one.due.model_copy(update=theirs))
+async def test_a_token_of_another_gemdeck_counts_and_is_refreshed(tmp_path: Path) -> None:
+    context = ClientContext()
+    async with signed_in(tmp_path, context) as one:
+        theirs = f"{FIXTURE_SECRET}theirs"
+        await one.session.take(one.due)
+        one.sign_ins.store.save(one.record.model_copy(update={"access_token": theirs}))
+        assert (await one.session.signature()).token == theirs
+        assert theirs not in context.redactor.redact_known(theirs)
+        await one.session.take(one.due.model_copy(update={"refresh_token": "old"}))
+        one.sign_ins.store.save(one.due.model_copy(update={"access_token": f"{theirs}, due"}))
         assert (await one.session.signature()).token in one.authority.tokens
         [refresh] = one.authority.refreshes()
         assert refresh["refresh_token"] == one.record.refresh_token
 
 
-async def test_a_caller_that_gives_up_does_not_lose_the_next_token(tmp_path: Path) -> None:
+async def test_giving_up_loses_no_token_and_signing_out_wins(tmp_path: Path) -> None:
     async with signed_in(tmp_path) as one:
-        await one.session.take(one.due)
         one.authority.slow = 0.2
+        await one.session.take(one.due)
         asking = asyncio.create_task(one.session.signature())
         await eventually(one.authority.refreshes)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         await one.sign_ins.aclose()
-        assert one.kept is not None
-        assert one.kept.refresh_token in one.authority.refreshers
-
-
-async def test_signing_out_wins_over_a_refresh_under_way(tmp_path: Path) -> None:
-    async with signed_in(tmp_path) as one:
-        await one.session.take(one.due)
-        one.authority.slow = 0.1
+        kept = one.kept
+        assert kept is not None
+        assert kept.refresh_token in one.authority.refreshers
+        await one.session.take(kept.model_copy(update={"expires_at": 1.0}))
         refreshing = asyncio.create_task(one.session.signature())
-        await eventually(one.authority.refreshes)
+        await eventually(lambda: len(one.authority.refreshes()) == 2)
         await one.sign_ins.sign_out(one.definition)
         await asyncio.gather(refreshing, return_exceptions=True)
         assert (await one.session.signature()).token == ""
@@ -505,19 +445,17 @@ async def test_a_workload_signs_in_with_the_token_that_its_file_has_then(tmp_pat
         sign_in = oauth(**settings, issuer=authority.issuer, identity_token_file=str(file))
         authority.assertions, authority.grants = [f"{FIXTURE_SECRET}one"], {"refresh_token": None}
         async with deck(server.url, person, tmp_path / "state", sign_in=sign_in) as one:
-            await one.watcher.until(WEB, S.STARTING, S.RETRYING)
-            failure = one.watcher.last(WEB).failure
-            assert failure is not None
-            assert f"identityTokenFile {file} cannot be read: No such file" in failure.reason
+            words = f"identityTokenFile {file} cannot be read: No such file"
+            assert words in (await one.fails(S.RETRYING)).reason
             file.write_text(f"{FIXTURE_SECRET}one\n")
             one.manager.restart(WEB)
-            await one.watcher.until(WEB, S.STARTING, S.READY)
+            await one.ready()
             [form] = authority.forms
             assert (form["assertion"], form["client_id"]) == (f"{FIXTURE_SECRET}one", "pod")
             file.write_text(f"{FIXTURE_SECRET}two")
             authority.tokens.clear()
             authority.assertions = [f"{FIXTURE_SECRET}two"]
-            assert (await call(one.manager, "echo", {"text": "hi"})).display == "hi"
+            assert await one.echo() == "hi"
             assert [form["assertion"][-3:] for form in authority.forms] == ["one", "two"]
             authority.tokens.clear()
             for content, words in (("a b", "holds no token"), ("x" * 20_000, "larger than")):
@@ -533,9 +471,7 @@ async def test_a_workload_signs_in_with_the_token_that_its_file_has_then(tmp_pat
 
 
 @pytest.mark.writes_secrets("sign-ins.json", "credentials.json")
-async def test_a_clients_secret_is_read_where_the_sign_in_is_and_kept_out_of_the_definition(
-    tmp_path: Path,
-) -> None:
+async def test_a_clients_secret_is_read_at_the_sign_in_alone(tmp_path: Path) -> None:
     SecretStore(tmp_path, pytest.fail).set("client", f"{FIXTURE_SECRET}client")
     settings = {"grant_type": "client_credentials", "client_id": "me"}
     async with guarded() as server:
@@ -543,9 +479,8 @@ async def test_a_clients_secret_is_read_where_the_sign_in_is_and_kept_out_of_the
         sign_in = oauth(**settings, issuer=issuer, client_secret="${keyring:client}")
         named = frozenset({"client"})
         async with deck(server.url, Person(), tmp_path, sign_in=sign_in, named=named) as one:
-            await one.watcher.until(WEB, S.STARTING, S.READY)
+            await one.ready()
             assert server.authority.forms[0]["basic"] == f"me:{FIXTURE_SECRET}client"
-            session = token_session(one.sign_ins, one.definition)
-            secret = session.definition.sign_in.oauth.client_secret
+            secret = one.session.definition.sign_in.oauth.client_secret
             assert secret is not None
             assert secret.get_secret_value() == "${keyring:client}"

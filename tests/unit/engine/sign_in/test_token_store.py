@@ -9,7 +9,7 @@ import pytest
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.rows import row
 from tests.unit.engine.mcp.network.support import define
-from tests.unit.engine.sign_in.support import Person, guarded, make_sign_ins, oauth
+from tests.unit.engine.sign_in.support import Person, guarded, make_sign_ins, oauth, token_session
 from tests.unit.engine.test_credentials import MemoryKeyring, ring
 from tui.engine.definitions.definition import SignInSettings
 from tui.engine.keys.key_store import SERVICE, CredentialError, KeyringPlace, KeyStore
@@ -56,7 +56,7 @@ def test_a_sign_in_is_found_by_the_server_and_not_by_its_name(tmp_path: Path) ->
         ({"client_id": "https://me.example/client.json", "is_registered": True}, True),
     ],
 )
-def test_a_sign_in_counts_only_with_the_settings_it_was_made_with(
+def test_a_sign_in_counts_with_its_settings_only(
     tmp_path: Path, settings: dict[str, object], fits: bool
 ) -> None:
     store, settings = token_store.TokenStore(tmp_path), dict(settings)
@@ -69,10 +69,8 @@ def test_a_sign_in_counts_only_with_the_settings_it_was_made_with(
 @kept_there
 def test_issuer_resource_and_client_each_have_their_own(tmp_path: Path) -> None:
     store = token_store.TokenStore(tmp_path)
-    others = [
-        RECORD.model_copy(update={name: f"https://{name}.example"})
-        for name in ("issuer", "resource", "client_id")
-    ]
+    parts = ("issuer", "resource", "client_id")
+    others = [RECORD.model_copy(update={part: f"https://{part}.example"}) for part in parts]
     for record in (RECORD, *others):
         store.save(record)
     assert len({record.key for record in (RECORD, *others)}) == 4
@@ -85,9 +83,8 @@ def test_issuer_resource_and_client_each_have_their_own(tmp_path: Path) -> None:
 @kept_there
 def test_only_so_many_are_kept(tmp_path: Path) -> None:
     store = token_store.TokenStore(tmp_path)
-    many = [
-        RECORD.model_copy(update={"client_id": str(n)}) for n in range(token_store.MAX_KEPT + 3)
-    ]
+    more = range(token_store.MAX_KEPT + 3)
+    many = [RECORD.model_copy(update={"client_id": str(n)}) for n in more]
     for record in many:
         store.save(record)
     assert [store.get(record.key) is None for record in many[:4]] == [True] * 3 + [False]
@@ -127,9 +124,7 @@ def test_two_clients_of_a_server_lose_nothing_to_each_other(
     assert {mine.key, other.key} == set(json.loads(listed))
 
 
-def test_a_keyring_that_hangs_is_said_by_whoever_asks_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_keyring_that_hangs_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def hang(*_: object) -> None:
         raise TimeoutError
 
@@ -231,9 +226,8 @@ async def test_a_token_taken_over_is_refreshed_and_kept_as_ours(home: Path, tmp_
         sign_ins = make_sign_ins(Person(), tmp_path)
         definition = define(server.url, sign_in=oauth())
         assert "gemini-cli" in await sign_ins.import_gemini(definition, home)
-        credentials = sign_ins.credentials(definition)
-        assert credentials is not None
-        assert (await credentials.signature()).token in authority.tokens
+        session = token_session(sign_ins, definition)
+        assert (await session.signature()).token in authority.tokens
         [refresh] = authority.refreshes()
         assert (refresh["client_id"], refresh["resource"]) == ("gemini", server.url)
         await sign_ins.aclose()

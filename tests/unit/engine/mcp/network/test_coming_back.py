@@ -9,15 +9,7 @@ import pytest
 
 from tests.servers.web import RawServer, SseServer, answer
 from tests.unit.engine.mcp.network.support import WEB, connected, define
-from tests.unit.engine.mcp.support import (
-    HASTY,
-    LATER,
-    Watcher,
-    call,
-    eventually,
-    running,
-    script,
-)
+from tests.unit.engine.mcp.support import HASTY, LATER, Watcher, call, eventually, running, script
 from tui.engine.mcp import network_watch, supervisor
 from tui.engine.mcp.backoff import Backoff
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
@@ -25,9 +17,8 @@ from tui.engine.mcp.manager import ServerManager
 from tui.model.servers import ServerStatus as S
 from tui.model.servers import Transport
 
-KINDS = pytest.mark.parametrize(
-    ("kind", "transport"), [(RawServer, Transport.HTTP), (SseServer, Transport.SSE)]
-)
+SERVERS = [(RawServer, Transport.HTTP), (SseServer, Transport.SSE)]
+KINDS = pytest.mark.parametrize(("kind", "transport"), SERVERS)
 
 
 async def leave(server: RawServer, manager: ServerManager, watcher: Watcher) -> None:
@@ -39,9 +30,7 @@ async def leave(server: RawServer, manager: ServerManager, watcher: Watcher) -> 
 
 
 @KINDS
-async def test_G40_a_server_that_is_away_longer_than_five_failures_comes_back(
-    kind: type[RawServer], transport: Transport
-) -> None:
+async def test_G40_a_long_absence_ends(kind: type[RawServer], transport: Transport) -> None:
     async with kind() as server, connected(server.url, transport, HASTY) as (manager, watcher):
         await leave(server, manager, watcher)
         away = HASTY.max_failures + 3
@@ -94,9 +83,7 @@ async def test_G40_after_a_change_of_the_network_it_is_tried_whatever_the_reason
             await watcher.until(WEB, S.RETRYING, S.STARTING, S.READY)
 
 
-async def test_G40_a_change_of_the_network_does_not_forget_the_failures(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_G40_a_change_of_the_network_forgets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async with RawServer() as server, connected(server.url, retry=LATER) as (manager, watcher):
         await leave(server, manager, watcher)
         reset = Mock()
@@ -106,9 +93,7 @@ async def test_G40_a_change_of_the_network_does_not_forget_the_failures(
         reset.assert_not_called()
 
 
-async def test_G40_where_the_kernel_refuses_to_tell_nothing_stays_open(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_G40_a_kernel_that_tells_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = Mock()
     kernel.bind.side_effect = PermissionError
     monkeypatch.setattr(network_watch, "socket", Mock(socket=Mock(return_value=kernel)))

@@ -5,7 +5,7 @@ import pytest
 from tests.servers.sample import server as sample
 from tests.servers.web import RawServer, answer, process, serving
 from tests.support import warm
-from tests.unit.engine.mcp.network.support import WEB, connected, outcome, reason
+from tests.unit.engine.mcp.network.support import WEB, connected, reason
 from tests.unit.engine.mcp.support import FOLDER, call
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.chat import Progress
@@ -31,11 +31,8 @@ async def test_a_server_of_the_earlier_era_has_a_session_that_is_ended_on_closin
         async with connected(server.url) as (manager, watcher):
             assert (await watcher.info(WEB, S.READY)).protocol_version == "2025-06-18"
             assert (await call(manager, "echo", {"text": "hi"})).parts == (TextPart("hi"),)
-        assert server.methods()[:3] == [
-            "server/discover",
-            "initialize",
-            "notifications/initialized",
-        ]
+        probed = ["server/discover", "initialize", "notifications/initialized"]
+        assert server.methods()[:3] == probed
         assert server.methods()[-1] == "DELETE"
         assert server.sessions == set()
         opening = server.requests[1].headers
@@ -47,17 +44,14 @@ async def test_a_server_of_the_earlier_era_has_a_session_that_is_ended_on_closin
 
 
 async def test_a_bare_url_finds_either_kind_of_server_which_is_listed_and_called() -> None:
-    async with serving(sample.streamable_http_app()) as base:
-        change = await outcome(f"{base}/mcp", sse_fallback=True)
-        assert change.status is S.READY
+    app = sample.streamable_http_app()
+    async with serving(app) as base, connected(f"{base}/mcp", sse_fallback=True):
+        pass
     arguments = (warm.python(), str(FOLDER / "sample.py"), "sse", "{port}")
     async with process(*arguments) as (base, _):
-        for transport, fallback in ((Transport.HTTP, True), (Transport.SSE, False)):
+        for transport, bare in ((Transport.HTTP, True), (Transport.SSE, False)):
             seen: list[Progress] = []
-            async with connected(f"{base}/sse", transport, sse_fallback=fallback) as (
-                manager,
-                watcher,
-            ):
+            async with connected(f"{base}/sse", transport, sse_fallback=bare) as (manager, watcher):
                 moved = [one for one in watcher.events if isinstance(one, ServerStatusChanged)]
                 assert [one.transport for one in moved] == [transport, Transport.SSE]
                 result = await call(manager, "count", {"to": 2, "pause": 0.05}, seen.append)
@@ -72,9 +66,7 @@ async def test_where_both_kinds_fail_the_first_refusal_is_told() -> None:
         assert "GET" in server.methods()
 
 
-async def test_headers_are_sent_with_every_request_and_neither_they_nor_session_ids_seen(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_headers_go_with_each_request_and_hidden(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     headers = {"Authorization": "Bearer fixture-token", "X-Team": "deck"}
     async with RawServer(sessions=set()) as server:

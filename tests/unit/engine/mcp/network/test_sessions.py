@@ -4,14 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.servers.web import (
-    ECHO,
-    Announcer,
-    Exchange,
-    Handler,
-    RawServer,
-    answer,
-)
+from tests.servers.web import ECHO, Announcer, Exchange, Handler, RawServer, answer
 from tests.unit.engine.mcp.network.support import WEB, answering, connected, stateless
 from tests.unit.engine.mcp.support import HASTY, call, eventually, refuses
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError

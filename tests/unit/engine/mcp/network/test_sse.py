@@ -58,9 +58,7 @@ async def be_silent(exchange: Exchange) -> None:
     ],
     ids=["broken", "long", "file", "silent", "ended", "page"],
 )
-async def test_a_stream_that_names_no_usable_endpoint_is_given_up(
-    server: SseServer, words: str
-) -> None:
+async def test_a_stream_without_usable_endpoint_is_given_up(server: SseServer, words: str) -> None:
     async with server:
         assert words in await reason(server.url, Transport.SSE, timeout=0.5)
         assert server.methods() == ["GET"]
@@ -80,9 +78,7 @@ async def test_a_drop_of_the_stream_is_noticed_at_once() -> None:
     async with SseServer() as server, connected(server.url, Transport.SSE) as (_, watcher):
         await server.streams[0].cut()
         await at_once(lambda: watcher.last(WEB).status is S.RETRYING)
-        change = watcher.last(WEB)
-        assert change.failure is not None
-        assert change.failure.reason == "closed its event stream"
+        assert (await watcher.fails(WEB, S.RETRYING)).reason == "closed its event stream"
 
 
 async def test_a_drop_during_a_call_leaves_its_fate_unknown() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from tests.servers.web import Announcer, Exchange, Handler, Message, RawServer, answer
 from tests.support.measures import Measure
-from tests.unit.engine.mcp.network.support import WEB, answering, connected, define, stateless
-from tests.unit.engine.mcp.support import HASTY, call, eventually, refuses, running
+from tests.unit.engine.mcp.network.support import WEB, answering, broken_off, connected, stateless
+from tests.unit.engine.mcp.support import HASTY, call, eventually, refuses
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.servers import ServerStatus as S
 
@@ -44,18 +44,12 @@ async def test_a_server_that_is_gone_is_noticed_by_its_stream(measure: Measure) 
 
 async def test_a_session_lost_on_the_stream_is_replaced() -> None:
     announcer = Announcer()
-    async with (
-        RawServer(on={"GET": announcer}, sessions=set()) as server,
-        running(define(server.url), retry=HASTY) as (_, watcher),
-    ):
+    async with answering({"GET": announcer}, sessions=True, retry=HASTY) as (server, _, watcher):
         await eventually(lambda: announcer.streams)
-        await watcher.until(WEB, S.READY)
         del server.on["GET"]
         server.forget()
         await announcer.streams[0].cut()
-        await eventually(
-            lambda: watcher.statuses(WEB)[1:] == [S.READY, S.RETRYING, S.STARTING, S.READY]
-        )
+        await watcher.until(WEB, S.READY, S.RETRYING, S.STARTING, S.READY)
         assert len(server.sessions or ()) == 1
 
 
@@ -83,22 +77,7 @@ async def test_streams_that_end_at_once_are_not_asked_for_without_end() -> None:
 
 
 async def test_an_answer_is_resumed_from_where_its_stream_broke() -> None:
-    async def begin(exchange: Exchange) -> None:
-        await exchange.begin(200, content_type=STREAM)
-        await exchange.event(id="a1", retry="1", data="")
-
-    async def go_on(exchange: Exchange) -> None:
-        if "last-event-id" not in exchange.request.headers:
-            await exchange.respond(405)
-            return
-        await exchange.begin(200, content_type=STREAM)
-        call_id = server.calls()[0].message["id"]
-        other = {"content": [{"type": "text", "text": "other"}]}
-        await exchange.event({"id": 99_999, "result": other})
-        await exchange.event({"id": call_id, "result": {"content": []}})
-
-    on: dict[str, Handler] = {"tools/call": begin, "GET": go_on}
-    async with answering(on, sessions=True) as (server, manager, _):
+    async with answering(broken_off(), sessions=True) as (server, manager, _):
         began = time.perf_counter()
         result = await call(manager, "echo")
         assert time.perf_counter() - began >= 0.5

@@ -33,9 +33,8 @@ SHOWN: Final = "/home/user/shop"
 SHOWN_PORT: Final = "8080"
 _PAGE: Final = "<title>Shop</title><h1>Bread</h1><a href='/'>Home</a><button>Buy</button>"
 _QUIET: Final = {
-    **{
-        f"GIT_{who}_{what}": "shop" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
-    },
+    **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "shop"),
+    **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "shop"),
     **dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2026-01-02T03:04:05Z"),
     **dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull),
 }
@@ -93,11 +92,8 @@ def record(name: str, command: Sequence[str], folder: Path) -> str:
         encoding="utf-8",
     ) as process:
         server = _Server(process)
-        hello = {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "recorder", "version": "1"},
-        }
+        hello: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {}}
+        hello["clientInfo"] = {"name": "recorder", "version": "1"}
         server.ask(0, "initialize", hello)
         server.send("notifications/initialized")
         results = []
