@@ -102,9 +102,7 @@ async def test_a_stream_has_a_line_for_each_thing_that_happens(gemini: FakeGemin
 
 
 @pytest.mark.usefixtures("note")
-async def test_consent_that_is_missing_is_said_to_the_user_and_the_model(
-    gemini: FakeGemini,
-) -> None:
+async def test_missing_consent_is_said_to_the_user_and_the_model(gemini: FakeGemini) -> None:
     words = "notes.add_note was denied: it needs consent, and nobody can be asked."
     results = {}
     for output in ("text", "json", "stream-json"):
@@ -162,9 +160,7 @@ async def test_a_failed_turn_says_why_and_what_to_do(gemini: FakeGemini) -> None
     assert KEY not in result.stdout + result.stderr
 
 
-async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reason(
-    gemini: FakeGemini,
-) -> None:
+async def test_every_server_that_is_missing_is_named_with_its_reason(gemini: FakeGemini) -> None:
     entries = {
         "notes": notes_server(),
         "gone": {"command": str(Path.home().parent / "gone")},
@@ -193,9 +189,7 @@ async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reaso
     assert all(words in result.stderr for words in said)
 
 
-async def test_a_run_waits_for_a_server_only_as_long_as_it_is_told(
-    gemini: FakeGemini, tmp_path: Path
-) -> None:
+async def test_a_run_waits_for_a_server_as_long_as_told(gemini: FakeGemini, tmp_path: Path) -> None:
     write_settings({"mcpServers": {"late": library(prompts=[], gate=str(tmp_path / "never"))}})
     gemini.steps = [[Say("Hi.")]]
     waiting = ("--wait", "0.1", "-o", "json")
@@ -217,9 +211,7 @@ async def test_a_run_waits_for_a_server_only_as_long_as_it_is_told(
     assert len(gemini.requests) == 1
 
 
-async def test_a_mention_is_read_and_sent_along_and_what_is_no_prompt_is_not_sent(
-    gemini: FakeGemini, tmp_path: Path
-) -> None:
+async def test_a_mention_goes_along_and_no_wrong_prompt(gemini: FakeGemini, tmp_path: Path) -> None:
     write_settings({"mcpServers": {"lib": library(resources=["memo://today"])}})
     gemini.steps = [[Say("Fine.")]]
     result = await run("-p", "explain @lib:memo://today", gemini=gemini, cwd=tmp_path)
@@ -258,9 +250,7 @@ async def test_debug_logs_handshakes_and_output_of_servers(gemini: FakeGemini) -
     assert {record["logger"].partition(".")[0] for record in records} == {"tui"}
 
 
-async def test_too_many_tool_calls_or_requests_have_a_code_and_a_way_out(
-    gemini: FakeGemini,
-) -> None:
+async def test_too_many_calls_or_requests_have_a_code_and_a_way_out(gemini: FakeGemini) -> None:
     write_settings({"mcpServers": {"notes": notes_server()}, "gemdeck": {"maxToolCalls": 1}})
     two: list[tuple[str, dict[str, Any]]] = [("list_notes", {}), ("list_notes", {})]
     limited = "limited to 1 tool call;"
@@ -352,9 +342,7 @@ async def test_servers_are_told_of_further_folders_and_what_they_ask_is_declined
     assert "asks asked for what only a user can give" in "".join(result.json["warnings"])
 
 
-async def test_a_session_goes_on_and_is_kept_and_one_that_is_not_there_is_no_turn(
-    gemini: FakeGemini, tmp_path: Path
-) -> None:
+async def test_a_session_goes_on_and_a_missing_one_not(gemini: FakeGemini, tmp_path: Path) -> None:
     saved = write_session(
         SessionLibrary(state_dir()), tmp_path, turn(1, "my name is Ada", "Hello, Ada.")
     )
@@ -448,9 +436,7 @@ async def test_where_no_turn_can_run_it_says_why_and_what_to_do(
         assert end["error"]["type"] == "FatalAuthenticationError"
 
 
-async def test_a_broken_file_of_the_folder_ends_no_run_and_no_state_folder_does(
-    tmp_path: Path,
-) -> None:
+async def test_a_folders_broken_file_ends_no_run_and_no_state_folder_does(tmp_path: Path) -> None:
     (tmp_path / ".gemini").mkdir()
     (tmp_path / ".gemini" / "settings.json").write_text("{", encoding="utf-8")
     result = await run("-p", "hello", "--demo", cwd=tmp_path)

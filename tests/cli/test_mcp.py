@@ -73,9 +73,7 @@ async def test_every_server_is_listed_with_its_status_and_why() -> None:
 
 
 @pytest.mark.parametrize("opening", ["silent", "exiting", "deaf"])
-async def test_a_server_that_knows_no_probe_is_listed_called_and_known_in_every_folder(
-    opening: str, tmp_path: Path
-) -> None:
+async def test_a_server_that_knows_no_probe_is_known_later(opening: str, tmp_path: Path) -> None:
     record = tmp_path / "record"
     raw = str(LIBRARY.with_name("raw.py"))
     entry = {"command": sys.executable, "args": [raw, opening], "env": {"RAW_RECORD": str(record)}}
@@ -106,11 +104,7 @@ async def test_a_server_that_knows_no_probe_is_listed_called_and_known_in_every_
 )
 @pytest.mark.parametrize("era", ["modern", "silent"])
 async def test_an_empty_result_is_one_and_one_of_an_unknown_kind_is_none(
-    era: str,
-    result: dict[str, Any],
-    code: ExitCode,
-    words: str,
-    monkeypatch: pytest.MonkeyPatch,
+    era: str, result: dict[str, Any], code: ExitCode, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stdio_transport, "PROBE_PATIENCE", 0.3)
     args = [str(LIBRARY.with_name("raw.py")), era, "measuring_freely"]
@@ -120,9 +114,7 @@ async def test_an_empty_result_is_one_and_one_of_an_unknown_kind_is_none(
     assert words in (called.stdout if code == ExitCode.OK else called.stderr)
 
 
-async def test_the_last_words_of_a_server_that_fails_are_listed(
-    gemini: FakeGemini, tmp_path: Path
-) -> None:
+async def test_the_last_words_of_a_server_are_listed(gemini: FakeGemini, tmp_path: Path) -> None:
     dies = tmp_path / "dies.py"
     dies.write_text("import sys; sys.exit('one\\ntwo\\nthree\\nFATAL: no TOKEN')")
     write_settings({"mcpServers": {"dies": {"command": sys.executable, "args": [str(dies)]}}})
@@ -229,9 +221,7 @@ async def test_a_call_runs_with_exactly_these_arguments_and_its_error_is_its_ans
         (True, "5", "5"),
     ],
 )
-def test_a_value_is_read_as_its_parameter_wants_it(
-    schema: object, word: str, value: object
-) -> None:
+def test_a_value_is_read_as_its_parameter_wants(schema: object, word: str, value: object) -> None:
     whole = {"properties": {"p": schema}, "$defs": {"n": {"type": "number"}}}
     assert typed_value(whole, "p", word) == value
 
@@ -560,9 +550,7 @@ async def test_what_cannot_be_added_or_removed_is_said() -> None:
         assert said in result.stderr, words
 
 
-async def test_a_link_of_a_folder_does_not_lead_an_entry_into_the_users_settings(
-    tmp_path: Path,
-) -> None:
+async def test_a_link_of_a_folder_leads_no_entry_into_the_users_settings(tmp_path: Path) -> None:
     (Path.home() / ".gemini").mkdir()
     (tmp_path / ".gemini").symlink_to(Path.home() / ".gemini")
     result = await run("mcp", "add", "--no-check", "a", "x", cwd=tmp_path)
@@ -575,9 +563,7 @@ async def test_a_link_of_a_folder_does_not_lead_an_entry_into_the_users_settings
 
 
 @pytest.mark.slow
-async def test_servers_that_are_known_sleep_and_a_command_wakes_only_its_own(
-    gemini: FakeGemini, tmp_path: Path
-) -> None:
+async def test_a_command_wakes_only_servers_it_needs(gemini: FakeGemini, tmp_path: Path) -> None:
     records = {name: tmp_path / name for name in ("one", "two")}
     entries = {}
     for name, record in records.items():

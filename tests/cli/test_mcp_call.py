@@ -106,9 +106,7 @@ async def test_a_saved_call_is_made_again_by_its_name(world: World) -> None:
     assert "No call is saved as @three for a." in gone.stderr
 
 
-async def test_a_task_in_place_of_a_result_is_waited_for_though_nobody_asked_for_one(
-    tmp_path: Path,
-) -> None:
+async def test_a_task_that_nobody_asked_for_is_waited_for(tmp_path: Path) -> None:
     script = Path(servers.__file__).with_name("tasking.py")
     for era in ("old", "new"):
         arguments = [str(script), era, str(tmp_path / era)]
@@ -120,9 +118,7 @@ async def test_a_task_in_place_of_a_result_is_waited_for_though_nobody_asked_for
         assert "task" not in asked["args"]
 
 
-async def test_progress_and_logs_are_told_and_a_question_is_declined_without_a_terminal(
-    tmp_path: Path,
-) -> None:
+async def test_progress_is_told_and_a_question_declined_without_a_terminal(tmp_path: Path) -> None:
     log = {"level": "notice", "logger": "db", "data": "one\x1b[2J\ntwo"}
     before = [
         {"method": "notifications/message", "params": log},

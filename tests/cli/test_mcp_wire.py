@@ -86,9 +86,7 @@ async def test_a_trace_is_private_and_played_again(tmp_path: Path, is_before: bo
     assert str(UNKNOWN_PARAMS) in other.stdout
 
 
-async def test_a_turn_is_traced_to_the_call_that_caused_a_frame(
-    gemini: FakeGemini, tmp_path: Path
-) -> None:
+async def test_a_turn_is_traced_to_its_call(gemini: FakeGemini, tmp_path: Path) -> None:
     write_settings({"mcpServers": {"lib": library(tools={"look": ["found"]})}})
     gemini.steps = [[Call([("look", {})])], [Say("Done.")]]
     file = tmp_path / "trace.jsonl"
@@ -118,9 +116,7 @@ async def test_a_file_that_is_no_trace_stays_as_it_is(tmp_path: Path) -> None:
         assert (await run("mcp", "replay", *words)).code == ExitCode.ERROR
 
 
-async def test_a_trace_is_rotated_and_read_as_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_rotated_trace_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace, "MAX_TRACE_BYTES", 3_000)
     write_settings({"mcpServers": {"raw": raw_server()}})
     file = tmp_path / "trace.jsonl"

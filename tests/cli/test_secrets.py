@@ -95,9 +95,7 @@ def test_a_secret_is_typed_unseen() -> None:
 
 
 @keeps_secrets
-async def test_a_servers_secret_is_in_nothing_that_is_written_or_said(
-    gemini: FakeGemini, tmp_path: Path
-) -> None:
+async def test_a_secret_is_in_nothing_written_or_said(gemini: FakeGemini, tmp_path: Path) -> None:
     keep("github")
     given = {"TOKEN": "${keyring:github}", "PLAIN": "a ${keyring:github} b"}
     write_settings({"mcpServers": {"tells": telling(**given)}})
@@ -290,9 +288,7 @@ async def test_secrets_of_an_entry_are_kept_apart_when_it_is_added_or_imported()
 
 
 @pytest.mark.writes_secrets("token.sh")
-async def test_a_program_that_prints_headers_waits_for_the_folder_whose_code_it_would_run(
-    tmp_path: Path,
-) -> None:
+async def test_a_program_that_prints_headers_waits_for_its_folder(tmp_path: Path) -> None:
     folder, trace = tmp_path / "shop", tmp_path / "trace.jsonl"
     (folder / ".gemini").mkdir(parents=True)
     script = folder / "token.sh"

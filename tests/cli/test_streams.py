@@ -73,9 +73,7 @@ def nothing_ran(gemini: FakeGemini) -> bool:
     return not gemini.requests and not (Path.home() / "notes.db").exists()
 
 
-async def test_standard_input_is_a_message_or_goes_before_the_prompt_and_stdout_is_the_answer(
-    gemini: FakeGemini,
-) -> None:
+async def test_standard_input_is_a_message_or_goes_before_the_prompt(gemini: FakeGemini) -> None:
     gemini.steps = [[Say("A list."), Say(" Of food.")], [Say("Fine.")]]
     result = await run_process("-p", "what is this?", gemini=gemini, stdin=b"milk\nbread\n")
     assert (result.code, result.stdout) == (0, "A list. Of food.\n")
@@ -89,9 +87,7 @@ async def test_standard_input_is_a_message_or_goes_before_the_prompt_and_stdout_
     assert gemini.violations == []
 
 
-async def test_a_prompt_of_a_server_is_sent_with_standard_input_after_it(
-    gemini: FakeGemini,
-) -> None:
+async def test_a_servers_prompt_is_sent_with_standard_input_after_it(gemini: FakeGemini) -> None:
     write_settings({"mcpServers": {"lib": library(prompts={"a/b": []})}})
     gemini.steps = [[Say("Fine.")]]
     piped = b"/nothing @lib:memo://today\n"
@@ -124,9 +120,7 @@ def read_from(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[st
         return headless.read_piped_input(warnings.append), warnings
 
 
-def test_a_file_is_read_up_to_a_limit_and_nothing_of_what_is_no_input(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(headless, "MAX_INPUT", 1024 * 1024)
     path = tmp_path / "list"
     path.write_text(" milk\n")
@@ -143,9 +137,7 @@ def test_a_file_is_read_up_to_a_limit_and_nothing_of_what_is_no_input(
     assert headless.read_piped_input(print) == ""
 
 
-def test_a_pipe_that_its_owner_does_not_wait_for_is_read_to_its_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_pipe_that_does_not_block_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.write(writing, b"milk")
@@ -162,9 +154,7 @@ def test_a_pipe_that_its_owner_does_not_wait_for_is_read_to_its_end(
         assert headless.read_piped_input(print) == "milk bread"
 
 
-async def test_a_slow_pipe_is_waited_for_with_a_word_and_ctrl_c_leaves_it(
-    gemini: FakeGemini,
-) -> None:
+async def test_a_slow_pipe_is_awaited_with_a_word_and_ctrl_c_leaves_it(gemini: FakeGemini) -> None:
     gemini.steps = [[Say("A list.")]]
     for is_closed, code in ((True, 0), (False, ExitCode.CANCELLED)):
         streams = {"stderr": subprocess.PIPE, "env": environment(gemini)}
@@ -183,9 +173,7 @@ async def test_a_slow_pipe_is_waited_for_with_a_word_and_ctrl_c_leaves_it(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-async def test_an_interrupted_stream_ends_with_its_result_and_on_the_wire(
-    gemini: FakeGemini, number: signal.Signals
-) -> None:
+async def test_a_signal_ends_a_stream_in_order(gemini: FakeGemini, number: signal.Signals) -> None:
     gemini.steps = [[Say("so "), Stall()]]
     text, streams = b"", {"stdin": subprocess.DEVNULL, "env": environment(gemini)}
     async with opened("-p", "hang", "-o", "stream-json", **streams) as process:
@@ -202,9 +190,7 @@ async def test_an_interrupted_stream_ends_with_its_result_and_on_the_wire(
         await gemini.wait_for_gone(1)
 
 
-async def test_a_signal_before_the_turn_ends_the_run_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_signal_before_the_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GEMDECK_HOME")  # it would put a file in the keyring's place
     (tmp_path / "slow_keyring.py").write_text(SLOW_KEYRING)
     env = {"PYTHONPATH": str(tmp_path), "PYTHON_KEYRING_BACKEND": "slow_keyring.Slow"}
@@ -217,9 +203,7 @@ async def test_a_signal_before_the_turn_ends_the_run_at_once(
 
 
 @pytest.mark.parametrize("output", ["text", "stream-json"])
-async def test_a_reader_that_goes_away_meanwhile_stops_the_turn_quietly(
-    turn: RunIt, gemini: FakeGemini, output: str
-) -> None:
+async def test_a_reader_that_goes_stops_it(turn: RunIt, gemini: FakeGemini, output: str) -> None:
     reading, writing = os.pipe()
 
     def leave(_request: object) -> Sequence[Action]:
@@ -245,9 +229,7 @@ async def test_a_folder_that_is_gone(gemini: FakeGemini, tmp_path: Path) -> None
     assert nothing_ran(gemini)
 
 
-async def test_an_output_that_takes_nothing_is_told_before_anything_runs(
-    turn: RunIt, gemini: FakeGemini
-) -> None:
+async def test_an_output_that_takes_nothing_is_told_first(turn: RunIt, gemini: FakeGemini) -> None:
     full, readable = os.open("/dev/full", os.O_WRONLY), os.open(os.devnull, os.O_RDONLY)
     reading, unread = os.pipe()
     os.close(reading)

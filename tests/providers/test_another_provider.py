@@ -62,9 +62,7 @@ def note(index: int, words: str) -> list[dict[str, object]]:
     ]
 
 
-async def test_thoughts_text_and_two_calls_in_one_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_step_of_all_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMDECK_NOTES_DB", str(tmp_path / "notes.db"))
     first = [
         thought("**Two notes**"),
@@ -162,9 +160,7 @@ class Asker:
         assert self._store.state.model.backend == "Completions"
 
 
-def test_the_app_takes_it_as_the_library_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_app_takes_it_like_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compose, "GemdeckApp", Asker)
     monkeypatch.setattr(compose, "_guard_end", lambda *_: None)
     options = EngineOptions(tmp_path, follow_settings=False, private=True)

@@ -92,9 +92,7 @@ class EarlySender:
 
 @pytest.mark.writes_secrets("settings.json")
 @pytest.mark.parametrize("stands", [True, False])
-def test_known_secrets_are_masked_in_the_messages_that_are_kept(
-    home: Path, monkeypatch: pytest.MonkeyPatch, stands: bool
-) -> None:
+def test_messages_are_masked(home: Path, monkeypatch: pytest.MonkeyPatch, stands: bool) -> None:
     server = {"command": "none", "disabled": True, "env": {"TOKEN": TOKEN}}
     (home / ".gemini").mkdir()
     settings = {"mcpServers": {"shop": server} if stands else {}}
@@ -124,9 +122,7 @@ async def test_a_message_that_cannot_be_written_is_told_on_the_screen(tmp_path: 
     assert load_messages(tmp_path) == ("one", "two")
 
 
-def test_E46_steps_that_hang_end_in_time_together_and_each_has_its_turn(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_E46_steps_that_hang_end_in_time_in_their_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     now, begun = 0.0, list[str]()
 
     def hang(seconds: float, step: Callable[[], object]) -> None:

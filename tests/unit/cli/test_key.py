@@ -60,9 +60,7 @@ def test_a_key_of_an_address_stands_beside_googles(run: Run) -> None:
 
 
 @pytest.mark.parametrize("command", [("set", "--no-check"), ("forget",)])
-def test_an_empty_address_is_refused_and_does_not_stand_for_googles(
-    run: Run, command: tuple[str, ...]
-) -> None:
+def test_an_empty_address_is_refused_and_not_googles(run: Run, command: tuple[str, ...]) -> None:
     KeyStore().set("googles-key")
     for address in ("", " /"):
         refused = run("key", *command, "--address", address)
@@ -170,9 +168,7 @@ async def test_credentials_that_no_browser_asks_about_need_a_yes(
 
 
 async def test_where_it_leads_is_said_first(
-    monkeypatch: pytest.MonkeyPatch,
-    answers: list[ReplyAction],
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, answers: list[ReplyAction], capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
     await hear(answers, REQUEST)

@@ -60,9 +60,7 @@ def test_the_names_of_files_of_context_are_shown(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("layers")
-def test_the_environment_names_the_model_above_all_files(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_wins_over_all_files(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMINI_MODEL", "gemini-c")
     found = {one["key"]: one for one in run("settings", "show", "--json").json["settings"]}
     assert found["gemdeck.model"]["value"] == "gemini-c"

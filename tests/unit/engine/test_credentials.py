@@ -292,9 +292,7 @@ def test_the_keyring_keeps_the_key_without_the_space_around_it(
 
 
 @pytest.mark.parametrize("signs_in", [False, True])
-async def test_a_secret_that_a_server_names_is_masked_from_then_on(
-    ring: MemoryKeyring, signs_in: bool
-) -> None:
+async def test_a_secret_that_a_server_names_is_masked(ring: MemoryKeyring, signs_in: bool) -> None:
     ring.kept[SERVICE, f"{NAMED}github"] = "hunter2-of-github"
     server = ServerDefinition(ServerId("git"), Origin.USER, Transport.STDIO)
     server = replace(server, env={"T": "${keyring:github}"}, named=frozenset({"github"}))

@@ -99,9 +99,7 @@ async def test_the_events_come_in_order_and_end_with_the_engine(tmp_path: Path) 
     assert ServersConfigured in kinds
 
 
-async def test_without_a_model_servers_start_and_messages_return(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_with_no_model_servers_start_and_messages_return(home: Path, tmp_path: Path) -> None:
     write_notes_server(home)
     events = list[Event]()
     options = EngineOptions(tmp_path, demo_without_key=False, follow_settings=False)
@@ -245,9 +243,7 @@ async def test_the_model_of_a_key_that_is_chosen_over_while_it_is_stored_is_clos
 
 
 @pytest.mark.writes_secrets("credentials.json")
-async def test_a_cancelled_choice_is_closed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_dropped_choice_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opening, cancelled, closed = threading.Event(), threading.Event(), list[bool]()
 
     class Slow(DemoBackend):
@@ -285,9 +281,7 @@ async def test_a_task_that_breaks_down_is_logged_and_said(
 
 
 @pytest.mark.writes_secrets("credentials.json")
-async def test_the_last_chosen_service_is_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_last_choice_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with (
         google_account(tmp_path, monkeypatch),
         FakeGemini([[Say("hi")]]) as fake,

@@ -123,9 +123,7 @@ async def test_the_shown_resource_follows_its_changes_as_was_said_last(at: Count
     assert at.stage.context.subscriptions[ASKING] == set()
 
 
-async def test_a_storm_of_changes_is_few_reads(
-    at: Counter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_many_changes_are_few_reads(at: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REREAD_INTERVAL", 0.05)
     at.features.read_resource(ASKING, COUNTER)
     await eventually(at.reads)
@@ -162,9 +160,7 @@ async def test_only_the_last_completion_arrives_and_failures_give_nothing(at: Co
     assert at.stage.notices() == []
 
 
-async def test_log_levels_are_set_up_to_a_limit_or_the_reason_is_told(
-    at: Counter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_log_levels_are_set_or_refused(at: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
     at.features.set_log_level(NOBODY, "error")
     await eventually(at.stage.notices)
     assert "was not changed" in at.stage.notices()[0]

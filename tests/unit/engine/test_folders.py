@@ -26,9 +26,7 @@ def test_the_usual_place_is_the_users_alone(home: Path, monkeypatch: pytest.Monk
     assert (mode(log_dir()), mode(place)) == (0o700, 0o700)
 
 
-def test_a_chosen_place_may_be_read_by_others_and_be_relative(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_chosen_place_may_be_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "chosen"
     place.mkdir()
     place.chmod(0o777)

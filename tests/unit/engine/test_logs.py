@@ -83,9 +83,7 @@ class Hostile:
     __repr__ = __str__
 
 
-def test_what_cannot_be_written_is_dropped_without_a_word(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_cannot_be_written_is_dropped_silently(capsys: pytest.CaptureFixture[str]) -> None:
     log_file.log_to_file()
     _log.warning("%d apples", "no number")
     _log.warning(Hostile())

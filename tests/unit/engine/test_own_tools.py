@@ -74,9 +74,7 @@ def reading(uri: str, **server: str) -> Call:
     return Call([("read_mcp_resource", {**server, "uri": uri})])
 
 
-async def test_the_model_searches_tools_and_calls_one_that_it_found_or_knows_by_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_model_calls_tools_that_it_found_or_knew(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[Step] = [
         [Call([("search_tools", {"query": "tool 1100"})])],
         [Call([("tool_1100", {})])],
@@ -106,9 +104,7 @@ async def test_the_model_searches_tools_and_calls_one_that_it_found_or_knows_by_
         assert "tool_1100" not in {names[one] for one in catalog.excess}
 
 
-async def test_resources_are_listed_unasked_read_with_consent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_resources_are_listed_freely_read_on_consent(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[Step] = [
         [Call([("list_mcp_resources", {}), ("list_mcp_resources", {"query": "deep"})])],
         [reading("day://may", server="lib")],

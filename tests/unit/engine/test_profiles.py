@@ -279,10 +279,7 @@ async def test_a_folder_has_no_profiles_and_a_name_that_cannot_be_shown_is_none(
             "mcpServers": {},
             "gemdeck": {"profiles": {name: {}, "plain": {}}},
         }
-        async with (
-            FakeGemini([]) as fake,
-            deck(fake, monkeypatch, settings=loaded) as it,
-        ):
+        async with FakeGemini([]) as fake, deck(fake, monkeypatch, settings=loaded) as it:
             assert set(it.store.state.profiles) == {""}
             assert any("profiles" in one.text for one in it.store.state.notices)
             assert not any("\x1b" in one.text for one in it.store.state.notices)

@@ -52,9 +52,7 @@ async def reply(running: Deck, action: ReplyAction, text: str | None = None) -> 
     return request
 
 
-async def test_a_result_is_passed_trimmed_or_withheld_and_goes_to_nobody_after_a_stop(
-    shop: Turncoat, play: Play
-) -> None:
+async def test_a_result_is_passed_trimmed_withheld_or_stopped(shop: Turncoat, play: Play) -> None:
     script = [*calling(1), *calling(1), *calling(1), *calling(1)[:1], [Say("two")]]
     settings = {"mcpServers": {"shop": {**shop.entry, "reviewResults": True, "trust": True}}}
     async with play(script, shop, settings=settings) as running:
@@ -81,9 +79,7 @@ async def test_a_result_is_passed_trimmed_or_withheld_and_goes_to_nobody_after_a
         assert running.fake.violations == []
 
 
-async def test_the_same_call_a_third_time_asks_whatever_rules_say(
-    shop: Turncoat, play: Play
-) -> None:
+async def test_the_same_call_a_third_time_asks_despite_rules(shop: Turncoat, play: Play) -> None:
     script = [*calling(3)[:3], *calling(1, text="other")[:1], *calling(2)]
     settings = {"mcpServers": {"shop": {**shop.entry, "trust": True}}}
     async with play(script, shop, settings=settings) as running:
@@ -162,9 +158,7 @@ def test_what_stands_beside_a_text_takes_nothing_from_it() -> None:
     assert KeptResults().cut(make_tool("look"), rows) is rows, "they may be as long as any result"
 
 
-async def test_of_too_many_long_results_the_oldest_go_and_the_newest_stays(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_oldest_of_too_many_long_results_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_tools, "MAX_KEPT", 5_000)
     reviewed = replace(make_tool("look"), is_reviewed=True)
     kept, keys = KeptResults(limit=1_000), list[str]()

@@ -133,9 +133,7 @@ def test_a_second_corrupt_file_does_not_replace_the_first(path: Path, told: Told
     assert sorted(aside.read_bytes() for aside in kept) == [b"one", b"two"]
 
 
-def test_a_file_that_is_too_large_is_neither_used_nor_written(
-    path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_too_large(path: Path, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_file, "MAX_STATE_FILE", 2_048)
     file = state(path, told)
     file.update(setting("a", 1))
@@ -174,9 +172,7 @@ def full_disk() -> Iterator[None]:
         yield
 
 
-def test_what_cannot_be_written_holds_for_this_run_and_is_written_later(
-    path: Path, told: Told
-) -> None:
+def test_what_cannot_be_written_holds_now_and_is_written_later(path: Path, told: Told) -> None:
     file = state(path, told)
     file.update(setting("a", 1))
     with full_disk():
@@ -236,9 +232,7 @@ def test_what_could_not_be_read_again_is_not_written(path: Path, told: Told) -> 
     assert state(path, told).load() == {"a": 1}
 
 
-def test_many_waiting_changes_become_one(
-    path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_changes_become_one(path: Path, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_file, "MAX_WAITING", 3)
     file = state(path, told)
     with full_disk():
@@ -293,9 +287,7 @@ def test_no_bytes_make_it_fail(data: bytes, tmp_path_factory: pytest.TempPathFac
 
 
 @given(content=st.dictionaries(st.text("xyzß", max_size=4), any_json(st.text()), max_size=4))
-def test_all_that_json_can_say_comes_back_as_it_was(
-    content: Json, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_all_json_comes_back(content: Json, tmp_path_factory: pytest.TempPathFactory) -> None:
     told = Told()
     path = tmp_path_factory.mktemp("any") / "state.json"
     state(path, told).update(lambda _: content)
@@ -362,9 +354,7 @@ def test_a_link_a_second_name_and_a_pipe_are_no_place_for_a_log(tmp_path: Path) 
     assert victim.read_bytes() == b"untouched"
 
 
-def test_a_line_that_does_not_fit_on_the_disk_is_an_error_and_the_next_one_is_whole(
-    tmp_path: Path,
-) -> None:
+def test_a_line_that_does_not_fit_is_an_error_and_the_next_one_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "log"
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
@@ -410,9 +400,7 @@ def test_messages_come_back_in_order_and_harmless(tmp_path: Path) -> None:
     assert preferences.load_messages(tmp_path) == ("one\ntwo", "drei \u00fc", "fo?ur")
 
 
-def test_many_messages_are_cut_back_to_the_newest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_messages_are_cut_to_the_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preferences, "MAX_MESSAGES", 3)
     for number in range(7):
         preferences.append_message(tmp_path, str(number))

@@ -125,9 +125,7 @@ async def test_a_run_by_hand_is_no_question_and_not_in_the_conversation(
     assert found[:2] == [("decision", LONG), ("call", LONG)], "both go on record"
 
 
-async def test_a_run_is_cancelled_on_the_wire(
-    everything: tuple[Hand, Callable[[], str]],
-) -> None:
+async def test_a_run_is_cancelled_on_the_wire(everything: tuple[Hand, Callable[[], str]]) -> None:
     hand, wire = everything
     runs = [hand.runs.start(ALL, LONG, '{"duration": 60, "steps": 60}') for _ in range(2)]
     await eventually(lambda: wire().count(LONG) == 2)
@@ -182,9 +180,7 @@ async def test_what_was_run_is_told_the_model_as_what_the_user_did(shop: Turncoa
         assert message.servers == (SHOP,)  # type: ignore[union-attr]  # the user's message
 
 
-async def test_a_long_result_is_cut_as_the_settings_say_from_the_first_message_on(
-    shop: Turncoat,
-) -> None:
+async def test_a_long_result_is_cut_as_set_from_the_first_message_on(shop: Turncoat) -> None:
     settings = {"gemdeck": {"maxResultSize": 1_000}}
     async with shop.deck([[Say("I see.")]], settings=settings) as running:
         hand = Hand(running)
@@ -221,9 +217,7 @@ async def test_rules_changes_and_limits_hold_for_runs_by_hand(shop: Turncoat) ->
         assert "Wait for one" in last.call.result
 
 
-async def test_a_form_begins_empty_where_the_defaults_are_too_long_to_be_sent(
-    shop: Turncoat,
-) -> None:
+async def test_a_form_begins_empty_where_its_defaults_are_too_long(shop: Turncoat) -> None:
     long = {"type": "string", "default": "x" * 400_000}
     shop.offer({**tool("look"), "inputSchema": {"type": "object", "properties": {"text": long}}})
     async with shop.deck() as running:
@@ -231,9 +225,7 @@ async def test_a_form_begins_empty_where_the_defaults_are_too_long_to_be_sent(
     assert (form.arguments, form.problem, len(form.fields)) == ("{}", "", 1)
 
 
-async def test_a_result_of_ten_megabytes_is_held_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_large_result_is_held_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     size = 10_000_000
     server = tmp_path / "large.py"
     server.write_text(LARGE % size, "utf-8")
@@ -341,9 +333,7 @@ async def test_saved_calls_have_bounds_and_a_corrupt_file_is_set_aside(tmp_path:
     [_] = await asyncio.to_thread(lambda: list(tmp_path.glob(f"{FILE_NAME}.corrupt-*")))
 
 
-async def test_a_call_is_saved_as_it_stands_and_without_a_folder_for_this_run(
-    shop: Turncoat,
-) -> None:
+async def test_a_call_is_saved_as_it_stands_and_without_a_folder_for_now(shop: Turncoat) -> None:
     async with shop.deck() as running:
         runs = running.engine.runs
         runs.save_call(SHOP, "two", "look", '{"b": 1, "a": 2}')

@@ -169,9 +169,7 @@ async def test_a_message_that_comes_back_leaves_the_running_turn_alone(opens: Op
         assert at.turn is None
 
 
-async def test_a_server_that_does_not_answer_is_named_and_stopped_on_the_wire(
-    at: Typed,
-) -> None:
+async def test_a_server_that_does_not_answer_is_named_and_stopped_on_the_wire(at: Typed) -> None:
     for number, text in enumerate(("/slow", "read @lib:memo://slow"), 1):
         at.engine.clear_conversation()
         at.engine.send(text)

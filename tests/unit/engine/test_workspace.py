@@ -155,9 +155,7 @@ def test_several_roots_have_their_own_paths(root: Path, tmp_path: Path) -> None:
     assert {"only.md", str(other / "README.md")} <= set(workspace.complete("", 100))
 
 
-def test_A26_a_walk_ends_in_time_within_a_folder_too(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_A26_a_walk_in_a_folder_ends_in_time(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(root / "many", {f"{number}.txt": "" for number in range(60)})
     clock = SimpleNamespace(monotonic=count(step=0.1).__next__)
     monkeypatch.setattr(workspace_module, "time", clock)

@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 from tests.support.examples import any_json
 from tests.support.rows import row
 from tui.model.bounded_json import JsonError
-from tui.model.input.arguments import (
-    MAX_ARGUMENTS,
-    canonical_json,
-    read_arguments,
-    reveal,
-)
+from tui.model.input.arguments import MAX_ARGUMENTS, canonical_json, read_arguments, reveal
 from tui.text import sanitize
 
 ANY_CHARACTERS = st.characters(exclude_categories=())

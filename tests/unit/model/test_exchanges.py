@@ -23,16 +23,9 @@ def test_a_call_has_its_answer_progress_and_logs_and_all_else_stands_between() -
     fill(wire)
     progress, log = ["notifications/progress"] * 3, "notifications/message"
     assert methods(said(wire)) == [
-        ["starting"],
-        ["initialize", "initialize"],
-        ["stderr"],
-        ["tools/list", "tools/list"],
-        ["tools/call", *progress, log, "tools/call"],
-        ["noise"],
-        ["POST"],
-        ["resources/read", "resources/read"],
-        ["answer"],
-        ["notifications/tools/list_changed"],
+        *(["starting"], ["initialize", "initialize"], ["stderr"], ["tools/list", "tools/list"]),
+        *(["tools/call", *progress, log, "tools/call"], ["noise"], ["POST"]),
+        *(["resources/read", "resources/read"], ["answer"], ["notifications/tools/list_changed"]),
     ]
     call = said(wire)[4]
     assert call.answer is call.frames[-1]
@@ -124,16 +117,9 @@ def test_a_filter_is_read_as_it_is_typed(text: str, found: FrameFilter) -> None:
 @pytest.mark.parametrize(
     ("text", "numbers"),
     [
-        ("err", [5, 6, 7, 8]),
-        ("method:list", [3, 9]),
-        ("method:progress", [4]),
-        ("server:every", [6, 7]),
-        ("target:static", [7]),
-        ("id:3", [4]),
-        ("call:main/call-1", [4]),
-        ("branch tools", [4]),
-        (">1m", []),
-        ("401", [6]),
+        *(("err", [5, 6, 7, 8]), ("method:list", [3, 9]), ("method:progress", [4])),
+        *(("server:every", [6, 7]), ("target:static", [7]), ("id:3", [4])),
+        *(("call:main/call-1", [4]), ("branch tools", [4]), (">1m", []), ("401", [6])),
         ("not json", [5]),
     ],
 )

@@ -241,9 +241,7 @@ def test_a_text_of_somebody_else_mentions_and_commands_nothing(text: str) -> Non
 
 
 @given(st.text("ab@/\\\"'([{< \n:", max_size=30), st.text("ab@( ", max_size=9))
-def test_a_text_in_one_piece_mentions_nothing_but_what_the_draft_does(
-    text: str, draft: str
-) -> None:
+def test_a_text_in_a_piece_mentions_nothing_but_what_the_draft_does(text: str, draft: str) -> None:
     assert mentions(unnamed(text), {}) == []
     assert as_sent(unnamed(text)) == text
     assert {*mentions(unnamed(text, draft), {})} <= {*mentions(text, {})} & {*mentions(draft, {})}
@@ -251,9 +249,7 @@ def test_a_text_in_one_piece_mentions_nothing_but_what_the_draft_does(
 
 
 @given(*[st.text("ab@/\\\"'([{< \n", max_size=9)] * 4)
-def test_a_paste_adds_no_mention_but_goes_on_with_one(
-    text: str, before: str, replaced: str, after: str
-) -> None:
+def test_a_paste_adds_no_whole_mention(text: str, before: str, replaced: str, after: str) -> None:
     written = pasted(text, before, replaced, after)
     there = {*mentions(before + replaced + after, {})}
     typed_on = [one for one in mentions(before + written + after, {}) if one not in there]
@@ -269,7 +265,5 @@ def test_a_paste_adds_no_mention_but_goes_on_with_one(
         *(("a.pem.", "@src/", "", "\na.pem."), ("/.", "@.env", "", "\n/."), ("@a", "x", "", "@a")),
     ],
 )
-def test_a_paste_is_judged_together_with_what_is_around_it(
-    text: str, before: str, after: str, written: str
-) -> None:
+def test_a_paste_is_judged_in_its_place(text: str, before: str, after: str, written: str) -> None:
     assert pasted(text, before, "", after) == written

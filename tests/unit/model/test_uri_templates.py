@@ -171,9 +171,7 @@ templates = st.lists(
 
 
 @given(templates, st.dictionaries(names, st.text()))
-def test_whatever_the_sdk_can_fill_in_comes_out_the_same(
-    template: str, values: dict[str, str]
-) -> None:
+def test_what_the_sdk_can_fill_in_comes_out_the_same(template: str, values: dict[str, str]) -> None:
     values = {name: value.encode(errors="replace").decode() for name, value in values.items()}
     try:
         expected = SdkTemplate.parse(template).expand(values)

@@ -394,9 +394,7 @@ def results(state: AppState) -> list[str]:
     return [entry.result for entry in entries if isinstance(entry, ToolCall)]
 
 
-def test_the_newest_results_stay_whole_and_older_ones_are_cut_across_turns(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_old_results_are_cut_across_turns_new_ones_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reducer, "MAX_RESULTS", 20_000)
     state = after(AppState(), turn(1), *called(1, "a" * 9_000), *called(2, "b" * 9_000))
     assert results(state) == ["a" * 9_000, "b" * 9_000]
@@ -476,9 +474,7 @@ def run_by_hand(number: int, size: int = 0, status: ToolCallStatus = ToolCallSta
     return ToolRun(call, {"content": []}, size=size)
 
 
-def test_of_calls_by_hand_the_oldest_that_have_ended_go_and_the_newest_never(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_calls_by_hand_the_oldest_ended_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reducer, "MAX_RUNS", 3)
     monkeypatch.setattr(reducer, "MAX_RESULTS", 1_000)
     state = AppState()

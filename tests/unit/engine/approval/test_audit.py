@@ -130,9 +130,7 @@ def test_names_can_neither_forge_a_record_nor_carry_a_secret(path: Path) -> None
     assert max(len(str(value)) for value in record.values()) <= audit.MAX_FIELD
 
 
-def test_a_disk_that_is_full_is_told_once_and_tried_again(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_told_once_and_retried(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     done = threading.Semaphore(0)
     log = AuditLog(path, on_problem=told.append)

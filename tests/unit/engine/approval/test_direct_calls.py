@@ -41,9 +41,7 @@ __all__ = ["shop"]
 SHOP = ServerId("shop")
 
 
-async def test_a_call_of_a_library_asks_like_a_call_of_the_model_and_one_of_the_user_does_not(
-    shop: Turncoat, world: World
-) -> None:
+async def test_a_call_of_a_library_asks_and_one_of_a_user_not(shop: Turncoat, world: World) -> None:
     async with shop.deck() as running:
         for choice in (Choice.DENY, Choice.ONCE):
             calling = asyncio.create_task(running.engine.call_tool(SHOP, "look", {"text": "a"}))
@@ -106,7 +104,7 @@ async def test_without_a_user_a_call_of_a_library_is_denied(
     assert shop.calls == []
 
 
-async def test_a_rule_that_denies_beats_every_call_of_a_tool_and_each_is_recorded(
+async def test_a_rule_that_denies_beats_and_records_every_call(
     shop: Turncoat, world: World
 ) -> None:
     rules = {"gemdeck": {"alwaysDeny": [{"tool": "look"}]}}
@@ -132,9 +130,7 @@ def is_recorded(world: World, decision: str) -> bool:
     return log.exists() and f'"{decision}"' in log.read_text("ascii").rstrip().rpartition("\n")[2]
 
 
-async def test_a_changed_tool_is_not_called_until_the_change_is_accepted_and_all_is_recorded(
-    shop: Turncoat, world: World
-) -> None:
+async def test_a_changed_tool_waits_until_that_is_accepted(shop: Turncoat, world: World) -> None:
     async with shop.deck() as running:
         for word, answer in (
             ("refuse change", Reply(ReplyAction.DECLINE)),

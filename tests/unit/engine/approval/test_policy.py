@@ -163,9 +163,7 @@ async def test_what_another_gemdeck_revokes_or_saves_counts_here_at_once(path: P
         assert {view.scope for view in here.views()} == {"this session", "saved everywhere"}
 
 
-async def test_a_grant_that_is_not_written_yet_outlasts_a_look_at_the_file(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unwritten_grant_stays_given(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load, old, new = StateFile.load, make_tool("old"), make_tool("new")
     loop = asyncio.get_running_loop()
 
@@ -204,9 +202,7 @@ async def test_a_grant_that_waits_outlasts_what_another_gemdeck_wrote(path: Path
         assert later.judge(mine).effect is Effect.ALLOW
 
 
-async def test_the_last_use_is_kept_with_one_write_for_many_calls(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_many_uses_are_kept_in_one_write(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(path) as policy:
         policy.allow([make_tool("go")], GrantScope.EVERYWHERE, "always this tool")
     written: list[bytes] = []

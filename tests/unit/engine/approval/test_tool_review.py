@@ -106,9 +106,7 @@ async def test_what_is_seen_first_or_accepted_is_known_in_later_runs(folder: Pat
     ]
 
 
-async def test_many_new_tools_make_none_forgotten_that_is_known(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_new_tools_push_no_known_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_PINNED", 2)
     async with reviewing(folder) as reviewed:
         assert reviewed.examine(("a", "one")) == {}
@@ -125,9 +123,7 @@ async def test_a_second_sight_in_another_gemdeck_does_not_replace_the_first(fold
         assert later.examine(("a", "poisoned")) == {"a": CHANGED}
 
 
-async def test_more_changes_than_anyone_reads_are_asked_about_one_list_after_another(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_many_changes_are_asked_about_list_by_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_CHANGES", 2)
     async with reviewing(None) as reviewed:
         before = [(f"t{number}", "one") for number in range(5)]
@@ -147,9 +143,7 @@ async def test_more_changes_than_anyone_reads_are_asked_about_one_list_after_ano
     assert set(reviewed.examine(*after)) == {"t2", "t3"}
 
 
-async def test_a_definition_too_long_to_be_read_stays_away_and_another_server_is_not_compared() -> (
-    None
-):
+async def test_a_definition_too_long_stays_away_and_no_other_server_is_compared() -> None:
     async with reviewing(None) as reviewed:
         reviewed.examine(("a", "one"))
         assert reviewed.examine(("a", "x" * 70_000)) == {"a": UNREADABLE}

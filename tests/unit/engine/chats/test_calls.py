@@ -18,10 +18,7 @@ from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolR
 from tui.engine.mcp.schema import validate
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice
-from tui.model.events import (
-    RequestRaised,
-    ToolCallProgressed,
-)
+from tui.model.events import RequestRaised, ToolCallProgressed
 from tui.model.requests import ConfirmationRequest
 
 GO, OTHER = make_tool("go"), make_tool("other")
@@ -121,9 +118,7 @@ async def test_a_step_asks_about_all_its_calls_at_once_in_any_order_of_answers()
     assert ok == {"output": "ok"}
 
 
-async def test_more_calls_than_anyone_is_asked_about_at_once_wait_and_are_not_lost(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_more_calls_than_may_be_asked_about_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_ASKED", 2)
     script = one_step(*[("go", {"text": str(number)}) for number in range(4)])
     async with talking(script, GO, asks=True) as chat:
@@ -136,9 +131,7 @@ async def test_more_calls_than_anyone_is_asked_about_at_once_wait_and_are_not_lo
     assert [arguments["text"] for _, arguments in chat.tools.called] == ["0", "1", "2", "3"]
 
 
-async def test_slow_checks_hold_up_nothing_and_stopped_meanwhile_they_leave_no_row_that_waits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_slow_checks_hold_nothing_up_and_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     entered, may_end, was_let_go = threading.Event(), threading.Event(), list[bool]()
 
     def check(*given: JsonObject) -> JsonObject:

@@ -286,9 +286,7 @@ async def test_nothing_reaches_the_standard_error(
     assert fake.requests[0].headers["x-goog-api-key"] == KEY
 
 
-async def test_vertex_is_asked_at_its_own_path_and_no_environment_turns_a_gemini_key_to_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_vertex_has_a_path_of_its_own_by_choice_only(monkeypatch: pytest.MonkeyPatch) -> None:
     async with FakeGemini([(Say("hello"),)] * 2) as fake:
         access = ModelAccess(BackendKind.VERTEX, SecretStr(KEY), base_url=fake.url)
         await collect(create_gemini_backend(access, GemdeckSettings()))

@@ -8,12 +8,7 @@ import pytest
 from tui.engine.bus import Publish
 from tui.engine.chats import step
 from tui.engine.chats.backends.backend import ModelBackend, ModelChunk, ModelError, ModelRequest
-from tui.engine.chats.backends.gemini import (
-    context_limit,
-    generation,
-    thinks,
-    traits,
-)
+from tui.engine.chats.backends.gemini import context_limit, generation, thinks, traits
 from tui.engine.chats.history import UNSIGNED
 from tui.engine.chats.step import MalformedCallError, ModelStep, backend_generator
 from tui.engine.demo.model import DEMO_MODEL, DemoBackend
@@ -148,14 +143,10 @@ async def test_the_demo_keeps_to_the_tokens_it_is_given() -> None:
 
 def test_the_generation_and_what_depends_on_it_are_read_off_the_name() -> None:
     for model, expected in (
-        ("gemini-3.8-flash", (3, 8)),
-        ("models/gemini-2.5-pro", (2, 5)),
+        *(("gemini-3.8-flash", (3, 8)), ("models/gemini-2.5-pro", (2, 5))),
         ("models/gemini-3.5-flash", (3, 5)),
-        ("publishers/google/models/gemini-3.8-flash-001", (3, 8)),
-        ("gemini-4-argon", (4, 0)),
-        ("gemini-flash-latest", (3, 0)),
-        ("gemma-4-31b-it", (0, 0)),
-        ("demo", (0, 0)),
+        *(("publishers/google/models/gemini-3.8-flash-001", (3, 8)), ("gemini-4-argon", (4, 0))),
+        *(("gemini-flash-latest", (3, 0)), ("gemma-4-31b-it", (0, 0)), ("demo", (0, 0))),
     ):
         assert generation(model) == expected
     assert [thinks(m) for m in ("gemini-2.0-flash", "gemini-2.5-pro")] == [False, True]

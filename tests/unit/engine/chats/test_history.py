@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from tests.fakes.gemini_rules import check_request
 from tui.engine.chats import history as module
 from tui.engine.chats.backends.backend import WirePart
-from tui.engine.chats.history import (
-    MAX_RESPONSE_MEDIA,
-    FunctionResponse,
-    History,
-    StepParts,
-)
+from tui.engine.chats.history import MAX_RESPONSE_MEDIA, FunctionResponse, History, StepParts
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, MediaPart, TextPart
 
 

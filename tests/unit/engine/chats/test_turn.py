@@ -22,14 +22,7 @@ from tests.fakes.gemini_script import (
 from tests.unit.engine.chats.support import Chat, fetched, make_tool, talking, text_result
 from tui.engine.chats.turn import MessageContent, RetryWait
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolResult
-from tui.model.chat import (
-    ModelText,
-    Severity,
-    Thought,
-    ToolCallStatus,
-    TurnOutcome,
-    TurnPhase,
-)
+from tui.model.chat import ModelText, Severity, Thought, ToolCallStatus, TurnOutcome, TurnPhase
 from tui.model.events import (
     ChatNoticeAdded,
     EntryCompleted,

@@ -205,11 +205,7 @@ async def test_a_client_that_listens_is_told_that_resources_changed(stderr: Path
 
 
 async def test_two_instances_write_to_one_notebook_together(stderr: Path) -> None:
-    async with (
-        connect(stderr) as one,
-        connect(stderr) as two,
-        anyio.create_task_group() as group,
-    ):
+    async with connect(stderr) as one, connect(stderr) as two, anyio.create_task_group() as group:
         for number in range(20):
             for client in (one, two):
                 group.start_soon(client.call_tool, "add_note", {"text": f"note {number}"})
@@ -218,9 +214,7 @@ async def test_two_instances_write_to_one_notebook_together(stderr: Path) -> Non
         assert (await call(client, "list_notes")).endswith("\n(24 older notes are not shown.)")
 
 
-async def test_counting_reports_each_step_and_stops_at_once_while_the_server_goes_on(
-    stderr: Path,
-) -> None:
+async def test_counting_reports_each_step_and_stops_while_the_server_goes_on(stderr: Path) -> None:
     steps = asyncio.Queue[tuple[float, float | None, str | None]]()
 
     async def note(progress: float, total: float | None, message: str | None) -> None:

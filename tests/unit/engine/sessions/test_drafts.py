@@ -150,9 +150,7 @@ async def test_a_draft_taken_over_as_its_conversation_closed_is_left_to_the_next
     assert make(place).take_over() == "half a thought"
 
 
-async def test_a_draft_from_before_drafts_are_saved_is_saved_then_and_not_forgotten(
-    tmp_path: Path, place: Path
-) -> None:
+async def test_an_early_draft_is_saved_once_drafts_are_saved(tmp_path: Path, place: Path) -> None:
     leave_draft(place, "old")
     recorder = make_recorder(tmp_path)
     recorder.keep_draft("early")

@@ -55,9 +55,7 @@ async def test_models_are_listed_chosen_and_kept_with_it(monkeypatch: pytest.Mon
         assert fake.violations == []
 
 
-async def test_a_session_whose_model_is_refused_goes_on_with_the_present_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_session_of_a_refused_model_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(access: ModelAccess, settings: GemdeckSettings) -> ModelBackend:
         if settings.model == "gemini-2.5-pro":
             raise ModelError("gemini-2.5-pro is not for you.")
@@ -138,9 +136,7 @@ def test_thinking_is_a_level_or_a_budget() -> None:
     assert thinking_problem("gemini-2.0-flash", "low")
 
 
-async def test_a_summary_takes_the_place_of_the_history_and_the_whole_is_kept(
-    shop: Turncoat, play: Play
-) -> None:
+async def test_a_summary_replaces_the_history_which_is_kept(shop: Turncoat, play: Play) -> None:
     shop.offer(tool("look", "x" * 20_000))
     steps: Script = [[Say("1")], [Say("We spoke of one.")], [Say("2")]]
     async with play(steps, shop) as it:
@@ -195,9 +191,7 @@ async def test_a_full_context_offers_the_summary_once_and_is_anothers_in_the_bac
         assert "The context of another conversation is 88% full: Go to its tab" in notices(it)
 
 
-async def test_a_history_stays_without_a_summary_or_where_it_went_on_meanwhile(
-    monkeypatch: pytest.MonkeyPatch, play: Play
-) -> None:
+async def test_no_summary_leaves_the_history(monkeypatch: pytest.MonkeyPatch, play: Play) -> None:
     steps: Script = [[Say("1")], [Call([("look", {})])], [Say("We spoke of one.")]]
     async with play(steps) as it:
         await it.ask("one")

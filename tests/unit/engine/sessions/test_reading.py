@@ -167,9 +167,7 @@ def test_what_makes_no_sense_is_left_out_and_counted(library: SessionLibrary) ->
     assert (words(saved), saved.remarks) == (["one?", "1"], []), "it was cut in its last line"
 
 
-def test_a_file_of_nothing_but_junk_has_an_end(
-    library: SessionLibrary, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_junk_ends(library: SessionLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "MAX_BAD", 100)
     view = write(library, WORK, turn(1, "one?", "1"))
     with library.path_of(view).open("ab") as file:
@@ -195,9 +193,7 @@ def test_a_session_of_another_version_is_not_read(library: SessionLibrary) -> No
     assert path.read_bytes() == before
 
 
-def test_what_is_too_long_or_too_much_is_left_out(
-    library: SessionLibrary, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_much_is_left_out(library: SessionLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     huge = write(library, WORK, [*turn(1, "one?", "1"), *turn(3, "two?", "x" * 300_000)])
     long = {"t": "notice", "id": "n", "status": "error", "text": "x" * 5_000, "advice": ""}
     records = [*turn(1, "one?", "1"), long, *turn(3, "two?", "2"), *turn(5, "three?", "3")]
@@ -334,9 +330,7 @@ def test_no_secret_is_written_even_in_pieces(library: SessionLibrary, size: int)
     assert other == {"text": "***"}  # its signature held for another text
 
 
-def test_a_session_is_private_and_a_link_or_pipe_instead_of_it_is_not_opened(
-    library: SessionLibrary, tmp_path: Path
-) -> None:
+def test_a_session_is_private_and_no_link_or_pipe(library: SessionLibrary, tmp_path: Path) -> None:
     view = write(library, tmp_path, turn(1, "one?", "1"))
     path = library.path_of(view)
     assert path.stat().st_mode & 0o777 == 0o600
@@ -354,9 +348,7 @@ def test_a_session_is_private_and_a_link_or_pipe_instead_of_it_is_not_opened(
         library.read(view)
 
 
-def test_a_file_beyond_the_limit_says_so_once(
-    library: SessionLibrary, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_file_says_so_once(library: SessionLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     path = library.path_of(write(library, WORK, []))
     monkeypatch.setattr("tui.engine.chats.sessions.session_file.MAX_SESSION", 100)
     said: list[str] = []

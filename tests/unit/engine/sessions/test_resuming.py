@@ -54,9 +54,7 @@ def remarks(it: Deck) -> str:
     return " ".join(f"{e.text} {e.advice}" for e in shown)
 
 
-async def test_a_session_open_elsewhere_goes_on_in_a_copy_and_a_damaged_one_in_its_file(
-    home: Path, play: Play
-) -> None:
+async def test_a_held_session_is_copied_and_a_damaged_one_goes_on(home: Path, play: Play) -> None:
     folder = home / "work"
     view, other = (
         write(library(), folder, turn(1, text, "1"), first=text) for text in ("mine?", "theirs?")
@@ -114,9 +112,7 @@ async def test_a_copy_goes_again_if_nothing_is_done_with_it(home: Path, play: Pl
 
 
 @pytest.mark.parametrize("private", [False, True])
-async def test_a_start_tells_of_the_last_session_unless_it_is_private(
-    home: Path, play: Play, private: bool
-) -> None:
+async def test_a_start_tells_of_the_last_session(home: Path, play: Play, private: bool) -> None:
     view = write(library(), home / "work", turn(1, "mine?", "1"))
     async with play([], private=private) as it:
         it.engine.sessions.list_sessions()
@@ -171,9 +167,7 @@ async def test_a_message_never_answered_is_cut_from_the_file(home: Path, play: P
     assert said == ["one", "1", "two", "2"]
 
 
-async def test_a_session_can_be_deleted_or_named_as_its_tab_closes(
-    monkeypatch: pytest.MonkeyPatch, play: Play
-) -> None:
+async def test_a_session_changes_as_it_closes(monkeypatch: pytest.MonkeyPatch, play: Play) -> None:
     close, gates = SessionFile.close, list[threading.Event]()
 
     def close_slowly(file: SessionFile) -> None:
@@ -225,9 +219,7 @@ async def test_what_an_unsaved_conversation_loses_is_said(play: Play) -> None:
 
 
 @pytest.mark.writes_secrets("settings.json", "shop-calls.jsonl")
-async def test_secrets_of_settings_and_keys_are_in_no_session_and_no_export(
-    home: Path, shop: Turncoat, play: Play
-) -> None:
+async def test_no_session_or_export_holds_secrets(home: Path, shop: Turncoat, play: Play) -> None:
     token, folder = f"{FIXTURE_SECRET}server-token", home / "work"
     settings = {"mcpServers": {"shop": {**shop.entry, "env": {"TOKEN": token}}}}
     steps: Script = [[Call([("look", {"text": token})])], [Say(f"It is {token} and {KEY}.")]]

@@ -101,7 +101,7 @@ async def test_two_conversations_answer_at_once_with_a_model_of_their_own(play: 
     assert told == {"one": ["one"], "two": ["two", "more"]}
 
 
-async def test_a_call_in_the_background_asks_and_shows_its_result_with_its_conversation(
+async def test_a_call_in_the_background_asks_in_its_conversation(
     shop: Turncoat, play: Play
 ) -> None:
     settings = {"mcpServers": {"shop": {**shop.entry, "reviewResults": True}}}
@@ -227,9 +227,7 @@ async def renames_and_deletes(it: Deck, second: ConversationId) -> None:
 
 
 @pytest.mark.writes_secrets("credentials.json")
-async def test_a_service_answers_in_all_conversations_and_each_keeps_its_model(
-    monkeypatch: pytest.MonkeyPatch, play: Play
-) -> None:
+async def test_a_service_answers_in_all_tabs(monkeypatch: pytest.MonkeyPatch, play: Play) -> None:
     close, closed = GeminiBackend.aclose, list[ModelBackend | None]()
 
     async def note_and_close(backend: GeminiBackend) -> None:
