@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -54,6 +54,11 @@ async def service(monkeypatch: pytest.MonkeyPatch, *keys: str) -> AsyncIterator[
         yield fake
 
 
+def backends(events: Sequence[Event]) -> list[str]:
+    """Give the services that were chosen, in order."""
+    return [event.model.backend for event in events if isinstance(event, ModelSelected)]
+
+
 def write_notes_server(home: Path) -> None:
     entry = {
         "command": sys.executable,
@@ -70,12 +75,11 @@ async def test_the_demo_answers_again_with_its_servers_after_a_key_and_leaves_th
     monkeypatch.setattr("tui.engine.demo.model.WORD_PACE", 0)
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     async with started(tmp_path) as (engine, events):
-        assert [e.model.backend for e in events if isinstance(e, ModelSelected)] == ["Gemini"]
+        assert backends(events) == ["Gemini"]
         before = len(events)
         engine.service.use_demo()
         selected, configured = events[before : before + 2]
-        assert isinstance(selected, ModelSelected)
-        assert selected.model.backend is BackendKind.DEMO
+        assert backends([selected]) == [BackendKind.DEMO]
         assert isinstance(configured, ServersConfigured)
         assert [view.id for view in configured.servers] == ["notes"]
         engine.send("hello")
@@ -86,8 +90,7 @@ async def test_the_demo_answers_again_with_its_servers_after_a_key_and_leaves_th
         engine.service.use_demo()
         [selected] = events[before:]
         assert isinstance(selected, ModelSelected)
-        assert selected.model.backend is BackendKind.DEMO
-        assert not selected.model.needs_setup
+        assert (selected.model.backend, selected.model.needs_setup) == (BackendKind.DEMO, False)
 
 
 async def test_the_events_come_in_order_and_end_with_the_engine(tmp_path: Path) -> None:
@@ -214,8 +217,7 @@ async def test_a_choice_while_the_first_model_is_found_is_the_one_that_counts(
         await eventually(lambda: any(isinstance(event, ModelSelected) for event in events))
         chosen.set()
         await starting
-    [model] = [event for event in events if isinstance(event, ModelSelected)]
-    assert model.model.backend is BackendKind.VERTEX
+    assert backends(events) == [BackendKind.VERTEX]
 
 
 @pytest.mark.writes_secrets("credentials.json")

@@ -52,13 +52,10 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def git_leaves_out(root: Path, paths: list[str]) -> set[str]:
     """Ask git itself."""
-    said = subprocess.run(
-        ["git", "check-ignore", "--no-index", "-z", "-v", "-n", "--stdin"],
-        input=b"".join(os.fsencode(path) + b"\0" for path in paths),
-        cwd=root,
-        capture_output=True,
-        check=False,
-    ).stdout.split(b"\0")
+    asked = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    command = ["git", "check-ignore", "--no-index", "-z", "-v", "-n", "--stdin"]
+    done = subprocess.run(command, input=asked, cwd=root, capture_output=True, check=False)
+    said = done.stdout.split(b"\0")
     named = zip(said[2::4], said[3::4], strict=True)
     return {os.fsdecode(path) for rule, path in named if rule and not rule.startswith(b"!")}
 
@@ -66,9 +63,7 @@ def git_leaves_out(root: Path, paths: list[str]) -> set[str]:
 def compare(root: Path, text: str, paths: list[str]) -> None:
     (root / ".gitignore").write_bytes(text.encode("utf-8", "surrogateescape") + b"\n")
     rules = IgnoreRules(root)
-    ours = {
-        path for path in paths if rules.leaves_out(root / path, is_folder=(root / path).is_dir())
-    }
+    ours = {p for p in paths if rules.leaves_out(root / p, is_folder=(root / p).is_dir())}
     assert ours == git_leaves_out(root, paths)
 
 

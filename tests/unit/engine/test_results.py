@@ -109,13 +109,10 @@ async def test_the_model_reads_on_in_a_result_that_was_cut(home: Path, play: Pla
         found = re.fullmatch(rf"(.+){gap}offset=500\) for the rest\] …\n(.+)", answer)
         assert found is not None
         assert (found[1], found[3]) == (text[:500], text[-500:])
-        assert running.calls[0].result.endswith(
-            "[The model gets 1,000 of 3,200 characters, and can read on.]"
-        )
-        read = [
-            ("read_result", {"id": key, "offset": offset})
-            for key, offset in ((found[2], 500), (found[2], 2_500), (found[2], 3_200), ("x", 0))
-        ]
+        shown = "[The model gets 1,000 of 3,200 characters, and can read on.]"
+        assert running.calls[0].result.endswith(shown)
+        asked = ((found[2], 500), (found[2], 2_500), (found[2], 3_200), ("x", 0))
+        read = [("read_result", {"id": key, "offset": offset}) for key, offset in asked]
         running.fake.steps += [[Call(read)], [Say("done")]]
         await running.ask("read on")
         assert len(running.raised(ConfirmationRequest)) == 1
@@ -126,9 +123,8 @@ async def test_the_model_reads_on_in_a_result_that_was_cut(home: Path, play: Pla
             "The result has 3200 characters: the offset is too large.",
             f"The call cannot be made: {GONE}",
         ]
-        assert [(call.server, call.tool) for call in running.calls[1:3]] == [
-            ("raw", "read_result")
-        ] * 2
+        made = [(call.server, call.tool) for call in running.calls[1:3]]
+        assert made == [("raw", "read_result")] * 2
         names = [declared(running, request) for request in range(4)]
         assert ["read_result" in one for one in names] == [False, True, True, True]
         view = write(library(), home / "work", turn(1, "one", "1"))

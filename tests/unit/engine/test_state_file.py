@@ -123,14 +123,10 @@ def test_what_makes_no_sense_is_set_aside_with_its_bytes(
     assert aside.name in text
     assert file.update(setting("a", 1)) == {"a": 1}
     assert told == []
-
-
-def test_a_second_corrupt_file_does_not_replace_the_first(path: Path, told: Told) -> None:
-    for data in (b"one", b"two"):
-        write_private(path, data)
-        assert state(path, told).update(setting("a", 1)) == {"a": 1}
-    kept = path.parent.glob("state.json.corrupt-*")
-    assert sorted(aside.read_bytes() for aside in kept) == [b"one", b"two"]
+    write_private(path, b"two")
+    assert file.load() is None
+    kept = [one.read_bytes() for one in path.parent.glob("state.json.corrupt-*")]
+    assert sorted(kept) == sorted([data, b"two"]), "a second one does not replace the first"
 
 
 def test_a_file_that_is_too_large(path: Path, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,12 +297,10 @@ def lines(path: Path) -> LineFile:
 
 def test_lines_follow_each_other_in_a_private_file(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    path.write_bytes(b"")
-    path.chmod(0o644)
-    lines(path).append(b"one")
-    lines(path).append(b"two")
-    assert path.read_bytes() == b"one\ntwo\n"
-    assert mode(path) == 0o600
+    path.touch(0o644)
+    for line in (b"one", b"two"):
+        lines(path).append(line)
+    assert (path.read_bytes(), mode(path)) == (b"one\ntwo\n", 0o600)
     path.write_bytes(b"whole\nhal")
     lines(path).append(b"next")
     assert path.read_bytes() == b"whole\nhal\nnext\n", "it does not continue what a kill cut off"
@@ -321,7 +315,7 @@ def test_a_full_file_is_rotated_and_the_oldest_goes(tmp_path: Path) -> None:
     assert written == {"log": b"8", "log.1": b"6", "log.2": b"4", "log.3": b"2"}
 
 
-def test_what_another_process_rotates_is_not_rotated_twice(tmp_path: Path) -> None:
+def test_what_another_process_rotates_is_not_rotated_twice_and_has_an_end(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"x" * 149 + b"\n")
     with locked(path):
@@ -329,10 +323,6 @@ def test_what_another_process_rotates_is_not_rotated_twice(tmp_path: Path) -> No
         assert sorted(file.name for file in tmp_path.iterdir()) == ["log", "log.lock"]
     lines(path).append(b"later")
     assert path.read_bytes() == b"later\n"
-
-
-def test_a_file_that_cannot_be_rotated_has_an_end(tmp_path: Path) -> None:
-    path = tmp_path / "log"
     path.write_bytes(b"x" * 200)
     with locked(path), pytest.raises(OSError, match="File too large"):
         lines(path).append(b"more")
@@ -376,10 +366,11 @@ def test_the_only_writer_takes_out_what_a_killed_one_began(tmp_path: Path) -> No
         assert path.read_bytes() == before + kept + b"next\n", end
 
 
-def test_a_theme_is_remembered_beside_what_else_is_kept(tmp_path: Path) -> None:
+def test_a_theme_and_a_layout_are_remembered_beside_what_else_is_kept(tmp_path: Path) -> None:
     assert preferences.load_look(tmp_path) == {}
-    preferences.save_look(tmp_path, {"theme": "nord"}, pytest.fail)
-    assert preferences.load_look(tmp_path) == {"theme": "nord"}
+    for look in ({"theme": "nord"}, {"layout": {"alone": True}}):
+        preferences.save_look(tmp_path, look, pytest.fail)
+    assert preferences.load_look(tmp_path) == {"theme": "nord", "layout": {"alone": True}}
     file = tmp_path / "ui.json"
     file.write_text('{"version": 1, "theme": 5, "other": 1}')
     assert fitting(preferences.load_look(tmp_path)["theme"]) == fitting("")
@@ -387,17 +378,17 @@ def test_a_theme_is_remembered_beside_what_else_is_kept(tmp_path: Path) -> None:
     assert json.loads(file.read_text()) == {"version": 1, "theme": "gemdeck-light", "other": 1}
 
 
-def test_a_layout_is_remembered_beside_the_theme(tmp_path: Path) -> None:
-    preferences.save_look(tmp_path, {"theme": "nord"}, pytest.fail)
-    preferences.save_look(tmp_path, {"layout": {"alone": True}}, pytest.fail)
-    assert preferences.load_look(tmp_path) == {"theme": "nord", "layout": {"alone": True}}
-
-
-def test_messages_come_back_in_order_and_harmless(tmp_path: Path) -> None:
-    assert preferences.load_messages(tmp_path) == ()
+def test_messages_come_back_in_order_and_harmless_from_a_folder_made_for_them(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "missing"
+    assert preferences.load_messages(folder) == ()
+    preferences.save_look(folder, {"theme": "nord"}, print)
+    assert preferences.load_look(folder) == {"theme": "nord"}
+    folder = tmp_path / "gone"
     for text in ("one\ntwo", "drei \u00fc", "fo\ud800ur"):
-        preferences.append_message(tmp_path, text)
-    assert preferences.load_messages(tmp_path) == ("one\ntwo", "drei \u00fc", "fo?ur")
+        preferences.append_message(folder, text)
+    assert preferences.load_messages(folder) == ("one\ntwo", "drei \u00fc", "fo?ur")
 
 
 def test_messages_are_cut_to_the_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -419,18 +410,8 @@ def test_what_is_no_file_of_messages_is_moved_away(tmp_path: Path) -> None:
     assert preferences.load_messages(tmp_path) == ("hello",)
 
 
-def test_a_folder_that_is_gone_is_made_again(tmp_path: Path) -> None:
-    folder = tmp_path / "missing"
-    preferences.append_message(folder, "hello")
-    preferences.save_look(folder, {"theme": "nord"}, print)
-    assert preferences.load_messages(folder) == ("hello",)
-    assert preferences.load_look(folder) == {"theme": "nord"}
-
-
 def test_each_opened_folder_has_messages_of_its_own(tmp_path: Path) -> None:
-    one, other = (
-        preferences.messages_place(tmp_path, tmp_path / name) for name in ("one", "other")
-    )
+    one, other = (preferences.messages_place(tmp_path, tmp_path / n) for n in ("one", "other"))
     preferences.append_message(one, "hello")
     assert preferences.load_messages(one) == ("hello",)
     assert preferences.load_messages(other) == ()

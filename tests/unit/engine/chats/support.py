@@ -61,16 +61,10 @@ E = TypeVar("E")
 Run = Callable[[JsonObject], Awaitable[ToolResult]]
 
 
-async def open_backend(
-    url: str,
-    *,
-    key: str = KEY,
-    model: str = MODEL,
-    idle_timeout: float = 5.0,
-    thoughts: bool = True,
-) -> GeminiBackend:
+async def open_backend(url: str, key: str = KEY, model: str = MODEL, **more: Any) -> GeminiBackend:  # noqa: ANN401
+    more = {"idle_timeout": 5.0, **more}
     access = ModelAccess(BackendKind.GEMINI, SecretStr(key), base_url=url)
-    settings = GemdeckSettings(model=model, idle_timeout=idle_timeout, thoughts=thoughts)
+    settings = GemdeckSettings(model=model, **more)
     return await asyncio.to_thread(create_gemini_backend, access, settings)
 
 
@@ -170,11 +164,10 @@ class InProcessTools(ServerManager):
         self, permit: Permit, on_progress: Callable[[Progress], None]
     ) -> ToolResult:
         permit.use()
-        tool, arguments = permit.tool, permit.arguments
-        self.called.append((tool.name, arguments))
+        name, arguments = permit.tool.name, permit.arguments
+        self.called.append((name, arguments))
         on_progress(Progress(1.0, 2.0))
-        run = self.runs.get(tool.name)
-        return await run(arguments) if run else text_result(f"{tool.name} ran")
+        return await self.runs[name](arguments) if name in self.runs else text_result(f"{name} ran")
 
 
 @dataclass
@@ -295,14 +288,9 @@ async def chatting(
     desk = Desk(bus.publish, attended=asks)
     gate = gate or Gate(desk, bus.publish, make_policy(allows_all=not asks))
     bus.subscribe(gate.heed)
-    settings = GemdeckSettings(max_tool_calls=max_tool_calls)
-    context = TurnContext(
-        TurnSetup(host, gate, settings=settings),
-        await open_backend(fake.url, model=model),
-        bus.publish,
-        History(),
-        retry=retry or RetryWait(),
-    )
+    setup = TurnSetup(host, gate, settings=GemdeckSettings(max_tool_calls=max_tool_calls))
+    backend = await open_backend(fake.url, model=model)
+    context = TurnContext(setup, backend, bus.publish, History(), retry=retry or RetryWait())
     recorder = Recorder(None, Path(), Redactor(), lambda _: None)
     tasks = TaskSet("a turn broke down")
     conversation = Conversation(MAIN, bus.publish, recorder, context.retry, tasks)

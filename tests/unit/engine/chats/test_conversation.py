@@ -118,8 +118,7 @@ async def test_the_queue_has_an_end_and_says_so() -> None:
         finished = await cancelled(chat)
         assert chat.store.state.conversation.queued == ()
     assert notice.text == "Not sent, because 20 messages are already waiting."
-    assert "message 19" in finished.unsent
-    assert "message 20" not in finished.unsent
+    assert finished.unsent.endswith("message 19")
 
 
 async def test_clearing_cancels_the_running_turn_first_and_forgets_everything() -> None:
@@ -134,8 +133,7 @@ async def test_clearing_cancels_the_running_turn_first_and_forgets_everything() 
         assert chat.store.state.conversation.queued == ()
         await chat.wait_for(ConversationCleared, 2)
         await chat.idle()
-        assert chat.transcript == ()
-        assert chat.store.state.conversation.unsent.texts == ()
+        assert (chat.transcript, chat.store.state.conversation.unsent.texts) == ((), ())
         await chat.say("y")
     assert [len(request.contents) for request in chat.fake.requests] == [1, 1, 1]
 
@@ -155,20 +153,16 @@ async def test_another_model_answers_from_the_next_turn_on_without_old_signature
         await chat.say("y")
         assert first is not chat.context.backend
         await first.aclose()
-    assert other.requests[0].model == "gemini-3.5-flash"
+    assert (other.requests[0].model, other.violations) == ("gemini-3.5-flash", [])
     assert "thoughtSignature" not in str(other.requests[0].contents)
-    assert other.violations == []
     assert chat.answer == "aaab"
     assert (len(chat.fake.requests), len(other.requests)) == (3, 1)
 
 
 async def test_a_message_may_be_shown_in_another_form_than_the_model_gets() -> None:
-    parts = (
-        TextPart("[a resource]\ud800"),
-        MediaPart("image/png", "iVBORw0KGgo="),
-        MediaPart("application/x-odd", "AAAA"),
-        MediaPart("image/png", "A" * (MAX_RESPONSE_MEDIA + 4)),
-    )
+    png, large = MediaPart("image/png", "iVBORw0KGgo="), "A" * (MAX_RESPONSE_MEDIA + 4)
+    odd = (MediaPart("application/x-odd", "AAAA"), MediaPart("image/png", large))
+    parts = (TextPart("[a resource]\ud800"), png, *odd)
     refused = (Fail(400, "INVALID_ARGUMENT", "no"),)
     async with talking([(Say("fine"),), refused, refused]) as chat:
         for _ in range(2):
@@ -182,5 +176,4 @@ async def test_a_message_may_be_shown_in_another_form_than_the_model_gets() -> N
         {"text": "[The application/x-odd is left out: the model cannot read it.]"},
         {"text": "[The image/png is left out: it is too large.]"},
     ]
-    assert chat.last_turn.outcome is TurnOutcome.FAILED
-    assert chat.last_turn.unsent == "/greet"
+    assert (chat.last_turn.outcome, chat.last_turn.unsent) == (TurnOutcome.FAILED, "/greet")
