@@ -112,8 +112,8 @@ async def test_a_question_shows_a_call_and_ends_with_its_answer_which_may_be_for
     asked = Asked()
     assert isinstance(await asked.answer(make_tool("go"), Choice.ONCE), Permit)
     [request] = asked.questions
-    assert (request.server, request.tool, request.arguments) == ("notes", "go", "{}")
-    assert request.description == "Does go."
+    shown = (request.server, request.tool, request.arguments, request.description)
+    assert shown == ("notes", "go", "{}", "Does go.")
     assert asked.settled == [request.id]
     assert asked.events[0] == ToolCallChanged(CALL, ToolCallStatus.ASKING)
     assert not await asked.passes(make_tool("go"))
@@ -150,15 +150,10 @@ async def test_a_grant_settles_the_other_questions_it_covers() -> None:
     asked.desk.answer(other, Decision(Choice.DENY, "no"))
     assert await third == Denial("you: deny", "no", is_reason=True)
     assert len(asked.settled) == 3
-
-
-async def test_a_long_reason_for_a_denial_reaches_the_model_cut() -> None:
-    asked = Asked()
-    task, request = await asked.ask(make_tool("go"))
+    task, request = await asked.ask(make_tool("stay"))
     asked.desk.answer(request, Decision(Choice.DENY, "x" * 4_001))
-    outcome = await task
-    assert isinstance(outcome, Denial)
-    assert (len(outcome.note), outcome.note[-16:]) == (4_000, "…[+1 characters]")
+    cut = (await task).note  # type: ignore[union-attr]  # a denial
+    assert (len(cut), cut[-16:]) == (4_000, "…[+1 characters]"), "so much reaches the model"
 
 
 async def test_a_cancelled_question_is_withdrawn_and_its_answer_grants_nothing() -> None:
@@ -299,8 +294,7 @@ async def test_where_nobody_is_asked_a_denial_names_the_rule_that_would_ask() ->
         asked.policy.configure((), rules, ())
         denial = await asked.gate.decide(make_inquiry(make_tool("go")))
         assert isinstance(denial, Denial)
-        assert asked.questions == []
-        assert (denial.source, denial.is_reason) == (source, False)
+        assert (asked.questions, denial.source, denial.is_reason) == ([], source, False)
         assert denial.note.startswith("This run has no user to ask")
 
 
@@ -311,8 +305,7 @@ async def test_a_permit_is_for_the_very_call_that_was_allowed_and_for_one() -> N
     asked.desk.answer(request, Decision(Choice.ONCE))
     permit = await task
     assert isinstance(permit, Permit)
-    assert permit.tool is tool
-    assert permit.arguments is arguments
+    assert (permit.tool is tool, permit.arguments is arguments) == (True, True)
     permit.use()
     with pytest.raises(ToolCallError, match="Nobody has allowed"):
         permit.use()
@@ -410,9 +403,8 @@ async def test_what_another_gemdeck_revoked_counts_before_the_next_call(tmp_path
 async def test_a_question_says_where_its_server_comes_from() -> None:
     asked, fake = Asked(), "min\u0435"
     origins = {"mine": Origin.USER, fake: Origin.PROJECT}
-    asked.policy.configure(
-        (), (), [ServerDefinition(ServerId(n), o, Transport.STDIO) for n, o in origins.items()]
-    )
+    servers = [ServerDefinition(ServerId(n), o, Transport.STDIO) for n, o in origins.items()]
+    asked.policy.configure((), (), servers)
     tasks = [(await asked.ask(make_tool("go", server)))[0] for server in (fake, "mine")]
     found = [(one.server, one.origin, one.notes) for one in asked.questions]
     await ended(*tasks)
@@ -431,12 +423,9 @@ async def test_a_question_says_where_nothing_can_be_saved(tmp_path: Path) -> Non
     await asked.policy.aclose()
     second_call, _ = await asked.ask(make_tool("go"))
     await eventually(lambda: len(asked.questions) == 2)
-    first, second = asked.questions
     await ended(first_call, second_call)
-    assert first.notes == ()
-    assert second.notes == (
-        "Rules cannot be saved now: what you always allow lasts until you quit.",
-    )
+    note = "Rules cannot be saved now: what you always allow lasts until you quit."
+    assert [one.notes for one in asked.questions] == [(), (note,)]
     assert len(problems) == 1
 
 

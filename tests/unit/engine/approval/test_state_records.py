@@ -53,21 +53,10 @@ TRUST = """{"version": 1, "folders": [
 
 WORK = FolderIdentity(Path("/work"), 1, 2, 3)
 OTHER = FolderIdentity(Path("/other"), 1, 9, 3)
-CONTENT = FolderContent(
-    "h2",
-    (ServerContent("s", "settings.json", "stdio", "h", ("server s",)),),
-    "r",
-    ("nothing",),
-    ProjectRules(
-        frozenset({"s"}),
-        frozenset({"t"}),
-        (ToolPattern(server="s", tool="go_*"),),
-        5,
-        1000,
-        30.0,
-        ".gemini/settings.json",
-    ),
-)
+SERVERS = (ServerContent("s", "settings.json", "stdio", "h", ("server s",)),)
+NAMED = (frozenset({"s"}), frozenset({"t"}), (ToolPattern(server="s", tool="go_*"),))
+RULES = ProjectRules(*NAMED, 5, 1000, 30.0, ".gemini/settings.json")
+CONTENT = FolderContent("h2", SERVERS, "r", ("nothing",), RULES)
 
 
 def kept(path: Path, text: str) -> Path:
@@ -78,16 +67,8 @@ def kept(path: Path, text: str) -> Path:
 
 
 def test_grants_are_read_and_written() -> None:
-    scope = GrantScope.FOLDER
-    allowed = Grant(
-        Effect.ALLOW,
-        "f1",
-        "go",
-        "d1",
-        scope,
-        "/work",
-        (Condition("path", ConditionKind.IS, '"/a"'),),
-    )
+    conditions = (Condition("path", ConditionKind.IS, '"/a"'),)
+    allowed = Grant(Effect.ALLOW, "f1", "go", "d1", GrantScope.FOLDER, "/work", conditions)
     denied = Grant(Effect.DENY, "f2", None, "", GrantScope.EVERYWHERE, "", ())
     expected = {
         allowed: GrantNote("notes", "go", "always this tool", 5.0, 6.5),
@@ -182,10 +163,8 @@ def test_an_answer_about_a_start_folder_is_read_and_written(tmp_path: Path) -> N
     entry = {"path": "/work", "dev": 1, "ino": 2, "uid": 3, "answer": "trust", "when": 4.5}
     seen = json.loads(TRUST)["folders"][0]["content"]["servers"]
     entry |= {"inside": seen, "outside": [], "inherited": False}
-    path = kept(
-        tmp_path / "state" / "start-folders.json",
-        json.dumps({"version": 1, "folders": [entry, {**entry, "path": "/odd", "dev": "1"}]}),
-    )
+    text = json.dumps({"version": 1, "folders": [entry, {**entry, "path": "/odd", "dev": "1"}]})
+    path = kept(tmp_path / "state" / "start-folders.json", text)
     odd = FolderIdentity(Path(os.fsdecode(b"/work\xff %41")), 1, 5, 3)
     store = StartFolders(path.parent, tmp_path, pytest.fail)
     store.keep(odd, TrustAnswer.NEVER)
@@ -207,9 +186,7 @@ def said(store: StartFolders, folder: FolderIdentity) -> TrustAnswer | None:
 def test_what_a_yes_above_reaches_is_kept_until_either_is_forgotten(tmp_path: Path) -> None:
     above, below = tmp_path / "above", tmp_path / "above" / "below"
     below.mkdir(parents=True)
-    outer, inner = identify(above), identify(below)
-    assert outer is not None
-    assert inner is not None
+    [outer, inner] = filter(None, map(identify, (above, below)))
     store = StartFolders(None, tmp_path / "home", pytest.fail)
     store.keep(outer, TrustAnswer.TRUST_WITH_CHILDREN)
     assert store.standing(inner) == (None, True)
@@ -227,15 +204,16 @@ def test_what_a_yes_above_reaches_is_kept_until_either_is_forgotten(tmp_path: Pa
 def test_a_server_is_allowed_in_a_folder_or_outside_it_as_was_said_last(tmp_path: Path) -> None:
     store, [one] = StartFolders(None, tmp_path, pytest.fail), CONTENT.servers
     other = replace(one, name="other")
+    changed = replace(one, hash="now")
     store.keep(WORK, TrustAnswer.TRUST, [one, other])
-    store.keep(WORK, TrustAnswer.START_OUTSIDE, outside=[one])
-    record, _ = store.standing(WORK)
-    assert record is not None
-    assert (record.inside, record.outside) == ((other,), (one,))
-    store.keep(WORK, TrustAnswer.TRUST, [replace(one, hash="now")])
-    record, _ = store.standing(WORK)
-    assert record is not None
-    assert (record.inside, record.outside) == ((other, replace(one, hash="now")), ())
+    for answer, inside, outside, found in (
+        (TrustAnswer.START_OUTSIDE, [], [one], ((other,), (one,))),
+        (TrustAnswer.TRUST, [changed], [], ((other, changed), ())),
+    ):
+        store.keep(WORK, answer, inside, outside=outside)
+        record, _ = store.standing(WORK)
+        assert record is not None
+        assert (record.inside, record.outside) == found
 
 
 async def test_a_grant_for_a_name_that_is_no_unicode_leaves_the_others(tmp_path: Path) -> None:

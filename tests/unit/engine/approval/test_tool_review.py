@@ -31,11 +31,9 @@ def definition(name: str = "git", fingerprint: str = FINGERPRINT) -> ServerDefin
 
 
 def tools(*described: tuple[str, object]) -> tuple[Tool, ...]:
-    raw: list[object] = [
-        {"name": name, "description": words, "inputSchema": {"type": "object"}}
-        for name, words in described
-    ]
-    return read_offer(RawOffer(tools=raw)).tools
+    schema = {"inputSchema": {"type": "object"}}
+    raw = [{"name": name, "description": words, **schema} for name, words in described]
+    return read_offer(RawOffer(tools=[*raw])).tools
 
 
 class Reviewed:
@@ -97,12 +95,8 @@ async def test_what_is_seen_first_or_accepted_is_known_in_later_runs(folder: Pat
         assert later.examine(("a", "one")) == {"a": CHANGED}
     [change] = reviewed.requests[0].changes
     assert [(line.sign, line.text) for line in change.difference] == [
-        (" ", "name: a"),
-        (" ", "description:"),
-        ("-", "  one"),
-        ("+", "  other"),
-        (" ", "input schema:"),
-        *((" ", line) for line in ("  {", '    "type": "object"', "  }")),
+        *((" ", "name: a"), (" ", "description:"), ("-", "  one"), ("+", "  other")),
+        *((" ", line) for line in ("input schema:", "  {", '    "type": "object"', "  }")),
     ]
 
 
@@ -190,20 +184,19 @@ async def test_a_change_that_is_seen_again_leaves_its_question_open_until_the_en
     assert settled == [request.id for request in reviewed.requests]
 
 
-async def test_a_server_that_leaves_the_settings_takes_its_question_with_it() -> None:
+async def test_a_server_that_leaves_takes_its_question_along_and_without_a_user_none_is_put() -> (
+    None
+):
     async with reviewing(None) as reviewed:
-        reviewed.examine(("a", "one"))
-        reviewed.examine(("a", "two"))
+        for words in ("one", "two"):
+            reviewed.examine(("a", words))
         await eventually(lambda: reviewed.requests)
         reviewed.review.keep_only(set())
     settled = [e.request for e in reviewed.events if isinstance(e, RequestSettled)]
     assert settled == [reviewed.requests[0].id]
-
-
-async def test_without_a_user_a_notice_says_what_is_withheld() -> None:
     async with reviewing(None, has_user=False) as reviewed:
-        reviewed.examine(("a", "one"))
-        reviewed.examine(("a", "two"))
+        for words in ("one", "two"):
+            reviewed.examine(("a", words))
         await eventually(lambda: reviewed.events)
     [raised] = reviewed.events
     assert isinstance(raised, NoticeRaised)
@@ -252,20 +245,16 @@ def test_unchanged_lines_far_from_a_change_are_counted() -> None:
     lines[50] = "changed"
     shown = difference(before, json.dumps({"description": "\n".join(lines)}))
     texts = [line.text for line in shown]
-    assert texts[0] == "… 48 unchanged lines …"
-    assert texts[-1] == "… 46 unchanged lines …"
-    assert len(texts) == 10
+    counts = (texts[0], texts[-1], len(texts))
+    assert counts == ("… 48 unchanged lines …", "… 46 unchanged lines …", 10)
 
 
-def test_a_long_difference_is_found_in_time() -> None:
+def test_a_long_difference_is_found_in_time_and_one_nested_too_deeply_is_not_shown() -> None:
     before = json.dumps({"description": "a\n" * 10_000})
     start = time.process_time()
     shown = difference(before, json.dumps({"description": "b\n" * 10_000}))
     assert time.process_time() - start < 2
     assert len([line for line in shown if line.sign == "+"]) == 10_000
-
-
-def test_a_definition_nested_too_deeply_is_not_shown() -> None:
     deep = '{"annotations":' * 50_000 + "1" + "}" * 50_000
     with pytest.raises(UnreadableDefinitionError):
         difference("", deep)

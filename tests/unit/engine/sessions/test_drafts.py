@@ -86,8 +86,9 @@ def test_old_drafts_go_and_held_ones_stay(tmp_path: Path, place: Path) -> None:
     assert files(place) == ['"held"']
 
 
-def make_recorder(folder: Path) -> Recorder:
-    return Recorder(SessionLibrary(folder), folder, Redactor(), lambda _: None)
+@pytest.fixture
+def recorder(tmp_path: Path) -> Recorder:
+    return Recorder(SessionLibrary(tmp_path), tmp_path, Redactor(), lambda _: None)
 
 
 def leave_draft(place: Path, text: str) -> None:
@@ -116,19 +117,17 @@ async def taking_over(
     await task
 
 
-async def test_a_private_run_takes_no_draft_over(tmp_path: Path, place: Path) -> None:
+async def test_a_private_run_takes_no_draft_over(recorder: Recorder, place: Path) -> None:
     leave_draft(place, "half a thought")
-    recorder = make_recorder(tmp_path)
     assert await recorder.take_over_drafts() == ""
     await recorder.aclose()
     assert make(place).take_over() == "half a thought"
 
 
 async def test_a_draft_taken_over_late_moves_into_the_session_that_began(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+    recorder: Recorder, tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_draft(place, "half a thought")
-    recorder = make_recorder(tmp_path)
     async with taking_over(recorder, monkeypatch) as task:
         recorder.take(TurnStarted(TurnId("t1"), UserMessage(EntryId("e1"), "one?"), 0.0))
     assert task.result() == "half a thought"
@@ -139,10 +138,9 @@ async def test_a_draft_taken_over_late_moves_into_the_session_that_began(
 
 
 async def test_a_draft_taken_over_as_its_conversation_closed_is_left_to_the_next_run(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+    recorder: Recorder, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_draft(place, "half a thought")
-    recorder = make_recorder(tmp_path)
     async with taking_over(recorder, monkeypatch):
         closing = asyncio.create_task(recorder.aclose())
         await asyncio.sleep(0)
@@ -150,9 +148,8 @@ async def test_a_draft_taken_over_as_its_conversation_closed_is_left_to_the_next
     assert make(place).take_over() == "half a thought"
 
 
-async def test_an_early_draft_is_saved_once_drafts_are_saved(tmp_path: Path, place: Path) -> None:
+async def test_an_early_draft_is_saved_once_drafts_are(recorder: Recorder, place: Path) -> None:
     leave_draft(place, "old")
-    recorder = make_recorder(tmp_path)
     recorder.keep_draft("early")
     assert len(files(place)) == 1
     recorder.switch(is_on=True)

@@ -113,19 +113,16 @@ async def test_a_call_in_the_background_asks_in_its_conversation(
         request = await it.pending(ConfirmationRequest)
         it.engine.conversations.select(MAIN)
         await it.ask("two")
-        assert request.conversation == second
         it.engine.desk.answer(request.id, Decision(Choice.ONCE))
         review = await it.pending(ResultReview)
-        assert review.conversation == second
+        assert request.conversation == review.conversation == second
         it.engine.desk.answer(review.id, Reply(ReplyAction.ACCEPT))
         await idle(it, second)
-        assert shown(it, MAIN) == ["two", "2"]
-        assert shown(it, second) == ["look", "done"]
+        assert (shown(it, MAIN), shown(it, second)) == (["two", "2"], ["look", "done"])
         changed = [event for event in it.events if isinstance(event, ToolCallChanged)]
         assert {event.conversation for event in changed} == {second}
-        asking = ToolCallStatus.ASKING
-        assert [event.status for event in changed].count(asking) == 2  # the call, then its result
-        assert len(shop.calls) == 1
+        asking = [event.status for event in changed].count(ToolCallStatus.ASKING)
+        assert (asking, len(shop.calls)) == (2, 1), "the call asks, then its result"
 
 
 async def test_closing_stops_the_turn_on_the_wire_and_frees_the_session(play: Play) -> None:
@@ -209,10 +206,8 @@ async def test_a_session_is_open_once_and_two_conversations_go_on_after_a_kill(
                 assert it.store.state.current == key
             assert (remarks(it), fake.violations) == ("", [])
             await renames_and_deletes(it, second)
-    assert {view.title: told_in(view) for view in library().sessions()} == {
-        "": ["one", "more"],
-        "other": ["two", "more"],
-    }
+    told = {view.title: told_in(view) for view in library().sessions()}
+    assert told == {"": ["one", "more"], "other": ["two", "more"]}
 
 
 async def renames_and_deletes(it: Deck, second: ConversationId) -> None:
@@ -355,9 +350,9 @@ async def test_the_smallest_known_context_says_how_many_tools_fit_until_its_tab_
         await it.ask("one")
         it.engine.conversations.close()
         await it.ask("two")
-        few, all_of_them = (request.body["tools"][0] for request in it.fake.requests)
-        assert len(few["functionDeclarations"]) < 4
-        assert len(all_of_them["functionDeclarations"]) == 4
+        tools = (request.body["tools"][0] for request in it.fake.requests)
+        few, whole = (len(one["functionDeclarations"]) for one in tools)
+        assert few < whole == 4
 
 
 async def test_a_new_tab_is_like_the_present_one_and_may_close_unused(play: Play) -> None:
