@@ -117,8 +117,7 @@ async def test_broken_settings_and_a_refused_key_are_findings(gemini: FakeGemini
 
     result = await run("doctor", "--json", env=env)
 
-    assert result.code == ExitCode.ERROR
-    assert result.json["failed"] == ["Settings", "Model"]
+    assert (result.code, result.json["failed"]) == (ExitCode.ERROR, ["Settings", "Model"])
     assert "~/.gemini/settings.json:" in words(by_title(result.json)["Settings"])
 
 

@@ -266,8 +266,7 @@ async def test_too_many_calls_or_requests_have_a_code_and_a_way_out(gemini: Fake
     before, gemini.steps = len(gemini.requests), adding()
     command = ("-p", "add it", "-o", "json", "--max-turns", "1", "--yolo")
     result = await run(*command, gemini=gemini)
-    assert result.code == ExitCode.TURN_LIMIT
-    assert len(gemini.requests) == before + 1
+    assert (result.code, len(gemini.requests)) == (ExitCode.TURN_LIMIT, before + 1)
     assert result.json["outcome"] == "too many requests"
     assert result.json["error"]["type"] == "FatalTurnLimitedError"
     assert "--max-turns" in result.json["error"]["advice"]

@@ -193,8 +193,7 @@ async def test_only_the_named_server_is_started(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("notes")
 async def test_a_call_runs_with_exactly_these_arguments_and_its_error_is_its_answer() -> None:
     added = await run("mcp", "call", "notes", "add_note", "text=a=b c", "--json")
-    assert added.code == ExitCode.OK
-    assert added.json["arguments"] == {"text": "a=b c"}
+    assert (added.code, added.json["arguments"]) == (ExitCode.OK, {"text": "a=b c"})
     number = int(added.json["content"][0]["text"].split()[2].rstrip(":"))
     gone = await run("mcp", "call", "notes", "delete_note", f"id={number}")
     assert gone.code == ExitCode.OK
@@ -261,8 +260,7 @@ async def test_what_cannot_be_done_is_said_on_standard_error() -> None:
 @pytest.mark.usefixtures("notes")
 async def test_prompts_are_printed() -> None:
     rendered = await run("mcp", "prompt", "notes", "plan_day", "focus=rest", "--json")
-    assert rendered.code == ExitCode.OK
-    assert rendered.json["messages"][-1]["role"] == "user"
+    assert (rendered.code, rendered.json["messages"][-1]["role"]) == (ExitCode.OK, "user")
 
 
 @pytest.mark.usefixtures("notes")
@@ -409,8 +407,7 @@ async def test_a_secret_of_an_extension_comes_from_the_keyring_or_is_said_to_be_
     last.items.append(({"service": service, "account": "__secret__API_KEY"}, "of another ring"))
     monkeypatch.setattr(ring, "backends", [ring, last], raising=False)
     found = await run("mcp", "list", "--json")
-    assert found.json["servers"][0]["reason"] == ""
-    assert told.read_text() == "hunter22|hunter22\n"
+    assert (found.json["servers"][0]["reason"], told.read_text()) == ("", "hunter22|hunter22\n")
     told.unlink()
     assert "hunter22" not in (await run("mcp", "logs", "sky")).stdout
 
@@ -581,8 +578,7 @@ async def test_a_command_wakes_only_servers_it_needs(gemini: FakeGemini, tmp_pat
         return found
 
     first = await run("mcp", "list", "--json")
-    assert outcomes(first.json) == {"one": "ready", "two": "ready"}
-    assert woken() == {"one", "two"}
+    assert (outcomes(first.json), woken()) == ({"one": "ready", "two": "ready"}, {"one", "two"})
     listed = await run("mcp", "list")
     assert listed.code == ExitCode.OK
     assert [line.split()[:2] for line in listed.stdout.splitlines()] == [
@@ -609,5 +605,4 @@ async def test_a_command_wakes_only_servers_it_needs(gemini: FakeGemini, tmp_pat
     assert (said.code, said.stderr) == (ExitCode.OK, "")
     assert woken() == {"two"}
     looked = await run("doctor", "--offline")
-    assert looked.code == ExitCode.OK
-    assert woken() == {"one", "two"}
+    assert (looked.code, woken()) == (ExitCode.OK, {"one", "two"})

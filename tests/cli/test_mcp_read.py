@@ -129,8 +129,7 @@ def test_a_full_disk_behind_standard_output_is_an_error() -> None:
 
 def test_a_terminal_gets_no_blob_and_text_that_cannot_control_it(tmp_path: Path) -> None:
     code, screen, raw = at_terminal("a://both")
-    assert code == ExitCode.USAGE
-    assert screen == "gemdeck: a://both is binary: use -o FILE or a pipe."
+    assert (code, screen) == (ExitCode.USAGE, "gemdeck: a://both is binary: use -o FILE or a pipe.")
     assert raw.count(b"\n") == 1
     file = tmp_path / "out"
     assert at_terminal("a://blob", "-o", str(file)) == (ExitCode.OK, "", b"")

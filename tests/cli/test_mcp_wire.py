@@ -31,14 +31,12 @@ def raw_server(*behaviours: str) -> dict[str, Any]:
 async def test_a_request_is_answered_as_the_server_wrote_it() -> None:
     write_settings({"mcpServers": {"raw": raw_server()}})
     listed = await run("mcp", "request", "raw", "tools/list")
-    assert listed.code == ExitCode.OK
-    assert listed.json["result"]["tools"][0]["name"] == "echo"
+    assert (listed.code, listed.json["result"]["tools"][0]["name"]) == (ExitCode.OK, "echo")
     arguments = json.dumps({"name": "echo", "arguments": {"text": "hi"}})
     called = await run("mcp", "request", "raw", "tools/call", "--params", arguments)
     assert called.json == {"result": {"content": [{"type": "text", "text": "hi"}]}}
     refused = await run("mcp", "request", "raw", "no/such")
-    assert refused.code == ExitCode.ERROR
-    assert refused.json["error"]["code"] == -32601
+    assert (refused.code, refused.json["error"]["code"]) == (ExitCode.ERROR, -32601)
     wrong = await run("mcp", "request", "raw", "no/such", "--params", "[1]")
     assert (wrong.code, "--params" in wrong.stderr) == (ExitCode.USAGE, True)
     odd = await run("mcp", "request", "raw", "tools/list", "--params", '{"_meta": 5}')

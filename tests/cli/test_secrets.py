@@ -138,8 +138,7 @@ async def test_only_the_servers_wait_whose_secret_is_not_there() -> None:
         }
     )
     found = await listed()
-    assert found["notes"]["status"] == "ready"
-    assert found["tells"]["status"] == "failed"
+    assert (found["notes"]["status"], found["tells"]["status"]) == ("ready", "failed")
     assert "needs the secret github, which is not in the private file" in found["tells"]["reason"]
     assert "gemdeck secret set github" in found["tells"]["advice"]
     assert "needs the secret my; key, and none can have that name" in found["never"]["reason"]
@@ -275,8 +274,7 @@ async def test_secrets_of_an_entry_are_kept_apart_when_it_is_added_or_imported()
     assert "--keyring puts their secrets into the keyring" in shown.stdout
     assert "Left out because only you can pass it on: keyring:a-A_TOKEN." in shown.stdout
     taken = await run("import", "cursor", "--all", "--keyring")
-    assert taken.stderr == ""
-    assert entries()["c"]["env"] == {"C_KEY": "${keyring:c-C_KEY}"}
+    assert (taken.stderr, entries()["c"]["env"]) == ("", {"C_KEY": "${keyring:c-C_KEY}"})
     assert entries()["d"]["oauth"] == {
         "clientId": "me",
         "clientSecret": "${keyring:d-clientSecret}",

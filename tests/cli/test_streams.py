@@ -268,8 +268,7 @@ async def test_errors_that_nobody_can_read_change_nothing(turn: RunIt) -> None:
     with open("/dev/full", "wb") as full:  # noqa: ASYNC230, PTH123
         buffered = {"PYTHONUNBUFFERED": ""}
         result = await turn("--debug", stdout=subprocess.PIPE, stderr=full, env=buffered)
-    assert result.returncode == ExitCode.OK
-    assert result.stdout.decode() == "käse 漢 \U0001f600\n"
+    assert (result.returncode, result.stdout.decode()) == (ExitCode.OK, "käse 漢 \U0001f600\n")
 
 
 async def test_an_input_that_is_a_folder(turn: RunIt, gemini: FakeGemini) -> None:

@@ -104,8 +104,7 @@ def test_messages_are_masked(home: Path, monkeypatch: pytest.MonkeyPatch, stands
     monkeypatch.setattr(compose, "GemdeckApp", EarlySender)
     assert compose.run_deck(EngineOptions(home, follow_settings=False)) == 0
     [file] = state_dir().glob(f"sessions/*/{MESSAGES}")
-    assert file.read_text() == '"use ***, not ***"\n'
-    assert file.stat().st_mode & 0o777 == 0o600
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ('"use ***, not ***"\n', 0o600)
 
 
 async def test_a_message_that_cannot_be_written_is_told_on_the_screen(tmp_path: Path) -> None:

@@ -38,8 +38,7 @@ def test_a_key_is_kept_shown_without_itself_and_forgotten(run: Run) -> None:
     assert (kept.code, "The key is kept in the private file" in kept.stdout) == (0, True)
     assert KeyStore().get() == SecretStr(KEY)
     shown = run("key", "show", "--json")
-    assert shown.json["service"] == "Gemini"
-    assert shown.json["kept"] is True
+    assert (shown.json["service"], shown.json["kept"]) == ("Gemini", True)
     assert KEY not in kept.stdout + shown.stdout
     assert run("key", "forget").stdout == "The key was removed.\n"
     assert run("key", "forget").stdout == "No key is kept for the Gemini API.\n"
@@ -91,8 +90,7 @@ def test_a_key_is_typed_in_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
         return KEY
 
     monkeypatch.setattr("click.termui.hidden_prompt_func", unseen)
-    assert read_unseen("API key") == KEY
-    assert len(asked) == 1
+    assert (read_unseen("API key"), len(asked)) == (KEY, 1)
 
 
 REQUEST: Final = SignInRequest(

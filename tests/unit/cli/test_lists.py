@@ -204,8 +204,7 @@ def test_only_what_is_chosen_is_written_and_nothing_is_started(run: Run, tmp_pat
     canary = tmp_path / "ran"
     cursor({"a": {"command": "touch", "args": [str(canary)]}, "b": {"command": "y"}})
     result = run("import", "cursor", "a", "--json")
-    assert result.code == 0
-    assert result.json["written"] == ["a"]
+    assert (result.code, result.json["written"]) == (0, ["a"])
     states = {one["name"]: one["state"] for one in result.json["files"][0]["servers"]}
     assert states == {"a": "written", "b": "new"}
     assert settings() == {"mcpServers": {"a": {"command": "touch", "args": [str(canary)]}}}

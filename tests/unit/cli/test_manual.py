@@ -131,8 +131,7 @@ def test_help_prints_pages_and_finds_words(run: Run) -> None:
     assert "| `F2` | Show or hide the servers | `deck.servers` |" in keys
     assert "<!--" not in keys
     found = run("help", "client_credentials")
-    assert found.code == 0
-    assert found.stdout == "sign-in   A client of your own\nsettings  All keys\n"
+    assert (found.code, found.stdout) == (0, "sign-in   A client of your own\nsettings  All keys\n")
     assert "start" in run("help", "externally-managed").stdout, (
         "words in any case, and parts of them"
     )

@@ -133,8 +133,7 @@ def test_commands_options_and_servers_are_completed() -> None:
     def completed(*words: str) -> list[str]:
         return [one.value for one in shell.get_completions(list(words[:-1]), words[-1])]
 
-    assert completed("do") == ["doctor"]
-    assert completed("mcp", "en") == ["enable"]
+    assert (completed("do"), completed("mcp", "en")) == (["doctor"], ["enable"])
     assert completed("mcp", "show", "n") == ["notes"]
     assert "--output-format" in completed("--out")
     assert completed("-o", "st") == ["stream-json"]

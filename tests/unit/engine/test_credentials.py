@@ -210,11 +210,9 @@ def test_a_key_goes_only_to_the_address_it_was_entered_for(empty: KeyStore) -> N
     def at(url: str) -> dict[str, str]:
         return {"GOOGLE_GEMINI_BASE_URL": url}
 
-    assert found({}) == (here, "mine")
-    assert found({}, KeptService()) == ("", "google's")
+    assert (found({}), found({}, KeptService())) == ((here, "mine"), ("", "google's"))
     assert found({}, KeptService(Service.ADDRESS, there)) is None, "no other key is tried"
-    assert found(at(there)) is None
-    assert found(at(here), KeptService()) == (here, "mine")
+    assert (found(at(there)), found(at(here), KeptService())) == (None, (here, "mine"))
     env = {"GEMINI_API_KEY": "theirs"}
     assert found(env) == ("", "theirs"), "a key of the environment goes to no kept address"
     assert found({**env, **at(there)}) == (there, "theirs")
@@ -269,8 +267,7 @@ def test_the_keyring_keeps_the_key_without_the_space_around_it(
     assert "keyring" in store.place
     assert store.get() is None
     store.set(f"\n {KEY}\r\n")
-    assert ring.kept == {(SERVICE, USER): KEY}
-    assert store.get() == SecretStr(KEY)
+    assert (ring.kept, store.get()) == ({(SERVICE, USER): KEY}, SecretStr(KEY))
     address = "https://one.example"
     store.set("mine", address)
     assert ring.kept == {(SERVICE, USER): KEY, (SERVICE, f"{USER} {address}"): "mine"}

@@ -151,8 +151,7 @@ async def test_each_tab_has_its_profile_and_what_any_of_them_has_runs(town: Town
         assert it.store.state.options.profile == "reading", "that of the tab it is opened from"
         it.engine.model.use_profile("buying")
         await it.ask("in the second")
-        assert declared(it) == {"buy"}
-        assert town.starts() == {"shop": 1, "lib": 1}
+        assert (declared(it), town.starts()) == ({"buy"}, {"shop": 1, "lib": 1})
 
         await it.ask("what is @lib:memo://today ?")
         [*_, notice, _] = entries(it.store.state)
@@ -169,8 +168,7 @@ async def test_each_tab_has_its_profile_and_what_any_of_them_has_runs(town: Town
         conversations.close(first)
         await stand(it, shop=READY, lib=OFF)
         await it.ask("alone")
-        assert declared(it) == {"buy"}
-        assert town.starts() == {"shop": 1, "lib": 1}
+        assert (declared(it), town.starts()) == ({"buy"}, {"shop": 1, "lib": 1})
 
 
 async def test_a_call_of_a_tool_that_another_tab_may_call_is_answered(town: Town) -> None:

@@ -90,8 +90,7 @@ async def test_the_same_call_a_third_time_asks_despite_rules(shop: Turncoat, pla
         await running.decide(Choice.ONCE)
         await running.idle()
         outcomes = [e.outcome for e in running.events if isinstance(e, TurnFinished)]
-        assert outcomes == [TurnOutcome.COMPLETED]
-        assert len(running.raised(ConfirmationRequest)) == 1
+        assert (outcomes, len(running.raised(ConfirmationRequest))) == ([TurnOutcome.COMPLETED], 1)
         assert len(shop.calls) == 6
 
 

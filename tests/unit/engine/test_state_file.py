@@ -84,8 +84,7 @@ def test_without_a_path_it_is_kept_for_this_run(told: Told) -> None:
     content = file.load()
     assert content == {"a": []}
     content["a"].append("mine")
-    assert file.load() == {"a": []}
-    assert file.save(setting("b", 1)) == {"a": [], "b": 1}
+    assert (file.load(), file.save(setting("b", 1))) == ({"a": []}, {"a": [], "b": 1})
 
 
 @pytest.mark.parametrize(
@@ -121,8 +120,7 @@ def test_what_makes_no_sense_is_set_aside_with_its_bytes(
     text = told.take()
     assert reason in text
     assert aside.name in text
-    assert file.update(setting("a", 1)) == {"a": 1}
-    assert told == []
+    assert (file.update(setting("a", 1)), told) == ({"a": 1}, [])
     write_private(path, b"two")
     assert file.load() is None
     kept = [one.read_bytes() for one in path.parent.glob("state.json.corrupt-*")]
@@ -174,10 +172,8 @@ def test_what_cannot_be_written_holds_now_and_is_written_later(path: Path, told:
     with full_disk():
         assert file.update(setting("b", 2)) == {"a": 1, "b": 2}
         assert "No space left on device" in told.take()
-        assert file.update(setting("c", 3)) == {"a": 1, "b": 2, "c": 3}
-        assert told == []
-        assert file.load() == {"a": 1, "b": 2, "c": 3}
-        assert state(path, told).load() == {"a": 1}
+        assert (file.update(setting("c", 3)), told) == ({"a": 1, "b": 2, "c": 3}, [])
+        assert (file.load(), state(path, told).load()) == ({"a": 1, "b": 2, "c": 3}, {"a": 1})
     other = state(path, told)
     other.update(setting("theirs", 0))
     assert file.load() == {"a": 1, "theirs": 0, "b": 2, "c": 3}
@@ -214,8 +210,7 @@ def test_who_must_know_that_it_is_kept_hears_that_it_is_not(path: Path, told: To
     file.save(setting("a", 1))
     with full_disk(), pytest.raises(StateFileError, match="No space"):
         file.save(setting("a", 2))
-    assert file.read() == {"a": 1}
-    assert told == []
+    assert (file.read(), told) == ({"a": 1}, [])
 
 
 def test_what_could_not_be_read_again_is_not_written(path: Path, told: Told) -> None:
@@ -235,8 +230,7 @@ def test_many_changes_become_one(path: Path, told: Told, monkeypatch: pytest.Mon
         for number in range(10):
             content = file.update(setting(str(number), number))
     expected = {str(number): number for number in range(10)}
-    assert content == expected
-    assert file.update(lambda content: content) == expected
+    assert (content, file.update(lambda content: content)) == (expected, expected)
     assert state(path, told).load() == expected
 
 
@@ -250,9 +244,7 @@ def test_a_change_that_fails_changes_nothing(path: Path, told: Told) -> None:
         file.update(failing)
     with pytest.raises(ValueError, match="Out of range"):
         file.update(setting("a", float("nan")))
-    assert file.load() is None
-    assert file.update(setting("a", 1)) == {"a": 1}
-    assert told == []
+    assert (file.load(), file.update(setting("a", 1)), told) == (None, {"a": 1}, [])
 
 
 def test_threads_of_one_process_lose_nothing(path: Path, told: Told) -> None:
@@ -267,8 +259,7 @@ def test_threads_of_one_process_lose_nothing(path: Path, told: Told) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(file.load() or {}) == 60
-    assert told == []
+    assert (len(file.load() or {}), told) == (60, [])
 
 
 @given(data=st.binary(max_size=200))
@@ -287,8 +278,7 @@ def test_all_json_comes_back(content: Json, tmp_path_factory: pytest.TempPathFac
     told = Told()
     path = tmp_path_factory.mktemp("any") / "state.json"
     state(path, told).update(lambda _: content)
-    assert state(path, told).load() == content
-    assert told == []
+    assert (state(path, told).load(), told) == (content, [])
 
 
 def lines(path: Path) -> LineFile:
@@ -413,8 +403,7 @@ def test_what_is_no_file_of_messages_is_moved_away(tmp_path: Path) -> None:
 def test_each_opened_folder_has_messages_of_its_own(tmp_path: Path) -> None:
     one, other = (preferences.messages_place(tmp_path, tmp_path / n) for n in ("one", "other"))
     preferences.append_message(one, "hello")
-    assert preferences.load_messages(one) == ("hello",)
-    assert preferences.load_messages(other) == ()
+    assert (preferences.load_messages(one), preferences.load_messages(other)) == (("hello",), ())
     assert preferences.messages_place(tmp_path, tmp_path / "one") == one
     for folder in (one, one.parent):
         assert folder.stat().st_mode & 0o777 == 0o700

@@ -237,8 +237,7 @@ def test_a_text_of_somebody_else_mentions_and_commands_nothing(text: str) -> Non
 
 @given(st.text("ab@/\\\"'([{< \n:", max_size=30), st.text("ab@( ", max_size=9))
 def test_a_text_in_a_piece_mentions_nothing_but_what_the_draft_does(text: str, draft: str) -> None:
-    assert mentions(unnamed(text), {}) == []
-    assert as_sent(unnamed(text)) == text
+    assert (mentions(unnamed(text), {}), as_sent(unnamed(text))) == ([], text)
     assert {*mentions(unnamed(text, draft), {})} <= {*mentions(text, {})} & {*mentions(draft, {})}
     assert as_sent(unnamed(as_sent(text), text)) == as_sent(text)
 

@@ -143,8 +143,7 @@ def test_a_status_brings_its_reason_and_takes_the_old_one_away() -> None:
     failed = after(
         populated_state(), e.ServerStatusChanged(SERVER, ServerStatus.RETRYING, failure, 12.5)
     )
-    assert failed.servers[0].failure == failure
-    assert failed.servers[0].retry_at == 12.5
+    assert (failed.servers[0].failure, failed.servers[0].retry_at) == (failure, 12.5)
 
     ready = after(failed, e.ServerStatusChanged(SERVER, ServerStatus.READY, info=info))
     assert ready.servers[0] == replace(server_view(), status=ServerStatus.READY, info=info)
@@ -218,8 +217,7 @@ def test_a_conversation_is_named_by_its_first_words_unless_the_user_names_it() -
     assert after(named, e.ConversationCleared()).conversation.title == ""
     waiting = after(opened, e.QueueChanged(("eggs",)))
     restored = after(waiting, sessions.ConversationRestored((replace(message, text="bread"),)))
-    assert restored.conversation.queued == ()
-    assert restored.conversation.title == "bread"
+    assert (restored.conversation.queued, restored.conversation.title) == ((), "bread")
 
 
 def test_a_catalog_outlives_the_connection() -> None:
@@ -245,8 +243,7 @@ def test_notices_are_bounded_and_counted() -> None:
     state = AppState()
     for number in range(MAX_NOTICES + 7):
         state = reduce(state, e.NoticeRaised(e.Notice(Severity.INFO, str(number))))
-    assert len(state.notices) == MAX_NOTICES
-    assert state.notices[-1].text == str(MAX_NOTICES + 6)
+    assert (len(state.notices), state.notices[-1].text) == (MAX_NOTICES, str(MAX_NOTICES + 6))
     assert state.notice_count == MAX_NOTICES + 7
 
 
@@ -282,8 +279,7 @@ def test_a_call_keeps_its_progress_until_it_moves_on() -> None:
 def test_a_finished_turn_settles_and_completes_its_entries() -> None:
     before = after(populated_state(), one_of_each()[e.ToolCallChanged])
     state = after(before, e.TurnFinished(TURN, TurnOutcome.COMPLETED, seconds=2.5))
-    assert state.conversation.turn is None
-    assert state.conversation.transcript.live == ()
+    assert (state.conversation.turn, state.conversation.transcript.live) == (None, ())
     *settled, end = state.conversation.transcript.settled
     lived = [entry.id for entry in before.conversation.transcript.live]
     assert [entry.id for entry in settled] == lived
@@ -344,11 +340,9 @@ def test_usage_adds_up_the_requests_of_a_turn() -> None:
 def test_a_new_conversation_is_empty_and_told_from_the_old_one() -> None:
     before = after(populated_state(), e.UsageReported(Usage(prompt=9, context_limit=1_000)))
     state = after(before, e.ConversationCleared())
-    assert entries(state) == ()
-    assert state.conversation.turn is None
+    assert (entries(state), state.conversation.turn) == ((), None)
     assert state.conversation.transcript.epoch == before.conversation.transcript.epoch + 1
-    assert state.conversation.usage == Usage(context_limit=1_000)
-    assert state.servers == before.servers
+    assert (state.conversation.usage, state.servers) == (Usage(context_limit=1_000), before.servers)
 
 
 def test_questions_queue_and_leave_by_their_id() -> None:
@@ -463,8 +457,7 @@ def test_a_call_outside_a_turn_shows_its_end_although_turns_came_and_went() -> N
     state = after(state, e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED, ""), turn(2))
     assert results(state) == ["", "b"]
     state = after(state, ended, e.TurnFinished(TurnId("t2"), TurnOutcome.COMPLETED, ""))
-    assert results(state) == ["a", "b"]
-    assert state.conversation.transcript.live == ()
+    assert (results(state), state.conversation.transcript.live) == (["a", "b"], ())
     ids = [entry.id for entry in state.conversation.transcript.settled]
     assert ids == ["e1", "u1", "e2", "t1-end", "u2", "t2-end"]
 
@@ -487,5 +480,4 @@ def test_of_calls_by_hand_the_oldest_ended_ones_go(monkeypatch: pytest.MonkeyPat
     state = reduce(state, ToolRunChanged(run_by_hand(0, 10)))
     assert [*state.runs] == ["c0", "c5"], "what just ended can be looked at"
     state = reduce(state, ToolRunChanged(run_by_hand(6)))
-    assert [*state.runs] == ["c6"]
-    assert state.conversation == AppState().conversation
+    assert ([*state.runs], state.conversation) == (["c6"], AppState().conversation)

@@ -73,8 +73,7 @@ def test_a_listener_that_dispatches_does_not_turn_the_order_round() -> None:
     store.listen(answer)
     store.listen(lambda state: heard.append(len(state.notices)))
     store.dispatch(notice("one"))
-    assert heard == sorted(heard)
-    assert heard[-1] == 2
+    assert (heard, heard[-1]) == (sorted(heard), 2)
 
 
 def test_every_event_can_be_dispatched() -> None:
@@ -155,8 +154,7 @@ def test_early_messages_are_sent_in_order_once_there_is_an_engine(early: Early) 
 
 def test_sessions_asked_for_early_are_listed_once_there_is_an_engine(early: Early) -> None:
     early.commands.list_sessions()
-    assert early.attached() == [("sessions.list_sessions", ())]
-    assert early.attached() == []
+    assert (early.attached(), early.attached()) == ([("sessions.list_sessions", ())], [])
 
 
 def test_a_stop_empties_what_waits_and_is_not_repeated(early: Early) -> None:

@@ -148,8 +148,7 @@ async def test_a_grant_settles_the_other_questions_it_covers() -> None:
     assert "always this tool" in (await second).source
     assert not third.done()
     asked.desk.answer(other, Decision(Choice.DENY, "no"))
-    assert await third == Denial("you: deny", "no", is_reason=True)
-    assert len(asked.settled) == 3
+    assert (await third, len(asked.settled)) == (Denial("you: deny", "no", is_reason=True), 3)
     task, request = await asked.ask(make_tool("stay"))
     asked.desk.answer(request, Decision(Choice.DENY, "x" * 4_001))
     cut = (await task).note  # type: ignore[union-attr]  # a denial

@@ -160,8 +160,7 @@ async def test_what_another_gemdeck_revokes_or_saves_counts_here_at_once(path: P
         await refreshed(here, lambda: here.judge(mine).effect is Effect.ASK)
         assert judged_again == [None]
         assert here.state != before, "verdicts that were remembered do not hold any more"
-        assert told[-1] == GrantsChanged(here.views())
-        assert here.judge(theirs).effect is Effect.ALLOW
+        assert (told[-1], here.judge(theirs).effect) == (GrantsChanged(here.views()), Effect.ALLOW)
         assert {view.scope for view in here.views()} == {"this session", "saved everywhere"}
 
 
@@ -300,8 +299,7 @@ def test_a_rule_that_asks_wins_over_permission_but_not_over_yolo() -> None:
 def test_yolo_that_the_settings_switch_off_neither_allows_nor_is_shown() -> None:
     policy = make_policy(allows_all=True)
     policy.configure((), [Restriction(voids=(Permission.YOLO,))], ())
-    assert policy.judge(make_tool("go")).effect is Effect.ASK
-    assert policy.views() == ()
+    assert (policy.judge(make_tool("go")).effect, policy.views()) == (Effect.ASK, ())
 
 
 def test_many_permissions_push_no_prohibition_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,5 +330,4 @@ def test_a_denied_server_hides_all_its_tools_until_that_is_revoked() -> None:
     other = replace(definition, fingerprint="another")
     assert policy.hidden(other, [("a", "h")]) == {}, "some calls of it are allowed"
     policy.revoke(rule.id)
-    assert policy.hidden(definition, [("a", "h")]) == {}
-    assert again == [None]
+    assert (policy.hidden(definition, [("a", "h")]), again) == ({}, [None])

@@ -77,8 +77,7 @@ def test_grants_are_read_and_written() -> None:
     entries = json.loads(GRANTS)
     assert read_all(entries) == expected
     entries[0]["arguments"] = [["path", "is", '"/a"']]  # which an older gemdeck takes for no rule
-    assert write_all(expected) == entries
-    assert read_all(entries) == expected
+    assert (write_all(expected), read_all(entries)) == (entries, expected)
 
 
 def test_a_grant_without_its_conditions_or_folder_is_no_wider_one() -> None:
@@ -91,8 +90,7 @@ def test_a_grant_stands_without_what_is_remembered_beside_it() -> None:
     entry = json.loads(GRANTS)[1]
     for change in ({"label": ["mail"]}, {"granted": "now"}, {"label": ["m" * 300, ""]}):
         [(grant, note)] = read_all([{**entry, **change}]).items()
-        assert grant.effect is Effect.DENY
-        assert note == GrantNote("", "")
+        assert (grant.effect, note) == (Effect.DENY, GrantNote("", ""))
 
 
 def test_pins_are_read_and_written(tmp_path: Path) -> None:

@@ -80,8 +80,7 @@ async def test_a_call_that_does_not_fit_is_told_unasked_and_a_denial_in_the_user
             await chat.decide(Choice.ONCE, count=2 * number + 2)
             await chat.idle()
             denied, ran = chat.responses(-1)
-            assert denied == {"error": f"Denied: {told}"}
-            assert ran == {"output": "other ran"}
+            assert (denied, ran) == ({"error": f"Denied: {told}"}, {"output": "other ran"})
     statuses = [ToolCallStatus.DENIED, ToolCallStatus.OK] * len(words)
     assert [call.status for call in chat.calls] == [ToolCallStatus.ERROR, *statuses]
     assert {name for name, _ in chat.tools.called} == {"other"}
@@ -158,8 +157,7 @@ async def test_slow_checks_hold_nothing_up_and_are_stopped(monkeypatch: pytest.M
 
 async def test_an_edit_is_what_is_sent_and_shown_and_must_say_one_thing() -> None:
     edit = await read_edit('{"text": "a\\u202eb"}', GO.schema)
-    assert edit.arguments == {"text": "a\u202eb"}
-    assert edit.shown == '{\n  "text": "a\\u202eb"\n}'
+    assert (edit.arguments, edit.shown) == ({"text": "a\u202eb"}, '{\n  "text": "a\\u202eb"\n}')
     for text, words in (
         ("", "line 1"),
         ("[]", "must be an object"),

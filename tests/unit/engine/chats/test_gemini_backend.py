@@ -264,8 +264,7 @@ async def test_nothing_reaches_the_standard_error(
     monkeypatch.setattr(logging.getLogger("google_genai"), "handlers", [])
     async with FakeGemini([(Call([("add", {})]), Finish("SOMETHING_NEW"))]) as fake:
         await collect(await open_backend(fake.url), DECLARATION)
-    assert capfd.readouterr().err == ""
-    assert fake.requests[0].headers["x-goog-api-key"] == KEY
+    assert (capfd.readouterr().err, fake.requests[0].headers["x-goog-api-key"]) == ("", KEY)
 
 
 async def test_vertex_has_a_path_of_its_own_by_choice_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,8 +64,7 @@ async def test_text_and_thoughts_stream_into_entries_of_their_own() -> None:
     seconds = [completed.seconds for completed in chat.all(EntryCompleted)]
     assert len(seconds) == 4
     assert 0 < sum(second or 0 for second in seconds) <= chat.last_turn.seconds
-    assert chat.last_turn.outcome is TurnOutcome.COMPLETED
-    assert chat.last_turn.unsent == ""
+    assert (chat.last_turn.outcome, chat.last_turn.unsent) == (TurnOutcome.COMPLETED, "")
     (reported,) = chat.all(UsageReported)
     assert reported.usage.prompt == 7
 
@@ -224,8 +223,7 @@ async def test_without_the_refused_media_a_request_goes_out_once_more_and_no_mor
         assert second[1]["text"].startswith("[The application/pdf is left out")
         assert chat.last_turn.unsent == "read"
         await chat.say("without media it goes out once")
-        assert len(chat.fake.requests) == 3
-        assert chat.last_turn.outcome is TurnOutcome.FAILED
+        assert (len(chat.fake.requests), chat.last_turn.outcome) == (3, TurnOutcome.FAILED)
 
 
 def kind_of(part: dict[str, Any]) -> str:
@@ -309,15 +307,12 @@ async def test_calls_beyond_the_limit_are_not_run_and_a_model_that_never_stops_i
         await chat.say("x")
         assert len(chat.tools.called) == 2
         assert "limited to 2 tool calls" in chat.responses()[2]["error"]
-        assert chat.answer == "That is all."
-        assert chat.last_turn.outcome is TurnOutcome.LIMITED
+        assert (chat.answer, chat.last_turn.outcome) == ("That is all.", TurnOutcome.LIMITED)
         assert "limited to 2" in chat.notices[0].text
         await chat.play(*[(Call([("go", {})]),)] * 20)
         chat.fake.steps[:] = [(Say("fine"),)]
         await chat.say("y")
-        assert len(chat.tools.called) == 2 + 2
-        assert len(chat.fake.requests) == 5
-        assert len(chat.notices) == 1
+        assert (len(chat.tools.called), len(chat.fake.requests), len(chat.notices)) == (2 + 2, 5, 1)
         assert chat.answer == "fine"
 
 
@@ -362,8 +357,7 @@ async def test_a_user_who_sees_it_can_end_the_wait_for_another_try() -> None:
             assert turn.until >= before + 60
             retry.end(again=True)
         await chat.idle()
-        assert chat.answer == "here"
-        assert len(chat.all(ChatNoticeAdded)) == 1
+        assert (chat.answer, len(chat.all(ChatNoticeAdded))) == ("here", 1)
         chat.send("y")
         await retrying(chat, 8)
         retry.end(again=False)
@@ -392,8 +386,7 @@ async def test_a_malformed_call_is_asked_for_again_once_unless_text_came_before_
         assert "malformed" in chat.notices[-1].text
         assert chat.last_turn.unsent == "x"
         await chat.play((Say("Let me see. "), *malformed), (Say("fine"),))
-        assert chat.answer == "Let me see. "
-        assert chat.last_turn.outcome is TurnOutcome.FAILED
+        assert (chat.answer, chat.last_turn.outcome) == ("Let me see. ", TurnOutcome.FAILED)
         assert chat.last_turn.unsent == ""
         assert "malformed" in chat.notices[-1].text
         await chat.say("y")

@@ -120,8 +120,7 @@ async def test_a_whole_conversation_introduces_itself_once_and_reports_results()
     assert "offline" not in await talk.say("list my notes")
     assert [call["id"] for call in talk.calls] == ["demo-2"]
     assert "```text\n4. buy milk\n```" in await talk.answer({"output": "4. buy milk"})
-    assert talk.made == []
-    assert json.loads(json.dumps(talk.contents)) == talk.contents
+    assert (talk.made, json.loads(json.dumps(talk.contents))) == ([], talk.contents)
 
 
 async def test_results_are_quoted_as_data_and_lead_to_no_call() -> None:
@@ -141,8 +140,7 @@ async def test_results_are_quoted_as_data_and_lead_to_no_call() -> None:
     ):
         talk = Conversation()
         await talk.say("delete note 9")
-        assert await talk.answer(result) == report
-        assert talk.made == []
+        assert (await talk.answer(result), talk.made) == (report, [])
     await talk.say("list my notes")
     text = await talk.answer({"output": "line\n" * 20_000})
     assert len(text) < 6_000

@@ -122,8 +122,7 @@ async def test_an_answer_that_cannot_be_used_keeps_the_question_open() -> None:
     again = RequestRaised(replace(request, problem="is no number", wrong="age"))
     assert (room.events[-1], asking.done()) == (again, False)
     room.desk.answer(request.id, Reply(ReplyAction.ACCEPT, {"age": 3}))
-    assert (await asking).content == {"age": 3}
-    assert room.shown() == []
+    assert ((await asking).content, room.shown()) == ({"age": 3}, [])
     for action in (ReplyAction.DECLINE, ReplyAction.CANCEL):  # which need no usable answer
         asking = asyncio.create_task(room.desk.ask(room.form(), check))
         await settle()
@@ -178,8 +177,7 @@ async def test_every_kind_of_question_has_its_kind_of_answer_and_no_other() -> N
     assert room.shown() == [trust.id, call.id]
     room.desk.answer(trust.id, TrustAnswer.NEVER)
     room.desk.answer(call.id, Decision(Choice.ONCE))
-    assert await trusting is TrustAnswer.NEVER
-    assert await calling == Decision(Choice.ONCE)
+    assert (await trusting, await calling) == (TrustAnswer.NEVER, Decision(Choice.ONCE))
     assert room.shown() == []
 
 

@@ -97,8 +97,7 @@ async def test_the_last_message_goes_again_to_another_model(shop: Turncoat, play
         await it.engine.wait_idle()
         assert [request.model for request in it.fake.requests[1:]] == [FLASH, PRO]
         assert it.fake.requests[-1].contents == it.fake.requests[0].contents
-        assert it.store.state.model.name == PRO
-        assert it.fake.violations == []
+        assert (it.store.state.model.name, it.fake.violations) == (PRO, [])
 
 
 async def test_what_another_model_cannot_think_is_dropped_with_a_word(play: Play) -> None:

@@ -147,8 +147,7 @@ def test_what_makes_no_sense_is_left_out_and_counted(library: SessionLibrary) ->
     junk += [b'{"t":"cut","at":-1}', b'{"t":"call","id":"x"}', b'{"t":"text","id":"y","text":7}']
     path.write_bytes(path.read_bytes() + b"\n".join([*junk, b'{"t":"new kind of line"}', b""]))
     saved = library.read(view)
-    assert words(saved) == ["one?", "1"]
-    assert saved.remarks == ["8 lines of it were left out."]
+    assert (words(saved), saved.remarks) == (["one?", "1"], ["8 lines of it were left out."])
     cut = write(library, WORK, turn(1, "one?", "1"))
     with library.path_of(cut).open("ab") as file:
         file.write(b'{"t":"user","id":"e9","te')

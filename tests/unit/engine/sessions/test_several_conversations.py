@@ -89,8 +89,7 @@ async def test_two_conversations_answer_at_once_with_a_model_of_their_own(play: 
         assert first.turn is not None
         it.engine.cancel_turn(MAIN)
         await idle(it, MAIN)
-        assert shown(it, MAIN) == ["one", "1"]
-        assert shown(it, second) == ["two", "2", "more", "3"]
+        assert (shown(it, MAIN), shown(it, second)) == (["one", "1"], ["two", "2", "more", "3"])
         assert it.store.state.conversations[MAIN].has_news
         streamed = [event for event in it.events if isinstance(event, TextStreamed)]
         keys = {event.delta: event.conversation for event in streamed}
@@ -148,8 +147,7 @@ async def test_closing_stops_the_turn_on_the_wire_and_frees_the_session(play: Pl
         assert "read-only" not in remarks(it)
         assert it.store.state.conversation.unsent.texts == ("next",)
         await it.ask("next")
-        assert said_in(it.fake.requests[-1])[:2] == ["two", "2"]
-        assert it.fake.violations == []
+        assert (said_in(it.fake.requests[-1])[:2], it.fake.violations) == (["two", "2"], [])
 
 
 async def test_closing_withdraws_the_questions_of_its_calls(shop: Turncoat, play: Play) -> None:
