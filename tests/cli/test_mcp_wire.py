@@ -45,9 +45,8 @@ async def test_a_request_is_answered_as_the_server_wrote_it() -> None:
 
 async def test_a_rule_that_denies_a_tool_holds_for_a_request() -> None:
     rules = {"raw": {**raw_server(), "excludeTools": ["hang"]}}
-    write_settings(
-        {"mcpServers": rules, "gemdeck": {"alwaysDeny": [{"server": "raw", "tool": "echo"}]}}
-    )
+    denies = {"alwaysDeny": [{"server": "raw", "tool": "echo"}]}
+    write_settings({"mcpServers": rules, "gemdeck": denies})
     for tool in ("echo", "hang", "nothing"):
         params = json.dumps({"name": tool})
         denied = await run("mcp", "request", "raw", "tools/call", "--params", params)
@@ -89,8 +88,7 @@ async def test_a_turn_is_traced_to_its_call(gemini: FakeGemini, tmp_path: Path) 
     gemini.steps = [[Call([("look", {})])], [Say("Done.")]]
     file = tmp_path / "trace.jsonl"
     options = ("--trace", str(file), "--allowed-tools", "lib")
-    result = await run("-p", "look", "-o", "json", *options, gemini=gemini)
-    assert result.code == ExitCode.OK, result.stderr
+    await run("-p", "look", "-o", "json", *options, gemini=gemini, code=ExitCode.OK)
     calls = [one for one in lines_of(file) if one.get("method") == "tools/call"]
     assert [one["kind"] for one in calls] == ["request", "answer"]
     assert calls[0]["call"] == calls[1]["call"] != ""

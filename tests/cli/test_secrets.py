@@ -118,25 +118,17 @@ async def test_a_secret_is_in_nothing_written_or_said(gemini: FakeGemini, tmp_pa
     assert all(SECRET not in one.stdout for one in said[:4])
     places = [Path.home(), tmp_path, Path(os.environ["GEMDECK_HOME"])]
     files = {file for place in places for file in place.rglob("*") if file.is_file()}
-    assert {file.name for file in files if SECRET.encode() in file.read_bytes()} == {
-        "credentials.json"
-    }
+    holding = {file.name for file in files if SECRET.encode() in file.read_bytes()}
+    assert holding == {"credentials.json"}
     assert trace in files
     assert any(file.suffix == ".jsonl" for file in files - {trace}), "the session"
 
 
 @keeps_secrets
 async def test_only_the_servers_wait_whose_secret_is_not_there() -> None:
-    write_settings(
-        {
-            "mcpServers": {
-                "tells": telling(TOKEN="${keyring:github}"),
-                "notes": notes_server(),
-                "wrong": {"command": "x", "args": ["${keyring:github}"]},
-                "never": telling(TOKEN="${keyring:my; key}"),
-            }
-        }
-    )
+    wrong = {"command": "x", "args": ["${keyring:github}"]}
+    named = {"tells": telling(TOKEN="${keyring:github}"), "never": telling(T="${keyring:my; key}")}
+    write_settings({"mcpServers": {**named, "notes": notes_server(), "wrong": wrong}})
     found = await listed()
     assert (found["notes"]["status"], found["tells"]["status"]) == ("ready", "failed")
     assert "needs the secret github, which is not in the private file" in found["tells"]["reason"]
@@ -275,14 +267,10 @@ async def test_secrets_of_an_entry_are_kept_apart_when_it_is_added_or_imported()
     assert "Left out because only you can pass it on: keyring:a-A_TOKEN." in shown.stdout
     taken = await run("import", "cursor", "--all", "--keyring")
     assert (taken.stderr, entries()["c"]["env"]) == ("", {"C_KEY": "${keyring:c-C_KEY}"})
-    assert entries()["d"]["oauth"] == {
-        "clientId": "me",
-        "clientSecret": "${keyring:d-clientSecret}",
-    }
+    assert entries()["d"]["oauth"] == {**oauth, "clientSecret": "${keyring:d-clientSecret}"}
     assert entries()["thief"]["env"] == {"A": ""}
-    assert (await run("import", "cursor", "--all", "--keyring", "-s", "project")).code == (
-        ExitCode.USAGE
-    )
+    into = ("--keyring", "-s", "project")
+    await run("import", "cursor", "--all", *into, code=ExitCode.USAGE)
 
 
 @pytest.mark.writes_secrets("token.sh")
@@ -313,11 +301,8 @@ async def test_a_program_that_prints_headers_waits_for_its_folder(tmp_path: Path
         script.write_text(script.read_text() + "#")
         (folder / "ran").unlink()
         server.requests.clear()
-        own = {
-            **entry,
-            "tls": {"caFile": "/etc/none.pem"},
-            "oauth": {"identityTokenFile": str(script)},
-        }
+        means = {"tls": {"caFile": "/etc/none.pem"}, "oauth": {"identityTokenFile": str(script)}}
+        own = {**entry, **means}
         write_settings({})
         (folder / ".gemini" / "settings.json").write_text(json.dumps({"mcpServers": {"p": own}}))
         listed = await run("mcp", "list", "--json", *trusts, cwd=folder)

@@ -59,12 +59,8 @@ def test_what_is_remembered_is_written_in_order_beside_the_loop_and_before_the_e
     def note(_folder: Path, text: object, _tell: Callable[[str], None]) -> None:
         written.append((text, threading.current_thread() is threading.main_thread()))
 
-    def patch(name: str, function: Callable[..., None]) -> None:
-        monkeypatch.setattr(compose, name, function)
-
-    patch("append_message", note)
-    patch("save_look", note)
-    monkeypatch.setattr(compose, "GemdeckApp", Sender)
+    for name, stand_in in (("append_message", note), ("save_look", note), ("GemdeckApp", Sender)):
+        monkeypatch.setattr(compose, name, stand_in)
     assert compose.run_deck(EngineOptions(tmp_path, demo=True)) == 0
     assert guarded == [0]
     assert not any(on_the_loop for _, on_the_loop in written)

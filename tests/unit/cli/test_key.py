@@ -67,16 +67,15 @@ def test_an_empty_address_is_refused_and_not_googles(run: Run, command: tuple[st
     assert KeyStore().get() == SecretStr("googles-key")
 
 
-def test_a_variable_wins_and_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GEMINI_API_KEY", KEY)
-    assert run("key", "show").stdout == "Gemini, with credentials from GEMINI_API_KEY.\n"
-
-
-def test_what_is_no_key_is_refused(run: Run) -> None:
+def test_what_is_no_key_is_refused_and_a_variable_wins_and_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for typed, words in (("", "The key is empty."), ("two words", "has no spaces")):
         refused = run("key", "set", "--no-check", typed=typed)
         assert (refused.code, words in refused.stderr) == (ExitCode.NO_KEY, True)
     assert not Path(state_dir() / "credentials.json").exists()
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    assert run("key", "show").stdout == "Gemini, with credentials from GEMINI_API_KEY.\n"
 
 
 def test_a_key_is_typed_in_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,18 +92,12 @@ def test_a_key_is_typed_in_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (read_unseen("API key"), len(asked)) == (KEY, 1)
 
 
+ADDRESSES: Final[dict[str, Any]] = {
+    **{"address": "https://web.example", "host": "as.example", "shown_host": "as.example"},
+    **{"issuer": "https://as.example", "url": "https://as.example", "resource": ""},
+}
 REQUEST: Final = SignInRequest(
-    id=RequestId("1"),
-    server=ServerId("web"),
-    address="https://web.example",
-    host="as.example",
-    shown_host="as.example",
-    issuer="https://as.example",
-    resource="",
-    scopes=(),
-    url="https://as.example",
-    notes=(),
-    kept="memory",
+    id=RequestId("1"), server=ServerId("web"), scopes=(), notes=(), kept="memory", **ADDRESSES
 )
 
 
@@ -154,11 +147,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[ReplyAction]:
 async def test_credentials_that_no_browser_asks_about_need_a_yes(
     monkeypatch: pytest.MonkeyPatch, answers: list[ReplyAction]
 ) -> None:
-    for url, says_yes, allows in [
-        ("https://as.example", False, True),
-        ("", False, False),
-        ("", True, True),
-    ]:
+    for url, says_yes, allows in [(REQUEST.url, False, True), ("", False, False), ("", True, True)]:
         monkeypatch.setattr("sys.stdin", io.StringIO())
         await hear(answers, replace(REQUEST, url=url), says_yes=says_yes)
         assert answers.pop() is (ReplyAction.ACCEPT if allows else ReplyAction.CANCEL), url
@@ -174,11 +163,8 @@ async def test_where_it_leads_is_said_first(
     assert "Sign in to web (https://web.example) at as.example.\n" in said
     assert "The code goes" not in said
     odd = replace(REQUEST, id=RequestId("2"), host="xn--pple-43d.com", shown_host="\u0430pple.com")
-    facts: dict[str, Any] = {
-        "token_host": "t.example:8",
-        "scopes": ("a", "b"),
-        "notes": ("Look twice.",),
-    }
+    more: dict[str, Any] = {"scopes": ("a", "b"), "notes": ("Look twice.",)}
+    facts = {"token_host": "t.example:8", **more}
     await hear(answers, replace(odd, **facts, url="https://as.example/\x1b[2J"))
     said = capsys.readouterr().err
     for words in (
