@@ -140,8 +140,9 @@ def test_early_messages_and_the_list_of_sessions_wait_for_an_engine(early: Early
         early.commands.send(text)
     assert early.attached() == [("messages.send", (text, MAIN)) for text in ("one", "two")]
     assert early.attached() == []
-    early.commands.list_sessions()
-    assert (early.attached(), early.attached()) == ([("sessions.list_sessions", ())], [])
+    another = Early()
+    another.commands.list_sessions()
+    assert (another.attached(), another.attached()) == ([("sessions.list_sessions", ())], [])
 
 
 def test_a_stop_empties_what_waits_and_is_not_repeated(early: Early) -> None:

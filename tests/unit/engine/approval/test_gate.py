@@ -26,18 +26,10 @@ from tui.engine.mcp.catalog.offered_tool import (
     ToolResult,
 )
 from tui.engine.settings.prohibitions import Permission, Restriction
+from tui.model import events as e
 from tui.model.catalog import Catalog, ToolId
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import Choice, Decision, GrantScope, RequestId
-from tui.model.events import (
-    CatalogChanged,
-    Event,
-    RequestRaised,
-    RequestSettled,
-    ServerStatusChanged,
-    ToolCallChanged,
-    ToolCallDecided,
-)
 from tui.model.requests import ConfirmationRequest
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 
@@ -48,7 +40,7 @@ class Asked:
     """A gate, its events, and the questions that are open."""
 
     def __init__(self, book: GrantBook | None = None, *, attended: bool = True) -> None:
-        self.events: list[Event] = []
+        self.events: list[e.Event] = []
         self.policy = make_policy(book)
         self.desk = Desk(self.events.append, attended=attended)
         self.gate = Gate(self.desk, self.events.append, self.policy)
@@ -74,12 +66,12 @@ class Asked:
         return [request for request in found if isinstance(request, ConfirmationRequest)]
 
     @property
-    def requests(self) -> list[RequestRaised]:
-        return [event for event in self.events if isinstance(event, RequestRaised)]
+    def requests(self) -> list[e.RequestRaised]:
+        return [event for event in self.events if isinstance(event, e.RequestRaised)]
 
     @property
     def settled(self) -> list[RequestId]:
-        return [event.request for event in self.events if isinstance(event, RequestSettled)]
+        return [event.request for event in self.events if isinstance(event, e.RequestSettled)]
 
     async def answer(
         self, tool: OfferedTool, choice: Choice, *others: OfferedTool
@@ -115,7 +107,7 @@ async def test_a_question_shows_a_call_and_ends_with_its_answer_which_may_be_for
     shown = (request.server, request.tool, request.arguments, request.description)
     assert shown == ("notes", "go", "{}", "Does go.")
     assert asked.settled == [request.id]
-    assert asked.events[0] == ToolCallChanged(CALL, ToolCallStatus.ASKING)
+    assert asked.events[0] == e.ToolCallChanged(CALL, ToolCallStatus.ASKING)
     assert not await asked.passes(make_tool("go"))
     for choice in Choice:
         before = len(asked.settled)
@@ -169,7 +161,7 @@ async def test_questions_of_a_server_that_went_away_are_withdrawn() -> None:
     asked, turn = Asked(), TurnRecord()
     gone, _ = await asked.ask(make_tool("go"), turn=turn)
     stays, _ = await asked.ask(make_tool("go", server="other"))
-    asked.gate.heed(ServerStatusChanged(ServerId("notes"), ServerStatus.RETRYING))
+    asked.gate.heed(e.ServerStatusChanged(ServerId("notes"), ServerStatus.RETRYING))
     with pytest.raises(match="disconnected"):
         await gone
     assert not stays.done()
@@ -350,12 +342,12 @@ async def test_a_call_that_the_user_composed_is_not_asked_about_unless_a_rule_de
     assert not await asked.passes(make_tool("go"))
     asked.policy.configure((), [rule("notes", "go")], ())
     assert isinstance(await asked.gate.decide(composed), Denial)
-    told = [event for event in asked.events if isinstance(event, ToolCallDecided)]
+    told = [event for event in asked.events if isinstance(event, e.ToolCallDecided)]
     assert [event.decision for event in told] == ["allow", "withdrawn", "deny"]
 
 
-def listed(*tools: OfferedTool) -> CatalogChanged:
-    return CatalogChanged(ServerId("notes"), Catalog(tuple(tool.view for tool in tools)))
+def listed(*tools: OfferedTool) -> e.CatalogChanged:
+    return e.CatalogChanged(ServerId("notes"), Catalog(tuple(tool.view for tool in tools)))
 
 
 async def test_a_tool_that_changes_or_goes_takes_its_question_along() -> None:
@@ -368,7 +360,7 @@ async def test_a_tool_that_changes_or_goes_takes_its_question_along() -> None:
     with pytest.raises(match="The tool changed or was removed"):
         await changing
     assert asked.settled == [first]
-    asked.gate.heed(CatalogChanged(ServerId("other"), Catalog()))
+    asked.gate.heed(e.CatalogChanged(ServerId("other"), Catalog()))
     renamed = replace(stay, view=replace(stay.view, id=ToolId("notes__stay")))
     asked.gate.heed(listed(renamed))  # another name towards the model
     await settle()

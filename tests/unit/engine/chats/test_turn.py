@@ -24,17 +24,8 @@ from tests.support.rows import row
 from tests.unit.engine.chats.support import Chat, fetched, make_tool, talking, text_result
 from tui.engine.chats.turn import MessageContent, RetryWait
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolResult
+from tui.model import events as e
 from tui.model.chat import ModelText, Severity, Thought, ToolCallStatus, TurnOutcome, TurnPhase
-from tui.model.events import (
-    ChatNoticeAdded,
-    EntryCompleted,
-    InstructionsSent,
-    TextStreamed,
-    ThoughtStreamed,
-    TurnFinished,
-    TurnPhaseChanged,
-    UsageReported,
-)
 from tui.model.servers import ServerId
 
 PNG = "iVBORw0KGgo="
@@ -57,15 +48,15 @@ async def test_text_and_thoughts_stream_into_entries_of_their_own() -> None:
     step = (Think("let me "), Think("see"), Say("Hel"), Say("lo"), Think("done"), Say("!"))
     async with talking([step]) as chat:
         await chat.say("hi")
-    assert [e.text for e in chat.entries(Thought)] == ["let me see", "done"]
-    assert [e.text for e in chat.entries(ModelText)] == ["Hello", "!"]
-    assert [e.delta for e in chat.all(TextStreamed)] == ["Hel", "lo", "!"]
-    assert len(chat.all(ThoughtStreamed)) == 3
-    seconds = [completed.seconds for completed in chat.all(EntryCompleted)]
+    assert [one.text for one in chat.entries(Thought)] == ["let me see", "done"]
+    assert [one.text for one in chat.entries(ModelText)] == ["Hello", "!"]
+    assert [one.delta for one in chat.all(e.TextStreamed)] == ["Hel", "lo", "!"]
+    assert len(chat.all(e.ThoughtStreamed)) == 3
+    seconds = [completed.seconds for completed in chat.all(e.EntryCompleted)]
     assert len(seconds) == 4
     assert 0 < sum(second or 0 for second in seconds) <= chat.last_turn.seconds
     assert (chat.last_turn.outcome, chat.last_turn.unsent) == (TurnOutcome.COMPLETED, "")
-    (reported,) = chat.all(UsageReported)
+    (reported,) = chat.all(e.UsageReported)
     assert reported.usage.prompt == 7
 
 
@@ -104,7 +95,7 @@ async def test_parallel_calls_run_together_and_answers_go_back_in_call_order() -
     assert all(call.seconds is not None for call in chat.calls)
     assert chat.calls[0].arguments == '{\n  "text": "first"\n}'
     waiting = "waiting for the model"
-    phases = [phase.phase.value for phase in chat.all(TurnPhaseChanged)]
+    phases = [phase.phase.value for phase in chat.all(e.TurnPhaseChanged)]
     assert phases[:4] == [waiting, "answering", "running tools", waiting]
 
 
@@ -262,7 +253,7 @@ async def test_what_servers_say_goes_to_the_model_as_their_words_up_to_a_limit()
         "The server db says:\n> Read first.",
     ]
     assert (second, none) == (first, None)
-    told = [event.instructions for event in chat.all(InstructionsSent)]
+    told = [event.instructions for event in chat.all(e.InstructionsSent)]
     assert [[*texts] for texts in told[:3]] == [["git", "db"], [], ["one"]]
     left_out = "[2,000 more characters left out]"
     assert [str(long).count(one) for one in ("x" * 10_000, left_out)] == [1, 1]
@@ -325,7 +316,7 @@ async def test_an_overload_is_tried_again_once_and_said_and_lone_surrogates_end_
         assert chat.answer.endswith("fine")
         await chat.play(overload, (Say("here"),))
         assert chat.answer == "here"
-        (added,) = chat.all(ChatNoticeAdded)
+        (added,) = chat.all(e.ChatNoticeAdded)
         notice, words = added.notice, "The service is overloaded or failing (HTTP 503)"
         told = (notice.severity, notice.brief, notice.text)
         assert told == (Severity.WARNING, f"{words}.", f"{words}: high demand")
@@ -340,7 +331,7 @@ async def test_an_overload_is_tried_again_once_and_said_and_lone_surrogates_end_
 
 async def retrying(chat: Chat, count: int) -> None:
     """Wait for change number `count` of the turn's phase: to the wait for another try."""
-    assert (await chat.wait_for(TurnPhaseChanged, count)).phase is TurnPhase.RETRYING
+    assert (await chat.wait_for(e.TurnPhaseChanged, count)).phase is TurnPhase.RETRYING
 
 
 async def test_a_user_who_sees_it_can_end_the_wait_for_another_try() -> None:
@@ -357,11 +348,11 @@ async def test_a_user_who_sees_it_can_end_the_wait_for_another_try() -> None:
             assert turn.until >= before + 60
             retry.end(again=True)
         await chat.idle()
-        assert (chat.answer, len(chat.all(ChatNoticeAdded))) == ("here", 1)
+        assert (chat.answer, len(chat.all(e.ChatNoticeAdded))) == ("here", 1)
         chat.send("y")
         await retrying(chat, 8)
         retry.end(again=False)
-        await chat.wait_for(TurnFinished, 2)
+        await chat.wait_for(e.TurnFinished, 2)
         retry.end(again=True)  # nothing waits any more
         assert len(chat.fake.requests) == 4
         assert (chat.last_turn.outcome, chat.last_turn.unsent) == (TurnOutcome.FAILED, "y")
@@ -369,7 +360,7 @@ async def test_a_user_who_sees_it_can_end_the_wait_for_another_try() -> None:
         chat.send("z")
         await retrying(chat, 10)
         chat.conversation.cancel()
-        await chat.wait_for(TurnFinished, 3)
+        await chat.wait_for(e.TurnFinished, 3)
     assert (chat.last_turn.outcome, chat.last_turn.unsent) == (TurnOutcome.CANCELLED, "z")
     assert len(chat.fake.requests) == 5
 
