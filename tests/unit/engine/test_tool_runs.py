@@ -139,7 +139,7 @@ async def test_a_run_is_cancelled_on_the_wire(everything: Hand) -> None:
     await eventually(lambda: "notifications/cancelled" in wire())
     asked = [json.loads(line) for line in wire().splitlines()]
     numbers = [one["id"] for one in asked if LONG in json.dumps(one)]
-    [cancelled] = [one for one in asked if one["method"] == "notifications/cancelled"]
+    [cancelled] = [one for one in asked if one.get("method") == "notifications/cancelled"]
     assert cancelled["params"]["requestId"] == numbers[0]
     assert hand.deck.store.state.runs[runs[1]].call.status is S.RUNNING, "only that one"
     early = hand.runs.start(ALL, LONG, "{}")
