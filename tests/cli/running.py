@@ -56,10 +56,13 @@ async def run(
     gemini: FakeGemini | None = None,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    code: int | None = None,
 ) -> Result:
-    """Run the command to its end in a thread of this process; nothing is piped into it."""
+    """Run the command in a thread of this process, to its end, which may have to have a code."""
     environ = environment(gemini) | dict(env or {})
-    return await anyio.to_thread.run_sync(partial(_run_here, arguments, environ, cwd))
+    result = await anyio.to_thread.run_sync(partial(_run_here, arguments, environ, cwd))
+    assert code in {None, result.code}, (result.code, result.stderr)
+    return result
 
 
 def _run_here(arguments: Sequence[str], environ: dict[str, str], cwd: Path | None) -> Result:
@@ -100,8 +103,9 @@ async def run_process(
     stdin: bytes | None = None,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    code: int | None = None,
 ) -> Result:
-    """Run the command to its end as a process of its own."""
+    """Run the command as a process of its own; see `run`."""
     with anyio.fail_after(PATIENCE):
         completed = await anyio.run_process(
             [warm.python(), "-m", "tui", *arguments],
@@ -111,7 +115,9 @@ async def run_process(
             env=environment(gemini) | dict(env or {}),
             cwd=cwd or Path.home(),
         )
-    return Result(completed.returncode, completed.stdout, completed.stderr.decode())
+    result = Result(completed.returncode, completed.stdout, completed.stderr.decode())
+    assert code in {None, result.code}, (result.code, result.stderr)
+    return result
 
 
 @asynccontextmanager

@@ -19,22 +19,12 @@ SECRET = "hunter22hunter22"
 @pytest.fixture
 def odd(tmp_path: Path) -> None:
     """Set up a server that works, one that shouts and ends, and one that is not there."""
-    dies = tmp_path / "dies.py"
-    text = f"import sys; print('no disk for {SECRET}', file=sys.stderr); sys.exit(3)"
-    dies.write_text(text)
-    write_settings(
-        {
-            "mcpServers": {
-                "notes": notes_server(),
-                "dies": {
-                    "command": warm.python(),
-                    "args": [str(dies)],
-                    "env": {"API_KEY": SECRET, "OTHER": "$GEMDECK_NOT_SET"},
-                },
-                "gone": {"command": "gemdeck-unknown-program"},
-            }
-        }
-    )
+    script = tmp_path / "dies.py"
+    script.write_text(f"import sys; print('no disk for {SECRET}', file=sys.stderr); sys.exit(3)")
+    env = {"API_KEY": SECRET, "OTHER": "$GEMDECK_NOT_SET"}
+    dies = {"command": warm.python(), "args": [str(script)], "env": env}
+    gone = {"command": "gemdeck-unknown-program"}
+    write_settings({"mcpServers": {"notes": notes_server(), "dies": dies, "gone": gone}})
 
 
 def by_title(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -47,9 +37,7 @@ def words(section: dict[str, Any]) -> str:
 
 @pytest.mark.usefixtures("odd")
 async def test_each_server_is_examined_step_by_step_and_no_secret_told(gemini: FakeGemini) -> None:
-    result = await run("doctor", "--json", gemini=gemini)
-
-    assert result.code == ExitCode.ERROR
+    result = await run("doctor", "--json", gemini=gemini, code=ExitCode.ERROR)
     found = by_title(result.json)
     assert result.json["failed"] == ["Server dies", "Server gone"]
     notes = found["Server notes"]
@@ -66,16 +54,12 @@ async def test_each_server_is_examined_step_by_step_and_no_secret_told(gemini: F
     assert any("no disk for" in line for line in dies["output"])
     assert "command not found" in found["Server gone"]["reason"]
     assert "GEMDECK_NOT_SET is not set" in words(found["Settings"])
-    model = words(found["Model"])
-    assert "credentials from GEMINI_API_KEY" in model
-    assert "the service takes the credentials" in model
-    assert f"{gemini.url} answers" in model
+    for said in ("credentials from GEMINI_API_KEY", "service takes the credentials", gemini.url):
+        assert said in words(found["Model"])
     text = await run("doctor", gemini=gemini)
     assert "→" in text.stdout
-    for told in (text.stdout, result.stdout):
-        assert SECRET not in told
-        assert KEY not in told
-        assert str(Path.home()) not in told
+    for secret in (SECRET, KEY, str(Path.home())):
+        assert secret not in text.stdout + result.stdout
 
 
 async def test_one_server_is_examined_alone(tmp_path: Path) -> None:
@@ -83,12 +67,9 @@ async def test_one_server_is_examined_alone(tmp_path: Path) -> None:
     other = {"command": "touch", "args": [str(canary)]}
     write_settings({"mcpServers": {"notes": notes_server(), "other": other}})
 
-    result = await run("doctor", "notes", "--json", "--offline")
-
-    assert result.code == ExitCode.OK
-    assert {title for title in by_title(result.json) if title.startswith("Server")} == {
-        "Server notes"
-    }
+    result = await run("doctor", "notes", "--json", "--offline", code=ExitCode.OK)
+    titles = by_title(result.json).keys()
+    assert [title for title in titles if title.startswith("Server")] == ["Server notes"]
     assert not canary.exists()
     missing = await run("doctor", "nots", "--offline")
     assert (missing.code, missing.stdout) == (ExitCode.NOT_FOUND, "")
@@ -98,15 +79,12 @@ async def test_one_server_is_examined_alone(tmp_path: Path) -> None:
 async def test_a_request_that_a_server_refuses_is_no_answer_among_its_steps(tmp_path: Path) -> None:
     (says := tmp_path / "says.json").write_text("{}", encoding="utf-8")
     library = Path(servers.__file__).with_name("library.py")
-    write_settings(
-        {"mcpServers": {"old": {"command": warm.python(), "args": [f"{library}", f"{says}"]}}}
-    )
-
+    entry = {"command": warm.python(), "args": [f"{library}", f"{says}"]}
+    write_settings({"mcpServers": {"old": entry}})
     result = await run("doctor", "old", "--json", "--offline")
 
-    steps = [step["what"] for step in by_title(result.json)["Server old"]["steps"]]
-    assert "received error server/discover" in steps
-    assert "received answer initialize" in steps
+    steps = {step["what"] for step in by_title(result.json)["Server old"]["steps"]}
+    assert {"received error server/discover", "received answer initialize"} <= steps
 
 
 async def test_broken_settings_and_a_refused_key_are_findings(gemini: FakeGemini) -> None:
@@ -117,8 +95,7 @@ async def test_broken_settings_and_a_refused_key_are_findings(gemini: FakeGemini
 
     result = await run("doctor", "--json", env=env)
 
-    assert result.code == ExitCode.ERROR
-    assert result.json["failed"] == ["Settings", "Model"]
+    assert (result.code, result.json["failed"]) == (ExitCode.ERROR, ["Settings", "Model"])
     assert "~/.gemini/settings.json:" in words(by_title(result.json)["Settings"])
 
 

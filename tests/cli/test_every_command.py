@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 import pytest
 
-from tests.cli.running import LIBRARY
+from tests.cli.running import LIBRARY, write_settings
 from tests.unit.cli.conftest import Run, run
 from tests.unit.engine.sessions.written import turn, write
 from tui.cli.main import main
@@ -85,8 +85,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps(one))
         entries[name] = {"command": sys.executable, "args": ["-S", str(LIBRARY), str(path)]}
-    (home / ".gemini").mkdir()
-    (home / ".gemini" / "settings.json").write_text(json.dumps({"mcpServers": entries}))
+    write_settings({"mcpServers": entries})
     (home / ".config" / "Claude").mkdir(parents=True)
     desktop = home / ".config" / "Claude" / "claude_desktop_config.json"
     desktop.write_text(json.dumps({"mcpServers": {**entries, "more": {"command": "x"}}}))

@@ -57,9 +57,8 @@ async def test_an_allowed_tool_runs_and_its_result_reaches_the_model(gemini: Fak
     [call] = found["tool_calls"]
     assert (call["server"], call["tool"], call["status"]) == ("notes", "add_note", "ok")
     assert call["arguments"] == {"text": "milk"}
-    assert "milk" in call["result"]
     told = gemini.requests[1].contents[-1]["parts"][0]["functionResponse"]["response"]
-    assert "milk" in told["output"]
+    assert ["milk" in one for one in (call["result"], told["output"])] == [True, True]
     assert gemini.violations == []
     assert found["session_id"]
     [(model, counts)] = found["stats"]["models"].items()
@@ -90,9 +89,8 @@ async def test_a_stream_has_a_line_for_each_thing_that_happens(gemini: FakeGemin
     assert (user["type"], user["role"], user["content"]) == ("message", "user", "add it")
     assert (use["type"], use["tool_name"], use["server"]) == ("tool_use", "add_note", "notes")
     assert use["parameters"] == {"text": "milk"}
-    assert (done["type"], done["status"]) == ("tool_result", "success")
-    assert done["tool_id"] == use["tool_id"]
-    assert "milk" in done["output"]
+    found = (done["type"], done["status"], done["tool_id"], "milk" in done["output"])
+    assert found == ("tool_result", "success", use["tool_id"], True)
     assert [one["content"] for one in (first, second)] == ["Done, ", "käse."]
     assert {one["role"] for one in (first, second)} == {"assistant"}
     assert first["delta"] is True
@@ -104,9 +102,7 @@ async def test_a_stream_has_a_line_for_each_thing_that_happens(gemini: FakeGemin
 
 
 @pytest.mark.usefixtures("note")
-async def test_consent_that_is_missing_is_said_to_the_user_and_the_model(
-    gemini: FakeGemini,
-) -> None:
+async def test_missing_consent_is_said_to_the_user_and_the_model(gemini: FakeGemini) -> None:
     words = "notes.add_note was denied: it needs consent, and nobody can be asked."
     results = {}
     for output in ("text", "json", "stream-json"):
@@ -139,20 +135,15 @@ async def test_json_holds_the_usage_and_what_was_said_on_the_way(gemini: FakeGem
     result = await run("-p", "two and two?", "-m", "gemini-2.5-pro", "-o", "json", gemini=gemini)
 
     assert (result.code, result.json["response"], result.json["error"]) == (0, "Four.", None)
-    assert result.json["usage"].keys() == {
-        *("prompt_tokens", "output_tokens", "thought_tokens", "cached_tokens")
-    }
+    kinds = ("prompt", "output", "thought", "cached")
+    assert result.json["usage"].keys() == {f"{kind}_tokens" for kind in kinds}
     assert result.json["usage"]["prompt_tokens"] > 0
     assert result.json["cost"] == {"amount": pytest.approx(0.307), "currency": "EUR"}
     [counts] = result.json["stats"]["models"].values()
-    assert (
-        counts["api"]["errorsByType"] == {"UNKNOWN": counts["api"]["totalErrors"]} == {"UNKNOWN": 1}
-    )
+    assert (counts["api"]["errorsByType"], counts["api"]["totalErrors"]) == ({"UNKNOWN": 1}, 1)
     [retry] = result.json["warnings"]
-    assert "Trying again" in retry
-    assert retry in result.stderr
-    assert result.json["model"] == "gemini-2.5-pro"
-    assert "/models/gemini-2.5-pro:" in gemini.requests[0].path
+    assert ("Trying again" in retry, retry in result.stderr) == (True, True)
+    assert (result.json["model"], gemini.requests[0].model) == ("gemini-2.5-pro",) * 2
 
 
 async def test_a_failed_turn_says_why_and_what_to_do(gemini: FakeGemini) -> None:
@@ -164,9 +155,7 @@ async def test_a_failed_turn_says_why_and_what_to_do(gemini: FakeGemini) -> None
     assert KEY not in result.stdout + result.stderr
 
 
-async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reason(
-    gemini: FakeGemini,
-) -> None:
+async def test_every_server_that_is_missing_is_named_with_its_reason(gemini: FakeGemini) -> None:
     entries = {
         "notes": notes_server(),
         "gone": {"command": str(Path.home().parent / "gone")},
@@ -179,9 +168,7 @@ async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reaso
     write_settings({"mcpServers": entries})
     gemini.steps = [[Say("Hello.")]]
 
-    result = await run("-p", "hello", "-o", "json", gemini=gemini)
-
-    assert result.code == 0
+    result = await run("-p", "hello", "-o", "json", gemini=gemini, code=0)
     said = [words for words in result.json["warnings"] if words.startswith("without server ")]
     reasons = dict(words.removeprefix("without server ").split(": ", 1) for words in said)
     assert reasons.keys() == entries.keys() - {"notes"}
@@ -195,50 +182,38 @@ async def test_every_server_that_a_turn_goes_out_without_is_named_with_its_reaso
     assert all(words in result.stderr for words in said)
 
 
-async def test_a_run_waits_for_a_server_only_as_long_as_it_is_told(
-    gemini: FakeGemini, tmp_path: Path
-) -> None:
+async def test_a_run_waits_for_a_server_as_long_as_told(gemini: FakeGemini, tmp_path: Path) -> None:
     write_settings({"mcpServers": {"late": library(prompts=[], gate=str(tmp_path / "never"))}})
     gemini.steps = [[Say("Hi.")]]
     waiting = ("--wait", "0.1", "-o", "json")
-    result = await run("-p", "hello", *waiting, gemini=gemini, cwd=tmp_path)
-    assert result.code == 0
+    result = await run("-p", "hello", *waiting, gemini=gemini, cwd=tmp_path, code=0)
     assert "tools" not in gemini.requests[0].body
     [warning] = result.json["warnings"]
     assert warning.startswith("without server late: starting: no answer within ")
     assert warning in result.stderr
 
-    result = await run("-p", "/review", *waiting, gemini=gemini, cwd=tmp_path)
-    assert result.code == ExitCode.ERROR
-    assert result.json["error"] == {
-        "type": "Error",
-        "message": "There is no command /review.",
-        "advice": "Prompts of late come once it is ready.",
-        "code": ExitCode.ERROR,
-    }
+    result = await run("-p", "/review", *waiting, gemini=gemini, cwd=tmp_path, code=ExitCode.ERROR)
+    words = {"message": "There is no command /review.", "type": "Error"}
+    advice = "Prompts of late come once it is ready."
+    assert result.json["error"] == {**words, "advice": advice, "code": ExitCode.ERROR}
     assert len(gemini.requests) == 1
 
 
-async def test_a_mention_is_read_and_sent_along_and_what_is_no_prompt_is_not_sent(
-    gemini: FakeGemini, tmp_path: Path
-) -> None:
+async def test_a_mention_goes_along_and_no_wrong_prompt(gemini: FakeGemini, tmp_path: Path) -> None:
     write_settings({"mcpServers": {"lib": library(resources=["memo://today"])}})
     gemini.steps = [[Say("Fine.")]]
-    result = await run("-p", "explain @lib:memo://today", gemini=gemini, cwd=tmp_path)
-    assert result.code == 0, result.stderr
+    result = await run("-p", "explain @lib:memo://today", gemini=gemini, cwd=tmp_path, code=0)
     assert "content of memo://today" in json.dumps(gemini.requests[0].contents[-1])
 
     result = await run("-p", "/nothing here", "-o", "json", gemini=gemini, cwd=tmp_path)
     assert result.code == ExitCode.ERROR
-    error = result.json["error"]
-    assert error["message"] == "There is no command /nothing."
-    assert error["advice"] == "gemdeck mcp show SERVER lists the prompts of a server."
+    error, advice = result.json["error"], "gemdeck mcp show SERVER lists the prompts of a server."
+    assert (error["message"], error["advice"]) == ("There is no command /nothing.", advice)
     assert len(gemini.requests) == 1
 
     gemini.steps += [[Say("Fine.")]]
     written = r"!important: fix \@param"
-    result = await run("-p", written, gemini=gemini, cwd=tmp_path)
-    assert result.code == 0, "nobody takes a script for a shell"
+    result = await run("-p", written, gemini=gemini, cwd=tmp_path, code=0)
     assert gemini.requests[-1].contents[-1]["parts"][0]["text"] == written
 
 
@@ -260,9 +235,7 @@ async def test_debug_logs_handshakes_and_output_of_servers(gemini: FakeGemini) -
     assert {record["logger"].partition(".")[0] for record in records} == {"tui"}
 
 
-async def test_too_many_tool_calls_or_requests_have_a_code_and_a_way_out(
-    gemini: FakeGemini,
-) -> None:
+async def test_too_many_calls_or_requests_have_a_code_and_a_way_out(gemini: FakeGemini) -> None:
     write_settings({"mcpServers": {"notes": notes_server()}, "gemdeck": {"maxToolCalls": 1}})
     two: list[tuple[str, dict[str, Any]]] = [("list_notes", {}), ("list_notes", {})]
     limited = "limited to 1 tool call;"
@@ -278,8 +251,7 @@ async def test_too_many_tool_calls_or_requests_have_a_code_and_a_way_out(
     before, gemini.steps = len(gemini.requests), adding()
     command = ("-p", "add it", "-o", "json", "--max-turns", "1", "--yolo")
     result = await run(*command, gemini=gemini)
-    assert result.code == ExitCode.TURN_LIMIT
-    assert len(gemini.requests) == before + 1
+    assert (result.code, len(gemini.requests)) == (ExitCode.TURN_LIMIT, before + 1)
     assert result.json["outcome"] == "too many requests"
     assert result.json["error"]["type"] == "FatalTurnLimitedError"
     assert "--max-turns" in result.json["error"]["advice"]
@@ -293,9 +265,7 @@ async def test_only_named_servers_start_and_all_their_tools_may_run(gemini: Fake
     write_settings({"mcpServers": {"notes": notes_server(), "other": other}})
 
     command = ("-p", "add it", "-o", "json", "--allowed-mcp-server-names", "notes, gone")
-    result = await run(*command, gemini=gemini)
-
-    assert result.code == 0
+    result = await run(*command, gemini=gemini, code=0)
     assert [call["status"] for call in result.json["tool_calls"]] == ["ok"]
     assert not canary.exists()
     [warning] = result.json["warnings"]
@@ -309,8 +279,7 @@ async def test_only_the_servers_and_tools_of_a_profile_are_there(gemini: FakeGem
     profiles = {"brief": {"servers": ["notes"], "tools": [{"tool": "add_*"}]}, "bro\x1b[2Jken": {}}
     servers = {"notes": notes_server(), "other": other}
     write_settings({"mcpServers": servers, "gemdeck": {"profiles": {**profiles, "other": {}}}})
-    refused = await run("-p", "add it", "--profile", "brief", gemini=gemini)
-    assert refused.code == ExitCode.USAGE, "a name that cannot be shown voids the key"
+    refused = await run("-p", "add it", "--profile", "brief", gemini=gemini, code=ExitCode.USAGE)
     assert "\x1b" not in refused.stderr
     del profiles["bro\x1b[2Jken"]
     write_settings({"mcpServers": servers, "gemdeck": {"profiles": {**profiles, "other": {}}}})
@@ -331,8 +300,7 @@ async def test_only_the_servers_and_tools_of_a_profile_are_there(gemini: FakeGem
     assert not canary.exists()
 
     (Path.home() / ".gemini" / "settings.json").write_text("{")
-    broken = await run("-p", "x", "--profile", "brief", gemini=gemini)
-    assert broken.code == ExitCode.BAD_SETTINGS
+    await run("-p", "x", "--profile", "brief", gemini=gemini, code=ExitCode.BAD_SETTINGS)
 
 
 async def test_servers_are_told_of_further_folders_and_what_they_ask_is_declined_with_a_word(
@@ -350,24 +318,19 @@ async def test_servers_are_told_of_further_folders_and_what_they_ask_is_declined
 
     assert result.json["outside"] == []
     roots, form = result.json["tool_calls"]
-    assert tmp_path.as_uri() in roots["result"]
-    assert more.as_uri() in roots["result"]
+    assert all(folder.as_uri() in roots["result"] for folder in (tmp_path, more))
     assert "decline" in form["result"]
     assert "asks asked for what only a user can give" in "".join(result.json["warnings"])
 
 
-async def test_a_session_goes_on_and_is_kept_and_one_that_is_not_there_is_no_turn(
-    gemini: FakeGemini, tmp_path: Path
-) -> None:
-    saved = write_session(
-        SessionLibrary(state_dir()), tmp_path, turn(1, "my name is Ada", "Hello, Ada.")
-    )
+async def test_a_session_goes_on_and_a_missing_one_not(gemini: FakeGemini, tmp_path: Path) -> None:
+    records = turn(1, "my name is Ada", "Hello, Ada.")
+    saved = write_session(SessionLibrary(state_dir()), tmp_path, records)
     gemini.steps = [[Say("You are Ada.")], [Say("Still Ada.")]]
 
     for words in ("who am I?", "and now?"):
         command = ("-p", words, "--resume", str(saved.id), "-o", "json")
-        result = await run(*command, gemini=gemini, cwd=tmp_path)
-        assert result.code == 0, result.stderr
+        result = await run(*command, gemini=gemini, cwd=tmp_path, code=0)
         assert result.json["session_id"] == saved.id
     assert result.json["response"] == "Still Ada."
     sent = [part["text"] for one in gemini.requests[1].contents for part in one["parts"]]
@@ -386,22 +349,14 @@ async def test_json_is_ascii_whatever_the_model_asks_for(gemini: FakeGemini) -> 
     assert result.stdout.isascii()
     assert not set(result.stdout) & {"\x7f", "\x1b"}
     assert [call["tool"] for call in result.json["tool_calls"]] == ["add_note"]
+    for text in ('{"a": "cut…', "[" * 100_000):
+        assert json_or_text(text) == text, "arguments that were cut are given as text"
+    assert json_or_text('{"a": 1}') == {"a": 1}
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [('{"a": 1}', {"a": 1}), ('{"a": "cut…', '{"a": "cut…'), ("[" * 100_000, "[" * 100_000)],
-)
-def test_arguments_that_were_cut_are_given_as_text(text: str, shown: object) -> None:
-    assert json_or_text(text) == shown
-
-
-async def test_the_version_is_told() -> None:
+async def test_the_version_is_told_and_what_cannot_be_meant_is_refused() -> None:
     result = await run("--version")
     assert (result.code, result.stdout) == (0, f"gemdeck, version {__version__}\n")
-
-
-async def test_what_cannot_be_meant_is_refused() -> None:
     demo = ("-p", "hello", "--demo")
     for words, said in (
         ((*demo, "-o", "yaml"), "-o"),
@@ -452,20 +407,16 @@ async def test_where_no_turn_can_run_it_says_why_and_what_to_do(
         assert end["error"]["type"] == "FatalAuthenticationError"
 
 
-async def test_a_broken_file_of_the_folder_ends_no_run_and_no_state_folder_does(
-    tmp_path: Path,
-) -> None:
+async def test_a_folders_broken_file_ends_no_run_and_no_state_folder_does(tmp_path: Path) -> None:
     (tmp_path / ".gemini").mkdir()
     (tmp_path / ".gemini" / "settings.json").write_text("{", encoding="utf-8")
-    result = await run("-p", "hello", "--demo", cwd=tmp_path)
-    assert result.code == 0
+    result = await run("-p", "hello", "--demo", cwd=tmp_path, code=0)
     assert "settings.json" in result.stderr
 
     (tmp_path / "file").write_text("")
     result = await run("-p", "hello", "--demo", env={"GEMDECK_HOME": str(tmp_path / "file" / "x")})
-    assert (result.code, result.stdout) == (ExitCode.ERROR, "")
-    assert result.stderr.count("\n") == 1
-    assert "GEMDECK_HOME" in result.stderr
+    said = (result.stderr.count("\n"), "GEMDECK_HOME" in result.stderr)
+    assert (result.code, result.stdout, *said) == (ExitCode.ERROR, "", 1, True)
 
 
 async def test_credentials_and_variables_that_cannot_be_used_are_named(gemini: FakeGemini) -> None:
@@ -478,7 +429,6 @@ async def test_credentials_and_variables_that_cannot_be_used_are_named(gemini: F
         assert result.code == ExitCode.NO_KEY
         assert variable in result.json["error"]["message"]
         assert result.json["error"]["advice"]
-        assert "No Gemini API key" not in result.stderr
-        assert "Traceback" not in result.stderr
-        assert "hunter22" not in result.stdout + result.stderr
+        for words in ("No Gemini API key", "Traceback", "hunter22"):
+            assert words not in result.stdout + result.stderr
     assert gemini.requests == []

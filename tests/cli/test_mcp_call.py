@@ -68,12 +68,8 @@ def asks(name: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
 
 
 async def test_json_has_all_that_the_server_gave_beside_what_we_say() -> None:
-    served = library(
-        tools={"t": []},
-        prompts={"p": []},
-        definitions={"t": TOOL},
-        results={"t": RESULT, "p": PROMPT},
-    )
+    offer: dict[str, Any] = {"tools": {"t": []}, "prompts": {"p": []}, "definitions": {"t": TOOL}}
+    served = library(**offer, results={"t": RESULT, "p": PROMPT})
     write_settings({"mcpServers": {"a": served}})
     listed = await run("mcp", "tools", "a", "--json")
     schema = {"type": "object", "properties": {}}
@@ -107,9 +103,7 @@ async def test_a_saved_call_is_made_again_by_its_name(world: World) -> None:
     assert "No call is saved as @three for a." in gone.stderr
 
 
-async def test_a_task_in_place_of_a_result_is_waited_for_though_nobody_asked_for_one(
-    tmp_path: Path,
-) -> None:
+async def test_a_task_that_nobody_asked_for_is_waited_for(tmp_path: Path) -> None:
     script = Path(servers.__file__).with_name("tasking.py")
     for era in ("old", "new"):
         arguments = [str(script), era, str(tmp_path / era)]
@@ -121,9 +115,7 @@ async def test_a_task_in_place_of_a_result_is_waited_for_though_nobody_asked_for
         assert "task" not in asked["args"]
 
 
-async def test_progress_and_logs_are_told_and_a_question_is_declined_without_a_terminal(
-    tmp_path: Path,
-) -> None:
+async def test_progress_is_told_and_a_question_declined_without_a_terminal(tmp_path: Path) -> None:
     log = {"level": "notice", "logger": "db", "data": "one\x1b[2J\ntwo"}
     before = [
         {"method": "notifications/message", "params": log},
@@ -143,9 +135,8 @@ async def test_progress_and_logs_are_told_and_a_question_is_declined_without_a_t
 
 async def test_an_interrupted_call_is_cancelled_at_the_server(tmp_path: Path) -> None:
     record = tmp_path / "record"
-    write_settings(
-        {"mcpServers": {"a": library(tools={"t": []}, silent=["t"], record=str(record))}}
-    )
+    served = library(tools={"t": []}, silent=["t"], record=str(record))
+    write_settings({"mcpServers": {"a": served}})
     async with opened("mcp", "call", "a", "t", cwd=Path.home()) as process:
         await eventually(lambda: record.exists() and "tools/call" in record.read_text())
         process.send_signal(signal.SIGINT)
@@ -195,23 +186,13 @@ def test_a_form_is_filled_in_at_the_terminal(record: Path) -> None:
     with called(record, asks("q1", requestedSchema=FORM)) as terminal:
         type_in(
             terminal,
-            (ANSWER, "y"),
-            (ANSWER, "accept"),
-            ("text, required:", ""),
-            ("integer, required:", "200"),
-            ("yes or no:", "no"),
-            ("one of 1 to 1:", "1"),
-            ("some of 1 to 3, with commas:", "1, we"),
-            ("text:", "-"),
-            ("sure.\ntext:", ""),
-            (SEND, "accept"),
+            *((ANSWER, "y"), (ANSWER, "accept"), ("text, required:", ""), ("r, required:", "200")),
+            *(("yes or no:", "no"), ("one of 1 to 1:", "1"), ("to 3, with commas:", "1, we")),
+            *(("text:", "-"), ("sure.\ntext:", ""), (SEND, "accept")),
             ("This is required.\n  | Your name\ntext, required:", "Ada"),
             (f"password: (nothing)\n{SEND}", "accept"),
             ("At most 150.\n  | age\n  | In\n  | years\ninteger, required:", "20"),
-            (
-                f"Red\n  | days: mo, we\n  | mail: (nothing)\n  | password: (nothing)\n{SEND}",
-                "accept",
-            ),
+            (f"mo, we\n  | mail: (nothing)\n  | password: (nothing)\n{SEND}", "accept"),
         )
         assert terminal.wait_for_exit() == ExitCode.OK
         assert "t {}" in terminal.screen
@@ -257,12 +238,9 @@ def test_a_question_that_is_over_takes_no_answer_and_the_next_is_asked(record: P
     fields = {"a": {"type": "string", "minLength": 2}, "b": {"type": "string"}}
     small = {"type": "object", "properties": fields}
     withdrawn = {"method": "notifications/cancelled", "params": {"requestId": "q1"}}
-    before = (
-        asks("q1", requestedSchema=FORM),
-        asks("q2", requestedSchema=small),
-        withdrawn,
-        {"method": "notifications/progress", "params": {"progress": 1}},
-    )
+    progress = {"method": "notifications/progress", "params": {"progress": 1}}
+    questions = (asks("q1", requestedSchema=FORM), asks("q2", requestedSchema=small))
+    before = (*questions, withdrawn, progress)
     with called(record, *before) as terminal:
         terminal.wait_for("progress: 1")
         terminal.wait_for(ANSWER)
@@ -272,11 +250,8 @@ def test_a_question_that_is_over_takes_no_answer_and_the_next_is_asked(record: P
             terminal,
             *((ANSWER, "accept"), ("| a\ntext:", "x"), ("| b\ntext:", "1"), (SEND, "accept")),
             *(("characters.\n  | a\ntext:", "xx"), (f"a: xx\n  | b: 1\n{SEND}", "change")),
-            *(
-                ("change\n  | a\ntext:", "yy"),
-                ("| b\ntext:", "2"),
-                (f"a: yy\n  | b: 2\n{SEND}", "accept"),
-            ),
+            *(("change\n  | a\ntext:", "yy"), ("| b\ntext:", "2")),
+            (f"a: yy\n  | b: 2\n{SEND}", "accept"),
         )
         assert terminal.wait_for_exit() == ExitCode.OK
     assert answers(record) == [{"action": "accept", "content": {"a": "yy", "b": "2"}}]

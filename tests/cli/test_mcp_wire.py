@@ -31,14 +31,12 @@ def raw_server(*behaviours: str) -> dict[str, Any]:
 async def test_a_request_is_answered_as_the_server_wrote_it() -> None:
     write_settings({"mcpServers": {"raw": raw_server()}})
     listed = await run("mcp", "request", "raw", "tools/list")
-    assert listed.code == ExitCode.OK
-    assert listed.json["result"]["tools"][0]["name"] == "echo"
+    assert (listed.code, listed.json["result"]["tools"][0]["name"]) == (ExitCode.OK, "echo")
     arguments = json.dumps({"name": "echo", "arguments": {"text": "hi"}})
     called = await run("mcp", "request", "raw", "tools/call", "--params", arguments)
     assert called.json == {"result": {"content": [{"type": "text", "text": "hi"}]}}
     refused = await run("mcp", "request", "raw", "no/such")
-    assert refused.code == ExitCode.ERROR
-    assert refused.json["error"]["code"] == -32601
+    assert (refused.code, refused.json["error"]["code"]) == (ExitCode.ERROR, -32601)
     wrong = await run("mcp", "request", "raw", "no/such", "--params", "[1]")
     assert (wrong.code, "--params" in wrong.stderr) == (ExitCode.USAGE, True)
     odd = await run("mcp", "request", "raw", "tools/list", "--params", '{"_meta": 5}')
@@ -47,9 +45,8 @@ async def test_a_request_is_answered_as_the_server_wrote_it() -> None:
 
 async def test_a_rule_that_denies_a_tool_holds_for_a_request() -> None:
     rules = {"raw": {**raw_server(), "excludeTools": ["hang"]}}
-    write_settings(
-        {"mcpServers": rules, "gemdeck": {"alwaysDeny": [{"server": "raw", "tool": "echo"}]}}
-    )
+    denies = {"alwaysDeny": [{"server": "raw", "tool": "echo"}]}
+    write_settings({"mcpServers": rules, "gemdeck": denies})
     for tool in ("echo", "hang", "nothing"):
         params = json.dumps({"name": tool})
         denied = await run("mcp", "request", "raw", "tools/call", "--params", params)
@@ -86,15 +83,12 @@ async def test_a_trace_is_private_and_played_again(tmp_path: Path, is_before: bo
     assert str(UNKNOWN_PARAMS) in other.stdout
 
 
-async def test_a_turn_is_traced_to_the_call_that_caused_a_frame(
-    gemini: FakeGemini, tmp_path: Path
-) -> None:
+async def test_a_turn_is_traced_to_its_call(gemini: FakeGemini, tmp_path: Path) -> None:
     write_settings({"mcpServers": {"lib": library(tools={"look": ["found"]})}})
     gemini.steps = [[Call([("look", {})])], [Say("Done.")]]
     file = tmp_path / "trace.jsonl"
     options = ("--trace", str(file), "--allowed-tools", "lib")
-    result = await run("-p", "look", "-o", "json", *options, gemini=gemini)
-    assert result.code == ExitCode.OK, result.stderr
+    await run("-p", "look", "-o", "json", *options, gemini=gemini, code=ExitCode.OK)
     calls = [one for one in lines_of(file) if one.get("method") == "tools/call"]
     assert [one["kind"] for one in calls] == ["request", "answer"]
     assert calls[0]["call"] == calls[1]["call"] != ""
@@ -118,9 +112,7 @@ async def test_a_file_that_is_no_trace_stays_as_it_is(tmp_path: Path) -> None:
         assert (await run("mcp", "replay", *words)).code == ExitCode.ERROR
 
 
-async def test_a_trace_is_rotated_and_read_as_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_rotated_trace_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace, "MAX_TRACE_BYTES", 3_000)
     write_settings({"mcpServers": {"raw": raw_server()}})
     file = tmp_path / "trace.jsonl"

@@ -27,9 +27,7 @@ async def write(name: str, scope: str) -> None:
     await anyio.to_thread.run_sync(own_edits().add, scope, name, entry(name))
 
 
-async def test_a_server_of_the_user_starts_unasked_and_is_asked_about_when_others_write_it(
-    place: Place,
-) -> None:
+async def test_a_users_server_starts_unasked_unless_others_wrote_it(place: Place) -> None:
     path = own_edits().file_of("user")
     async with opened(place) as deck:
         await write("notes", "user")

@@ -95,9 +95,7 @@ def test_a_secret_is_typed_unseen() -> None:
 
 
 @keeps_secrets
-async def test_a_servers_secret_is_in_nothing_that_is_written_or_said(
-    gemini: FakeGemini, tmp_path: Path
-) -> None:
+async def test_a_secret_is_in_nothing_written_or_said(gemini: FakeGemini, tmp_path: Path) -> None:
     keep("github")
     given = {"TOKEN": "${keyring:github}", "PLAIN": "a ${keyring:github} b"}
     write_settings({"mcpServers": {"tells": telling(**given)}})
@@ -120,28 +118,19 @@ async def test_a_servers_secret_is_in_nothing_that_is_written_or_said(
     assert all(SECRET not in one.stdout for one in said[:4])
     places = [Path.home(), tmp_path, Path(os.environ["GEMDECK_HOME"])]
     files = {file for place in places for file in place.rglob("*") if file.is_file()}
-    assert {file.name for file in files if SECRET.encode() in file.read_bytes()} == {
-        "credentials.json"
-    }
+    holding = {file.name for file in files if SECRET.encode() in file.read_bytes()}
+    assert holding == {"credentials.json"}
     assert trace in files
     assert any(file.suffix == ".jsonl" for file in files - {trace}), "the session"
 
 
 @keeps_secrets
 async def test_only_the_servers_wait_whose_secret_is_not_there() -> None:
-    write_settings(
-        {
-            "mcpServers": {
-                "tells": telling(TOKEN="${keyring:github}"),
-                "notes": notes_server(),
-                "wrong": {"command": "x", "args": ["${keyring:github}"]},
-                "never": telling(TOKEN="${keyring:my; key}"),
-            }
-        }
-    )
+    wrong = {"command": "x", "args": ["${keyring:github}"]}
+    named = {"tells": telling(TOKEN="${keyring:github}"), "never": telling(T="${keyring:my; key}")}
+    write_settings({"mcpServers": {**named, "notes": notes_server(), "wrong": wrong}})
     found = await listed()
-    assert found["notes"]["status"] == "ready"
-    assert found["tells"]["status"] == "failed"
+    assert (found["notes"]["status"], found["tells"]["status"]) == ("ready", "failed")
     assert "needs the secret github, which is not in the private file" in found["tells"]["reason"]
     assert "gemdeck secret set github" in found["tells"]["advice"]
     assert "needs the secret my; key, and none can have that name" in found["never"]["reason"]
@@ -277,22 +266,15 @@ async def test_secrets_of_an_entry_are_kept_apart_when_it_is_added_or_imported()
     assert "--keyring puts their secrets into the keyring" in shown.stdout
     assert "Left out because only you can pass it on: keyring:a-A_TOKEN." in shown.stdout
     taken = await run("import", "cursor", "--all", "--keyring")
-    assert taken.stderr == ""
-    assert entries()["c"]["env"] == {"C_KEY": "${keyring:c-C_KEY}"}
-    assert entries()["d"]["oauth"] == {
-        "clientId": "me",
-        "clientSecret": "${keyring:d-clientSecret}",
-    }
+    assert (taken.stderr, entries()["c"]["env"]) == ("", {"C_KEY": "${keyring:c-C_KEY}"})
+    assert entries()["d"]["oauth"] == {**oauth, "clientSecret": "${keyring:d-clientSecret}"}
     assert entries()["thief"]["env"] == {"A": ""}
-    assert (await run("import", "cursor", "--all", "--keyring", "-s", "project")).code == (
-        ExitCode.USAGE
-    )
+    into = ("--keyring", "-s", "project")
+    await run("import", "cursor", "--all", *into, code=ExitCode.USAGE)
 
 
 @pytest.mark.writes_secrets("token.sh")
-async def test_a_program_that_prints_headers_waits_for_the_folder_whose_code_it_would_run(
-    tmp_path: Path,
-) -> None:
+async def test_a_program_that_prints_headers_waits_for_its_folder(tmp_path: Path) -> None:
     folder, trace = tmp_path / "shop", tmp_path / "trace.jsonl"
     (folder / ".gemini").mkdir(parents=True)
     script = folder / "token.sh"
@@ -319,11 +301,8 @@ async def test_a_program_that_prints_headers_waits_for_the_folder_whose_code_it_
         script.write_text(script.read_text() + "#")
         (folder / "ran").unlink()
         server.requests.clear()
-        own = {
-            **entry,
-            "tls": {"caFile": "/etc/none.pem"},
-            "oauth": {"identityTokenFile": str(script)},
-        }
+        means = {"tls": {"caFile": "/etc/none.pem"}, "oauth": {"identityTokenFile": str(script)}}
+        own = {**entry, **means}
         write_settings({})
         (folder / ".gemini" / "settings.json").write_text(json.dumps({"mcpServers": {"p": own}}))
         listed = await run("mcp", "list", "--json", *trusts, cwd=folder)

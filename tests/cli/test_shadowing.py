@@ -93,11 +93,8 @@ async def test_googles_credentials_ask_the_users_gcloud(opened: Path, tmp_path: 
     folder = Path.home() / ".config" / "gcloud"
     folder.mkdir(parents=True)
     (folder / "application_default_credentials.json").write_text(json.dumps(credentials))
-    env = {
-        "GOOGLE_GENAI_USE_VERTEXAI": "true",
-        "GOOGLE_CLOUD_LOCATION": "global",
-        "GOOGLE_CLOUD_PROJECT": "any",
-    }
+    place = {"GOOGLE_CLOUD_LOCATION": "global", "GOOGLE_CLOUD_PROJECT": "any"}
+    env = {"GOOGLE_GENAI_USE_VERTEXAI": "true", **place}
     result = await run_process("-p", "hello", env=env, cwd=opened)
     assert not (opened / "trapped").exists(), (opened / "trapped").read_text()
     assert (tmp_path / "seen").exists(), result.stderr

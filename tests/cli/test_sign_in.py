@@ -120,8 +120,7 @@ async def test_gemini_clis_token_is_taken_over() -> None:
     async with guarded() as server:
         configure(server.url)
         server.authority.refreshers["theirs"] = "read"
-        none = await run("mcp", "auth", "web", "--gemini-cli")
-        assert none.code == ExitCode.ERROR
+        none = await run("mcp", "auth", "web", "--gemini-cli", code=ExitCode.ERROR)
         assert "has no sign-in of gemini-cli" in none.stderr
         tokens = Path.home() / GEMINI_TOKENS
         tokens.parent.mkdir(exist_ok=True)
@@ -137,6 +136,5 @@ async def test_gemini_clis_token_is_taken_over() -> None:
 
 async def test_a_server_without_a_sign_in_says_so() -> None:
     write_settings({"mcpServers": {"local": {"command": "gemdeck-unknown-program"}}})
-    result = await run("mcp", "auth", "local", "--json")
-    assert result.code == ExitCode.ERROR
+    result = await run("mcp", "auth", "local", "--json", code=ExitCode.ERROR)
     assert "takes no sign-in" in result.json["error"]["message"]

@@ -64,8 +64,7 @@ def turn(gemini: FakeGemini) -> RunIt:
 
 def said(result: "subprocess.CompletedProcess[bytes]") -> str:
     words = result.stderr.decode()
-    assert "Traceback" not in words
-    assert "Exception ignored" not in words
+    assert not [one for one in ("Traceback", "Exception ignored") if one in words]
     return words
 
 
@@ -73,9 +72,7 @@ def nothing_ran(gemini: FakeGemini) -> bool:
     return not gemini.requests and not (Path.home() / "notes.db").exists()
 
 
-async def test_standard_input_is_a_message_or_goes_before_the_prompt_and_stdout_is_the_answer(
-    gemini: FakeGemini,
-) -> None:
+async def test_standard_input_is_a_message_or_goes_before_the_prompt(gemini: FakeGemini) -> None:
     gemini.steps = [[Say("A list."), Say(" Of food.")], [Say("Fine.")]]
     result = await run_process("-p", "what is this?", gemini=gemini, stdin=b"milk\nbread\n")
     assert (result.code, result.stdout) == (0, "A list. Of food.\n")
@@ -89,9 +86,7 @@ async def test_standard_input_is_a_message_or_goes_before_the_prompt_and_stdout_
     assert gemini.violations == []
 
 
-async def test_a_prompt_of_a_server_is_sent_with_standard_input_after_it(
-    gemini: FakeGemini,
-) -> None:
+async def test_a_servers_prompt_is_sent_with_standard_input_after_it(gemini: FakeGemini) -> None:
     write_settings({"mcpServers": {"lib": library(prompts={"a/b": []})}})
     gemini.steps = [[Say("Fine.")]]
     piped = b"/nothing @lib:memo://today\n"
@@ -105,11 +100,9 @@ async def test_a_prompt_of_a_server_is_sent_with_standard_input_after_it(
 async def test_a_key_from_standard_input_is_checked_kept_and_used(gemini: FakeGemini) -> None:
     gemini.steps = [[Say("hello")]]
     setting = ("key", "set", "--address", gemini.url)
-    wrong = await run_process(*setting, stdin=b"wrong\n")
-    assert wrong.code == ExitCode.ERROR
+    wrong = await run_process(*setting, stdin=b"wrong\n", code=ExitCode.ERROR)
     assert "The API key was not accepted" in wrong.stderr
-    right = await run_process(*setting, stdin=f"{KEY}\n".encode())
-    assert right.code == 0, right.stderr
+    right = await run_process(*setting, stdin=f"{KEY}\n".encode(), code=0)
     assert "accepted the key" in right.stdout
     answer = await run_process("-p", "hi")
     assert answer.stdout == "hello\n", answer.stderr
@@ -124,9 +117,7 @@ def read_from(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[st
         return headless.read_piped_input(warnings.append), warnings
 
 
-def test_a_file_is_read_up_to_a_limit_and_nothing_of_what_is_no_input(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(headless, "MAX_INPUT", 1024 * 1024)
     path = tmp_path / "list"
     path.write_text(" milk\n")
@@ -143,9 +134,7 @@ def test_a_file_is_read_up_to_a_limit_and_nothing_of_what_is_no_input(
     assert headless.read_piped_input(print) == ""
 
 
-def test_a_pipe_that_its_owner_does_not_wait_for_is_read_to_its_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_pipe_that_does_not_block_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.write(writing, b"milk")
@@ -162,9 +151,7 @@ def test_a_pipe_that_its_owner_does_not_wait_for_is_read_to_its_end(
         assert headless.read_piped_input(print) == "milk bread"
 
 
-async def test_a_slow_pipe_is_waited_for_with_a_word_and_ctrl_c_leaves_it(
-    gemini: FakeGemini,
-) -> None:
+async def test_a_slow_pipe_is_awaited_with_a_word_and_ctrl_c_leaves_it(gemini: FakeGemini) -> None:
     gemini.steps = [[Say("A list.")]]
     for is_closed, code in ((True, 0), (False, ExitCode.CANCELLED)):
         streams = {"stderr": subprocess.PIPE, "env": environment(gemini)}
@@ -183,9 +170,7 @@ async def test_a_slow_pipe_is_waited_for_with_a_word_and_ctrl_c_leaves_it(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-async def test_an_interrupted_stream_ends_with_its_result_and_on_the_wire(
-    gemini: FakeGemini, number: signal.Signals
-) -> None:
+async def test_a_signal_ends_a_stream_in_order(gemini: FakeGemini, number: signal.Signals) -> None:
     gemini.steps = [[Say("so "), Stall()]]
     text, streams = b"", {"stdin": subprocess.DEVNULL, "env": environment(gemini)}
     async with opened("-p", "hang", "-o", "stream-json", **streams) as process:
@@ -202,9 +187,7 @@ async def test_an_interrupted_stream_ends_with_its_result_and_on_the_wire(
         await gemini.wait_for_gone(1)
 
 
-async def test_a_signal_before_the_turn_ends_the_run_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_signal_before_the_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GEMDECK_HOME")  # it would put a file in the keyring's place
     (tmp_path / "slow_keyring.py").write_text(SLOW_KEYRING)
     env = {"PYTHONPATH": str(tmp_path), "PYTHON_KEYRING_BACKEND": "slow_keyring.Slow"}
@@ -217,9 +200,7 @@ async def test_a_signal_before_the_turn_ends_the_run_at_once(
 
 
 @pytest.mark.parametrize("output", ["text", "stream-json"])
-async def test_a_reader_that_goes_away_meanwhile_stops_the_turn_quietly(
-    turn: RunIt, gemini: FakeGemini, output: str
-) -> None:
+async def test_a_reader_that_goes_stops_it(turn: RunIt, gemini: FakeGemini, output: str) -> None:
     reading, writing = os.pipe()
 
     def leave(_request: object) -> Sequence[Action]:
@@ -247,9 +228,7 @@ async def test_a_folder_that_is_gone(gemini: FakeGemini, tmp_path: Path) -> None
     assert nothing_ran(gemini)
 
 
-async def test_an_output_that_takes_nothing_is_told_before_anything_runs(
-    turn: RunIt, gemini: FakeGemini
-) -> None:
+async def test_an_output_that_takes_nothing_is_told_first(turn: RunIt, gemini: FakeGemini) -> None:
     full, readable = os.open("/dev/full", os.O_WRONLY), os.open(os.devnull, os.O_RDONLY)
     reading, unread = os.pipe()
     os.close(reading)
@@ -268,12 +247,9 @@ async def test_an_output_that_takes_nothing_is_told_before_anything_runs(
 
 
 async def test_without_standard_error_nothing_else_is_on_standard_output(turn: RunIt) -> None:
-    result = await turn(
-        *("-o", "json", "--allowed-tools", "gone"),
-        stdout=subprocess.PIPE,
-        stderr=None,
-        preexec_fn=lambda: os.close(2),
-    )
+    closed = {"stderr": None, "preexec_fn": lambda: os.close(2)}
+    words = ("-o", "json", "--allowed-tools", "gone")
+    result = await turn(*words, stdout=subprocess.PIPE, **closed)
     assert json.loads(result.stdout)["warnings"]  # which standard error would have had, too
 
 
@@ -288,8 +264,7 @@ async def test_errors_that_nobody_can_read_change_nothing(turn: RunIt) -> None:
     with open("/dev/full", "wb") as full:  # noqa: ASYNC230, PTH123
         buffered = {"PYTHONUNBUFFERED": ""}
         result = await turn("--debug", stdout=subprocess.PIPE, stderr=full, env=buffered)
-    assert result.returncode == ExitCode.OK
-    assert result.stdout.decode() == "käse 漢 \U0001f600\n"
+    assert (result.returncode, result.stdout.decode()) == (ExitCode.OK, "käse 漢 \U0001f600\n")
 
 
 async def test_an_input_that_is_a_folder(turn: RunIt, gemini: FakeGemini) -> None:
@@ -310,9 +285,8 @@ def test_a_screen_without_streams_is_refused() -> None:
         ({"preexec_fn": lambda: os.close(1)}, ExitCode.ERROR, "standard output is closed"),
     )
     for options, code, words in rows:
-        result = subprocess.run(
-            [*GEMDECK, "--demo"], capture_output=True, timeout=60, check=False, **options
-        )
+        command = [*GEMDECK, "--demo"]
+        result = subprocess.run(command, capture_output=True, timeout=60, check=False, **options)
         assert (result.returncode, words in said(result)) == (code, True)
 
 

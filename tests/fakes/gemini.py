@@ -29,12 +29,8 @@ _WRONG_KEY: Final = gemini_script.Fail(
     400, "API key not valid. Please pass a valid API key.", reason="API_KEY_INVALID"
 )
 _STATUS: Final = {
-    400: "INVALID_ARGUMENT",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    429: "RESOURCE_EXHAUSTED",
-    500: "INTERNAL",
-    503: "UNAVAILABLE",
+    **{400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"},
+    **{429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE"},
 }
 
 
@@ -108,18 +104,23 @@ class FakeGemini:
 
     async def wait_for_requests(self, count: int) -> None:
         """Wait until that many requests have come."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: len(self.requests) >= count)
+        await self._wait(lambda: len(self.requests) >= count)
 
     async def wait_for_stall(self) -> None:
         """Wait until an answer stalls, after all that comes before is on the wire."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._is_stalled)
+        await self._wait(lambda: self._is_stalled)
 
     async def wait_for_gone(self, count: int = 1) -> None:
         """Wait until that many clients have gone away."""
+        await self._wait(lambda: len(self.gone) >= count)
+
+    async def _wait(self, holds: Callable[[], bool]) -> None:
         async with self._changed:
-            await self._changed.wait_for(lambda: len(self.gone) >= count)
+            await self._changed.wait_for(holds)
+
+    async def _tell(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -160,9 +161,8 @@ class FakeGemini:
             return
         route = _ROUTE.match(path)
         model = route["model"] if route else ""
-        async with self._changed:
-            self.requests.append(Request(path, headers, json.loads(body or b"{}"), model))
-            self._changed.notify_all()
+        self.requests.append(Request(path, headers, json.loads(body or b"{}"), model))
+        await self._tell()
         answer = _Answer(reader, writer)
         try:
             if refusal := self._refusal(self.requests[-1]):
@@ -171,9 +171,8 @@ class FakeGemini:
             else:
                 await self._play(answer)
         except ClientGoneError:
-            async with self._changed:
-                self.gone.append(time.monotonic())
-                self._changed.notify_all()
+            self.gone.append(time.monotonic())
+            await self._tell()
         finally:
             await answer.close()
 
@@ -188,10 +187,8 @@ class FakeGemini:
     def _refusal(self, request: Request) -> gemini_script.Fail | None:
         if not request.model:
             return gemini_script.Fail(404, f"no such path: {request.path}")
-        if (
-            request.headers.get("x-goog-api-key") not in self._keys
-            and "authorization" not in request.headers
-        ):
+        is_known = request.headers.get("x-goog-api-key") in self._keys
+        if not is_known and "authorization" not in request.headers:
             return _WRONG_KEY
         try:
             needs_signatures = request.model.startswith(("gemini-3", "gemini-4"))
@@ -210,9 +207,8 @@ class FakeGemini:
                     await answer.wait(seconds)
                 case gemini_script.Stall():
                     await answer.start()
-                    async with self._changed:
-                        self._is_stalled = True
-                        self._changed.notify_all()
+                    self._is_stalled = True
+                    await self._tell()
                     await answer.wait(None)
                 case gemini_script.Reset():
                     answer.reset()
@@ -241,9 +237,7 @@ class FakeGemini:
         await answer.event(_candidate([], finishReason="STOP"))
         await answer.end()
 
-    def _parts(
-        self, action: gemini_script.Say | gemini_script.Think | gemini_script.Call
-    ) -> list[Json]:
+    def _parts(self, action: gemini_script.Action) -> list[Json]:
         match action:
             case gemini_script.Say(text, signed):
                 return [self._signed({"text": text}) if signed else {"text": text}]
@@ -258,6 +252,7 @@ class FakeGemini:
                         call["id"] = f"call{self._call_number:04}"
                     parts.append({"functionCall": call})
                 return [self._signed(parts[0]), *parts[1:]] if signed else parts
+        raise ValueError(action)
 
     def _signed(self, part: Json) -> Json:
         raw = f"signature {len(self.signatures)}?>?".encode()

@@ -20,6 +20,7 @@ SCHEMA_KEYS: Final = frozenset(
 )
 PART_KEYS: Final = {"text", "inlineData", "functionCall", "functionResponse"}
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}")
+_REQUEST: Final = "* GenerateContentRequest."
 ANY_SIGNATURE: Final = "skip_thought_signature_validator"
 
 
@@ -39,13 +40,11 @@ def check_request(body: Json, signatures: Mapping[str, Json], *, needs_signature
         ViolationError: With the message of the first rule that is broken.
     """
     for key in body.keys() - REQUEST_KEYS:
-        raise ViolationError(
-            f'Invalid JSON payload received. Unknown name "{key}": Cannot find field.'
-        )
+        raise ViolationError(_unknown(key, ": Cannot find field."))
     _check_tools(body.get("tools"))
     contents = body.get("contents") or []
     if not contents:
-        raise ViolationError("* GenerateContentRequest.contents: contents is not specified")
+        raise ViolationError(f"{_REQUEST}contents: contents is not specified")
     for index, content in enumerate(contents):
         _check_content(index, content)
     _check_roles(contents)
@@ -53,28 +52,27 @@ def check_request(body: Json, signatures: Mapping[str, Json], *, needs_signature
     _check_signatures(contents, signatures, needs_signatures=needs_signatures)
 
 
+def _unknown(name: str, where: str) -> str:
+    return f'Invalid JSON payload received. Unknown name "{name}"{where}'
+
+
 def _check_tools(tools: list[Json] | None) -> None:
     seen: set[str] = set()
     for position, tool in enumerate(tools or []):
         if not tool.get("functionDeclarations"):
-            raise ViolationError(f"* GenerateContentRequest.tools[{position}].tool_type: required")
+            raise ViolationError(f"{_REQUEST}tools[{position}].tool_type: required")
         for index, declaration in enumerate(tool["functionDeclarations"]):
             where = f"tools[{position}].function_declarations[{index}]"
             name = declaration.get("name", "")
             if not NAME.fullmatch(name):
-                raise ViolationError(
-                    f"* GenerateContentRequest.{where}.name: Invalid function name."
-                )
+                raise ViolationError(f"{_REQUEST}{where}.name: Invalid function name.")
             if name in seen:
                 raise ViolationError(f"Duplicate function declaration found: {name}")
             seen.add(name)
             for key in declaration.keys() - DECLARATION_KEYS:
-                raise ViolationError(
-                    f"Invalid JSON payload received. Unknown name \"{key}\" at '{where}'"
-                )
-            _check_schema(
-                declaration.get("parametersJsonSchema", {}), f"{where}.parameters_json_schema"
-            )
+                raise ViolationError(_unknown(key, f" at '{where}'"))
+            schema = declaration.get("parametersJsonSchema", {})
+            _check_schema(schema, f"{where}.parameters_json_schema")
 
 
 def _check_schema(schema: object, where: str) -> None:
@@ -82,10 +80,7 @@ def _check_schema(schema: object, where: str) -> None:
         return
     for key, value in schema.items():
         if key not in SCHEMA_KEYS:
-            raise ViolationError(
-                f"Invalid JSON payload received. Unknown name \"{key}\" at '{where}': "
-                "Cannot find field."
-            )
+            raise ViolationError(_unknown(key, f" at '{where}': Cannot find field."))
         match key, value:
             case "properties" | "$defs", dict():
                 for name, inner in value.items():
@@ -101,9 +96,7 @@ def _check_content(index: int, content: Json) -> None:
     if content.get("role") not in {"user", "model"}:
         raise ViolationError(f"Role '{content.get('role')}' is not supported.")
     if not content.get("parts"):
-        raise ViolationError(
-            f"* GenerateContentRequest.contents[{index}].parts: must not be empty."
-        )
+        raise ViolationError(f"{_REQUEST}contents[{index}].parts: must not be empty.")
     for position, part in enumerate(content["parts"]):
         kinds = part.keys() & PART_KEYS
         if len(kinds) != 1 or part.keys() - PART_KEYS - {"thoughtSignature", "thought"}:
@@ -143,9 +136,7 @@ def _check_pairing(contents: list[Json]) -> None:
     """Each call is answered in the next content: same count, order, names and ids, first of all."""
     for index, content in enumerate(contents):
         calls = [part["functionCall"] for part in content["parts"] if "functionCall" in part]
-        responses = [
-            part["functionResponse"] for part in content["parts"] if "functionResponse" in part
-        ]
+        responses = [p["functionResponse"] for p in content["parts"] if "functionResponse" in p]
         if responses and (index == 0 or contents[index - 1]["role"] != "model"):
             raise ViolationError(
                 "Please ensure that function response turn comes immediately after a function "

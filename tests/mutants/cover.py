@@ -53,11 +53,8 @@ class Cover:
         measured = self._data.measured_files()
         self._measured = {file.partition("/project/")[2]: file for file in measured}
         told: dict[str, tuple[str, float]] = json.loads((folder / "told/told.json").read_text())
-        self.seconds = {
-            test: seconds
-            for test, (outcome, seconds) in told.items()
-            if outcome == "passed" and seconds < SLOWEST
-        }
+        passed = {test: seconds for test, (how, seconds) in told.items() if how == "passed"}
+        self.seconds = {test: seconds for test, seconds in passed.items() if seconds < SLOWEST}
         count = "select context, count(*) from line_bits join context on context_id = context.id"
         self._breadth: dict[str, int] = {}
         with sqlite3.connect(folder / "told/coverage") as data:

@@ -17,7 +17,7 @@ import sys
 import sysconfig
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 LEFT_OUT: Final = shutil.ignore_patterns(".*", "__pycache__", "node_modules")
 
@@ -79,14 +79,9 @@ class Copy:
         self._written = 0
 
     def __enter__(self) -> Self:
-        self._warm = subprocess.Popen(
-            [self.python, "-m", "tests.mutants.runner", *HEAVY],
-            cwd=self.root,
-            env=self.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        command = [self.python, "-m", "tests.mutants.runner", *HEAVY]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self._warm = subprocess.Popen(command, cwd=self.root, env=self.environment, **pipes)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -85,19 +85,12 @@ def test_a_mutant_is_found_where_its_code_went() -> None:
     [old] = [m for m in mutants(SUMS, "tui/sums.py") if m.change == "start += item -> pass"]
     saved = {name: getattr(old, name) for name in SAVED}
     inner = "class Sums:\n" + indent(SUMS, "    ")
-    here, there, within = (
-        mutants(SUMS, "tui/sums.py"),
-        mutants(SUMS, "a.py"),
-        mutants(inner, "b.py"),
-    )
-
+    places = ((SUMS, "tui/sums.py"), (SUMS, "a.py"), (inner, "b.py"))
+    here, there, within = (mutants(source, path) for source, path in places)
     assert find([*there, *within, *here], saved) == old
-    places = [find(every, saved) for every in ([*within, *there], within, mutants("", "c.py"))]
-    assert [place and (place.path, place.line) for place in places] == [
-        ("a.py", 11),
-        ("b.py", 12),
-        None,
-    ]
+    found = [find(every, saved) for every in ([*within, *there], within, mutants("", "c.py"))]
+    moved = [one and (one.path, one.line) for one in found]
+    assert moved == [("a.py", 11), ("b.py", 12), None]
 
 
 @pytest.mark.slow
@@ -107,11 +100,8 @@ def test_the_tests_of_a_line_decide_and_a_killed_one_may_not_live_again(
 ) -> None:
     monkeypatch.setattr(runner, "HEAVY", runner.PLUGINS)
     root, saved = tmp_path / "toy", tmp_path / "saved.json"
-    for name, text in {
-        "tui/__init__.py": "",
-        "tui/sums.py": SUMS,
-        "tests/test_it.py": TESTS,
-    }.items():
+    files = {"tui/__init__.py": "", "tui/sums.py": SUMS, "tests/test_it.py": TESTS}
+    for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     assert main(["--map", "tests"], root) == 0

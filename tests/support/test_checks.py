@@ -97,10 +97,8 @@ def test_every_planted_leak_is_reported(tmp_path: Path, monkeypatch: pytest.Monk
     outcomes = re.findall(r"^(FAILED|ERROR|PASSED) \S+::test_(\w+)", done.stdout, re.MULTILINE)
     failed = {name for outcome, name in outcomes if outcome != "PASSED"}
     passed = {name for outcome, name in outcomes if outcome == "PASSED"}
-    expected = (
-        "process orphan task descriptors connection name secret secret_where_tmp_path_is stall"
-    )
-    assert failed == set(expected.split()), done.stdout
+    kinds = "process orphan task descriptors connection name secret secret_where_tmp_path_is stall"
+    assert failed == set(kinds.split()), done.stdout
     assert passed - failed == {"clean", "measure", "secret_in_its_place", "signals"}
     assert "planted ratio 1.23" in done.stdout.split("= measured =")[1]
     assert "test_planted.py::test_stall" in done.stdout.split("= event loop held up =")[1]
@@ -147,5 +145,4 @@ def test_the_status_is_that_of_the_first_run(
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p xdist")
     assert run(["test_it.py"]) == expected
     output = capfd.readouterr().out
-    assert ("Running again" in output) == (fails != "never")
-    assert ("A flake" in output) == (fails == "once")
+    assert ("Running again" in output, "A flake" in output) == (fails != "never", fails == "once")

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psutil
 import pytest
@@ -39,15 +39,10 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize("words", [["telling.py"], ["-m", "telling"], ["-P", "telling.py"]])
 def test_a_program_runs_as_from_the_real_python(words: list[str]) -> None:
+    env = {"HOME": os.environ["HOME"], "NAME": "a=b\nc", "LANG": "C.UTF-8"}
+    given: dict[str, Any] = {"input": "in\n", "text": True, "env": env}
     cold, started_warm = (
-        subprocess.run(
-            [python, *words, "a b", "", "-x"],
-            input="in\n",
-            capture_output=True,
-            text=True,
-            check=False,
-            env={"HOME": os.environ["HOME"], "NAME": "a=b\nc", "LANG": "C.UTF-8"},
-        )
+        subprocess.run([python, *words, "a b", "", "-x"], capture_output=True, check=False, **given)
         for python in (sys.executable, warm.python())
     )
     assert json.loads(cold.stdout)[1] == ["a b", "", "-x"]

@@ -59,12 +59,8 @@ def test_what_is_remembered_is_written_in_order_beside_the_loop_and_before_the_e
     def note(_folder: Path, text: object, _tell: Callable[[str], None]) -> None:
         written.append((text, threading.current_thread() is threading.main_thread()))
 
-    def patch(name: str, function: Callable[..., None]) -> None:
-        monkeypatch.setattr(compose, name, function)
-
-    patch("append_message", note)
-    patch("save_look", note)
-    monkeypatch.setattr(compose, "GemdeckApp", Sender)
+    for name, stand_in in (("append_message", note), ("save_look", note), ("GemdeckApp", Sender)):
+        monkeypatch.setattr(compose, name, stand_in)
     assert compose.run_deck(EngineOptions(tmp_path, demo=True)) == 0
     assert guarded == [0]
     assert not any(on_the_loop for _, on_the_loop in written)
@@ -92,9 +88,7 @@ class EarlySender:
 
 @pytest.mark.writes_secrets("settings.json")
 @pytest.mark.parametrize("stands", [True, False])
-def test_known_secrets_are_masked_in_the_messages_that_are_kept(
-    home: Path, monkeypatch: pytest.MonkeyPatch, stands: bool
-) -> None:
+def test_messages_are_masked(home: Path, monkeypatch: pytest.MonkeyPatch, stands: bool) -> None:
     server = {"command": "none", "disabled": True, "env": {"TOKEN": TOKEN}}
     (home / ".gemini").mkdir()
     settings = {"mcpServers": {"shop": server} if stands else {}}
@@ -106,8 +100,7 @@ def test_known_secrets_are_masked_in_the_messages_that_are_kept(
     monkeypatch.setattr(compose, "GemdeckApp", EarlySender)
     assert compose.run_deck(EngineOptions(home, follow_settings=False)) == 0
     [file] = state_dir().glob(f"sessions/*/{MESSAGES}")
-    assert file.read_text() == '"use ***, not ***"\n'
-    assert file.stat().st_mode & 0o777 == 0o600
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ('"use ***, not ***"\n', 0o600)
 
 
 async def test_a_message_that_cannot_be_written_is_told_on_the_screen(tmp_path: Path) -> None:
@@ -124,9 +117,7 @@ async def test_a_message_that_cannot_be_written_is_told_on_the_screen(tmp_path: 
     assert load_messages(tmp_path) == ("one", "two")
 
 
-def test_E46_steps_that_hang_end_in_time_together_and_each_has_its_turn(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_E46_steps_that_hang_end_in_time_in_their_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     now, begun = 0.0, list[str]()
 
     def hang(seconds: float, step: Callable[[], object]) -> None:

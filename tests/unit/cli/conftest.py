@@ -49,13 +49,14 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     folder.mkdir()
     monkeypatch.chdir(folder)
 
-    def run_it(*words: str, typed: str = "") -> Ran:
+    def run_it(*words: str, typed: str = "", code: int | None = None) -> Ran:
         given = tmp_path / "typed"
         given.write_text(typed)
         with given.open("rb") as file:
             result = CliRunner().invoke(main, words, input=Typed(file), prog_name="gemdeck")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
+        assert code in {None, result.exit_code}, result.stderr
         return Ran(result.exit_code, result.stdout, result.stderr)
 
     return run_it

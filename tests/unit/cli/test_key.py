@@ -38,8 +38,7 @@ def test_a_key_is_kept_shown_without_itself_and_forgotten(run: Run) -> None:
     assert (kept.code, "The key is kept in the private file" in kept.stdout) == (0, True)
     assert KeyStore().get() == SecretStr(KEY)
     shown = run("key", "show", "--json")
-    assert shown.json["service"] == "Gemini"
-    assert shown.json["kept"] is True
+    assert (shown.json["service"], shown.json["kept"]) == ("Gemini", True)
     assert KEY not in kept.stdout + shown.stdout
     assert run("key", "forget").stdout == "The key was removed.\n"
     assert run("key", "forget").stdout == "No key is kept for the Gemini API.\n"
@@ -60,9 +59,7 @@ def test_a_key_of_an_address_stands_beside_googles(run: Run) -> None:
 
 
 @pytest.mark.parametrize("command", [("set", "--no-check"), ("forget",)])
-def test_an_empty_address_is_refused_and_does_not_stand_for_googles(
-    run: Run, command: tuple[str, ...]
-) -> None:
+def test_an_empty_address_is_refused_and_not_googles(run: Run, command: tuple[str, ...]) -> None:
     KeyStore().set("googles-key")
     for address in ("", " /"):
         refused = run("key", *command, "--address", address)
@@ -70,16 +67,15 @@ def test_an_empty_address_is_refused_and_does_not_stand_for_googles(
     assert KeyStore().get() == SecretStr("googles-key")
 
 
-def test_a_variable_wins_and_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GEMINI_API_KEY", KEY)
-    assert run("key", "show").stdout == "Gemini, with credentials from GEMINI_API_KEY.\n"
-
-
-def test_what_is_no_key_is_refused(run: Run) -> None:
+def test_what_is_no_key_is_refused_and_a_variable_wins_and_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for typed, words in (("", "The key is empty."), ("two words", "has no spaces")):
         refused = run("key", "set", "--no-check", typed=typed)
         assert (refused.code, words in refused.stderr) == (ExitCode.NO_KEY, True)
     assert not Path(state_dir() / "credentials.json").exists()
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    assert run("key", "show").stdout == "Gemini, with credentials from GEMINI_API_KEY.\n"
 
 
 def test_a_key_is_typed_in_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,22 +89,15 @@ def test_a_key_is_typed_in_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
         return KEY
 
     monkeypatch.setattr("click.termui.hidden_prompt_func", unseen)
-    assert read_unseen("API key") == KEY
-    assert len(asked) == 1
+    assert (read_unseen("API key"), len(asked)) == (KEY, 1)
 
 
+ADDRESSES: Final[dict[str, Any]] = {
+    **{"address": "https://web.example", "host": "as.example", "shown_host": "as.example"},
+    **{"issuer": "https://as.example", "url": "https://as.example", "resource": ""},
+}
 REQUEST: Final = SignInRequest(
-    id=RequestId("1"),
-    server=ServerId("web"),
-    address="https://web.example",
-    host="as.example",
-    shown_host="as.example",
-    issuer="https://as.example",
-    resource="",
-    scopes=(),
-    url="https://as.example",
-    notes=(),
-    kept="memory",
+    id=RequestId("1"), server=ServerId("web"), scopes=(), notes=(), kept="memory", **ADDRESSES
 )
 
 
@@ -158,11 +147,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[ReplyAction]:
 async def test_credentials_that_no_browser_asks_about_need_a_yes(
     monkeypatch: pytest.MonkeyPatch, answers: list[ReplyAction]
 ) -> None:
-    for url, says_yes, allows in [
-        ("https://as.example", False, True),
-        ("", False, False),
-        ("", True, True),
-    ]:
+    for url, says_yes, allows in [(REQUEST.url, False, True), ("", False, False), ("", True, True)]:
         monkeypatch.setattr("sys.stdin", io.StringIO())
         await hear(answers, replace(REQUEST, url=url), says_yes=says_yes)
         assert answers.pop() is (ReplyAction.ACCEPT if allows else ReplyAction.CANCEL), url
@@ -170,9 +155,7 @@ async def test_credentials_that_no_browser_asks_about_need_a_yes(
 
 
 async def test_where_it_leads_is_said_first(
-    monkeypatch: pytest.MonkeyPatch,
-    answers: list[ReplyAction],
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, answers: list[ReplyAction], capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
     await hear(answers, REQUEST)
@@ -180,11 +163,8 @@ async def test_where_it_leads_is_said_first(
     assert "Sign in to web (https://web.example) at as.example.\n" in said
     assert "The code goes" not in said
     odd = replace(REQUEST, id=RequestId("2"), host="xn--pple-43d.com", shown_host="\u0430pple.com")
-    facts: dict[str, Any] = {
-        "token_host": "t.example:8",
-        "scopes": ("a", "b"),
-        "notes": ("Look twice.",),
-    }
+    more: dict[str, Any] = {"scopes": ("a", "b"), "notes": ("Look twice.",)}
+    facts = {"token_host": "t.example:8", **more}
     await hear(answers, replace(odd, **facts, url="https://as.example/\x1b[2J"))
     said = capsys.readouterr().err
     for words in (

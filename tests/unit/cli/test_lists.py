@@ -52,8 +52,7 @@ def test_rules_of_the_settings_stay(run: Run) -> None:
     write_settings({"gemdeck": deny, "mcpServers": {"a": entry}})
     listed = run("grants", "list", "--json").json["grants"]
     assert {one["effect"] for one in listed} == {"deny", "allow"}
-    refused = run("grants", "revoke", listed[0]["id"])
-    assert refused.code == ExitCode.ERROR
+    refused = run("grants", "revoke", listed[0]["id"], code=ExitCode.ERROR)
     assert "Remove it where it stands" in refused.stderr
     assert run("grants", "revoke", "none").code == ExitCode.NOT_FOUND
 
@@ -74,8 +73,7 @@ def bring(path: Path, argument: str) -> None:
 
 @pytest.mark.usefixtures("entry")
 def test_what_is_shown_is_what_is_trusted(run: Run) -> None:
-    shown = run("trust", "show")
-    assert shown.code == 0
+    shown = run("trust", "show", code=0)
     assert "This folder: untrusted." in shown.stdout
     assert "Runs a shell (bash)" in shown.stdout
     name = shown.stdout.split()[-1]
@@ -97,9 +95,9 @@ def test_other_content_than_was_shown_is_not_trusted(run: Run, entry: Path) -> N
 
 @pytest.mark.usefixtures("entry")
 def test_a_folder_that_is_never_trusted_can_be_forgotten(run: Run) -> None:
-    assert run("trust", "never", "--json").json["trust"] == "never trusted"
-    assert run("trust", "show", "--json").json["trust"] == "never trusted"
-    assert run("trust", "forget", "--json").json["trust"] == "untrusted"
+    rows = (("never", "never trusted"), ("show", "never trusted"), ("forget", "untrusted"))
+    for word, trust in rows:
+        assert run("trust", word, "--json").json["trust"] == trust
 
 
 def test_your_own_servers_that_wait_here_are_shown(run: Run) -> None:
@@ -137,8 +135,7 @@ def saved(run: Run, tmp_path: Path) -> SessionView:  # noqa: ARG001 - which ente
 
 
 def test_sessions_are_listed_by_folder_or_all(run: Run, saved: SessionView) -> None:
-    listed = run("sessions", "list")
-    assert listed.code == 0
+    listed = run("sessions", "list", code=0)
     assert str(saved.id) in listed.stdout
     assert "1 turn  m  how are you?" in listed.stdout
     everywhere = run("sessions", "list", "--all", "--json").json["sessions"]
@@ -147,8 +144,7 @@ def test_sessions_are_listed_by_folder_or_all(run: Run, saved: SessionView) -> N
 
 @pytest.mark.usefixtures("saved")
 def test_a_session_is_printed_and_written_to_a_new_file(run: Run) -> None:
-    shown = run("sessions", "show")
-    assert shown.code == 0
+    shown = run("sessions", "show", code=0)
     assert "how are you?" in shown.stdout
     assert "\u202e" not in shown.stdout
     assert run("sessions", "show", "latest", "--json").json["kind"] == "gemdeck session"
@@ -192,8 +188,7 @@ def settings() -> dict[str, Any]:
 def test_servers_are_shown_whole_with_their_risks_and_nothing_is_written(run: Run) -> None:
     words = "x" * 3_000
     cursor({"sh": {"command": "bash", "args": ["-c", f"echo {words}"], "env": {"TOKEN": "s3cret"}}})
-    result = run("import")
-    assert result.code == 0
+    result = run("import", code=0)
     assert f"runs       bash -c 'echo {words}'" in result.stdout
     assert "Runs a shell (bash)" in result.stdout
     assert "variables  TOKEN" in result.stdout
@@ -206,8 +201,7 @@ def test_only_what_is_chosen_is_written_and_nothing_is_started(run: Run, tmp_pat
     canary = tmp_path / "ran"
     cursor({"a": {"command": "touch", "args": [str(canary)]}, "b": {"command": "y"}})
     result = run("import", "cursor", "a", "--json")
-    assert result.code == 0
-    assert result.json["written"] == ["a"]
+    assert (result.code, result.json["written"]) == (0, ["a"])
     states = {one["name"]: one["state"] for one in result.json["files"][0]["servers"]}
     assert states == {"a": "written", "b": "new"}
     assert settings() == {"mcpServers": {"a": {"command": "touch", "args": [str(canary)]}}}
@@ -245,11 +239,9 @@ def test_what_was_not_given_can_be_given_later_and_who_gives_in_vain_is_told(run
 
 def test_what_is_not_there_is_said(run: Run, tmp_path: Path) -> None:
     assert run("import").stdout == "No servers of other clients were found.\n"
-    missing = run("import", "cursor", "a")
-    assert missing.code == ExitCode.NOT_FOUND
+    missing = run("import", "cursor", "a", code=ExitCode.NOT_FOUND)
     assert missing.stderr == "gemdeck: There is no server a.\n"
     (tmp_path / "broken.json").write_text("{")
-    broken = run("import", "zed", "--file", str(tmp_path / "broken.json"))
-    assert broken.code == 0
+    broken = run("import", "zed", "--file", str(tmp_path / "broken.json"), code=0)
     assert "line 1" in broken.stdout
     assert run("import", "--file", str(tmp_path / "broken.json")).code == ExitCode.USAGE

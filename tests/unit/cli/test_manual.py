@@ -121,8 +121,7 @@ def test_a_page_begins_with_what_it_is_about_and_fits_a_terminal() -> None:
 
 
 def test_help_prints_pages_and_finds_words(run: Run) -> None:
-    listed = run("help")
-    assert listed.code == 0
+    listed = run("help", code=0)
     assert [line.split()[0] for line in listed.stdout.splitlines()] == [*TOPICS]
     shown = run("help", "Sign-In").stdout
     assert shown.startswith("# Signing in\n")
@@ -131,16 +130,14 @@ def test_help_prints_pages_and_finds_words(run: Run) -> None:
     assert "| `F2` | Show or hide the servers | `deck.servers` |" in keys
     assert "<!--" not in keys
     found = run("help", "client_credentials")
-    assert found.code == 0
-    assert found.stdout == "sign-in   A client of your own\nsettings  All keys\n"
+    assert (found.code, found.stdout) == (0, "sign-in   A client of your own\nsettings  All keys\n")
     assert "start" in run("help", "externally-managed").stdout, (
         "words in any case, and parts of them"
     )
 
 
 def test_what_the_manual_does_not_have_is_said_with_what_it_has(run: Run) -> None:
-    missed = run("help", "setings")
-    assert missed.code == ExitCode.USAGE
+    missed = run("help", "setings", code=ExitCode.USAGE)
     assert "Did you mean settings?" in missed.stderr
     assert "troubleshooting" in missed.stderr
     assert missed.stdout == ""

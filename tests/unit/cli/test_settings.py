@@ -32,8 +32,7 @@ def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("layers")
 def test_the_value_that_counts_is_shown_with_what_it_wins_over(run: Run, tmp_path: Path) -> None:
-    shown = run("settings", "show", "--json")
-    assert shown.code == 0
+    shown = run("settings", "show", "--json", code=0)
     found = {one["key"]: one for one in shown.json["settings"]}
     system, user = f"{tmp_path}/system.json", "~/.gemini/settings.json"
     model = found["gemdeck.model"]
@@ -60,9 +59,7 @@ def test_the_names_of_files_of_context_are_shown(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("layers")
-def test_the_environment_names_the_model_above_all_files(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_wins_over_all_files(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMINI_MODEL", "gemini-c")
     found = {one["key"]: one for one in run("settings", "show", "--json").json["settings"]}
     assert found["gemdeck.model"]["value"] == "gemini-c"
@@ -71,8 +68,7 @@ def test_the_environment_names_the_model_above_all_files(
 
 @pytest.mark.usefixtures("layers")
 def test_problems_have_a_file_and_a_line(run: Run) -> None:
-    checked = run("settings", "check", "--json")
-    assert checked.code == ExitCode.ERROR
+    checked = run("settings", "check", "--json", code=ExitCode.ERROR)
     [problem] = checked.json["problems"]
     assert (problem["file"], problem["line"]) == ("~/.gemini/settings.json", 6)
     assert "GEMDECK_NOT_SET is not set" in problem["message"]
@@ -122,8 +118,7 @@ def test_the_sample_obeys_the_schema_which_refuses_what_we_refuse(run: Run) -> N
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_gets_its_script(run: Run, shell: str) -> None:
-    script = run("completion", shell)
-    assert script.code == 0
+    script = run("completion", shell, code=0)
     assert f"_GEMDECK_COMPLETE={shell}_complete" in script.stdout
 
 
@@ -135,8 +130,7 @@ def test_commands_options_and_servers_are_completed() -> None:
     def completed(*words: str) -> list[str]:
         return [one.value for one in shell.get_completions(list(words[:-1]), words[-1])]
 
-    assert completed("do") == ["doctor"]
-    assert completed("mcp", "en") == ["enable"]
+    assert (completed("do"), completed("mcp", "en")) == (["doctor"], ["enable"])
     assert completed("mcp", "show", "n") == ["notes"]
     assert "--output-format" in completed("--out")
     assert completed("-o", "st") == ["stream-json"]

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -90,6 +90,13 @@ class Shelf:
         return [one["params"]["uri"] for one in lines if one["method"] == method]
 
 
+def said(part: Json) -> str:
+    """Give the text of a part, or what a call gave."""
+    if "text" in part:
+        return str(part["text"])
+    return str(next(iter(part["functionResponse"]["response"].values())))
+
+
 @dataclass
 class SkillDeck(Deck):
     """A deck whose user looks at skills."""
@@ -128,13 +135,13 @@ class SkillDeck(Deck):
     @property
     def got(self) -> list[str]:
         """The texts of the last content that the model got, and what calls gave."""
-        parts: Sequence[Json] = self.fake.requests[-1].contents[-1]["parts"]
-        return [
-            part["text"]
-            if "text" in part
-            else str(next(iter(part["functionResponse"]["response"].values())))
-            for part in parts
-        ]
+        return [*map(said, self.fake.requests[-1].contents[-1]["parts"])]
+
+    @property
+    def answers(self) -> list[str]:
+        """What all calls gave, as the last request has it."""
+        parts = (part for one in self.fake.requests[-1].contents for part in one["parts"])
+        return [said(part) for part in parts if "functionResponse" in part]
 
     @property
     def error(self) -> str:
@@ -161,6 +168,15 @@ async def skill_deck(
         await eventually(lambda: all(made.status(one) is ServerStatus.READY for one in named))
         yield SkillDeck(made.engine, fake, made.store, made.events)
         assert fake.violations == []
+
+
+Opens = Callable[..., AbstractAsyncContextManager[SkillDeck]]
+"""Runs the engine and the servers until a block ends; it takes what `skill_deck` takes."""
+
+
+@pytest.fixture
+def opens(monkeypatch: pytest.MonkeyPatch) -> Opens:
+    return partial(skill_deck, monkeypatch)
 
 
 def names_of(running: Deck, server: str) -> list[str]:

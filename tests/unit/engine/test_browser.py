@@ -52,9 +52,7 @@ async def test_an_opener_that_fails_or_is_missing_has_opened_nothing(
     assert not await open_in_browser("https://example.com/")
 
 
-async def test_an_opener_that_becomes_the_browser_is_not_waited_for(
-    opener: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_browser_is_waited_for(opener: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browser, "OPEN_TIMEOUT", 0.2)
     assert await open_in_browser("https://example.com/slow")
     await eventually(opener.with_suffix(".json").exists)
@@ -67,9 +65,7 @@ async def test_other_schemes_are_never_handed_on(opener: Path) -> None:
     assert not opener.with_suffix(".json").exists()
 
 
-async def test_each_system_has_a_program_that_opens_addresses(
-    opener: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_each_system_opens_addresses(opener: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def which(name: str, path: str) -> str:

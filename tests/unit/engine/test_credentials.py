@@ -102,12 +102,11 @@ def secret(access: ModelAccess | None) -> str | None:
 # Which credentials
 
 
-def test_without_anything_the_user_has_to_choose(empty: KeyStore) -> None:
-    assert find_access({}, empty) is None
-    assert find_access({"GEMINI_API_KEY": "  ", "GOOGLE_CLOUD_PROJECT": "p"}, empty) is None
-
-
-def test_keys_count_in_the_order_of_the_google_sdk(empty: KeyStore) -> None:
+def test_keys_count_in_the_order_of_the_google_sdk_and_without_any_the_user_has_to_choose(
+    empty: KeyStore,
+) -> None:
+    for nothing in ({}, {"GEMINI_API_KEY": "  ", "GOOGLE_CLOUD_PROJECT": "p"}):
+        assert find_access(nothing, empty) is None
     empty.set("stored")
     environ = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "l"}
     ranks = (("", empty.place, "stored"), (" gemini\n", "GEMINI_API_KEY", "gemini"))
@@ -129,24 +128,20 @@ def test_a_project_and_a_location_without_a_key_or_a_switch_mean_vertex(empty: K
         assert found == replace(access, location="global"), (switch, value)
 
 
-def test_a_switch_that_is_off_chooses_nothing(empty: KeyStore) -> None:
-    switches = {"GOOGLE_GENAI_USE_ENTERPRISE": "false", "GOOGLE_GENAI_USE_VERTEXAI": "true"}
-    access = find_access({**switches, "GEMINI_API_KEY": "k"}, empty)
-    assert access is not None
-    assert access.kind is BackendKind.GEMINI
-
-
-def test_vertex_without_a_project_takes_a_key(empty: KeyStore) -> None:
-    access = find_access({"GOOGLE_GENAI_USE_VERTEXAI": "1", "GOOGLE_API_KEY": "k"}, empty)
-    assert access is not None
-    assert (access.kind, secret(access)) == (BackendKind.VERTEX, "k")
-    assert access.source == "GOOGLE_API_KEY"
-
-
-def test_vertex_with_nothing_says_what_is_missing(empty: KeyStore) -> None:
+def test_a_switch_that_is_off_chooses_nothing_and_one_that_is_on_takes_a_key(
+    empty: KeyStore,
+) -> None:
+    switch, other = "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE"
+    for environ, kind in (
+        ({other: "false", switch: "true", "GEMINI_API_KEY": "k"}, BackendKind.GEMINI),
+        ({switch: "1", "GOOGLE_API_KEY": "k"}, BackendKind.VERTEX),
+    ):
+        access = find_access(environ, empty)
+        assert access is not None
+        assert (access.kind, secret(access), access.source) == (kind, "k", [*environ][-1])
     with pytest.raises(CredentialError, match="GOOGLE_CLOUD_PROJECT is not set") as caught:
-        find_access({"GOOGLE_GENAI_USE_VERTEXAI": "true"}, empty)
-    assert "unset GOOGLE_GENAI_USE_VERTEXAI" in caught.value.advice
+        find_access({switch: "true"}, empty)
+    assert f"unset {switch}" in caught.value.advice
 
 
 def test_vertex_by_hand_needs_a_project_and_no_location() -> None:
@@ -157,17 +152,13 @@ def test_vertex_by_hand_needs_a_project_and_no_location() -> None:
         assert "Set GOOGLE_CLOUD_PROJECT" in caught.value.advice
 
 
-def test_a_key_in_the_environment_that_is_none_is_named_and_not_quoted(empty: KeyStore) -> None:
+def test_no_secret_of_the_environment_is_quoted_or_in_the_representation(empty: KeyStore) -> None:
     with pytest.raises(CredentialError, match="GEMINI_API_KEY is not an API key") as caught:
         find_access({"GEMINI_API_KEY": "hunter2 hunter2"}, empty)
     assert "hunter2" not in str(caught.value) + caught.value.advice
-
-
-def test_nothing_secret_is_in_the_representation(empty: KeyStore) -> None:
     environ = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": "https://h/hunter2"}
-    access = find_access(environ, empty)
-    assert KEY not in repr(access)
-    assert "hunter2" not in repr(access)
+    shown = repr(find_access(environ, empty))
+    assert not [one for one in (KEY, "hunter2") if one in shown]
 
 
 # Where the key may go
@@ -202,10 +193,8 @@ def test_a_key_goes_nowhere_else(empty: KeyStore) -> None:
 def test_a_file_of_the_users_gives_a_key_and_a_project_and_never_an_address() -> None:
     own = {"GEMINI_API_KEY": "k", "GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_GENAI_USE_VERTEXAI": "1"}
     addresses = {"GOOGLE_GEMINI_BASE_URL": "https://h", "GOOGLE_VERTEX_BASE_URL": "https://h"}
-    assert with_file({**own, **addresses, "PATH": "."}, {"GEMINI_API_KEY": "mine"}) == {
-        **own,
-        "GEMINI_API_KEY": "mine",
-    }
+    mine = {"GEMINI_API_KEY": "mine"}
+    assert with_file({**own, **addresses, "PATH": "."}, mine) == {**own, **mine}
 
 
 def test_a_key_goes_only_to_the_address_it_was_entered_for(empty: KeyStore) -> None:
@@ -221,18 +210,13 @@ def test_a_key_goes_only_to_the_address_it_was_entered_for(empty: KeyStore) -> N
     def at(url: str) -> dict[str, str]:
         return {"GOOGLE_GEMINI_BASE_URL": url}
 
-    assert found({}) == (here, "mine")
-    assert found({}, KeptService()) == ("", "google's")
+    assert (found({}), found({}, KeptService())) == ((here, "mine"), ("", "google's"))
     assert found({}, KeptService(Service.ADDRESS, there)) is None, "no other key is tried"
-    assert found(at(there)) is None
-    assert found(at(here), KeptService()) == (here, "mine")
+    assert (found(at(there)), found(at(here), KeptService())) == (None, (here, "mine"))
     env = {"GEMINI_API_KEY": "theirs"}
     assert found(env) == ("", "theirs"), "a key of the environment goes to no kept address"
     assert found({**env, **at(there)}) == (there, "theirs")
     assert (overruling({}), overruling(env)) == ("", "GEMINI_API_KEY")
-
-
-def test_a_kept_address_is_looked_at_again(empty: KeyStore) -> None:
     with pytest.raises(CredentialError, match="kept address is not a safe address"):
         find_access({}, empty, KeptService(Service.ADDRESS, "http://evil.example"))
 
@@ -283,8 +267,7 @@ def test_the_keyring_keeps_the_key_without_the_space_around_it(
     assert "keyring" in store.place
     assert store.get() is None
     store.set(f"\n {KEY}\r\n")
-    assert ring.kept == {(SERVICE, USER): KEY}
-    assert store.get() == SecretStr(KEY)
+    assert (ring.kept, store.get()) == ({(SERVICE, USER): KEY}, SecretStr(KEY))
     address = "https://one.example"
     store.set("mine", address)
     assert ring.kept == {(SERVICE, USER): KEY, (SERVICE, f"{USER} {address}"): "mine"}
@@ -292,9 +275,7 @@ def test_the_keyring_keeps_the_key_without_the_space_around_it(
 
 
 @pytest.mark.parametrize("signs_in", [False, True])
-async def test_a_secret_that_a_server_names_is_masked_from_then_on(
-    ring: MemoryKeyring, signs_in: bool
-) -> None:
+async def test_a_secret_that_a_server_names_is_masked(ring: MemoryKeyring, signs_in: bool) -> None:
     ring.kept[SERVICE, f"{NAMED}github"] = "hunter2-of-github"
     server = ServerDefinition(ServerId("git"), Origin.USER, Transport.STDIO)
     server = replace(server, env={"T": "${keyring:github}"}, named=frozenset({"github"}))
@@ -304,8 +285,8 @@ async def test_a_secret_that_a_server_names_is_masked_from_then_on(
     assert (filled.env["T"] == "hunter2-of-github") is not signs_in
 
 
-def test_a_locked_keyring_says_so_and_nothing_else_is_used(ring: MemoryKeyring) -> None:
-    store = KeyStore()
+def test_a_locked_keyring_says_so_to_who_needs_a_key(ring: MemoryKeyring) -> None:
+    store, environ = KeyStore(), {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "l"}
     ring.locked = True
     for action in (store.get, lambda: store.set(KEY)):
         with pytest.raises(CredentialError, match="keyring") as caught:
@@ -314,15 +295,10 @@ def test_a_locked_keyring_says_so_and_nothing_else_is_used(ring: MemoryKeyring) 
         assert KEY not in str(caught.value)
     with pytest.raises(CredentialError):
         find_access({}, store)
-
-
-def test_a_locked_keyring_stands_in_nobodys_way_who_needs_no_key(ring: MemoryKeyring) -> None:
-    ring.locked = True
-    environ = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "l"}
-    access = find_access(environ, KeyStore(KeyringPlace()))
+    access = find_access(environ, store)
     assert access is not None
     assert access.kind is BackendKind.VERTEX
-    assert secret(find_access({"GEMINI_API_KEY": "k"}, KeyStore(KeyringPlace()))) == "k"
+    assert secret(find_access({"GEMINI_API_KEY": "k"}, store)) == "k"
 
 
 @pytest.mark.parametrize("backend", [fail.Keyring, null.Keyring])
@@ -352,16 +328,14 @@ def test_a_moved_state_folder_keeps_the_key_out_of_the_keyring(
     assert KEY not in store.place
 
 
-def test_the_file_keeps_what_else_is_in_it(tmp_path: Path) -> None:
+def test_the_file_keeps_what_else_is_in_it_and_without_a_usable_key_has_none(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "credentials.json"
     write_private(file, b'{"version": 1, "other": 1}')
-    store = file_store(file)
-    store.set("one")
-    store.set("two")
+    for key in ("one", "two"):
+        file_store(file).set(key)
     assert json.loads(file.read_text()) == {"version": 1, "other": 1, USER: "two"}
-
-
-def test_a_file_without_a_usable_key_counts_as_no_key(tmp_path: Path) -> None:
     keys = ('"gemini-api-key": "k"', '"version": 1, "gemini-api-key": 5')
     contents = ("{", "[]", '{"version": 1, "gemini-api-key": ""}', *(f"{{{key}}}" for key in keys))
     for number, content in enumerate(contents):

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -54,6 +54,11 @@ async def service(monkeypatch: pytest.MonkeyPatch, *keys: str) -> AsyncIterator[
         yield fake
 
 
+def backends(events: Sequence[Event]) -> list[str]:
+    """Give the services that were chosen, in order."""
+    return [event.model.backend for event in events if isinstance(event, ModelSelected)]
+
+
 def write_notes_server(home: Path) -> None:
     entry = {
         "command": sys.executable,
@@ -70,12 +75,11 @@ async def test_the_demo_answers_again_with_its_servers_after_a_key_and_leaves_th
     monkeypatch.setattr("tui.engine.demo.model.WORD_PACE", 0)
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     async with started(tmp_path) as (engine, events):
-        assert [e.model.backend for e in events if isinstance(e, ModelSelected)] == ["Gemini"]
+        assert backends(events) == ["Gemini"]
         before = len(events)
         engine.choice.use_demo()
         selected, configured = events[before : before + 2]
-        assert isinstance(selected, ModelSelected)
-        assert selected.model.backend is BackendKind.DEMO
+        assert backends([selected]) == [BackendKind.DEMO]
         assert isinstance(configured, ServersConfigured)
         assert [view.id for view in configured.servers] == ["notes"]
         engine.send("hello")
@@ -86,8 +90,7 @@ async def test_the_demo_answers_again_with_its_servers_after_a_key_and_leaves_th
         engine.choice.use_demo()
         [selected] = events[before:]
         assert isinstance(selected, ModelSelected)
-        assert selected.model.backend is BackendKind.DEMO
-        assert not selected.model.needs_setup
+        assert (selected.model.backend, selected.model.needs_setup) == (BackendKind.DEMO, False)
 
 
 async def test_the_events_come_in_order_and_end_with_the_engine(tmp_path: Path) -> None:
@@ -99,9 +102,7 @@ async def test_the_events_come_in_order_and_end_with_the_engine(tmp_path: Path) 
     assert ServersConfigured in kinds
 
 
-async def test_without_a_model_servers_start_and_messages_return(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_with_no_model_servers_start_and_messages_return(home: Path, tmp_path: Path) -> None:
     write_notes_server(home)
     events = list[Event]()
     options = EngineOptions(tmp_path, demo_without_key=False, follow_settings=False)
@@ -216,8 +217,7 @@ async def test_a_choice_while_the_first_model_is_found_is_the_one_that_counts(
         await eventually(lambda: any(isinstance(event, ModelSelected) for event in events))
         chosen.set()
         await starting
-    [model] = [event for event in events if isinstance(event, ModelSelected)]
-    assert model.model.backend is BackendKind.VERTEX
+    assert backends(events) == [BackendKind.VERTEX]
 
 
 @pytest.mark.writes_secrets("credentials.json")
@@ -245,9 +245,7 @@ async def test_the_model_of_a_key_that_is_chosen_over_while_it_is_stored_is_clos
 
 
 @pytest.mark.writes_secrets("credentials.json")
-async def test_a_cancelled_choice_is_closed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_dropped_choice_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opening, cancelled, closed = threading.Event(), threading.Event(), list[bool]()
 
     class Slow(DemoBackend):
@@ -285,9 +283,7 @@ async def test_a_task_that_breaks_down_is_logged_and_said(
 
 
 @pytest.mark.writes_secrets("credentials.json")
-async def test_the_last_chosen_service_is_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_last_choice_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with (
         google_account(tmp_path, monkeypatch),
         FakeGemini([[Say("hi")]]) as fake,

@@ -43,9 +43,7 @@ def test_who_unsubscribed_meanwhile_is_told_no_more() -> None:
     assert heard == []
 
 
-def test_a_subscriber_that_fails_is_logged_and_neither_who_publishes_nor_others_notice(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_subscriber_that_fails_is_logged_and_alone(caplog: pytest.LogCaptureFixture) -> None:
     bus, heard = EventBus(), list[Event]()
 
     def fail(_: Event) -> None:
@@ -56,8 +54,7 @@ def test_a_subscriber_that_fails_is_logged_and_neither_who_publishes_nor_others_
     bus.publish(FIRST)
     bus.publish(SECOND)
 
-    assert heard == [FIRST, SECOND]
-    assert caplog.text.count("ValueError: a bug") == 2
+    assert (heard, caplog.text.count("ValueError: a bug")) == ([FIRST, SECOND], 2)
     assert "NoticeRaised" in caplog.text
 
 

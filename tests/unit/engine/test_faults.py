@@ -112,9 +112,8 @@ async def test_the_state_the_model_and_the_begin_of_a_turn(monkeypatch: pytest.M
             broken.setattr(reducer, "TurnEnd", bang)
             await run.say("hello")
             assert run.store.state.conversation.turn is None
-            assert run.store.state.notices[-1].text == (
-                "Something that happened could not be shown (RuntimeError)."
-            )
+            told = "Something that happened could not be shown (RuntimeError)."
+            assert run.store.state.notices[-1].text == told
             assert "TurnFinished could not be shown" in log()
         assert await run.say("again") is TurnOutcome.COMPLETED
         with monkeypatch.context() as broken:

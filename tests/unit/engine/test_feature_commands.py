@@ -16,14 +16,8 @@ from tests.unit.engine.mcp.support import call, eventually
 from tui.engine.chats import feature_commands as module
 from tui.engine.chats.feature_commands import FeatureCommands
 from tui.engine.files.atomic import STALE_AFTER, remove_stale
+from tui.model import events as e
 from tui.model.catalog import ResourceContent
-from tui.model.events import (
-    ArgumentCompleted,
-    LogLevelChanged,
-    NoticeRaised,
-    ResourceRead,
-    SubscriptionChanged,
-)
 from tui.model.servers import ProtocolEra, ServerId
 
 ASKING = ServerId("asking")
@@ -38,15 +32,15 @@ class Counter:
         self.stage = stage
         self.features = FeatureCommands(stage.manager, stage.context, stage.events.append)
 
-    def reads(self) -> list[ResourceRead]:
-        return [event for event in self.stage.events if isinstance(event, ResourceRead)]
+    def reads(self) -> list[e.ResourceRead]:
+        return [event for event in self.stage.events if isinstance(event, e.ResourceRead)]
 
-    def completions(self) -> list[ArgumentCompleted]:
-        return [event for event in self.stage.events if isinstance(event, ArgumentCompleted)]
+    def completions(self) -> list[e.ArgumentCompleted]:
+        return [event for event in self.stage.events if isinstance(event, e.ArgumentCompleted)]
 
     def told(self) -> list[bool]:
         """Tell whether a resource was followed, after each change of that."""
-        found = (e for e in self.stage.events if isinstance(e, SubscriptionChanged))
+        found = (one for one in self.stage.events if isinstance(one, e.SubscriptionChanged))
         return [event.subscribed for event in found]
 
 
@@ -111,7 +105,7 @@ async def test_a_followed_resource_does_not_replace_the_one_opened_since(at: Cou
 async def test_the_shown_resource_follows_its_changes_as_was_said_last(at: Counter) -> None:
     at.features.read_resource(ASKING, COUNTER)
     at.features.subscribe(ASKING, COUNTER, subscribed=True)
-    subscribed = SubscriptionChanged(ASKING, COUNTER, subscribed=True)
+    subscribed = e.SubscriptionChanged(ASKING, COUNTER, subscribed=True)
     await eventually(lambda: subscribed in at.stage.events and at.reads())
     count = int(at.reads()[-1].content.text.removeprefix("count "))
     await call(at.stage.manager, "bump")
@@ -123,9 +117,7 @@ async def test_the_shown_resource_follows_its_changes_as_was_said_last(at: Count
     assert at.stage.context.subscriptions[ASKING] == set()
 
 
-async def test_a_storm_of_changes_is_few_reads(
-    at: Counter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_many_changes_are_few_reads(at: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REREAD_INTERVAL", 0.05)
     at.features.read_resource(ASKING, COUNTER)
     await eventually(at.reads)
@@ -144,8 +136,7 @@ async def test_a_storm_of_changes_is_few_reads(
 async def test_a_refused_subscription_is_told_and_not_remembered(at: Counter) -> None:
     at.features.subscribe(ASKING, "blob://pixel", subscribed=True)
     await eventually(at.stage.notices)
-    assert at.told() == []
-    assert at.stage.context.subscriptions[ASKING] == set()
+    assert (at.told(), at.stage.context.subscriptions[ASKING]) == ([], set())
 
 
 async def test_only_the_last_completion_arrives_and_failures_give_nothing(at: Counter) -> None:
@@ -153,18 +144,16 @@ async def test_only_the_last_completion_arrives_and_failures_give_nothing(at: Co
     await asyncio.sleep(0)
     at.features.complete("t2", ASKING, "greet", "name", "Al", {})
     await eventually(at.completions)
-    assert at.completions() == [ArgumentCompleted("t2", ("Alan",))]
+    assert at.completions() == [e.ArgumentCompleted("t2", ("Alan",))]
     at.features.complete("t3", ASKING, "greet", "name", "boom", {})
     await eventually(lambda: len(at.completions()) == 2)
     at.features.complete("t4", NOBODY, "greet", "name", "A", {})
     await eventually(lambda: len(at.completions()) == 3)
-    assert at.completions()[1:] == [ArgumentCompleted("t3", ()), ArgumentCompleted("t4", ())]
+    assert at.completions()[1:] == [e.ArgumentCompleted("t3", ()), e.ArgumentCompleted("t4", ())]
     assert at.stage.notices() == []
 
 
-async def test_log_levels_are_set_up_to_a_limit_or_the_reason_is_told(
-    at: Counter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_log_levels_are_set_or_refused(at: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
     at.features.set_log_level(NOBODY, "error")
     await eventually(at.stage.notices)
     assert "was not changed" in at.stage.notices()[0]
@@ -172,7 +161,7 @@ async def test_log_levels_are_set_up_to_a_limit_or_the_reason_is_told(
     for level in ("error", "info", "debug"):
         at.features.set_log_level(ASKING, level)
     assert at.stage.notices()[1:] == ["2 requests are already running. Try again later."]
-    levels = [LogLevelChanged(ASKING, level) for level in ("error", "info")]
+    levels = [e.LogLevelChanged(ASKING, level) for level in ("error", "info")]
     await eventually(lambda: all(level in at.stage.events for level in levels))
 
 
@@ -192,7 +181,7 @@ async def test_a_picture_is_saved_beside_others_and_lent_until_the_end(
     told: list[str] = []
 
     def says(words: str) -> bool:
-        told[:] = [one.notice.text for one in at.stage.events if isinstance(one, NoticeRaised)]
+        told[:] = [one.notice.text for one in at.stage.events if isinstance(one, e.NoticeRaised)]
         return any(words in one for one in told)
 
     for number in (1, 2):

@@ -63,9 +63,7 @@ def notices(it: Deck) -> list[str]:
     return [event.notice.text for event in it.events if isinstance(event, ChatNoticeAdded)]
 
 
-async def test_a_message_goes_out_with_the_tools_of_a_slow_server(
-    starts: Starts, gate: Path
-) -> None:
+async def test_a_message_goes_with_the_tools_of_a_slow_server(starts: Starts, gate: Path) -> None:
     async with starts("gated") as it:
         await begin_to_wait(it)
         assert it.fake.requests == []
@@ -74,9 +72,7 @@ async def test_a_message_goes_out_with_the_tools_of_a_slow_server(
         assert notices(it) == []
 
 
-async def test_after_its_patience_a_message_goes_out_and_says_without_whom(
-    starts: Starts,
-) -> None:
+async def test_after_its_patience_a_message_goes_out_and_says_without_whom(starts: Starts) -> None:
     async with starts("gated", patience=0.05) as it:
         for text in ("hello", "again"):
             it.engine.send(text)

@@ -26,15 +26,12 @@ def test_the_usual_place_is_the_users_alone(home: Path, monkeypatch: pytest.Monk
     assert (mode(log_dir()), mode(place)) == (0o700, 0o700)
 
 
-def test_a_chosen_place_may_be_read_by_others_and_be_relative(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_chosen_place_may_be_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "chosen"
     place.mkdir()
     place.chmod(0o777)
     monkeypatch.setenv("GEMDECK_HOME", str(place))
-    assert state_dir() == place
-    assert mode(place) == 0o755
+    assert (state_dir(), mode(place)) == (place, 0o755)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GEMDECK_HOME", "mine")
     assert state_dir() == tmp_path / "mine"
@@ -57,9 +54,6 @@ def test_folders_continue_what_was_typed(place: Path) -> None:
         *(("~nobody-at-all/x", []), ("a\0b/", [])),
     ]:
         assert folders_like(typed, place / "shop", 10) == found
-
-
-def test_no_more_are_listed_than_are_shown(place: Path) -> None:
     assert folders_like("", place / "shop", 1) == ["data/"]
     assert folders_like(f"{place}/", place / "shop", 9) == [f"{place}/notes/", f"{place}/shop/"]
 
@@ -79,19 +73,13 @@ def test_the_branch_is_what_head_says(tmp_path: Path) -> None:
     ]:
         assert branch_of(repository(tmp_path, head)) == branch
         assert branch_of(inner) == branch, head
-
-
-def test_a_hostile_name_is_harmless_and_short(tmp_path: Path) -> None:
     shown = branch_of(repository(tmp_path, "ref: refs/heads/\x1b[2Jevil\u202e\n" + "y" * 300))
-    assert shown.startswith("evil⟨U+202E⟩ y")
+    assert shown.startswith("evil⟨U+202E⟩ y"), "a hostile name is harmless and short"
     assert len(shown) <= MAX_BRANCH
-
-
-def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").unlink()
     assert branch_of(tmp_path) == ""
     os.mkfifo(tmp_path / ".git" / "HEAD")
-    assert branch_of(tmp_path) == ""
+    assert branch_of(tmp_path) == "", "what is no regular file is not read"
 
 
 def test_a_submodule_and_an_inner_worktree_have_their_branch(tmp_path: Path) -> None:
@@ -101,10 +89,9 @@ def test_a_submodule_and_an_inner_worktree_have_their_branch(tmp_path: Path) -> 
         inner.mkdir()
         own.mkdir(parents=True)
         (own / "HEAD").write_text(f"ref: refs/heads/{name}-branch\n")
-        (inner / ".git").write_text(f"gitdir: ../.git/{kind}/{name}\n")
-        assert branch_of(inner) == f"{name}-branch"
-        (inner / ".git").write_text(f"gitdir: {own}\n")
-        assert branch_of(inner) == f"{name}-branch"
+        for place in (f"../.git/{kind}/{name}", own):
+            (inner / ".git").write_text(f"gitdir: {place}\n")
+            assert branch_of(inner) == f"{name}-branch"
 
 
 def test_a_folder_that_points_out_of_its_repository_has_no_branch(tmp_path: Path) -> None:

@@ -18,16 +18,7 @@ TABLE = [
     *("folder/", "folder/**", "!folder", "folder", "f*/", "**/folder/", "/folder/", "folder//"),
     *("*.log", "build/", "/top", "a/b", "a/*/b", "a/**/b", "**/b", "a/**", "**/a/**/b", "**"),
     *(
-        "!a",
-        "a\n!a",
-        "a*\n!ab",
-        "a/\n!a/b",
-        "*\n!*/\n!b",
-        "\\!a",
-        "\\#a",
-        "#a",
-        "a\\ ",
-        "a ",
+        *("!a", "a\n!a", "a*\n!ab", "a/\n!a/b", "*\n!*/\n!b", "\\!a", "\\#a", "#a", "a\\ ", "a "),
         "a  ",
     ),
     *("[ab]", "[!a]", "[^a]b", "[a-c]?", "[]a]", "[a", "[[:alpha:]]", "[![:digit:]]*", "[c-a]"),
@@ -39,18 +30,7 @@ TABLE = [
 PATHS = [
     *("a", "b", "ab", "abc", "a/b", "a/x/b", "a/x/y/b", "x/a", "x/a/b", "top", "x/top", "run.log"),
     *(
-        "x/run.log",
-        "build/out",
-        "!a",
-        "#a",
-        "a ",
-        "]",
-        "1",
-        "é",
-        "a\\",
-        "*",
-        "a\nb",
-        "aaaab",
+        *("x/run.log", "build/out", "!a", "#a", "a ", "]", "1", "é", "a\\", "*", "a\nb", "aaaab"),
         "axb/cc",
     ),
     *("c", "-", "folder", os.fsdecode(b"\xff\xfe"), os.fsdecode(b"x/\xe9a")),
@@ -72,13 +52,10 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def git_leaves_out(root: Path, paths: list[str]) -> set[str]:
     """Ask git itself."""
-    said = subprocess.run(
-        ["git", "check-ignore", "--no-index", "-z", "-v", "-n", "--stdin"],
-        input=b"".join(os.fsencode(path) + b"\0" for path in paths),
-        cwd=root,
-        capture_output=True,
-        check=False,
-    ).stdout.split(b"\0")
+    asked = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    command = ["git", "check-ignore", "--no-index", "-z", "-v", "-n", "--stdin"]
+    done = subprocess.run(command, input=asked, cwd=root, capture_output=True, check=False)
+    said = done.stdout.split(b"\0")
     named = zip(said[2::4], said[3::4], strict=True)
     return {os.fsdecode(path) for rule, path in named if rule and not rule.startswith(b"!")}
 
@@ -86,9 +63,7 @@ def git_leaves_out(root: Path, paths: list[str]) -> set[str]:
 def compare(root: Path, text: str, paths: list[str]) -> None:
     (root / ".gitignore").write_bytes(text.encode("utf-8", "surrogateescape") + b"\n")
     rules = IgnoreRules(root)
-    ours = {
-        path for path in paths if rules.leaves_out(root / path, is_folder=(root / path).is_dir())
-    }
+    ours = {p for p in paths if rules.leaves_out(root / p, is_folder=(root / p).is_dir())}
     assert ours == git_leaves_out(root, paths)
 
 
@@ -105,9 +80,7 @@ def test_A26_ignore_files_are_read_as_git_reads_them(repository: Path) -> None:
     st.lists(st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map("".join), max_size=3),
     st.lists(st.lists(NAMES, min_size=1, max_size=4).map("/".join), min_size=1, max_size=20),
 )
-def test_A26_any_patterns_mean_what_they_mean_to_git(
-    repository: Path, lines: list[str], paths: list[str]
-) -> None:
+def test_A26_any_patterns_as_in_git(repository: Path, lines: list[str], paths: list[str]) -> None:
     compare(repository, "\n".join(lines), sorted(set(paths)))
 
 
@@ -131,9 +104,7 @@ def test_A26_a_pattern_costs_its_length_times_the_paths(tmp_path: Path) -> None:
             assert spent([pattern] * 200) < 100 * plain + 2  # backtracking takes ages for one
 
 
-def test_A26_the_bounds_hide_rather_than_show(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_A26_bounds_hide_rather_than_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path.resolve()
     (root / ".gitignore").write_text("x" * (MAX_PATTERN + 1) + "\n*.log\n")
     rules = IgnoreRules(root)
@@ -169,12 +140,7 @@ def test_A26_the_bounds_hide_rather_than_show(
 def test_A26_no_file_of_a_folder_shows_what_our_list_or_the_users_hides(tmp_path: Path) -> None:
     root = tmp_path.resolve()
     hidden = [
-        "node_modules/x.js",
-        ".venv/x.py",
-        "dist/x",
-        ".hg/x",
-        "sub/node_modules/x",
-        "mine.txt",
+        *("node_modules/x.js", ".venv/x.py", "dist/x", ".hg/x", "sub/node_modules/x", "mine.txt")
     ]
     for path in [*hidden, ".env", "sub/id_rsa", "tls.pem", "shown.txt", ".git/info/exclude"]:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -184,7 +150,7 @@ def test_A26_no_file_of_a_folder_shows_what_our_list_or_the_users_hides(tmp_path
         (root / name).write_text(shows)
     workspace = Workspace(lambda: (root,))
     assert set(workspace.complete("", 100)) == {
-        *(".gitignore", ".geminiignore", "shown.txt", "sub/", "sub/.gitignore"),
+        *(".gitignore", ".geminiignore", "shown.txt", "sub/", "sub/.gitignore")
     }
     with pytest.raises(OutsideError):
         workspace.find("mine.txt")

@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -21,18 +21,11 @@ def test_the_example_lists_calls_and_runs_a_turn(tmp_path: Path) -> None:
     assert found is not None
     env = {**os.environ, "GEMDECK_NOTES_DB": str(tmp_path / "notes.db")}
     (tmp_path / "example.py").write_text(found[1], "utf-8")
-    done = subprocess.run(
-        [warm.python(), "example.py"],
-        cwd=tmp_path,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    options: dict[str, Any] = {"cwd": tmp_path, "env": env, "text": True, "timeout": 60}
+    command = [warm.python(), "example.py"]
+    done = subprocess.run(command, capture_output=True, check=False, **options)
     assert done.returncode == 0, done.stderr
-    assert "notes add_note" in done.stdout
-    assert "count_slowly" in done.stdout
+    assert all(words in done.stdout for words in ("notes add_note", "count_slowly"))
     assert done.stdout.count("buy milk") >= 2
 
 

@@ -3,6 +3,7 @@
 import base64
 import json
 import logging
+import re
 import stat
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.rows import row
 from tui.engine.files.paths import LOG_NAME, log_dir
 from tui.engine.logs import log_file, redaction
 
@@ -52,23 +54,18 @@ def test_every_log_file_is_private_also_after_a_rotation(monkeypatch: pytest.Mon
     assert records()[-1]["message"] == "line 9 of many"
 
 
-def test_a_record_says_when_how_bad_who_and_what() -> None:
-    log_file.log_to_file()
-    _log.error("broke %s", "down")
-    [record] = records()
-    assert record.pop("time").endswith("+00:00")
-    assert record == {"level": "ERROR", "logger": "some", "message": "broke down"}
-
-
-def test_an_error_brings_its_stack_without_the_secrets_in_its_text() -> None:
+def test_a_record_says_when_how_bad_who_and_what_and_brings_a_stack_without_secrets() -> None:
     redactor = redaction.Redactor()
     log_file.log_to_file(redactor)
     redactor.register("hunter2hunter2")
+    _log.error("broke %s", "down")
     try:
         raise ValueError("bad key hunter2hunter2")
     except ValueError:
         _log.exception("it failed with %s", "hunter2hunter2")
-    [record] = records()
+    first, record = records()
+    assert first.pop("time").endswith("+00:00")
+    assert first == {"level": "ERROR", "logger": "some", "message": "broke down"}
     assert record["message"] == "it failed with ***"
     assert record["stack"].endswith("ValueError: bad key ***")
     assert "test_logs.py" in record["stack"]
@@ -83,9 +80,7 @@ class Hostile:
     __repr__ = __str__
 
 
-def test_what_cannot_be_written_is_dropped_without_a_word(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_cannot_be_written_is_dropped_silently(capsys: pytest.CaptureFixture[str]) -> None:
     log_file.log_to_file()
     _log.warning("%d apples", "no number")
     _log.warning(Hostile())
@@ -128,14 +123,11 @@ def test_a_secret_is_masked_in_each_form() -> None:
         base64.urlsafe_b64encode(SECRET.encode()).decode(),
         *(base64.b64encode(b"u" * n + SECRET.encode() + b"!" * n).decode() for n in range(1, 7)),
     ]:
-        shown = knowing(SECRET).redact_known(f"before {form} after")
-        assert shown.startswith("before "), form
-        assert shown.endswith(" after"), form
-        assert "***" in shown, form
-        assert form not in shown
-        assert "w\u00f6rd" not in shown, form
         encoded = base64.b64encode(SECRET.encode()).decode()
-        assert encoded[4:16] not in shown, form
+        shown = knowing(SECRET).redact_known(f"before {form} after")
+        with row(form):
+            assert re.fullmatch(r"before .*\*\*\*.* after", shown, re.DOTALL)
+            assert not [one for one in (form, "w\u00f6rd", encoded[4:16]) if one in shown]
 
 
 @given(
@@ -151,9 +143,11 @@ def test_no_long_run_of_an_encoded_secret_is_left(secret: str, before: bytes, af
     assert len(left) <= (len(before) * 8) // 6 + (len(after) * 8) // 6 + 6
 
 
-def test_lines_of_a_secret_are_secrets() -> None:
+def test_lines_of_a_secret_are_secrets_and_plain_words_stay() -> None:
     redactor = knowing("-----BEGIN KEY-----\nMIIE0abcdef\nxyz1xyz2\n-----END KEY-----")
     assert redactor.redact("read MIIE0abcdef and xyz1xyz2") == "read *** and ***"
+    text = "The server git failed: exit code 1\n  at line 12 of server.py (key missing)"
+    assert knowing("a", "xyz", "   ", "").redact(text) == text
 
 
 def test_what_looks_like_a_secret_is_masked_unasked() -> None:
@@ -164,15 +158,10 @@ def test_what_looks_like_a_secret_is_masked_unasked() -> None:
         *("session_token=abcdef123456", "using ghp_abcdef1234567890abcdef"),
         "{'authorization': b'Bearer abcdef123456'}",
     ]:
-        shown = redaction.Redactor().redact(text)
-        assert "***" in shown, text
-        assert "abcdef123456" not in shown, text
-        assert "Example" not in shown, text
-
-
-def test_plain_words_stay() -> None:
-    text = "The server git failed: exit code 1\n  at line 12 of server.py (key missing)"
-    assert knowing("a", "xyz", "   ", "").redact(text) == text
+        with row(text):
+            shown = redaction.Redactor().redact(text)
+            assert "***" in shown
+            assert not [one for one in ("abcdef123456", "Example") if one in shown]
 
 
 def test_a_secret_that_would_be_cut_in_two_is_masked_first() -> None:
@@ -198,28 +187,23 @@ def test_hostile_text_costs_no_more_than_its_size(piece: str) -> None:
 
 
 def test_an_address_has_secrets_in_its_password_and_its_query() -> None:
-    found = redaction.secrets_in_address(
-        "https://u:pa55word@h/p?key=k%2Bvalue&page=two&x=" + "l" * 20
-    )
-    assert set(found) == {"pa55word", "k%2Bvalue", "k+value", "l" * 20}
-    assert redaction.secrets_in_address("https://h/p?stream=true") == []
-    assert redaction.secrets_in_address("http://[::1") == []
-    assert redaction.secrets_in_address("") == []
+    address = f"https://u:pa55word@h/p?key=k%2Bvalue&page=two&x={'l' * 20}"
+    found = set(redaction.secrets_in_address(address))
+    assert found == {"pa55word", "k%2Bvalue", "k+value", "l" * 20}
+    for plain in ("https://h/p?stream=true", "http://[::1", ""):
+        assert redaction.secrets_in_address(plain) == []
 
 
 def test_a_secret_that_is_no_text_is_masked_as_well() -> None:
     secret = b"p\xe4sswort123".decode("utf-8", "surrogateescape")
-    redactor = knowing(secret)
-    assert redactor.redact(f"it is {secret}") == "it is ***"
-    assert redactor.redact("it is p%E4sswort123") == "it is ***"
+    for form in (secret, "p%E4sswort123"):
+        assert knowing(secret).redact(f"it is {form}") == "it is ***"
     assert knowing("half \ud800 pair").redact("half \ud800 pair") == "***"
 
 
 def test_what_servers_do_not_inherit_is_masked_and_paths_are_not() -> None:
-    found = redaction.environment_secrets(
-        {"STORE": "postgres://u:hunter2222@h/db", "API_KEY": "k-12345678"}
-    )
-    assert {"hunter2222", "k-12345678"} <= set(found)
+    theirs = {"STORE": "postgres://u:hunter2222@h/db", "API_KEY": "k-12345678"}
+    assert {"hunter2222", "k-12345678"} <= set(redaction.environment_secrets(theirs))
     environ = {"SENTRYDSN": "dsn-12345678", "MYCREDS": "creds-12345678"}
     own = {**environ, "SSL_CERT_FILE": "/etc/ssl/certs/ca.pem"}
     assert redaction.environment_secrets(own) == ["dsn-12345678", "creds-12345678"]

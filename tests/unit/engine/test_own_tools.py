@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.gemini import FakeGemini, Step
+from tests.fakes.gemini_rules import Json
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Deck, deck
 from tests.support.waiting import eventually
@@ -31,24 +32,16 @@ async def chatting(
 ) -> AsyncIterator[Deck]:
     """Run an engine with a library and servers of `tests/servers/raw.py`."""
     says = Path.home() / "library.json"
-    offer = {
-        "resources": ["memo://today", "doc://deep/one"],
-        "templates": ["day://{day}"],
-        "record": str(Path.home() / "record"),
-    }
-    says.write_text(json.dumps(offer))
+    offer = {"resources": ["memo://today", "doc://deep/one"], "templates": ["day://{day}"]}
+    says.write_text(json.dumps({**offer, "record": str(Path.home() / "record")}))
+    started = {name: ("raw.py", *arguments) for name, arguments in servers.items()}
     entries = {
-        "lib": {"command": sys.executable, "args": [str(FOLDER / "library.py"), str(says)]},
-        **{
-            name: {"command": sys.executable, "args": [str(FOLDER / "raw.py"), *arguments]}
-            for name, arguments in servers.items()
-        },
+        name: {"command": sys.executable, "args": [str(FOLDER / script), *arguments]}
+        for name, (script, *arguments) in {"lib": ("library.py", str(says)), **started}.items()
     }
-    settings = {"mcpServers": entries, "gemdeck": gemdeck or {}}
+    settings, ready = {"mcpServers": entries, "gemdeck": gemdeck or {}}, ServerStatus.READY
     async with FakeGemini(steps) as fake, deck(fake, monkeypatch, settings=settings) as running:
-        await eventually(
-            lambda: all(running.status(name) is ServerStatus.READY for name in entries)
-        )
+        await eventually(lambda: all(running.status(name) is ready for name in entries))
         yield running
         assert fake.violations == []
 
@@ -74,49 +67,38 @@ def reading(uri: str, **server: str) -> Call:
     return Call([("read_mcp_resource", {**server, "uri": uri})])
 
 
-async def test_the_model_searches_tools_and_calls_one_that_it_found_or_knows_by_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    steps: list[Step] = [
-        [Call([("search_tools", {"query": "tool 1100"})])],
-        [Call([("tool_1100", {})])],
-        [Call([("tool_1000", {})])],
-        [Say("done")],
+async def test_the_model_calls_tools_that_it_found_or_knew(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, Json]] = [
+        ("search_tools", {"query": "tool 1100"}),
+        ("tool_1100", {}),
+        ("tool_1000", {}),
     ]
+    steps: list[Step] = [*([Call([call])] for call in calls), [Say("done")]]
     async with chatting(monkeypatch, steps, raw=("many",)) as running:
         assert "holds at most 128" in running.store.state.notices[-1].text
         await running.ask("go", Choice.ONCE, Choice.ONCE)
         first, second, third, last = (declared(running, number) for number in range(4))
         assert len(first) == 64 + 3
         assert first[-3:] == ["search_tools", "list_mcp_resources", "read_mcp_resource"]
-        assert "tool_1100" not in first
-        assert "tool_1100" in second
+        assert ["tool_1100" in one for one in (first, second)] == [False, True]
         assert len(second) <= 128 + 3
         [found] = answers(running, 1)
         assert found.startswith("These tools are loaded now:\n- tool_1100 (of the server raw)")
-        assert "tool_1000" not in third
-        assert "tool_1000" in last
-        assert [(call.server, call.tool, call.status) for call in running.calls] == [
-            ("gemdeck", "search_tools", ToolCallStatus.OK),
-            ("raw", "tool_1100", ToolCallStatus.OK),
-            ("raw", "tool_1000", ToolCallStatus.OK),
-        ]
+        assert ["tool_1000" in one for one in (third, last)] == [False, True]
+        made = [(call.server, call.tool, call.status) for call in running.calls]
+        servers = zip(("gemdeck", "raw", "raw"), calls, strict=True)
+        assert made == [(server, name, ToolCallStatus.OK) for server, (name, _) in servers]
         catalog = next(view.catalog for view in running.store.state.servers if view.id == "raw")
         names = {tool.id: tool.name for tool in catalog.tools}
         assert "tool_1100" not in {names[one] for one in catalog.excess}
 
 
-async def test_resources_are_listed_unasked_read_with_consent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_resources_are_listed_freely_read_on_consent(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[Step] = [
         [Call([("list_mcp_resources", {}), ("list_mcp_resources", {"query": "deep"})])],
-        [reading("day://may", server="lib")],
-        [reading("memo://today", server="other")],
-        [reading("memo://today")],
-        [reading("//deep/one", server="lib")],
-        [reading("memo://today", server="lib")],
-        [Say("done")],
+        *([reading("day://may", server="lib")], [reading("memo://today", server="other")]),
+        *([reading("memo://today")], [reading("//deep/one", server="lib")]),
+        *([reading("memo://today", server="lib")], [Say("done")]),
     ]
     async with chatting(monkeypatch, steps, raw=()) as running:
         _, request = await running.ask("go", Choice.DENY, Choice.ALWAYS_TOOL)

@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,20 +40,17 @@ os.execv(sys.argv[2], sys.argv[2:])
 class Town:
     """The settings of three servers, and how often each was started."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._folder, self._monkeypatch = folder, monkeypatch
         (folder / "counting.py").write_text(COUNTING)
         says = folder / "library.json"
         says.write_text(json.dumps({"resources": ["memo://today"]}))
         shop, bank = Turncoat("shop", folder), Turncoat("bank", folder)
         shop.offer(tool("look"), tool("buy"))
         bank.offer(tool("send"))
-        library = [sys.executable, str(FOLDER / "library.py"), str(says)]
-        self._commands = {
-            "shop": [shop.entry["command"], *shop.entry["args"]],
-            "bank": [bank.entry["command"], *bank.entry["args"]],
-            "lib": library,
-        }
+        library = {"command": sys.executable, "args": [str(FOLDER / "library.py"), str(says)]}
+        entries = {"shop": shop.entry, "bank": bank.entry, "lib": library}
+        self._commands = {name: [one["command"], *one["args"]] for name, one in entries.items()}
 
     def settings(self, **profiles: object) -> dict[str, Any]:
         counting = str(self._folder / "counting.py")
@@ -64,6 +63,14 @@ class Town:
         }
         return {"mcpServers": entries, "gemdeck": {"profiles": {**PROFILES, **profiles}}}
 
+    @asynccontextmanager
+    async def deck(self, script: list[Step], profile: str, **more: Any) -> AsyncIterator[Deck]:  # noqa: ANN401
+        """Run an engine with these servers and a profile."""
+        options = {"settings": self.settings(), "profile": profile, "ready": False, **more}
+        async with FakeGemini(script) as fake, deck(fake, self._monkeypatch, **options) as it:
+            yield it
+        assert fake.violations == []
+
     def starts(self) -> dict[str, int]:
         """How often the process of each server was started."""
         places = {name: self._folder / name for name in self._commands}
@@ -72,8 +79,8 @@ class Town:
 
 
 @pytest.fixture
-def town(tmp_path: Path) -> Town:
-    return Town(tmp_path)
+def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Town:
+    return Town(tmp_path, monkeypatch)
 
 
 async def stand(it: Deck, **wanted: ServerStatus) -> None:
@@ -98,16 +105,10 @@ def said(it: Deck) -> str:
 
 
 async def test_only_what_a_profile_names_starts_and_another_one_starts_and_stops_the_rest(
-    town: Town, monkeypatch: pytest.MonkeyPatch
+    town: Town,
 ) -> None:
     script: list[Step] = [[Call([("look", {}), ("buy", {})])], DONE, DONE, DONE]
-    async with (
-        FakeGemini(script) as fake,
-        deck(
-            fake, monkeypatch, settings=town.settings(), profile="buying", allows_all=True,
-            ready=False,
-        ) as it,
-    ):  # fmt: skip
+    async with town.deck(script, "buying", allows_all=True) as it:
         await stand(it, shop=READY, bank=OFF, lib=OFF)
         bank = next(one for one in it.store.state.servers if one.id == "bank")
         assert bank.failure is not None
@@ -137,25 +138,12 @@ async def test_only_what_a_profile_names_starts_and_another_one_starts_and_stops
         it.engine.servers.set_enabled(lib, enabled=True)
         await stand(it, lib=READY)
         assert not (Path.home() / ".gemini" / "disabled-servers.json").exists()
-    assert fake.violations == []
 
 
-async def test_each_tab_has_its_profile_and_what_any_of_them_has_runs(
-    town: Town, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script: list[Step] = [
-        DONE,
-        [Call([("buy", {}), ("read_mcp_resource", {"server": "lib", "uri": "memo://today"})])],
-        DONE,
-        DONE,
-    ]
-    async with (
-        FakeGemini(script) as fake,
-        deck(
-            fake, monkeypatch, settings=town.settings(), profile="reading", allows_all=True,
-            ready=False,
-        ) as it,
-    ):  # fmt: skip
+async def test_each_tab_has_its_profile_and_what_any_of_them_has_runs(town: Town) -> None:
+    read = ("read_mcp_resource", {"server": "lib", "uri": "memo://today"})
+    script: list[Step] = [DONE, [Call([("buy", {}), read])], DONE, DONE]
+    async with town.deck(script, "reading", allows_all=True) as it:
         await stand(it, shop=READY, bank=OFF, lib=READY)
         conversations = it.engine.conversations
         first = conversations.current.key
@@ -163,8 +151,7 @@ async def test_each_tab_has_its_profile_and_what_any_of_them_has_runs(
         assert it.store.state.options.profile == "reading", "that of the tab it is opened from"
         it.engine.models.use_profile("buying")
         await it.ask("in the second")
-        assert declared(it) == {"buy"}
-        assert town.starts() == {"shop": 1, "lib": 1}
+        assert (declared(it), town.starts()) == ({"buy"}, {"shop": 1, "lib": 1})
 
         await it.ask("what is @lib:memo://today ?")
         [*_, notice, _] = entries(it.store.state)
@@ -181,22 +168,12 @@ async def test_each_tab_has_its_profile_and_what_any_of_them_has_runs(
         conversations.close(first)
         await stand(it, shop=READY, lib=OFF)
         await it.ask("alone")
-        assert declared(it) == {"buy"}
-        assert town.starts() == {"shop": 1, "lib": 1}
-    assert fake.violations == []
+        assert (declared(it), town.starts()) == ({"buy"}, {"shop": 1, "lib": 1})
 
 
-async def test_a_call_of_a_tool_that_another_tab_may_call_is_answered(
-    town: Town, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_call_of_a_tool_that_another_tab_may_call_is_answered(town: Town) -> None:
     script: list[Step] = [[Call([("send", {}), ("buy", {})])], DONE]
-    async with (
-        FakeGemini(script) as fake,
-        deck(
-            fake, monkeypatch, settings=town.settings(), profile="banking", allows_all=True,
-            ready=False,
-        ) as it,
-    ):  # fmt: skip
+    async with town.deck(script, "banking", allows_all=True) as it:
         await stand(it, bank=READY)
         it.engine.conversations.open()
         it.engine.models.use_profile("buying")
@@ -207,22 +184,11 @@ async def test_a_call_of_a_tool_that_another_tab_may_call_is_answered(
         assert not (it.engine.servers.usage(it.calls[0].server)).calls
 
 
-async def test_a_profile_belongs_to_the_tab_and_not_to_the_session(
-    town: Town, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with (
-        FakeGemini([DONE]) as fake,
-        deck(fake, monkeypatch, settings=town.settings(), profile="banking", ready=False) as it,
-    ):
+async def test_a_profile_belongs_to_the_tab_and_not_to_the_session(town: Town) -> None:
+    async with town.deck([DONE], "banking") as it:
         await stand(it, bank=READY)
         await it.ask("remember this")
-    async with (
-        FakeGemini([]) as fake,
-        deck(
-            fake, monkeypatch, settings=town.settings(), profile="buying", resume="latest",
-            ready=False,
-        ) as it,
-    ):  # fmt: skip
+    async with town.deck([], "buying", resume="latest") as it:
         await eventually(lambda: entries(it.store.state))
         assert it.store.state.options.profile == "buying"
         await stand(it, shop=READY, bank=OFF, lib=OFF)
@@ -230,15 +196,9 @@ async def test_a_profile_belongs_to_the_tab_and_not_to_the_session(
 
 
 async def test_a_changed_profile_counts_at_once_and_one_that_is_gone_stays_as_it_was(
-    town: Town, monkeypatch: pytest.MonkeyPatch
+    town: Town,
 ) -> None:
-    async with (
-        FakeGemini([]) as fake,
-        deck(
-            fake, monkeypatch, settings=town.settings(), profile="buying", ready=False,
-            follow_settings=True,
-        ) as it,
-    ):  # fmt: skip
+    async with town.deck([], "buying", follow_settings=True) as it:
         await stand(it, shop=READY, bank=OFF)
         write_settings(town.settings(buying={"servers": ["shop", "bank"]}))
         await stand(it, shop=READY, bank=READY)
@@ -253,19 +213,13 @@ async def test_a_changed_profile_counts_at_once_and_one_that_is_gone_stays_as_it
 
 
 async def test_a_folder_has_no_profiles_and_a_name_that_cannot_be_shown_is_none(
-    town: Town, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    town: Town, tmp_path: Path
 ) -> None:
     folder = tmp_path / "clone"
     (folder / ".gemini").mkdir(parents=True)
     theirs = {"gemdeck": {"profiles": {"buying": {}, "theirs": {"servers": ["bank"]}}}}
     (folder / ".gemini" / "settings.json").write_text(json.dumps(theirs))
-    async with (
-        FakeGemini([]) as fake,
-        deck(
-            fake, monkeypatch, settings=town.settings(), profile="buying", ready=False,
-            folder=folder, trusted_folders=(folder,),
-        ) as it,
-    ):  # fmt: skip
+    async with town.deck([], "buying", folder=folder, trusted_folders=(folder,)) as it:
         await stand(it, shop=READY, bank=OFF)
         assert set(it.store.state.profiles) == {"", *PROFILES}
         it.engine.models.use_profile("theirs")
@@ -279,10 +233,7 @@ async def test_a_folder_has_no_profiles_and_a_name_that_cannot_be_shown_is_none(
             "mcpServers": {},
             "gemdeck": {"profiles": {name: {}, "plain": {}}},
         }
-        async with (
-            FakeGemini([]) as fake,
-            deck(fake, monkeypatch, settings=loaded) as it,
-        ):
+        async with town.deck([], "", settings=loaded, ready=True) as it:
             assert set(it.store.state.profiles) == {""}
             assert any("profiles" in one.text for one in it.store.state.notices)
             assert not any("\x1b" in one.text for one in it.store.state.notices)

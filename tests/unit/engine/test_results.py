@@ -52,9 +52,7 @@ async def reply(running: Deck, action: ReplyAction, text: str | None = None) -> 
     return request
 
 
-async def test_a_result_is_passed_trimmed_or_withheld_and_goes_to_nobody_after_a_stop(
-    shop: Turncoat, play: Play
-) -> None:
+async def test_a_result_is_passed_trimmed_withheld_or_stopped(shop: Turncoat, play: Play) -> None:
     script = [*calling(1), *calling(1), *calling(1), *calling(1)[:1], [Say("two")]]
     settings = {"mcpServers": {"shop": {**shop.entry, "reviewResults": True, "trust": True}}}
     async with play(script, shop, settings=settings) as running:
@@ -81,9 +79,7 @@ async def test_a_result_is_passed_trimmed_or_withheld_and_goes_to_nobody_after_a
         assert running.fake.violations == []
 
 
-async def test_the_same_call_a_third_time_asks_whatever_rules_say(
-    shop: Turncoat, play: Play
-) -> None:
+async def test_the_same_call_a_third_time_asks_despite_rules(shop: Turncoat, play: Play) -> None:
     script = [*calling(3)[:3], *calling(1, text="other")[:1], *calling(2)]
     settings = {"mcpServers": {"shop": {**shop.entry, "trust": True}}}
     async with play(script, shop, settings=settings) as running:
@@ -94,8 +90,7 @@ async def test_the_same_call_a_third_time_asks_whatever_rules_say(
         await running.decide(Choice.ONCE)
         await running.idle()
         outcomes = [e.outcome for e in running.events if isinstance(e, TurnFinished)]
-        assert outcomes == [TurnOutcome.COMPLETED]
-        assert len(running.raised(ConfirmationRequest)) == 1
+        assert (outcomes, len(running.raised(ConfirmationRequest))) == ([TurnOutcome.COMPLETED], 1)
         assert len(shop.calls) == 6
 
 
@@ -113,13 +108,10 @@ async def test_the_model_reads_on_in_a_result_that_was_cut(home: Path, play: Pla
         found = re.fullmatch(rf"(.+){gap}offset=500\) for the rest\] …\n(.+)", answer)
         assert found is not None
         assert (found[1], found[3]) == (text[:500], text[-500:])
-        assert running.calls[0].result.endswith(
-            "[The model gets 1,000 of 3,200 characters, and can read on.]"
-        )
-        read = [
-            ("read_result", {"id": key, "offset": offset})
-            for key, offset in ((found[2], 500), (found[2], 2_500), (found[2], 3_200), ("x", 0))
-        ]
+        shown = "[The model gets 1,000 of 3,200 characters, and can read on.]"
+        assert running.calls[0].result.endswith(shown)
+        asked = ((found[2], 500), (found[2], 2_500), (found[2], 3_200), ("x", 0))
+        read = [("read_result", {"id": key, "offset": offset}) for key, offset in asked]
         running.fake.steps += [[Call(read)], [Say("done")]]
         await running.ask("read on")
         assert len(running.raised(ConfirmationRequest)) == 1
@@ -130,9 +122,8 @@ async def test_the_model_reads_on_in_a_result_that_was_cut(home: Path, play: Pla
             "The result has 3200 characters: the offset is too large.",
             f"The call cannot be made: {GONE}",
         ]
-        assert [(call.server, call.tool) for call in running.calls[1:3]] == [
-            ("raw", "read_result")
-        ] * 2
+        made = [(call.server, call.tool) for call in running.calls[1:3]]
+        assert made == [("raw", "read_result")] * 2
         names = [declared(running, request) for request in range(4)]
         assert ["read_result" in one for one in names] == [False, True, True, True]
         view = write(library(), home / "work", turn(1, "one", "1"))
@@ -162,9 +153,7 @@ def test_what_stands_beside_a_text_takes_nothing_from_it() -> None:
     assert KeptResults().cut(make_tool("look"), rows) is rows, "they may be as long as any result"
 
 
-async def test_of_too_many_long_results_the_oldest_go_and_the_newest_stays(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_oldest_of_too_many_long_results_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_tools, "MAX_KEPT", 5_000)
     reviewed = replace(make_tool("look"), is_reviewed=True)
     kept, keys = KeptResults(limit=1_000), list[str]()

@@ -84,8 +84,7 @@ def test_without_a_path_it_is_kept_for_this_run(told: Told) -> None:
     content = file.load()
     assert content == {"a": []}
     content["a"].append("mine")
-    assert file.load() == {"a": []}
-    assert file.save(setting("b", 1)) == {"a": [], "b": 1}
+    assert (file.load(), file.save(setting("b", 1))) == ({"a": []}, {"a": [], "b": 1})
 
 
 @pytest.mark.parametrize(
@@ -121,21 +120,14 @@ def test_what_makes_no_sense_is_set_aside_with_its_bytes(
     text = told.take()
     assert reason in text
     assert aside.name in text
-    assert file.update(setting("a", 1)) == {"a": 1}
-    assert told == []
+    assert (file.update(setting("a", 1)), told) == ({"a": 1}, [])
+    write_private(path, b"two")
+    assert file.load() is None
+    kept = [one.read_bytes() for one in path.parent.glob("state.json.corrupt-*")]
+    assert sorted(kept) == sorted([data, b"two"]), "a second one does not replace the first"
 
 
-def test_a_second_corrupt_file_does_not_replace_the_first(path: Path, told: Told) -> None:
-    for data in (b"one", b"two"):
-        write_private(path, data)
-        assert state(path, told).update(setting("a", 1)) == {"a": 1}
-    kept = path.parent.glob("state.json.corrupt-*")
-    assert sorted(aside.read_bytes() for aside in kept) == [b"one", b"two"]
-
-
-def test_a_file_that_is_too_large_is_neither_used_nor_written(
-    path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_too_large(path: Path, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_file, "MAX_STATE_FILE", 2_048)
     file = state(path, told)
     file.update(setting("a", 1))
@@ -174,18 +166,14 @@ def full_disk() -> Iterator[None]:
         yield
 
 
-def test_what_cannot_be_written_holds_for_this_run_and_is_written_later(
-    path: Path, told: Told
-) -> None:
+def test_what_cannot_be_written_holds_now_and_is_written_later(path: Path, told: Told) -> None:
     file = state(path, told)
     file.update(setting("a", 1))
     with full_disk():
         assert file.update(setting("b", 2)) == {"a": 1, "b": 2}
         assert "No space left on device" in told.take()
-        assert file.update(setting("c", 3)) == {"a": 1, "b": 2, "c": 3}
-        assert told == []
-        assert file.load() == {"a": 1, "b": 2, "c": 3}
-        assert state(path, told).load() == {"a": 1}
+        assert (file.update(setting("c", 3)), told) == ({"a": 1, "b": 2, "c": 3}, [])
+        assert (file.load(), state(path, told).load()) == ({"a": 1, "b": 2, "c": 3}, {"a": 1})
     other = state(path, told)
     other.update(setting("theirs", 0))
     assert file.load() == {"a": 1, "theirs": 0, "b": 2, "c": 3}
@@ -222,8 +210,7 @@ def test_who_must_know_that_it_is_kept_hears_that_it_is_not(path: Path, told: To
     file.save(setting("a", 1))
     with full_disk(), pytest.raises(StateFileError, match="No space"):
         file.save(setting("a", 2))
-    assert file.read() == {"a": 1}
-    assert told == []
+    assert (file.read(), told) == ({"a": 1}, [])
 
 
 def test_what_could_not_be_read_again_is_not_written(path: Path, told: Told) -> None:
@@ -236,17 +223,14 @@ def test_what_could_not_be_read_again_is_not_written(path: Path, told: Told) -> 
     assert state(path, told).load() == {"a": 1}
 
 
-def test_many_waiting_changes_become_one(
-    path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_changes_become_one(path: Path, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_file, "MAX_WAITING", 3)
     file = state(path, told)
     with full_disk():
         for number in range(10):
             content = file.update(setting(str(number), number))
     expected = {str(number): number for number in range(10)}
-    assert content == expected
-    assert file.update(lambda content: content) == expected
+    assert (content, file.update(lambda content: content)) == (expected, expected)
     assert state(path, told).load() == expected
 
 
@@ -260,9 +244,7 @@ def test_a_change_that_fails_changes_nothing(path: Path, told: Told) -> None:
         file.update(failing)
     with pytest.raises(ValueError, match="Out of range"):
         file.update(setting("a", float("nan")))
-    assert file.load() is None
-    assert file.update(setting("a", 1)) == {"a": 1}
-    assert told == []
+    assert (file.load(), file.update(setting("a", 1)), told) == (None, {"a": 1}, [])
 
 
 def test_threads_of_one_process_lose_nothing(path: Path, told: Told) -> None:
@@ -277,8 +259,7 @@ def test_threads_of_one_process_lose_nothing(path: Path, told: Told) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(file.load() or {}) == 60
-    assert told == []
+    assert (len(file.load() or {}), told) == (60, [])
 
 
 @given(data=st.binary(max_size=200))
@@ -293,14 +274,11 @@ def test_no_bytes_make_it_fail(data: bytes, tmp_path_factory: pytest.TempPathFac
 
 
 @given(content=st.dictionaries(st.text("xyzß", max_size=4), any_json(st.text()), max_size=4))
-def test_all_that_json_can_say_comes_back_as_it_was(
-    content: Json, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_all_json_comes_back(content: Json, tmp_path_factory: pytest.TempPathFactory) -> None:
     told = Told()
     path = tmp_path_factory.mktemp("any") / "state.json"
     state(path, told).update(lambda _: content)
-    assert state(path, told).load() == content
-    assert told == []
+    assert (state(path, told).load(), told) == (content, [])
 
 
 def lines(path: Path) -> LineFile:
@@ -309,12 +287,10 @@ def lines(path: Path) -> LineFile:
 
 def test_lines_follow_each_other_in_a_private_file(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    path.write_bytes(b"")
-    path.chmod(0o644)
-    lines(path).append(b"one")
-    lines(path).append(b"two")
-    assert path.read_bytes() == b"one\ntwo\n"
-    assert mode(path) == 0o600
+    path.touch(0o644)
+    for line in (b"one", b"two"):
+        lines(path).append(line)
+    assert (path.read_bytes(), mode(path)) == (b"one\ntwo\n", 0o600)
     path.write_bytes(b"whole\nhal")
     lines(path).append(b"next")
     assert path.read_bytes() == b"whole\nhal\nnext\n", "it does not continue what a kill cut off"
@@ -329,7 +305,7 @@ def test_a_full_file_is_rotated_and_the_oldest_goes(tmp_path: Path) -> None:
     assert written == {"log": b"8", "log.1": b"6", "log.2": b"4", "log.3": b"2"}
 
 
-def test_what_another_process_rotates_is_not_rotated_twice(tmp_path: Path) -> None:
+def test_what_another_process_rotates_is_not_rotated_twice_and_has_an_end(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"x" * 149 + b"\n")
     with locked(path):
@@ -337,10 +313,6 @@ def test_what_another_process_rotates_is_not_rotated_twice(tmp_path: Path) -> No
         assert sorted(file.name for file in tmp_path.iterdir()) == ["log", "log.lock"]
     lines(path).append(b"later")
     assert path.read_bytes() == b"later\n"
-
-
-def test_a_file_that_cannot_be_rotated_has_an_end(tmp_path: Path) -> None:
-    path = tmp_path / "log"
     path.write_bytes(b"x" * 200)
     with locked(path), pytest.raises(OSError, match="File too large"):
         lines(path).append(b"more")
@@ -362,9 +334,7 @@ def test_a_link_a_second_name_and_a_pipe_are_no_place_for_a_log(tmp_path: Path) 
     assert victim.read_bytes() == b"untouched"
 
 
-def test_a_line_that_does_not_fit_on_the_disk_is_an_error_and_the_next_one_is_whole(
-    tmp_path: Path,
-) -> None:
+def test_a_line_that_does_not_fit_is_an_error_and_the_next_one_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "log"
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
@@ -386,10 +356,11 @@ def test_the_only_writer_takes_out_what_a_killed_one_began(tmp_path: Path) -> No
         assert path.read_bytes() == before + kept + b"next\n", end
 
 
-def test_a_theme_is_remembered_beside_what_else_is_kept(tmp_path: Path) -> None:
+def test_a_theme_and_a_layout_are_remembered_beside_what_else_is_kept(tmp_path: Path) -> None:
     assert preferences.load_look(tmp_path) == {}
-    preferences.save_look(tmp_path, {"theme": "nord"}, pytest.fail)
-    assert preferences.load_look(tmp_path) == {"theme": "nord"}
+    for look in ({"theme": "nord"}, {"layout": {"alone": True}}):
+        preferences.save_look(tmp_path, look, pytest.fail)
+    assert preferences.load_look(tmp_path) == {"theme": "nord", "layout": {"alone": True}}
     file = tmp_path / "ui.json"
     file.write_text('{"version": 1, "theme": 5, "other": 1}')
     assert fitting(preferences.load_look(tmp_path)["theme"]) == fitting("")
@@ -397,22 +368,20 @@ def test_a_theme_is_remembered_beside_what_else_is_kept(tmp_path: Path) -> None:
     assert json.loads(file.read_text()) == {"version": 1, "theme": "gemdeck-light", "other": 1}
 
 
-def test_a_layout_is_remembered_beside_the_theme(tmp_path: Path) -> None:
-    preferences.save_look(tmp_path, {"theme": "nord"}, pytest.fail)
-    preferences.save_look(tmp_path, {"layout": {"alone": True}}, pytest.fail)
-    assert preferences.load_look(tmp_path) == {"theme": "nord", "layout": {"alone": True}}
-
-
-def test_messages_come_back_in_order_and_harmless(tmp_path: Path) -> None:
-    assert preferences.load_messages(tmp_path) == ()
-    for text in ("one\ntwo", "drei \u00fc", "fo\ud800ur"):
-        preferences.append_message(tmp_path, text)
-    assert preferences.load_messages(tmp_path) == ("one\ntwo", "drei \u00fc", "fo?ur")
-
-
-def test_many_messages_are_cut_back_to_the_newest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_messages_come_back_in_order_and_harmless_from_a_folder_made_for_them(
+    tmp_path: Path,
 ) -> None:
+    folder = tmp_path / "missing"
+    assert preferences.load_messages(folder) == ()
+    preferences.save_look(folder, {"theme": "nord"}, print)
+    assert preferences.load_look(folder) == {"theme": "nord"}
+    folder = tmp_path / "gone"
+    for text in ("one\ntwo", "drei \u00fc", "fo\ud800ur"):
+        preferences.append_message(folder, text)
+    assert preferences.load_messages(folder) == ("one\ntwo", "drei \u00fc", "fo?ur")
+
+
+def test_messages_are_cut_to_the_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preferences, "MAX_MESSAGES", 3)
     for number in range(7):
         preferences.append_message(tmp_path, str(number))
@@ -431,21 +400,10 @@ def test_what_is_no_file_of_messages_is_moved_away(tmp_path: Path) -> None:
     assert preferences.load_messages(tmp_path) == ("hello",)
 
 
-def test_a_folder_that_is_gone_is_made_again(tmp_path: Path) -> None:
-    folder = tmp_path / "missing"
-    preferences.append_message(folder, "hello")
-    preferences.save_look(folder, {"theme": "nord"}, print)
-    assert preferences.load_messages(folder) == ("hello",)
-    assert preferences.load_look(folder) == {"theme": "nord"}
-
-
 def test_each_opened_folder_has_messages_of_its_own(tmp_path: Path) -> None:
-    one, other = (
-        preferences.messages_place(tmp_path, tmp_path / name) for name in ("one", "other")
-    )
+    one, other = (preferences.messages_place(tmp_path, tmp_path / n) for n in ("one", "other"))
     preferences.append_message(one, "hello")
-    assert preferences.load_messages(one) == ("hello",)
-    assert preferences.load_messages(other) == ()
+    assert (preferences.load_messages(one), preferences.load_messages(other)) == (("hello",), ())
     assert preferences.messages_place(tmp_path, tmp_path / "one") == one
     for folder in (one, one.parent):
         assert folder.stat().st_mode & 0o777 == 0o700

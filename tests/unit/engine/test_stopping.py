@@ -78,8 +78,7 @@ async def test_a_stop_reaches_the_wire_at_once_and_the_next_request_is_valid(
         await running.idle()
         [finished] = [event for event in running.events if isinstance(event, TurnFinished)]
         assert finished.outcome is TurnOutcome.CANCELLED
-        assert finished.unsent == ("" if kept else "first")
-        assert running.store.state.pending == ()
+        assert (finished.unsent, running.store.state.pending) == ("" if kept else "first", ())
         ends = {(call.status, call.result) for call in running.calls}
         assert ends <= {(ToolCallStatus.CANCELLED, "")}
         told = [one.text for one in entries(running.store.state) if isinstance(one, ChatNotice)]

@@ -60,8 +60,7 @@ async def test_a_message_is_sent_again_as_it_was_sent(text: str, home: Path, ope
         for model in ("", "gemini-2.5-pro", ""):
             await at.retry(model)
         first, *again = [request.contents for request in at.fake.requests[1:]]
-        assert again == [first] * 3
-        assert at.fake.requests[-1].model == "gemini-2.5-pro"
+        assert (again, at.fake.requests[-1].model) == ([first] * 3, "gemini-2.5-pro")
         assert (at.shown, at.asked()) == (shown, asked)
         session = at.engine.sessions.recorder.session
     library = SessionLibrary(state_dir())
@@ -88,8 +87,7 @@ async def test_an_edited_message_is_read_anew_and_what_was_stays(home: Path, ope
         await at.ask("and @lib:memo://today")
         assert at.unsent == at.messages[-1].typed == "and @lib:memo://today"
         await at.retry()  # it is in no history, so it is read again
-        assert at.sent[2] == "content of memo://today"
-        assert len(at.fake.requests[-1].contents) == 3
+        assert (at.sent[2], len(at.fake.requests[-1].contents)) == ("content of memo://today", 3)
         file.write_text("new")
         await at.retry(place=0)
         assert (at.sent[2], at.shown) == ("old", at.shown[:1])
@@ -123,9 +121,7 @@ async def test_what_is_no_command_or_resource_never_reaches_the_model(at: Typed)
         await at.ask(text)
         assert at.notice.endswith(words)
         assert at.returned[-1] == text
-    assert at.fake.requests == []
-    assert at.turn is None
-    assert at.chat.unsent.count == 13
+    assert (at.fake.requests, at.turn, at.chat.unsent.count) == ([], None, 13)
     for words in ("/review", "/hlep", "@lib:memo://tody"):
         at.engine.messages.send_resource(LIB, "memo://today", words)
         assert at.returned[-1] == words
@@ -150,8 +146,7 @@ async def test_a_folder_that_is_added_is_open_and_servers_are_told(home: Path, a
     await at.told("No program to open links was found.")
     at.engine.features.complete_folder("1", "../mo")
     await eventually(lambda: at.store.state.completion == ArgumentCompleted("1", ("../more/",)))
-    assert len(at.store.state.folders) == 2
-    assert at.record.read_text().count(changed) == 1
+    assert (len(at.store.state.folders), at.record.read_text().count(changed)) == (2, 1)
 
 
 async def test_a_message_that_comes_back_leaves_the_running_turn_alone(opens: Opens) -> None:
@@ -169,28 +164,22 @@ async def test_a_message_that_comes_back_leaves_the_running_turn_alone(opens: Op
         assert at.turn is None
 
 
-async def test_a_server_that_does_not_answer_is_named_and_stopped_on_the_wire(
-    at: Typed,
-) -> None:
+async def test_a_server_that_does_not_answer_is_named_and_stopped_on_the_wire(at: Typed) -> None:
     for number, text in enumerate(("/slow", "read @lib:memo://slow"), 1):
         at.engine.clear_conversation()
         at.engine.send(text)
         at.engine.send("behind")
         at.engine.send("/review")
         await at.asking()
-        assert at.turn.server == LIB
-        assert at.chat.queued[0] == "behind"
+        assert (at.turn.server, at.chat.queued[0]) == (LIB, "behind")
         await at.recorded("prompts/get" if number == 1 else "resources/read")
         at.engine.cancel_turn()
         await at.idle()
-        assert at.unsent == f"{text}\n\nbehind\n\n/review"
-        assert at.turn is None
+        assert (at.unsent, at.turn) == (f"{text}\n\nbehind\n\n/review", None)
         assert not at.chat.queued
         await at.recorded("notifications/cancelled", number)
         await at.ask("again")
-        assert at.sent == ["again"]
-        assert at.shown == [text, "again"]
-        assert len(at.fake.requests) == number
+        assert (at.sent, at.shown, len(at.fake.requests)) == (["again"], [text, "again"], number)
 
 
 async def test_what_waits_for_a_server_is_dropped_given_back_or_too_much(at: Typed) -> None:
@@ -199,8 +188,7 @@ async def test_what_waits_for_a_server_is_dropped_given_back_or_too_much(at: Typ
     at.engine.cancel_turn()  # before the first step
     assert at.returned == ["one", "/review"]
     await at.idle()
-    assert at.fake.requests == []
-    assert [*at.chat.unsent.texts] == ["one", "/review"]
+    assert (at.fake.requests, [*at.chat.unsent.texts]) == ([], ["one", "/review"])
     at.engine.send("/slow")
     at.engine.send("behind")
     await at.asking()
@@ -336,8 +324,7 @@ async def test_a_prompt_of_a_server_not_waited_for_comes_back(home: Path, opens:
         await at.ask("/review it")
         assert at.error == "There is no command /review. Prompts of lib come once it is ready."
         assert at.unsent == "/review it"
-        assert at.store.state.servers[0].status is ServerStatus.STARTING
-        assert at.fake.requests == []
+        assert (at.store.state.servers[0].status, at.fake.requests) == (ServerStatus.STARTING, [])
         gate.touch()  # or it does not hear that it is to end
 
 

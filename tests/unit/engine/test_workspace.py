@@ -1,6 +1,7 @@
 """Files and folders of the workspace: which word means which, and what goes into a message."""
 
 import os
+from collections.abc import Mapping
 from itertools import count, islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,10 @@ from tui.engine.workspace import (
 PNG = bytes.fromhex("89504e470d0a1a0a") + b"\0" * 32
 
 
-def write(root: Path, files: dict[str, str | bytes]) -> None:
+Files = Mapping[str, str | bytes]
+
+
+def write(root: Path, files: Files) -> None:
     """Write files below a folder."""
     for name, content in files.items():
         path = root / name
@@ -32,23 +36,16 @@ def write(root: Path, files: dict[str, str | bytes]) -> None:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     folder = tmp_path / "work"
-    write(
-        folder,
-        {
-            ".git/config": "",
-            ".gitignore": "*.log\nbuild/\n!keep.log\n",
-            "README.md": "read me",
-            "src/.gitignore": "/secret.txt\n",
-            "src/app.py": "print(1)\n",
-            "src/secret.txt": "hush",
-            "src/picture.png": PNG,
-            "src/tool.bin": b"\0\1\2",
-            "a b.txt": "blank",
-            "build/out.txt": "built",
-            "run.log": "ran",
-            "keep.log": "kept",
-        },
-    )
+    rules = {".gitignore": "*.log\nbuild/\n!keep.log\n", "src/.gitignore": "/secret.txt\n"}
+    source: Files = {"src/app.py": "print(1)\n", "src/picture.png": PNG, "src/tool.bin": b"\0\1\2"}
+    hidden = {
+        ".git/config": "",
+        "src/secret.txt": "hush",
+        "build/out.txt": "built",
+        "run.log": "ran",
+    }
+    shown = {"README.md": "read me", "a b.txt": "blank", "keep.log": "kept"}
+    write(folder, {**rules, **source, **hidden, **shown})
     return folder
 
 
@@ -149,15 +146,12 @@ def test_several_roots_have_their_own_paths(root: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     write(other, {"README.md": "the other", "only.md": "here"})
     workspace = opened(root, other)
-    assert texts(workspace, "only.md")[1] == "here"
-    assert texts(workspace, "README.md")[1] == "read me"
+    assert (texts(workspace, "only.md")[1], texts(workspace, "README.md")[1]) == ("here", "read me")
     assert texts(workspace, str(other / "README.md"))[1] == "the other"
     assert {"only.md", str(other / "README.md")} <= set(workspace.complete("", 100))
 
 
-def test_A26_a_walk_ends_in_time_within_a_folder_too(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_A26_a_walk_in_a_folder_ends_in_time(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(root / "many", {f"{number}.txt": "" for number in range(60)})
     clock = SimpleNamespace(monotonic=count(step=0.1).__next__)
     monkeypatch.setattr(workspace_module, "time", clock)

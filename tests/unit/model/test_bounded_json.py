@@ -5,13 +5,7 @@ import json
 import pytest
 
 from tests.support.rows import row
-from tui.model.bounded_json import (
-    MAX_ALL_DIGITS,
-    MAX_DIGITS,
-    JsonError,
-    read_json,
-    read_value,
-)
+from tui.model.bounded_json import MAX_ALL_DIGITS, MAX_DIGITS, JsonError, read_json, read_value
 
 LONG = "7" * (MAX_DIGITS + 1)
 MANY = ",".join(["7" * MAX_DIGITS] * (MAX_ALL_DIGITS // MAX_DIGITS + 1))

@@ -23,16 +23,9 @@ def test_a_call_has_its_answer_progress_and_logs_and_all_else_stands_between() -
     fill(wire)
     progress, log = ["notifications/progress"] * 3, "notifications/message"
     assert methods(said(wire)) == [
-        ["starting"],
-        ["initialize", "initialize"],
-        ["stderr"],
-        ["tools/list", "tools/list"],
-        ["tools/call", *progress, log, "tools/call"],
-        ["noise"],
-        ["POST"],
-        ["resources/read", "resources/read"],
-        ["answer"],
-        ["notifications/tools/list_changed"],
+        *(["starting"], ["initialize", "initialize"], ["stderr"], ["tools/list", "tools/list"]),
+        *(["tools/call", *progress, log, "tools/call"], ["noise"], ["POST"]),
+        *(["resources/read", "resources/read"], ["answer"], ["notifications/tools/list_changed"]),
     ]
     call = said(wire)[4]
     assert call.answer is call.frames[-1]
@@ -100,54 +93,34 @@ def test_a_log_belongs_to_no_request_while_two_are_open() -> None:
     assert len(said(wire)[-1].frames) == 3, "what waits for a connection that has ended is not busy"
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("", FrameFilter([], [])),
-        (
-            "method:tools/call server:git err >200ms Words here",
-            FrameFilter(
-                ["words", "here"], [("method", "tools/call"), ("server", "git")], 0.2, errors=True
-            ),
-        ),
-        ("method: >", FrameFilter([], [])),
-        (">1.5s", FrameFilter([], [], 1.5)),
-        (">2m", FrameFilter([], [], 120.0)),
+def test_a_filter_is_read_as_it_is_typed() -> None:
+    named = [("method", "tools/call"), ("server", "git")]
+    for text, found in (
+        *(("", FrameFilter([], [])), ("method: >", FrameFilter([], []))),
+        *((">1.5s", FrameFilter([], [], 1.5)), (">2m", FrameFilter([], [], 120.0))),
         (">5", FrameFilter([], [], 0.005)),
         ("https://a.b/c >x error", FrameFilter(["https://a.b/c", ">x", "error"], [])),
-    ],
-)
-def test_a_filter_is_read_as_it_is_typed(text: str, found: FrameFilter) -> None:
-    assert parse_filter(text) == found
+        (
+            "method:tools/call server:git err >200ms Words here",
+            FrameFilter(["words", "here"], named, 0.2, errors=True),
+        ),
+    ):
+        assert parse_filter(text) == found
 
 
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("err", [5, 6, 7, 8]),
-        ("method:list", [3, 9]),
-        ("method:progress", [4]),
-        ("server:every", [6, 7]),
-        ("target:static", [7]),
-        ("id:3", [4]),
-        ("call:main/call-1", [4]),
-        ("branch tools", [4]),
-        (">1m", []),
-        ("401", [6]),
-        ("not json", [5]),
-    ],
-)
-def test_a_filter_keeps_what_has_all_of_it(text: str, numbers: list[int]) -> None:
+def test_a_filter_keeps_what_has_all_of_it() -> None:
     wire = Wire()
     fill(wire)
-    wanted = parse_filter(text)
-    assert [i for i, one in enumerate(said(wire)) if wanted.admits(one)] == numbers
-
-
-def test_what_is_open_is_slow() -> None:
-    wire = Wire()
+    for text, numbers in (
+        *(("err", [5, 6, 7, 8]), ("method:list", [3, 9]), ("method:progress", [4])),
+        *(("server:every", [6, 7]), ("target:static", [7]), ("id:3", [4])),
+        *(("call:main/call-1", [4]), ("branch tools", [4]), (">1m", []), ("401", [6])),
+        ("not json", [5]),
+    ):
+        wanted = parse_filter(text)
+        assert [i for i, one in enumerate(said(wire)) if wanted.admits(one)] == numbers, text
     Talk(wire, "s").ask("tools/call", name="slow")
-    assert parse_filter(">1m").admits(said(wire)[0])
+    assert parse_filter(">1m").admits(said(wire)[-1]), "what is open is slow"
 
 
 def test_a_fault_is_found_by_its_words() -> None:

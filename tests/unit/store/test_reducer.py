@@ -74,6 +74,10 @@ def after(state: AppState, *history: e.Event) -> AppState:
     return state
 
 
+def retrying(failure: Failure) -> e.ServerStatusChanged:
+    return e.ServerStatusChanged(SERVER, ServerStatus.RETRYING, failure, 12.5)
+
+
 def texts(found: Iterable[object]) -> list[str]:
     return [entry.text for entry in found if isinstance(entry, ModelText | Thought | UserMessage)]
 
@@ -127,11 +131,8 @@ def test_what_changes_nothing_gives_the_same_object() -> None:
         *(e.RequestSettled(RequestId("unknown")), e.UsageReported(Usage())),
         e.ModelSelected(AppState().model),
         e.TextStreamed(TEXT, "closed", conversation=ConversationId("gone")),
-        *(
-            sessions.ConversationSelected(ConversationId("gone")),
-            sessions.ConversationClosed(ConversationId("gone")),
-        ),
-        sessions.ConversationClosed(MAIN),
+        sessions.ConversationSelected(ConversationId("gone")),
+        *(sessions.ConversationClosed(one) for one in (ConversationId("gone"), MAIN)),
     ]
     state = populated_state()
     for event in events:
@@ -141,11 +142,8 @@ def test_what_changes_nothing_gives_the_same_object() -> None:
 def test_a_status_brings_its_reason_and_takes_the_old_one_away() -> None:
     failure = Failure("it ended", stderr_tail=("Traceback",))
     info = ServerInfo("notes", "1", "2026-07-28")
-    failed = after(
-        populated_state(), e.ServerStatusChanged(SERVER, ServerStatus.RETRYING, failure, 12.5)
-    )
-    assert failed.servers[0].failure == failure
-    assert failed.servers[0].retry_at == 12.5
+    failed = after(populated_state(), retrying(failure))
+    assert (failed.servers[0].failure, failed.servers[0].retry_at) == (failure, 12.5)
 
     ready = after(failed, e.ServerStatusChanged(SERVER, ServerStatus.READY, info=info))
     assert ready.servers[0] == replace(server_view(), status=ServerStatus.READY, info=info)
@@ -159,27 +157,19 @@ def test_a_failure_is_kept_until_the_next_attempt_has_ended() -> None:
         changes = (e.ServerStatusChanged(SERVER, status, failure) for status in statuses)
         return after(failed, *changes).servers[0].last_failure
 
-    failed = after(
-        populated_state(), e.ServerStatusChanged(SERVER, ServerStatus.RETRYING, ended, 12.5)
-    )
+    failed = after(populated_state(), retrying(ended))
     assert failed.servers[0].last_failure == ended
     assert failed.servers[0].is_troubled
-    assert kept(ServerStatus.STARTING) == ended
-    assert kept(ServerStatus.STARTING, ServerStatus.STOPPING) == ended
-    assert kept(ServerStatus.STARTING, ServerStatus.RETRYING, failure=refused) == refused
-    assert kept(ServerStatus.STARTING, ServerStatus.READY) is None
-    assert kept(ServerStatus.STOPPED, ServerStatus.STARTING) is None
+    starting = ServerStatus.STARTING
+    assert kept(starting) == kept(starting, ServerStatus.STOPPING) == ended
+    assert kept(starting, ServerStatus.RETRYING, failure=refused) == refused
+    assert kept(starting, ServerStatus.READY) is kept(ServerStatus.STOPPED, starting) is None
 
 
 def test_new_settings_keep_the_failure_of_a_server_that_is_being_tried_again() -> None:
     ended = Failure("it ended")
-    failed = after(
-        populated_state(),
-        e.ServerStatusChanged(SERVER, ServerStatus.RETRYING, ended, 12.5),
-        e.ServersConfigured(
-            (server_view(status=ServerStatus.STARTING), server_view("new", ServerStatus.STARTING))
-        ),
-    )
+    views = tuple(server_view(name, ServerStatus.STARTING) for name in (SERVER, "new"))
+    failed = after(populated_state(), retrying(ended), e.ServersConfigured(views))
     assert [view.last_failure for view in failed.servers] == [ended, None]
     broken = replace(server_view(status=ServerStatus.INVALID), failure=Failure("no command"))
     assert after(failed, e.ServersConfigured((broken,))).servers[0].is_troubled
@@ -188,15 +178,12 @@ def test_new_settings_keep_the_failure_of_a_server_that_is_being_tried_again() -
 def test_conversations_do_not_touch_each_other() -> None:
     other, before = OTHER, populated_state()
     message = UserMessage(EntryId("u"), "hello")
-    state = after(
-        before,
-        e.TurnStarted(TURN, message, 1.0, conversation=other),
-        e.TextStreamed(TEXT, "hi", conversation=other),
-        e.QueueChanged(("a",), conversation=other),
-    )
+    started = e.TurnStarted(TURN, message, 1.0, conversation=other)
+    said = e.TextStreamed(TEXT, "hi", conversation=other)
+    state = after(before, started, said, e.QueueChanged(("a",), conversation=other))
     assert state.conversation is before.conversation
-    assert state.conversations[other].transcript.live == (message, ModelText(TEXT, "hi"))
-    assert state.conversations[other].queued == ("a",)
+    there = state.conversations[other]
+    assert (there.transcript.live, there.queued) == ((message, ModelText(TEXT, "hi")), ("a",))
     assert replace(state, current=other).conversation is state.conversations[other]
 
 
@@ -219,8 +206,7 @@ def test_a_conversation_is_named_by_its_first_words_unless_the_user_names_it() -
     assert after(named, e.ConversationCleared()).conversation.title == ""
     waiting = after(opened, e.QueueChanged(("eggs",)))
     restored = after(waiting, sessions.ConversationRestored((replace(message, text="bread"),)))
-    assert restored.conversation.queued == ()
-    assert restored.conversation.title == "bread"
+    assert (restored.conversation.queued, restored.conversation.title) == ((), "bread")
 
 
 def test_a_catalog_outlives_the_connection() -> None:
@@ -246,8 +232,7 @@ def test_notices_are_bounded_and_counted() -> None:
     state = AppState()
     for number in range(MAX_NOTICES + 7):
         state = reduce(state, e.NoticeRaised(e.Notice(Severity.INFO, str(number))))
-    assert len(state.notices) == MAX_NOTICES
-    assert state.notices[-1].text == str(MAX_NOTICES + 6)
+    assert (len(state.notices), state.notices[-1].text) == (MAX_NOTICES, str(MAX_NOTICES + 6))
     assert state.notice_count == MAX_NOTICES + 7
 
 
@@ -269,22 +254,19 @@ def test_thoughts_and_text_are_kept_apart() -> None:
 
 def test_a_call_keeps_its_progress_until_it_moves_on() -> None:
     progressed = after(populated_state(), e.ToolCallProgressed(CALL, Progress(1, 2)))
-    assert progressed.conversation.transcript.live[-1] == replace(
-        tool_call(), progress=Progress(1, 2)
-    )
-
+    running = replace(tool_call(), progress=Progress(1, 2))
+    assert progressed.conversation.transcript.live[-1] == running
     done = after(progressed, e.ToolCallChanged(CALL, ToolCallStatus.OK, 0.5, "added"))
     call = done.conversation.transcript.live[-1]
     assert isinstance(call, ToolCall)
-    assert (call.status, call.seconds) == (ToolCallStatus.OK, 0.5)
-    assert (call.result, call.progress) == ("added", None)
+    found = (call.status, call.seconds, call.result, call.progress)
+    assert found == (ToolCallStatus.OK, 0.5, "added", None)
 
 
 def test_a_finished_turn_settles_and_completes_its_entries() -> None:
     before = after(populated_state(), one_of_each()[e.ToolCallChanged])
     state = after(before, e.TurnFinished(TURN, TurnOutcome.COMPLETED, seconds=2.5))
-    assert state.conversation.turn is None
-    assert state.conversation.transcript.live == ()
+    assert (state.conversation.turn, state.conversation.transcript.live) == (None, ())
     *settled, end = state.conversation.transcript.settled
     lived = [entry.id for entry in before.conversation.transcript.live]
     assert [entry.id for entry in settled] == lived
@@ -345,11 +327,9 @@ def test_usage_adds_up_the_requests_of_a_turn() -> None:
 def test_a_new_conversation_is_empty_and_told_from_the_old_one() -> None:
     before = after(populated_state(), e.UsageReported(Usage(prompt=9, context_limit=1_000)))
     state = after(before, e.ConversationCleared())
-    assert entries(state) == ()
-    assert state.conversation.turn is None
+    assert (entries(state), state.conversation.turn) == ((), None)
     assert state.conversation.transcript.epoch == before.conversation.transcript.epoch + 1
-    assert state.conversation.usage == Usage(context_limit=1_000)
-    assert state.servers == before.servers
+    assert (state.conversation.usage, state.servers) == (Usage(context_limit=1_000), before.servers)
 
 
 def test_questions_queue_and_leave_by_their_id() -> None:
@@ -395,9 +375,7 @@ def results(state: AppState) -> list[str]:
     return [entry.result for entry in entries if isinstance(entry, ToolCall)]
 
 
-def test_the_newest_results_stay_whole_and_older_ones_are_cut_across_turns(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_old_results_are_cut_across_turns_new_ones_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reducer, "MAX_RESULTS", 20_000)
     state = after(AppState(), turn(1), *called(1, "a" * 9_000), *called(2, "b" * 9_000))
     assert results(state) == ["a" * 9_000, "b" * 9_000]
@@ -411,16 +389,13 @@ def test_the_newest_results_stay_whole_and_older_ones_are_cut_across_turns(
     assert results(state) == [cut, "b" * 9_000, "c" * 9_000, "d"]
 
 
-def test_what_is_cut_once_is_not_cut_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_cut_is_not_cut_again_and_old_pictures_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reducer, "MAX_RESULTS", 5_000)
     state = after(AppState(), turn(1), *called(1, "a" * 9_000))
     for number in range(2, 5):
         state = after(state, *called(number, str(number) * 5_000))
     assert results(state)[0] == "a" * 2_000 + "\n… [clipped; 7,000 characters were dropped]"
     assert results(state)[-1] == "4" * 5_000
-
-
-def test_pictures_count_and_those_of_old_results_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reducer, "MAX_RESULTS", 1_500)
     state = after(AppState(), turn(1))
     seen = (Picture("image/png", "x" * 1_000, 1, 1),)
@@ -432,17 +407,13 @@ def test_pictures_count_and_those_of_old_results_go(monkeypatch: pytest.MonkeyPa
     assert [one.pictures for one in entries if isinstance(one, ToolCall)] == [(), seen]
 
 
-def test_within_the_limit_nothing_is_touched() -> None:
+def test_a_long_conversation_of_large_results_is_bounded_and_cheap_and_a_short_one_untouched() -> (
+    None
+):
     call = ToolCall(EntryId("e"), ServerId("s"), "look", "{}", result="x")
     transcript = TranscriptState(settled=(call,) * 10)
     assert reducer.clip_old_results(transcript) is transcript
-
-
-def test_a_long_conversation_of_large_results_is_bounded_and_cheap() -> None:
-    calls = (
-        ToolCall(EntryId(f"e{n}"), ServerId("s"), "look", "{}", result="x" * 9_000)
-        for n in range(5_000)
-    )
+    calls = (replace(call, id=EntryId(f"e{n}"), result="x" * 9_000) for n in range(5_000))
     transcript = TranscriptState(settled=tuple(calls))
     began = time.process_time()
     kept = reducer.clip_old_results(transcript)
@@ -466,8 +437,7 @@ def test_a_call_outside_a_turn_shows_its_end_although_turns_came_and_went() -> N
     state = after(state, e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED, ""), turn(2))
     assert results(state) == ["", "b"]
     state = after(state, ended, e.TurnFinished(TurnId("t2"), TurnOutcome.COMPLETED, ""))
-    assert results(state) == ["a", "b"]
-    assert state.conversation.transcript.live == ()
+    assert (results(state), state.conversation.transcript.live) == (["a", "b"], ())
     ids = [entry.id for entry in state.conversation.transcript.settled]
     assert ids == ["e1", "u1", "e2", "t1-end", "u2", "t2-end"]
 
@@ -477,9 +447,7 @@ def run_by_hand(number: int, size: int = 0, status: ToolCallStatus = ToolCallSta
     return ToolRun(call, {"content": []}, size=size)
 
 
-def test_of_calls_by_hand_the_oldest_that_have_ended_go_and_the_newest_never(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_calls_by_hand_the_oldest_ended_ones_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reducer, "MAX_RUNS", 3)
     monkeypatch.setattr(reducer, "MAX_RESULTS", 1_000)
     state = AppState()
@@ -492,5 +460,4 @@ def test_of_calls_by_hand_the_oldest_that_have_ended_go_and_the_newest_never(
     state = reduce(state, ToolRunChanged(run_by_hand(0, 10)))
     assert [*state.runs] == ["c0", "c5"], "what just ended can be looked at"
     state = reduce(state, ToolRunChanged(run_by_hand(6)))
-    assert [*state.runs] == ["c6"]
-    assert state.conversation == AppState().conversation
+    assert ([*state.runs], state.conversation) == (["c6"], AppState().conversation)

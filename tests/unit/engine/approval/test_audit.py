@@ -51,18 +51,10 @@ def test_a_decision_and_the_call_that_follows_are_recorded(path: Path) -> None:
     log.close(5)
     first, second = records(path)
     assert len(first["run"]) == 8
-    about = {
-        "run": first["run"],
-        "call": "c1",
-        "server": TOOL.server,
-        "fingerprint": TOOL.fingerprint,
-        "tool": TOOL.name,
-        "definition": TOOL.definition_hash,
-        "arguments": {
-            "sha256": hashlib.sha256(ARGUMENTS.encode()).hexdigest(),
-            "bytes": len(ARGUMENTS.encode()),
-        },
-    }
+    data = ARGUMENTS.encode()
+    of_tool = {"server": TOOL.server, "fingerprint": TOOL.fingerprint, "tool": TOOL.name}
+    about = {"run": first["run"], "call": "c1", "definition": TOOL.definition_hash, **of_tool}
+    about["arguments"] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
     decision = {"event": "decision", "decision": "allow", "source": "you: once"}
     ended = {"event": "call", "outcome": "ok", "seconds": 0.123}
     assert first == about | decision | {"time": 1000.5, "number": 1}
@@ -130,9 +122,7 @@ def test_names_can_neither_forge_a_record_nor_carry_a_secret(path: Path) -> None
     assert max(len(str(value)) for value in record.values()) <= audit.MAX_FIELD
 
 
-def test_a_disk_that_is_full_is_told_once_and_tried_again(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_told_once_and_retried(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     done = threading.Semaphore(0)
     log = AuditLog(path, on_problem=told.append)
@@ -149,8 +139,6 @@ def test_a_disk_that_is_full_is_told_once_and_tried_again(
             assert done.acquire(timeout=5)
     log.record_trust("f", "c", decision="trust", source="you")
     log.close(5)
-    assert told == [
-        f"{path} cannot be written: No space left on device. "
-        "What belongs there is kept in memory until it can be."
-    ]
+    kept = "What belongs there is kept in memory until it can be."
+    assert told == [f"{path} cannot be written: No space left on device. {kept}"]
     assert [record["number"] for record in records(path)] == [1, 2, 3, 4]

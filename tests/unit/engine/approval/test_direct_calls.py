@@ -5,7 +5,7 @@ import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -30,7 +30,7 @@ from tui.engine.chats.calls import CallRunner
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk
 from tui.engine.engine import Engine, EngineOptions
-from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError
+from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.catalog.permit import Permit
 from tui.model.chat import EntryId, ToolCallStatus
 from tui.model.consent import Choice, Effect, GrantScope
@@ -42,9 +42,7 @@ __all__ = ["shop"]
 SHOP = ServerId("shop")
 
 
-async def test_a_call_of_a_library_asks_like_a_call_of_the_model_and_one_of_the_user_does_not(
-    shop: Turncoat, world: World
-) -> None:
+async def test_a_call_of_a_library_asks_and_one_of_a_user_not(shop: Turncoat, world: World) -> None:
     async with shop.deck() as running:
         for choice in (Choice.DENY, Choice.ONCE):
             calling = asyncio.create_task(running.engine.call_tool(SHOP, "look", {"text": "a"}))
@@ -61,8 +59,8 @@ async def test_a_call_of_a_library_asks_like_a_call_of_the_model_and_one_of_the_
     decided, ended = records(world)[-2:]
     found = (decided["event"], decided["tool"], decided["decision"], decided["source"])
     assert found == ("decision", "buy", "allow", "you: composed this call")
-    assert (ended["event"], ended["outcome"]) == ("call", "ok")
-    assert ended["arguments"] == decided["arguments"]
+    told = (ended["event"], ended["outcome"], ended["arguments"])
+    assert told == ("call", "ok", decided["arguments"])
 
 
 async def test_a_server_handed_in_by_a_library_is_not_trusted_by_its_own_word(
@@ -107,7 +105,7 @@ async def test_without_a_user_a_call_of_a_library_is_denied(
     assert shop.calls == []
 
 
-async def test_a_rule_that_denies_beats_every_call_of_a_tool_and_each_is_recorded(
+async def test_a_rule_that_denies_beats_and_records_every_call(
     shop: Turncoat, world: World
 ) -> None:
     rules = {"gemdeck": {"alwaysDeny": [{"tool": "look"}]}}
@@ -117,13 +115,11 @@ async def test_a_rule_that_denies_beats_every_call_of_a_tool_and_each_is_recorde
             with pytest.raises(ToolCallError, match="alwaysDeny"):
                 await running.engine.call_tool(SHOP, "look", {"text": "a"}, by_user=by_user)
         await running.ask("look")
-    found = records(world)
-    assert len(found) == 3
-    for record in found:
-        assert (record["event"], record["server"], record["tool"]) == ("decision", "shop", "look")
-        assert record["decision"] == "deny"
-        assert record["source"] == "a rule in the settings (gemdeck.alwaysDeny) denies it"
-        assert len(record["fingerprint"]) == len(record["definition"]) == 64
+    why = "a rule in the settings (gemdeck.alwaysDeny) denies it"
+    names = ("event", "server", "tool", "decision", "source")
+    found = [tuple(record[name] for name in names) for record in records(world)]
+    assert found == [("decision", "shop", "look", "deny", why)] * 3
+    assert all(len(r["fingerprint"]) == len(r["definition"]) == 64 for r in records(world))
     assert shop.calls == []
 
 
@@ -133,9 +129,7 @@ def is_recorded(world: World, decision: str) -> bool:
     return log.exists() and f'"{decision}"' in log.read_text("ascii").rstrip().rpartition("\n")[2]
 
 
-async def test_a_changed_tool_is_not_called_until_the_change_is_accepted_and_all_is_recorded(
-    shop: Turncoat, world: World
-) -> None:
+async def test_a_changed_tool_waits_until_that_is_accepted(shop: Turncoat, world: World) -> None:
     async with shop.deck() as running:
         for word, answer in (
             ("refuse change", Reply(ReplyAction.DECLINE)),
@@ -149,21 +143,18 @@ async def test_a_changed_tool_is_not_called_until_the_change_is_accepted_and_all
             request = await running.pending(ToolChangeRequest)
             running.engine.desk.answer(request.id, answer)
             await eventually(partial(is_recorded, world, word))
-            *decisions, record = records(world)[-3:]
-            for decision in decisions:
-                assert (decision["event"], decision["tool"]) == ("decision", "look")
-                assert decision["decision"] == "deny"
-                assert decision["source"].startswith("it has changed")
-            found = (record["event"], record["tool"], record["decision"])
-            assert found == ("rule", "look", word)
-            assert len(record["fingerprint"]) == len(record["definition"]) == 64
-        call = running.engine.call_tool
-        with pytest.raises(ToolCallError, match="do not fit"):
-            await call(SHOP, "buy", {"text": 5}, by_user=True)
-        with pytest.raises(ToolCallError, match="does not offer it"):
-            await call(SHOP, "steal", {}, by_user=True)
-        with pytest.raises(ToolCallError, match="must be an object"):
-            await call(SHOP, "buy", cast("JsonObject", [1]), by_user=True)
+            told = records(world)[-3:]
+            found = [(one["event"], one["tool"], one["decision"]) for one in told]
+            assert found == [*[("decision", "look", "deny")] * 2, ("rule", "look", word)]
+            assert all(one["source"].startswith("it has changed") for one in told[:2])
+            assert len(told[-1]["fingerprint"]) == len(told[-1]["definition"]) == 64
+        rows: list[tuple[str, Any, str]] = [
+            *(("buy", {"text": 5}, "do not fit"), ("steal", {}, "does not offer it")),
+            ("buy", [1], "must be an object"),
+        ]
+        for name, arguments, words in rows:
+            with pytest.raises(ToolCallError, match=words):
+                await running.engine.call_tool(SHOP, name, arguments, by_user=True)
     assert shop.calls == []
 
 
@@ -184,11 +175,8 @@ async def test_what_a_caller_changes_while_the_user_decides_is_not_sent() -> Non
 
 
 async def test_decisions_and_calls_are_recorded_with_sources(shop: Turncoat, world: World) -> None:
-    script: Script = [
-        [Call([("look", {"text": "1"})])],
-        [Call([("look", {"text": "2"}), ("buy", {"text": "3"})])],
-        [Say("done")],
-    ]
+    both = Call([("look", {"text": "2"}), ("buy", {"text": "3"})])
+    script: Script = [[Call([("look", {"text": "1"})])], [both], [Say("done")]]
     async with shop.deck(script) as running:
         running.engine.send("look")
         await running.decide(Choice.ALWAYS_TOOL, GrantScope.FOLDER)
@@ -260,9 +248,9 @@ async def test_every_tool_can_be_explained(shop: Turncoat) -> None:
     async with shop.deck(settings=settings) as running:
         names = ("look", "buy", "hidden", "broken", "nothing")
         look, buy, hidden, odd, unknown = (running.explained("shop", name) for name in names)
-    assert look.effect is Effect.ALLOW
-    assert look.words.startswith("Allowed: its server has trust: true in ")
-    assert "gemdeck.alwaysDeny" in buy.words
-    assert "the settings leave it out" in hidden.words
-    assert "no input schema" in odd.words
-    assert unknown.effect is Effect.DENY
+    assert [look.effect, unknown.effect] == [Effect.ALLOW, Effect.DENY]
+    for one, words in (
+        *((look, "Allowed: its server has trust: true in "), (buy, "gemdeck.alwaysDeny")),
+        *((hidden, "the settings leave it out"), (odd, "no input schema")),
+    ):
+        assert words in one.words

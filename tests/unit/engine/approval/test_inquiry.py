@@ -36,8 +36,8 @@ def compared(folder: Path, path: str, content: str = AFTER) -> FileChange | None
 def test_all_lines_of_both_are_there_with_what_becomes_of_the_file(folder: Path) -> None:
     change = compared(folder, "src/a.py")
     assert change is not None
-    assert (change.path, change.content) == ("path", "content")
-    assert change.summary == "overwrites · +1 -2"
+    told = (change.path, change.content, change.summary)
+    assert told == ("path", "content", "overwrites · +1 -2")
     assert change.lines == ((" ", ""), ("-", "print(1)"), ("-", "print(2)"), ("+", ""), (" ", ""))
     assert compared(folder, str(folder / "src" / "a.py")) == change
     for content, summary in (
@@ -89,19 +89,15 @@ async def test_questions_have_the_difference_and_come_in_order(folder: Path) -> 
     gate = Gate(desk, events.append, make_policy(), folder=folder)
     tool = make_tool("write")
     calls = [{"path": "src/a.py", "content": AFTER}, {"path": "src/a.py"}]
-    tasks = [
-        asyncio.create_task(gate.decide(make_inquiry(tool, arguments=arguments)))
-        for arguments in calls
-    ]
+    inquiries = [make_inquiry(tool, arguments=arguments) for arguments in calls]
+    tasks = [asyncio.create_task(gate.decide(one)) for one in inquiries]
 
     def asked() -> list[ConfirmationRequest]:
         found = (event.request for event in events if isinstance(event, RequestRaised))
         return [one for one in found if isinstance(one, ConfirmationRequest)]
 
     await eventually(lambda: len(asked()) == len(calls))
-    first, second = asked()
-    assert first.change is not None
-    assert second.change is None
-    for request in (first, second):
+    assert [request.change is None for request in asked()] == [False, True]
+    for request in asked():
         desk.answer(request.id, Decision(Choice.ONCE))
     assert [type(outcome) for outcome in await asyncio.gather(*tasks)] == [Permit, Permit]

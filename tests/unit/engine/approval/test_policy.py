@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -55,6 +56,10 @@ async def refreshed(policy: Policy, holds: Callable[[], bool]) -> None:
             await policy.refresh()
 
 
+def stdio(name: str, **more: Any) -> ServerDefinition:  # noqa: ANN401
+    return ServerDefinition(ServerId(name), Origin.USER, Transport.STDIO, **more)
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     tmp_path.chmod(0o700)
@@ -91,11 +96,8 @@ async def test_saved_grants_hold_in_later_runs_and_those_of_a_session_do_not(pat
         for rule in policy.views():
             policy.save(rule.id)  # only the one of the session changes
         scopes = {view.tool: view.scope for view in policy.views()}
-        assert scopes == {
-            "everywhere": "saved everywhere",
-            "here": "saved for /work",
-            "fleeting": "saved for /work",
-        }
+        assert scopes.pop("everywhere") == "saved everywhere"
+        assert scopes == dict.fromkeys(("here", "fleeting"), "saved for /work")
     async with opened(path) as policy:
         assert policy.judge(now).effect is Effect.ALLOW, "it was saved from the list"
     async with opened(path, folder="/elsewhere") as policy:
@@ -109,10 +111,10 @@ async def test_a_verdict_says_its_origin(path: Path, monkeypatch: pytest.MonkeyP
         policy.allow([make_tool("go")], GrantScope.FOLDER, "always this tool")
         verdict = policy.judge(make_tool("go"))
         asked = policy.judge(make_tool("other"))
-    assert verdict.words.startswith("Runs: unasked: you chose always this tool, for this folder")
+    assert verdict.source.startswith("you chose always this tool, for this folder")
     assert verdict.words.endswith(", for this folder.")
-    assert "no rule allows it" in asked.words
     assert f"Runs: unasked: {verdict.source}." == verdict.words
+    assert "no rule allows it" in asked.words
 
 
 async def test_what_is_revoked_is_asked_about_again_also_in_later_runs(path: Path) -> None:
@@ -158,14 +160,11 @@ async def test_what_another_gemdeck_revokes_or_saves_counts_here_at_once(path: P
         await refreshed(here, lambda: here.judge(mine).effect is Effect.ASK)
         assert judged_again == [None]
         assert here.state != before, "verdicts that were remembered do not hold any more"
-        assert told[-1] == GrantsChanged(here.views())
-        assert here.judge(theirs).effect is Effect.ALLOW
+        assert (told[-1], here.judge(theirs).effect) == (GrantsChanged(here.views()), Effect.ALLOW)
         assert {view.scope for view in here.views()} == {"this session", "saved everywhere"}
 
 
-async def test_a_grant_that_is_not_written_yet_outlasts_a_look_at_the_file(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unwritten_grant_stays_given(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load, old, new = StateFile.load, make_tool("old"), make_tool("new")
     loop = asyncio.get_running_loop()
 
@@ -204,9 +203,7 @@ async def test_a_grant_that_waits_outlasts_what_another_gemdeck_wrote(path: Path
         assert later.judge(mine).effect is Effect.ALLOW
 
 
-async def test_the_last_use_is_kept_with_one_write_for_many_calls(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_many_uses_are_kept_in_one_write(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(path) as policy:
         policy.allow([make_tool("go")], GrantScope.EVERYWHERE, "always this tool")
     written: list[bytes] = []
@@ -229,16 +226,12 @@ async def test_the_last_use_is_kept_with_one_write_for_many_calls(
 
 async def test_use_of_a_grant_is_shown(path: Path) -> None:
     events: list[Event] = []
-
-    def uses() -> list[float]:
-        lists = (event.grants for event in events if isinstance(event, GrantsChanged))
-        return [grants[0].used_at for grants in lists if grants and grants[0].used_at]
-
     async with opened(path, events=events) as policy:
         policy.allow([make_tool("go")], GrantScope.SESSION, "always this tool")
         for _ in range(100):
             policy.used(policy.judge(make_tool("go")))
-        assert uses() == [NOVEMBER]
+    lists = [event.grants for event in events if isinstance(event, GrantsChanged)]
+    assert [grants[0].used_at for grants in lists if grants[0].used_at] == [NOVEMBER]
 
 
 async def test_the_list_shows_all_rules_newest_first_and_which_can_be_revoked() -> None:
@@ -246,9 +239,7 @@ async def test_the_list_shows_all_rules_newest_first_and_which_can_be_revoked() 
     policy = make_policy(GrantBook(clock=lambda: next(now)), allows_all=True)
     policy.allow([make_tool("old")], GrantScope.SESSION, "always this tool")
     policy.allow([make_tool("new")], GrantScope.FOLDER, "always this server")
-    trusted = ServerDefinition(
-        ServerId("git"), Origin.USER, Transport.STDIO, trust=True, source="~/.gemini/settings.json"
-    )
+    trusted = stdio("git", trust=True, source="~/.gemini/settings.json")
     policy.configure([rule("a", "b*")], [rule("*", "rm")], [trusted])
     rows = [(v.effect, v.server, v.tool, v.scope, v.origin, v.revocable) for v in policy.views()]
     settings = "settings"
@@ -265,7 +256,7 @@ async def test_the_list_shows_all_rules_newest_first_and_which_can_be_revoked() 
 
 def test_trust_of_a_server_counts_only_in_a_folder_with_a_yes() -> None:
     tool = replace(make_tool("go"), trusted=True)
-    own = ServerDefinition(tool.server, Origin.USER, Transport.STDIO, trust=True, source="it")
+    own = stdio(tool.server, trust=True, source="it")
     policy = make_policy()
     policy.configure((), (), [replace(own, trust=False)])  # taken back since it was offered
     assert policy.judge(tool).effect is Effect.ASK
@@ -296,7 +287,7 @@ async def test_hostile_text_in_a_record_is_harmless_in_the_list(path: Path) -> N
 def test_a_rule_that_asks_wins_over_permission_but_not_over_yolo() -> None:
     tool = make_tool("go", trusted=True)
     asking = Grant(Effect.ASK, tool.fingerprint, None, "", GrantScope.EVERYWHERE, "", ())
-    trusted = ServerDefinition(tool.server, Origin.USER, Transport.STDIO, trust=True)
+    trusted = stdio(tool.server, trust=True)
     for allows_all, effect in ((False, Effect.ASK), (True, Effect.ALLOW)):
         book = GrantBook()
         book.grants.put(asking, GrantNote("notes", ""))
@@ -308,8 +299,7 @@ def test_a_rule_that_asks_wins_over_permission_but_not_over_yolo() -> None:
 def test_yolo_that_the_settings_switch_off_neither_allows_nor_is_shown() -> None:
     policy = make_policy(allows_all=True)
     policy.configure((), [Restriction(voids=(Permission.YOLO,))], ())
-    assert policy.judge(make_tool("go")).effect is Effect.ASK
-    assert policy.views() == ()
+    assert (policy.judge(make_tool("go")).effect, policy.views()) == (Effect.ASK, ())
 
 
 def test_many_permissions_push_no_prohibition_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,15 +316,12 @@ def test_many_permissions_push_no_prohibition_out(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_denied_server_hides_all_its_tools_until_that_is_revoked() -> None:
-    definition = ServerDefinition(
-        ServerId("git"), Origin.USER, Transport.STDIO, fingerprint="what git is"
-    )
+    definition = stdio("git", fingerprint="what git is")
     book = GrantBook()
     rule = Grant(Effect.DENY, "what git is", None, "", GrantScope.SESSION, "", ())
     book.grants.put(rule, GrantNote("git", ""))
-    some = replace(
-        rule, fingerprint="another", conditions=(Condition("path", ConditionKind.IS, '"/etc"'),)
-    )
+    condition = Condition("path", ConditionKind.IS, '"/etc"')
+    some = replace(rule, fingerprint="another", conditions=(condition,))
     book.grants.put(some, GrantNote("other", ""))
     policy = make_policy(book)
     again: list[None] = []
@@ -343,5 +330,4 @@ def test_a_denied_server_hides_all_its_tools_until_that_is_revoked() -> None:
     other = replace(definition, fingerprint="another")
     assert policy.hidden(other, [("a", "h")]) == {}, "some calls of it are allowed"
     policy.revoke(rule.id)
-    assert policy.hidden(definition, [("a", "h")]) == {}
-    assert again == [None]
+    assert (policy.hidden(definition, [("a", "h")]), again) == ({}, [None])

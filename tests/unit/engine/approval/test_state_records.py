@@ -58,21 +58,10 @@ TRUST = """{"version": 1, "folders": [
 
 WORK = FolderIdentity(Path("/work"), 1, 2, 3)
 OTHER = FolderIdentity(Path("/other"), 1, 9, 3)
-CONTENT = FolderContent(
-    "h2",
-    (ServerContent("s", "settings.json", "stdio", "h", ("server s",)),),
-    "r",
-    ("nothing",),
-    ProjectRules(
-        frozenset({"s"}),
-        frozenset({"t"}),
-        (ToolPattern(server="s", tool="go_*"),),
-        5,
-        1000,
-        30.0,
-        ".gemini/settings.json",
-    ),
-)
+SERVERS = (ServerContent("s", "settings.json", "stdio", "h", ("server s",)),)
+NAMED = (frozenset({"s"}), frozenset({"t"}), (ToolPattern(server="s", tool="go_*"),))
+RULES = ProjectRules(*NAMED, 5, 1000, 30.0, ".gemini/settings.json")
+CONTENT = FolderContent("h2", SERVERS, "r", ("nothing",), RULES)
 
 
 def kept(path: Path, text: str) -> Path:
@@ -83,16 +72,8 @@ def kept(path: Path, text: str) -> Path:
 
 
 def test_grants_are_read_and_written() -> None:
-    scope = GrantScope.FOLDER
-    allowed = Grant(
-        Effect.ALLOW,
-        "f1",
-        "go",
-        "d1",
-        scope,
-        "/work",
-        (Condition("path", ConditionKind.IS, '"/a"'),),
-    )
+    conditions = (Condition("path", ConditionKind.IS, '"/a"'),)
+    allowed = Grant(Effect.ALLOW, "f1", "go", "d1", GrantScope.FOLDER, "/work", conditions)
     denied = Grant(Effect.DENY, "f2", None, "", GrantScope.EVERYWHERE, "", ())
     expected = {
         allowed: GrantNote("notes", "go", "always this tool", 5.0, 6.5),
@@ -101,8 +82,7 @@ def test_grants_are_read_and_written() -> None:
     entries = json.loads(GRANTS)
     assert read_all(entries) == expected
     entries[0]["arguments"] = [["path", "is", '"/a"']]  # which an older gemdeck takes for no rule
-    assert write_all(expected) == entries
-    assert read_all(entries) == expected
+    assert (write_all(expected), read_all(entries)) == (entries, expected)
 
 
 def test_a_grant_without_its_conditions_or_folder_is_no_wider_one() -> None:
@@ -115,8 +95,7 @@ def test_a_grant_stands_without_what_is_remembered_beside_it() -> None:
     entry = json.loads(GRANTS)[1]
     for change in ({"label": ["mail"]}, {"granted": "now"}, {"label": ["m" * 300, ""]}):
         [(grant, note)] = read_all([{**entry, **change}]).items()
-        assert grant.effect is Effect.DENY
-        assert note == GrantNote("", "")
+        assert (grant.effect, note) == (Effect.DENY, GrantNote("", ""))
 
 
 def test_pins_are_read_and_written(tmp_path: Path) -> None:

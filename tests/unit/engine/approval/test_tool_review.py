@@ -31,11 +31,9 @@ def definition(name: str = "git", fingerprint: str = FINGERPRINT) -> ServerDefin
 
 
 def tools(*described: tuple[str, object]) -> tuple[Tool, ...]:
-    raw: list[object] = [
-        {"name": name, "description": words, "inputSchema": {"type": "object"}}
-        for name, words in described
-    ]
-    return read_offer(RawOffer(tools=raw)).tools
+    schema = {"inputSchema": {"type": "object"}}
+    raw = [{"name": name, "description": words, **schema} for name, words in described]
+    return read_offer(RawOffer(tools=[*raw])).tools
 
 
 class Reviewed:
@@ -94,24 +92,17 @@ async def test_what_is_seen_first_or_accepted_is_known_in_later_runs(folder: Pat
         assert reviewed.examine(("a", "other"), ("b", "two")) == {"a": CHANGED}
         await eventually(lambda: reviewed.requests)
         await reviewed.answer(ACCEPT)
-        assert accepted == [None]
-        assert reviewed.examine(("a", "other")) == {}
+        assert (accepted, reviewed.examine(("a", "other"))) == ([None], {})
     async with reviewing(folder) as later:
         assert later.examine(("a", "one")) == {"a": CHANGED}
     [change] = reviewed.requests[0].changes
     assert [(line.sign, line.text) for line in change.difference] == [
-        (" ", "name: a"),
-        (" ", "description:"),
-        ("-", "  one"),
-        ("+", "  other"),
-        (" ", "input schema:"),
-        *((" ", line) for line in ("  {", '    "type": "object"', "  }")),
+        *((" ", "name: a"), (" ", "description:"), ("-", "  one"), ("+", "  other")),
+        *((" ", line) for line in ("input schema:", "  {", '    "type": "object"', "  }")),
     ]
 
 
-async def test_many_new_tools_make_none_forgotten_that_is_known(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_new_tools_push_no_known_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_PINNED", 2)
     async with reviewing(folder) as reviewed:
         assert reviewed.examine(("a", "one")) == {}
@@ -128,9 +119,7 @@ async def test_a_second_sight_in_another_gemdeck_does_not_replace_the_first(fold
         assert later.examine(("a", "poisoned")) == {"a": CHANGED}
 
 
-async def test_more_changes_than_anyone_reads_are_asked_about_one_list_after_another(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_many_changes_are_asked_about_list_by_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_CHANGES", 2)
     async with reviewing(None) as reviewed:
         before = [(f"t{number}", "one") for number in range(5)]
@@ -150,9 +139,7 @@ async def test_more_changes_than_anyone_reads_are_asked_about_one_list_after_ano
     assert set(reviewed.examine(*after)) == {"t2", "t3"}
 
 
-async def test_a_definition_too_long_to_be_read_stays_away_and_another_server_is_not_compared() -> (
-    None
-):
+async def test_a_definition_too_long_stays_away_and_no_other_server_is_compared() -> None:
     async with reviewing(None) as reviewed:
         reviewed.examine(("a", "one"))
         assert reviewed.examine(("a", "x" * 70_000)) == {"a": UNREADABLE}
@@ -199,20 +186,19 @@ async def test_a_change_that_is_seen_again_leaves_its_question_open_until_the_en
     assert settled == [request.id for request in reviewed.requests]
 
 
-async def test_a_server_that_leaves_the_settings_takes_its_question_with_it() -> None:
+async def test_a_server_that_leaves_takes_its_question_along_and_without_a_user_none_is_put() -> (
+    None
+):
     async with reviewing(None) as reviewed:
-        reviewed.examine(("a", "one"))
-        reviewed.examine(("a", "two"))
+        for words in ("one", "two"):
+            reviewed.examine(("a", words))
         await eventually(lambda: reviewed.requests)
         reviewed.review.keep_only(set())
     settled = [e.request for e in reviewed.events if isinstance(e, RequestSettled)]
     assert settled == [reviewed.requests[0].id]
-
-
-async def test_without_a_user_a_notice_says_what_is_withheld() -> None:
     async with reviewing(None, has_user=False) as reviewed:
-        reviewed.examine(("a", "one"))
-        reviewed.examine(("a", "two"))
+        for words in ("one", "two"):
+            reviewed.examine(("a", words))
         await eventually(lambda: reviewed.events)
     [raised] = reviewed.events
     assert isinstance(raised, NoticeRaised)
@@ -261,20 +247,16 @@ def test_unchanged_lines_far_from_a_change_are_counted() -> None:
     lines[50] = "changed"
     shown = difference(before, json.dumps({"description": "\n".join(lines)}))
     texts = [line.text for line in shown]
-    assert texts[0] == "… 48 unchanged lines …"
-    assert texts[-1] == "… 46 unchanged lines …"
-    assert len(texts) == 10
+    counts = (texts[0], texts[-1], len(texts))
+    assert counts == ("… 48 unchanged lines …", "… 46 unchanged lines …", 10)
 
 
-def test_a_long_difference_is_found_in_time() -> None:
+def test_a_long_difference_is_found_in_time_and_one_nested_too_deeply_is_not_shown() -> None:
     before = json.dumps({"description": "a\n" * 10_000})
     start = time.process_time()
     shown = difference(before, json.dumps({"description": "b\n" * 10_000}))
     assert time.process_time() - start < 2
     assert len([line for line in shown if line.sign == "+"]) == 10_000
-
-
-def test_a_definition_nested_too_deeply_is_not_shown() -> None:
     deep = '{"annotations":' * 50_000 + "1" + "}" * 50_000
     with pytest.raises(UnreadableDefinitionError):
         difference("", deep)
@@ -292,8 +274,7 @@ async def test_changes_that_cannot_be_compared_stay_withheld_and_can_be_reviewed
             patched.setattr(module, "difference", broken)
             assert reviewed.examine(("a", "other")) == {"a": CHANGED}
             await eventually(lambda: "could not be asked about" in caplog.text)
-        assert reviewed.examine(("a", "other")) == {"a": CHANGED}
-        assert reviewed.events == []
+        assert (reviewed.examine(("a", "other")), reviewed.events) == ({"a": CHANGED}, [])
         reviewed.review.review(ServerId("git"))
         await eventually(lambda: reviewed.requests)
     assert len(reviewed.requests) == 1

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
-import pytest
 from pydantic import SecretStr
 
 from tests.fakes.gemini import KEY, FakeGemini
@@ -36,17 +35,8 @@ from tui.engine.mcp.catalog.registry import Registry, ToolVisibility
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.tasks import RemoteTasks
 from tui.engine.mcp.wire.wire import Wire
+from tui.model import chat as chat_model
 from tui.model.catalog import Catalog, ToolId, ToolView
-from tui.model.chat import (
-    MAIN,
-    BackendKind,
-    ChatNotice,
-    Entry,
-    EntryId,
-    ModelText,
-    Progress,
-    ToolCall,
-)
 from tui.model.consent import Choice, Decision
 from tui.model.events import Event, RequestRaised, TurnFinished
 from tui.model.input.arguments import canonical_json, read_arguments
@@ -60,16 +50,10 @@ E = TypeVar("E")
 Run = Callable[[JsonObject], Awaitable[ToolResult]]
 
 
-async def open_backend(
-    url: str,
-    *,
-    key: str = KEY,
-    model: str = MODEL,
-    idle_timeout: float = 5.0,
-    thoughts: bool = True,
-) -> GeminiBackend:
-    access = ModelAccess(BackendKind.GEMINI, SecretStr(key), base_url=url)
-    settings = GemdeckSettings(model=model, idle_timeout=idle_timeout, thoughts=thoughts)
+async def open_backend(url: str, key: str = KEY, model: str = MODEL, **more: Any) -> GeminiBackend:  # noqa: ANN401
+    more = {"idle_timeout": 5.0, **more}
+    access = ModelAccess(chat_model.BackendKind.GEMINI, SecretStr(key), base_url=url)
+    settings = GemdeckSettings(model=model, **more)
     return await asyncio.to_thread(create_gemini_backend, access, settings)
 
 
@@ -125,7 +109,7 @@ def make_inquiry(
     """A call of a tool that was offered with others."""
     arguments = arguments or {}
     return Inquiry(
-        call=EntryId(call),
+        call=chat_model.EntryId(call),
         tool=tool,
         arguments=arguments,
         shown=canonical_json(arguments),
@@ -166,14 +150,13 @@ class InProcessTools(ServerManager):
         return self.said
 
     async def call_tool(
-        self, permit: Permit, on_progress: Callable[[Progress], None]
+        self, permit: Permit, on_progress: Callable[[chat_model.Progress], None]
     ) -> ToolResult:
         permit.use()
-        tool, arguments = permit.tool, permit.arguments
-        self.called.append((tool.name, arguments))
-        on_progress(Progress(1.0, 2.0))
-        run = self.runs.get(tool.name)
-        return await run(arguments) if run else text_result(f"{tool.name} ran")
+        name, arguments = permit.tool.name, permit.arguments
+        self.called.append((name, arguments))
+        on_progress(chat_model.Progress(1.0, 2.0))
+        return await self.runs[name](arguments) if name in self.runs else text_result(f"{name} ran")
 
 
 @dataclass
@@ -236,20 +219,20 @@ class Chat:
         return [entry for entry in entries(self.store.state) if isinstance(entry, kind)]
 
     @property
-    def transcript(self) -> tuple[Entry, ...]:
+    def transcript(self) -> tuple[chat_model.Entry, ...]:
         return entries(self.store.state)
 
     @property
     def answer(self) -> str:
-        return "".join(entry.text for entry in self.entries(ModelText))
+        return "".join(entry.text for entry in self.entries(chat_model.ModelText))
 
     @property
-    def notices(self) -> list[ChatNotice]:
-        return self.entries(ChatNotice)
+    def notices(self) -> list[chat_model.ChatNotice]:
+        return self.entries(chat_model.ChatNotice)
 
     @property
-    def calls(self) -> list[ToolCall]:
-        return self.entries(ToolCall)
+    def calls(self) -> list[chat_model.ToolCall]:
+        return self.entries(chat_model.ToolCall)
 
     def responses(self, request: int = 1) -> list[dict[str, str]]:
         """What the model was told of its calls."""
@@ -295,18 +278,15 @@ async def chatting(
     gate = gate or Gate(desk, bus.publish, make_policy(allows_all=not asks))
     bus.subscribe(gate.heed)
     settings = GemdeckSettings(max_tool_calls=max_tool_calls)
-    audit = AuditLog(None, on_problem=pytest.fail)
-    skills = Skills(host, desk, PinStore(None, pytest.fail), bus.publish, audit)
-    context = TurnContext(
-        TurnSetup(host, gate, skills, lambda: asyncio.sleep(0, ()), settings=settings),
-        await open_backend(fake.url, model=model),
-        bus.publish,
-        History(),
-        retry=retry or RetryWait(),
+    skills = Skills(
+        host, desk, PinStore(None, pytest.fail), bus.publish, AuditLog(None, on_problem=pytest.fail)
     )
+    setup = TurnSetup(host, gate, skills, lambda: asyncio.sleep(0, ()), settings=settings)
+    backend = await open_backend(fake.url, model=model)
+    context = TurnContext(setup, backend, bus.publish, History(), retry=retry or RetryWait())
     recorder = Recorder(None, Path(), Redactor(), lambda _: None)
     tasks = TaskSet("a turn broke down")
-    conversation = Conversation(MAIN, bus.publish, recorder, context.retry, tasks)
+    conversation = Conversation(chat_model.MAIN, bus.publish, recorder, context.retry, tasks)
     conversation.context = context
     chat = Chat(conversation, context, host, bus, fake, desk=desk)
     try:

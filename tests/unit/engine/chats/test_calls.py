@@ -9,6 +9,7 @@ import pytest
 
 from tests.fakes.gemini_rules import Json
 from tests.fakes.gemini_script import Action, Call, Say
+from tests.support.rows import row
 from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.chats.support import make_tool, talking, text_result
 from tui.engine.approval.inquiry import UnusableEditError
@@ -18,10 +19,7 @@ from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolR
 from tui.engine.mcp.schema import validate
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice
-from tui.model.events import (
-    RequestRaised,
-    ToolCallProgressed,
-)
+from tui.model.events import RequestRaised, ToolCallProgressed
 from tui.model.requests import ConfirmationRequest
 
 GO, OTHER = make_tool("go"), make_tool("other")
@@ -42,10 +40,9 @@ async def test_a_call_that_fails_or_never_runs_is_told_to_the_model_and_the_user
     async with talking([], make_tool("notes_add"), GO) as chat:
         await chat.play(*one_step(("note_add", {"a": 1})))
         told = {"error": "Tool note_add not found. Did you mean notes_add?"}
-        assert chat.responses() == [told]
-        assert (chat.calls[0].server, chat.calls[0].tool) == ("", "note_add")
-        assert chat.calls[0].status is ToolCallStatus.ERROR
-        assert chat.answer == "done"
+        assert (chat.responses(), chat.answer) == ([told], "done")
+        [call] = chat.calls
+        assert (call.server, call.tool, call.status) == ("", "note_add", ToolCallStatus.ERROR)
         await chat.play(*one_step(("go", {"text": "x" * 400_000})))
         assert "longer than" in chat.responses()[0]["error"]
         assert chat.tools.called == []
@@ -60,37 +57,32 @@ async def test_a_call_that_fails_or_never_runs_is_told_to_the_model_and_the_user
             assert "\x1b" not in chat.calls[0].result
         chat.tools.runs["go"] = partial(give, text_result("no such note", is_error=True))
         await chat.play(*one_step(("go", {})))
+        [call] = chat.calls
         assert chat.responses() == [{"error": "no such note"}]
-        assert chat.calls[0].status is ToolCallStatus.ERROR
-        assert chat.calls[0].result == "no such note"
+        assert (call.status, call.result) == (ToolCallStatus.ERROR, "no such note")
         assert chat.all(ToolCallProgressed)[0].progress.total == 2.0, "it is shown as it runs"
 
 
-async def test_invalid_arguments_are_told_to_the_model_before_anyone_is_asked() -> None:
-    async with talking(one_step(("go", {"wrong": 1})), GO, asks=True) as chat:
-        await chat.say("x")
-    assert "'wrong' was unexpected" in chat.responses()[0]["error"]
-    assert chat.all(RequestRaised) == []
-    assert chat.tools.called == []
-
-
-async def test_a_denied_call_is_told_to_the_model_with_the_users_word() -> None:
+async def test_a_call_that_does_not_fit_is_told_unasked_and_a_denial_in_the_users_words() -> None:
     steps = one_step(("go", {"text": "a"}), ("other", {}))
     words = (
         ("use edit_file instead", "The user says: use edit_file instead"),
         ("", "The user denied this call. Do not try to do the same in another way."),
     )
-    async with talking([*steps] * len(words), GO, OTHER, asks=True) as chat:
+    script = [*one_step(("go", {"wrong": 1})), *[*steps] * len(words)]
+    async with talking(script, GO, OTHER, asks=True) as chat:
+        await chat.say("x")
+        assert "'wrong' was unexpected" in chat.responses()[0]["error"]
+        assert (chat.all(RequestRaised), chat.tools.called) == ([], [])
         for number, (word, told) in enumerate(words):
             chat.send("x")
             await chat.decide(Choice.DENY, word, count=2 * number + 1)
             await chat.decide(Choice.ONCE, count=2 * number + 2)
             await chat.idle()
             denied, ran = chat.responses(-1)
-            assert denied == {"error": f"Denied: {told}"}
-            assert ran == {"output": "other ran"}
-    statuses = [ToolCallStatus.DENIED, ToolCallStatus.OK]
-    assert [call.status for call in chat.calls] == statuses * len(words)
+            assert (denied, ran) == ({"error": f"Denied: {told}"}, {"output": "other ran"})
+    statuses = [ToolCallStatus.DENIED, ToolCallStatus.OK] * len(words)
+    assert [call.status for call in chat.calls] == [ToolCallStatus.ERROR, *statuses]
     assert {name for name, _ in chat.tools.called} == {"other"}
 
 
@@ -101,16 +93,14 @@ async def test_a_step_asks_about_all_its_calls_at_once_in_any_order_of_answers()
         ran.set()
         return text_result("ok")
 
-    async with talking(
-        one_step(("go", {"text": "1"}), ("go", {"text": "2"})), GO, asks=True
-    ) as chat:
+    steps = one_step(("go", {"text": "1"}), ("go", {"text": "2"}))
+    async with talking(steps, GO, asks=True) as chat:
         chat.tools.runs["go"] = run
         chat.send("x")
         await chat.wait_for(RequestRaised, 2)
         asked = chat.store.state.pending
-        assert [one.call for one in asked if isinstance(one, ConfirmationRequest)] == [
-            call.id for call in chat.calls
-        ]
+        of = [one.call for one in asked if isinstance(one, ConfirmationRequest)]
+        assert of == [call.id for call in chat.calls]
         await chat.decide(Choice.ONCE, count=2)
         await asyncio.wait_for(ran.wait(), 5)  # while the first one is still open
         assert chat.store.state.pending == asked[:1]
@@ -121,9 +111,7 @@ async def test_a_step_asks_about_all_its_calls_at_once_in_any_order_of_answers()
     assert ok == {"output": "ok"}
 
 
-async def test_more_calls_than_anyone_is_asked_about_at_once_wait_and_are_not_lost(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_more_calls_than_may_be_asked_about_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_ASKED", 2)
     script = one_step(*[("go", {"text": str(number)}) for number in range(4)])
     async with talking(script, GO, asks=True) as chat:
@@ -136,9 +124,7 @@ async def test_more_calls_than_anyone_is_asked_about_at_once_wait_and_are_not_lo
     assert [arguments["text"] for _, arguments in chat.tools.called] == ["0", "1", "2", "3"]
 
 
-async def test_slow_checks_hold_up_nothing_and_stopped_meanwhile_they_leave_no_row_that_waits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_slow_checks_hold_nothing_up_and_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     entered, may_end, was_let_go = threading.Event(), threading.Event(), list[bool]()
 
     def check(*given: JsonObject) -> JsonObject:
@@ -169,15 +155,10 @@ async def test_slow_checks_hold_up_nothing_and_stopped_meanwhile_they_leave_no_r
         assert chat.answer == "done"
 
 
-async def test_an_edit_is_what_is_sent_and_how_it_is_shown() -> None:
+async def test_an_edit_is_what_is_sent_and_shown_and_must_say_one_thing() -> None:
     edit = await read_edit('{"text": "a\\u202eb"}', GO.schema)
-    assert edit.arguments == {"text": "a\u202eb"}
-    assert edit.shown == '{\n  "text": "a\\u202eb"\n}'
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+    assert (edit.arguments, edit.shown) == ({"text": "a\u202eb"}, '{\n  "text": "a\\u202eb"\n}')
+    for text, words in (
         ("", "line 1"),
         ("[]", "must be an object"),
         ('{"text": 1, "text": 2}', "duplicate key"),
@@ -187,19 +168,15 @@ async def test_an_edit_is_what_is_sent_and_how_it_is_shown() -> None:
         ('{"wrong": 1}', "wrong. was unexpected"),
         ("[" * 100_000, "nested deeper"),
         ('{"text": "' + "x" * module.MAX_EDIT + '"}', "longer than"),
-    ],
-)
-async def test_an_edit_that_says_two_things_or_none_is_refused(text: str, words: str) -> None:
-    with pytest.raises(UnusableEditError, match=words):
-        await read_edit(text, GO.schema)
+    ):
+        with row(words), pytest.raises(UnusableEditError, match=words):
+            await read_edit(text, GO.schema)
 
 
 def test_the_model_is_told_each_change_in_short() -> None:
     told = told_changes({"a": 1, "b": "x", "c": True}, {"b": "y", "c": 1, "d": [2]})
-    assert told == (
-        'The user changed the arguments before the call: "a" was removed; "b" is now "y"; '
-        '"c" is now 1; "d" is now [2].'
-    )
+    changes = '"a" was removed; "b" is now "y"; "c" is now 1; "d" is now [2].'
+    assert told == f"The user changed the arguments before the call: {changes}"
     assert len(told_changes({}, {"a": "x" * 100_000})) < 1_200
     many = {f"k{number}": number for number in range(100)}
     assert told_changes({}, many).endswith("; and 80 more.")

@@ -17,20 +17,11 @@ from tui.engine.chats.conversations import MAX_QUEUED
 from tui.engine.chats.history import MAX_RESPONSE_MEDIA
 from tui.engine.chats.turn import MessageContent
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolResult
+from tui.model import events as e
 from tui.model.chat import ToolCallStatus, TurnOutcome, UserMessage
-from tui.model.events import (
-    ConversationCleared,
-    MessageReturned,
-    NoticeRaised,
-    QueueChanged,
-    TextStreamed,
-    ToolCallChanged,
-    TurnFinished,
-    TurnStarted,
-)
 
 
-async def cancelled(chat: Chat) -> TurnFinished:
+async def cancelled(chat: Chat) -> e.TurnFinished:
     chat.conversation.cancel()
     await chat.idle()
     assert chat.last_turn.outcome is TurnOutcome.CANCELLED
@@ -52,7 +43,7 @@ async def test_cancelling_ends_running_calls_and_keeps_what_has_ended() -> None:
     async with talking(steps, make_tool("fast"), make_tool("slow")) as chat:
         chat.tools.runs["slow"] = slow
         chat.send("x")
-        await chat.wait_for(ToolCallChanged, 3)  # both run, one has ended
+        await chat.wait_for(e.ToolCallChanged, 3)  # both run, one has ended
         await cancelled(chat)
         assert stopped == ["slow"]
         assert [c.status for c in chat.calls] == [ToolCallStatus.OK, ToolCallStatus.CANCELLED]
@@ -67,12 +58,12 @@ async def test_cancelling_ends_running_calls_and_keeps_what_has_ended() -> None:
 async def test_messages_wait_for_the_running_turn_in_order() -> None:
     async with talking([(Say("1"), Sleep(0.01)), (Say("2"),), (Say("3"),)]) as chat:
         chat.send("a")
-        await chat.wait_for(TextStreamed)
+        await chat.wait_for(e.TextStreamed)
         chat.send("b")
         await chat.say("c")
     assert [entry.text for entry in chat.entries(UserMessage)] == ["a", "b", "c"]
     assert chat.answer == "123"
-    queues = [event.queued for event in chat.all(QueueChanged)]
+    queues = [event.queued for event in chat.all(e.QueueChanged)]
     assert queues == [("a",), (), ("b",), ("b", "c"), ("c",), ()]
 
 
@@ -82,12 +73,12 @@ async def test_a_message_that_comes_as_the_turns_end_is_sent() -> None:
 
         async def save_as_a_message_comes() -> None:
             await save()
-            if chat.all(TurnFinished) and (text := next(late, "")):
+            if chat.all(e.TurnFinished) and (text := next(late, "")):
                 asyncio.get_running_loop().call_soon(chat.send, text)
 
         chat.context.save = save_as_a_message_comes
         await chat.say("a")
-        await chat.wait_for(TurnFinished, 2)
+        await chat.wait_for(e.TurnFinished, 2)
     assert chat.answer == "12"
 
 
@@ -96,12 +87,12 @@ async def test_a_message_that_waits_is_taken_back_dropped_or_comes_back_with_the
         for text in ("a", "b", "c", "b", "d"):
             chat.send(text)
         chat.conversation.send(fetched("/again", MessageContent("shown", (TextPart("sent"),))))
-        await chat.wait_for(TextStreamed)
+        await chat.wait_for(e.TextStreamed)
         chat.conversation.unqueue("b", give_back=True)
         chat.conversation.unqueue("d", give_back=False)
         chat.conversation.unqueue("a", give_back=True)  # it runs already
         assert chat.store.state.conversation.queued == ("b", "c", "/again")
-        assert [event.text for event in chat.all(MessageReturned)] == ["b"]
+        assert [event.text for event in chat.all(e.MessageReturned)] == ["b"]
         assert (await cancelled(chat)).unsent == "b\n\nc\n\n/again"
     assert len(chat.fake.requests) == 1
 
@@ -109,17 +100,16 @@ async def test_a_message_that_waits_is_taken_back_dropped_or_comes_back_with_the
 async def test_the_queue_has_an_end_and_says_so() -> None:
     async with talking([(Stall(),)]) as chat:
         chat.send("first")
-        await chat.wait_for(TurnStarted)
+        await chat.wait_for(e.TurnStarted)
         for number in range(21):
             chat.send(f"message {number}")
         assert len(chat.store.state.conversation.queued) == MAX_QUEUED
-        notice = chat.all(NoticeRaised)[-1].notice
-        assert [event.text for event in chat.all(MessageReturned)] == ["message 20"]
+        notice = chat.all(e.NoticeRaised)[-1].notice
+        assert [event.text for event in chat.all(e.MessageReturned)] == ["message 20"]
         finished = await cancelled(chat)
         assert chat.store.state.conversation.queued == ()
     assert notice.text == "Not sent, because 20 messages are already waiting."
-    assert "message 19" in finished.unsent
-    assert "message 20" not in finished.unsent
+    assert finished.unsent.endswith("message 19")
 
 
 async def test_clearing_cancels_the_running_turn_first_and_forgets_everything() -> None:
@@ -128,14 +118,13 @@ async def test_clearing_cancels_the_running_turn_first_and_forgets_everything() 
         chat.conversation.clear()
         assert chat.transcript == ()
         chat.send("x")
-        await chat.wait_for(TextStreamed, 2)
+        await chat.wait_for(e.TextStreamed, 2)
         chat.send("queued")
         chat.conversation.clear()
         assert chat.store.state.conversation.queued == ()
-        await chat.wait_for(ConversationCleared, 2)
+        await chat.wait_for(e.ConversationCleared, 2)
         await chat.idle()
-        assert chat.transcript == ()
-        assert chat.store.state.conversation.unsent.texts == ()
+        assert (chat.transcript, chat.store.state.conversation.unsent.texts) == ((), ())
         await chat.say("y")
     assert [len(request.contents) for request in chat.fake.requests] == [1, 1, 1]
 
@@ -149,32 +138,28 @@ async def test_another_model_answers_from_the_next_turn_on_without_old_signature
         first = chat.context.backend
         await chat.say("w")
         chat.send("x")
-        await chat.wait_for(TextStreamed, 2)  # a choice waits for the end of the turn
+        await chat.wait_for(e.TextStreamed, 2)  # a choice waits for the end of the turn
         second = await open_backend(other.url, model="gemini-3.5-flash")
         chat.conversation.use_backend(chat.context, second)
         await chat.say("y")
         assert first is not chat.context.backend
         await first.aclose()
-    assert other.requests[0].model == "gemini-3.5-flash"
+    assert (other.requests[0].model, other.violations) == ("gemini-3.5-flash", [])
     assert "thoughtSignature" not in str(other.requests[0].contents)
-    assert other.violations == []
     assert chat.answer == "aaab"
     assert (len(chat.fake.requests), len(other.requests)) == (3, 1)
 
 
 async def test_a_message_may_be_shown_in_another_form_than_the_model_gets() -> None:
-    parts = (
-        TextPart("[a resource]\ud800"),
-        MediaPart("image/png", "iVBORw0KGgo="),
-        MediaPart("application/x-odd", "AAAA"),
-        MediaPart("image/png", "A" * (MAX_RESPONSE_MEDIA + 4)),
-    )
+    png, large = MediaPart("image/png", "iVBORw0KGgo="), "A" * (MAX_RESPONSE_MEDIA + 4)
+    odd = (MediaPart("application/x-odd", "AAAA"), MediaPart("image/png", large))
+    parts = (TextPart("[a resource]\ud800"), png, *odd)
     refused = (Fail(400, "INVALID_ARGUMENT", "no"),)
     async with talking([(Say("fine"),), refused, refused]) as chat:
         for _ in range(2):
             chat.conversation.send(fetched("/greet", MessageContent("/greet Ada", parts)))
             await chat.idle()
-    assert [started.message.text for started in chat.all(TurnStarted)] == ["/greet"] * 2
+    assert [started.message.text for started in chat.all(e.TurnStarted)] == ["/greet"] * 2
     assert [entry.text for entry in chat.entries(UserMessage)] == ["/greet Ada"] * 2
     assert chat.fake.requests[0].contents[0]["parts"] == [
         {"text": "[a resource]\ufffd"},
@@ -182,5 +167,4 @@ async def test_a_message_may_be_shown_in_another_form_than_the_model_gets() -> N
         {"text": "[The application/x-odd is left out: the model cannot read it.]"},
         {"text": "[The image/png is left out: it is too large.]"},
     ]
-    assert chat.last_turn.outcome is TurnOutcome.FAILED
-    assert chat.last_turn.unsent == "/greet"
+    assert (chat.last_turn.outcome, chat.last_turn.unsent) == (TurnOutcome.FAILED, "/greet")

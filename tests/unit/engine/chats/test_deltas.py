@@ -28,8 +28,7 @@ def is_safe(text: str) -> bool:
 @given(st.lists(HOSTILE, max_size=8))
 def test_no_control_character_comes_out_however_a_text_is_cut(pieces: list[str]) -> None:
     shown = "".join(stream(pieces))
-    assert is_safe(shown)
-    assert "\u202e" not in shown
+    assert is_safe(shown.replace("\u202e", "\x1b"))
 
 
 @given(st.lists(HARMLESS, max_size=6))
@@ -52,23 +51,17 @@ def test_a_sequence_cut_anywhere_is_dropped_whole(sequence: str) -> None:
     assert "".join(stream(["a", *sequence, "b"])) == "ab"
 
 
-def test_emoji_joined_over_two_pieces_stay_whole() -> None:
+def test_emoji_joined_over_two_pieces_stay_whole_and_stacked_marks_are_bounded() -> None:
     assert "".join(stream(["👩", "\u200d", "💻"])) == "👩\u200d💻"
-
-
-def test_marks_stacked_over_many_pieces_are_bounded() -> None:
-    shown = "".join(stream(["a", *["\u0301\u0301\u0301"] * 50]))
-    assert shown == "a" + "\u0301" * 8
+    assert "".join(stream(["a", *["\u0301\u0301\u0301"] * 50])) == "a" + "\u0301" * 8
+    pieces = ["Hello", ", ", "wörld", " 日本"]
+    assert stream(pieces) == [*pieces, ""], "plain text is never held back"
 
 
 def test_a_sequence_that_never_ends_does_not_swallow_the_answer() -> None:
     sanitizer = DeltaSanitizer()
     shown = [sanitizer.feed("\x1b]0;"), *(sanitizer.feed("x" * 1_000) for _ in range(20))]
     assert len("".join(shown)) > 20_000 - MAX_HELD
-
-
-def test_plain_text_is_never_held_back() -> None:
-    assert stream(["Hello", ", ", "wörld", " 日本"]) == ["Hello", ", ", "wörld", " 日本", ""]
 
 
 def test_finding_where_to_cut_takes_linear_time() -> None:

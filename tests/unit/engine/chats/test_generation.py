@@ -5,15 +5,11 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from tests.support.rows import row
 from tui.engine.bus import Publish
 from tui.engine.chats import step
 from tui.engine.chats.backends.backend import ModelBackend, ModelChunk, ModelError, ModelRequest
-from tui.engine.chats.backends.gemini import (
-    context_limit,
-    generation,
-    thinks,
-    traits,
-)
+from tui.engine.chats.backends.gemini import context_limit, generation, thinks, traits
 from tui.engine.chats.history import UNSIGNED
 from tui.engine.chats.step import MalformedCallError, ModelStep, backend_generator
 from tui.engine.demo.model import DEMO_MODEL, DemoBackend
@@ -80,36 +76,29 @@ async def test_text_and_calls_are_gathered_thoughts_are_not_and_a_limit_is_marke
     assert (await generate(Scripted(text("Hel", "MAX_TOKENS")))).is_cut
 
 
-@pytest.mark.parametrize(
-    ("chunks", "problem"),
-    [
+async def test_what_is_no_whole_answer_is_an_error() -> None:
+    for chunks, problem in (
         ([ModelChunk(finish_reason="MAX_TOKENS")], "used up all 5 tokens"),
         ([text("", "STOP")], "empty answer"),
         ([text("x")], "is incomplete"),
         ([text("x", "SAFETY")], "was stopped"),
         ([ModelChunk(block_reason="SAFETY")], "refused"),
         ([ModelChunk(finish_reason="MALFORMED_FUNCTION_CALL")], "malformed"),
-    ],
-)
-async def test_what_is_no_whole_answer_is_an_error(chunks: list[ModelChunk], problem: str) -> None:
-    with pytest.raises(GenerationError, match=problem):
-        await generate(Scripted(*chunks))
+    ):
+        with row(problem), pytest.raises(GenerationError, match=problem):
+            await generate(Scripted(*chunks))
 
 
-async def test_an_answer_without_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_without_end_or_begin_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step, "MAX_STEP_CHARACTERS", 10)
-    backend = Scripted(*[text("long ")] * 5)
-    with pytest.raises(GenerationError, match="longer than 10"):
-        await generate(backend)
-    assert backend.is_closed
-
-
-async def test_a_model_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step, "GENERATION_TIMEOUT", 0.05)
-    backend = Scripted()
-    with pytest.raises(GenerationError, match="did not answer within"):
-        await generate(backend)
-    assert backend.is_closed
+    for backend, words in (
+        (Scripted(*[text("long ")] * 5), "longer than 10"),
+        (Scripted(), "did not answer within"),
+    ):
+        with pytest.raises(GenerationError, match=words):
+            await generate(backend)
+        assert backend.is_closed
 
 
 async def test_calls_of_the_past_are_signed_where_the_model_wants_it() -> None:
@@ -118,10 +107,8 @@ async def test_calls_of_the_past_are_signed_where_the_model_wants_it() -> None:
     backend = Scripted(text("x", "STOP"), model="gemini-3-pro")
     await generate(backend, prompt)
     [asked] = backend.asked
-    first, second = asked.contents[0]["parts"]
-    assert first["thoughtSignature"] == UNSIGNED
-    assert "thoughtSignature" not in second
-    assert "thoughtSignature" not in calls[0]
+    parts = (*asked.contents[0]["parts"], calls[0])
+    assert [part.get("thoughtSignature") for part in parts] == [UNSIGNED, None, None]
 
 
 async def test_the_tokens_of_a_generation_are_counted_without_its_context() -> None:
@@ -131,14 +118,11 @@ async def test_the_tokens_of_a_generation_are_counted_without_its_context() -> N
     assert told == [UsageReported(Usage(prompt=5, output=2), "gemini-2.5-flash")]
 
 
-async def test_without_a_model_there_is_an_error() -> None:
+async def test_without_a_model_there_is_an_error_and_the_demo_keeps_to_its_tokens() -> None:
     generator = backend_generator(lambda: (None, lambda _: None))
     assert generator.model() == ""
     with pytest.raises(GenerationError, match="No model"):
         await generator.generate(ASK)
-
-
-async def test_the_demo_keeps_to_the_tokens_it_is_given() -> None:
     generator = backend_generator(lambda: (DemoBackend(), lambda _: None))
     made = await generator.generate(ASK)
     assert made.model == generator.model() == DEMO_MODEL
@@ -148,14 +132,10 @@ async def test_the_demo_keeps_to_the_tokens_it_is_given() -> None:
 
 def test_the_generation_and_what_depends_on_it_are_read_off_the_name() -> None:
     for model, expected in (
-        ("gemini-3.8-flash", (3, 8)),
-        ("models/gemini-2.5-pro", (2, 5)),
+        *(("gemini-3.8-flash", (3, 8)), ("models/gemini-2.5-pro", (2, 5))),
         ("models/gemini-3.5-flash", (3, 5)),
-        ("publishers/google/models/gemini-3.8-flash-001", (3, 8)),
-        ("gemini-4-argon", (4, 0)),
-        ("gemini-flash-latest", (3, 0)),
-        ("gemma-4-31b-it", (0, 0)),
-        ("demo", (0, 0)),
+        *(("publishers/google/models/gemini-3.8-flash-001", (3, 8)), ("gemini-4-argon", (4, 0))),
+        *(("gemini-flash-latest", (3, 0)), ("gemma-4-31b-it", (0, 0)), ("demo", (0, 0))),
     ):
         assert generation(model) == expected
     assert [thinks(m) for m in ("gemini-2.0-flash", "gemini-2.5-pro")] == [False, True]

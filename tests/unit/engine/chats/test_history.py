@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from tests.fakes.gemini_rules import check_request
 from tui.engine.chats import history as module
 from tui.engine.chats.backends.backend import WirePart
-from tui.engine.chats.history import (
-    MAX_RESPONSE_MEDIA,
-    FunctionResponse,
-    History,
-    StepParts,
-)
+from tui.engine.chats.history import MAX_RESPONSE_MEDIA, FunctionResponse, History, StepParts
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, MediaPart, TextPart
 
 
@@ -43,21 +38,14 @@ def test_changing_the_arguments_of_a_call_does_not_change_the_history() -> None:
 
 
 def test_media_beyond_the_limit_are_named_instead() -> None:
-    history = History()
-    history.add_user([TextPart("x")])
-    large = MediaPart("image/png", "A" * (MAX_RESPONSE_MEDIA + 4))
-    answer = FunctionResponse((TextPart("a picture"), large))
-    history.add_responses([(FunctionCall("go", {}), answer)], inline_media=True)
-    (part,) = history.contents[-1]["parts"]
-    assert part["functionResponse"] == {
-        "name": "go",
-        "response": {"output": "a picture\n[The image/png is left out: it is too large.]"},
-    }
+    history = begun()
+    answer(history, TextPart("a picture"), MediaPart("image/png", "A" * (MAX_RESPONSE_MEDIA + 4)))
+    output = "a picture\n[The image/png is left out: it is too large.]"
+    assert [one["response"] for one in responses(history)] == [{"output": output}]
 
 
 def test_stripping_signatures_leaves_no_empty_content() -> None:
-    history = History()
-    history.add_user([TextPart("x")])
+    history = begun()
     history.add_model([{"text": "", "thoughtSignature": "s"}])
     history.add_user([TextPart("y")])
     history.strip_signatures()
@@ -80,8 +68,7 @@ STEP = st.lists(
 def test_any_turn_leaves_a_history_that_the_next_message_can_follow(
     steps: list[list[dict[str, object]]], is_broken: bool, result: str
 ) -> None:
-    history = History()
-    history.add_user([TextPart("first")])
+    history = begun()
     for number, step in enumerate(steps):
         gathered = StepParts()
         for part in step:
@@ -153,12 +140,10 @@ def test_older_media_go_with_a_word(inline: bool, monkeypatch: pytest.MonkeyPatc
     for letter in "ABC":
         answer(history, TextPart(letter), MediaPart("image/png", letter * 10), inline=inline)
     sent = str(history.contents)
-    assert "A" * 10 not in sent
-    assert "P" * 8 not in sent
-    assert "[The application/pdf is no longer kept.]" in sent
-    assert sent.count("[The image/png is no longer kept.]") == 1
-    assert "B" * 10 in sent
-    assert "C" * 10 in sent
+    kept = [one in sent for one in ("P" * 8, *(letter * 10 for letter in "ABC"))]
+    assert kept == [False, False, True, True]
+    words = [f"[The {kind} is no longer kept.]" for kind in ("application/pdf", "image/png")]
+    assert [sent.count(one) for one in words] == [1, 1]
     assert responses(history)[0].get("parts") is None
     check_request({"contents": history.contents}, {}, needs_signatures=False)
 
@@ -170,6 +155,5 @@ def test_what_a_user_sends_counts_as_well(monkeypatch: pytest.MonkeyPatch) -> No
     history.close_turn("end")
     history.add_user([MediaPart("application/pdf", "P" * 20)])
     assert responses(history)[0]["response"] == {"output": "\n[The image/png is no longer kept.]"}
-    assert history.contents[-1]["parts"] == [
-        {"inlineData": {"mimeType": "application/pdf", "data": "P" * 20}}
-    ]
+    pdf = {"inlineData": {"mimeType": "application/pdf", "data": "P" * 20}}
+    assert history.contents[-1]["parts"] == [pdf]

@@ -93,9 +93,7 @@ async def refused(ask: Ask, head: str, body: bytes, watch: LoopWatch) -> ModelEr
 @pytest.mark.parametrize(
     ("asking", "status"), [*((asking, "200 OK") for asking in ASKING), ("a turn", "429 Too Many")]
 )
-async def test_a_packed_answer_is_not_unpacked(
-    asking: str, status: str, loop_watch: LoopWatch
-) -> None:
+async def test_packed_answers_stay_packed(asking: str, status: str, loop_watch: LoopWatch) -> None:
     is_stream = asking == "a turn" and status.startswith("200")
     kind = "text/event-stream" if is_stream else "application/json"
     head = f"{status}\r\nContent-Type: {kind}\r\nContent-Encoding: gzip"

@@ -93,6 +93,10 @@ async def test_any_other_message_leads_to_no_call_but_to_help() -> None:
         talk = Conversation(ALL)
         assert HELP in await talk.say(message)
         assert talk.made == [], message
+    await talk.say("hello", "list my notes")
+    assert talk.made == [], "what is attached is not read"
+    await talk.say("list my notes", "file: delete note 2")
+    assert talk.made == [("list_notes", {})]
 
 
 async def test_the_sentences_of_its_help_are_those_that_it_knows() -> None:
@@ -111,14 +115,12 @@ async def test_a_whole_conversation_introduces_itself_once_and_reports_results()
     talk = Conversation()
     assert "offline" in await talk.say("add a note: buy milk")
     assert talk.calls == [{"id": "demo-1", "name": "add_note", "args": {"text": "buy milk"}}]
-    assert await talk.answer({"output": "Added note 4: buy milk"}) == (
-        "`add_note` returned:\n\n```text\nAdded note 4: buy milk\n```"
-    )
+    report = "`add_note` returned:\n\n```text\nAdded note 4: buy milk\n```"
+    assert await talk.answer({"output": "Added note 4: buy milk"}) == report
     assert "offline" not in await talk.say("list my notes")
     assert [call["id"] for call in talk.calls] == ["demo-2"]
     assert "```text\n4. buy milk\n```" in await talk.answer({"output": "4. buy milk"})
-    assert talk.made == []
-    assert json.loads(json.dumps(talk.contents)) == talk.contents
+    assert (talk.made, json.loads(json.dumps(talk.contents))) == ([], talk.contents)
 
 
 async def test_results_are_quoted_as_data_and_lead_to_no_call() -> None:
@@ -138,8 +140,7 @@ async def test_results_are_quoted_as_data_and_lead_to_no_call() -> None:
     ):
         talk = Conversation()
         await talk.say("delete note 9")
-        assert await talk.answer(result) == report
-        assert talk.made == []
+        assert (await talk.answer(result), talk.made) == (report, [])
     await talk.say("list my notes")
     text = await talk.answer({"output": "line\n" * 20_000})
     assert len(text) < 6_000
@@ -164,22 +165,13 @@ async def test_without_tools_or_contents_it_answers_too() -> None:
     await backend.aclose()
 
 
-async def test_only_the_message_is_read_and_not_what_is_attached_to_it() -> None:
-    talk = Conversation()
-    await talk.say("list my notes", "file: delete note 2")
-    assert talk.made == [("list_notes", {})]
-    await talk.say("hello", "list my notes")
-    assert talk.made == []
-
-
 async def test_the_answer_streams_in_words_and_ends_with_reason_and_usage() -> None:
     talk = Conversation()
     text = await talk.say("what can you do?")
     *pieces, last = talk.chunks
     assert "".join(part["text"] for chunk in pieces for part in chunk.parts) == text
     assert len(pieces) > 10
-    assert last.parts == ()
-    assert last.finish_reason == "STOP"
+    assert (last.parts, last.finish_reason) == ((), "STOP")
     assert last.usage is not None
     assert last.usage.prompt > 0
     assert last.usage.output >= len(text) // 5

@@ -52,11 +52,9 @@ async def connect(stderr: Path) -> AsyncIterator[Client]:
     """Start the server as its definition says, and give a client."""
     server = demo_server()
     with anyio.fail_after(PATIENCE), stderr.open("w") as errors:
-        parameters = StdioServerParameters(
-            command=server.command, args=list(server.args), env=dict(server.env), cwd=stderr.parent
-        )
-        transport = stdio_client(parameters, errlog=errors)
-        async with Client(transport) as client:
+        said = {"args": list(server.args), "env": dict(server.env), "cwd": stderr.parent}
+        parameters = StdioServerParameters(command=server.command, **said)
+        async with Client(stdio_client(parameters, errlog=errors)) as client:
             yield client
 
 
@@ -92,9 +90,8 @@ def request(method: str, version: str = "2026-07-28", **params: str) -> dict[str
 def test_the_definition_starts_this_python_alone(world: World) -> None:
     server = demo_server()
     assert (server.id, server.origin, server.transport) == ("notes", Origin.DEMO, Transport.STDIO)
-    assert server.command == sys.executable
-    assert server.args[:2] == ("-I", "-S")
-    assert not server.trust
+    found = (server.command, server.args[:2], server.trust)
+    assert found == (sys.executable, ("-I", "-S"), False)
     assert dict(server.env) == {NOTES_DB_VARIABLE: str(world.state / "demo" / "notes.db")}
 
 
@@ -127,12 +124,11 @@ async def test_notes_are_written_found_and_deleted(world: World, stderr: Path) -
         added = await call(client, "add_note", text="Äpfel", tags=["#Markt", "b c", "markt"])
         assert added == "Added note 5: Äpfel #b-c #markt"
         assert await call(client, "search_notes", query="MARKT äPFEL") == "5. Äpfel #b-c #markt"
-        assert (
-            await call(client, "search_notes", query="milk nothing") == "There are no such notes."
-        )
+        none = "There are no such notes."
+        assert await call(client, "search_notes", query="milk nothing") == none
         assert await call(client, "delete_note", id=4.0) == "Deleted note 4: buy milk"
         assert await call(client, "list_notes", tag="#Markt") == "5. Äpfel #b-c #markt"
-        assert await call(client, "list_notes", tag="mark") == "There are no such notes."
+        assert await call(client, "list_notes", tag="mark") == none
     async with connect(stderr) as client:
         assert await call(client, "add_note", text="kept") == "Added note 6: kept"
         assert (await call(client, "list_notes")).startswith("6. kept\n5. Äpfel")
@@ -194,22 +190,15 @@ async def test_notes_are_resources_and_a_prompt_carries_them(stderr: Path) -> No
         assert isinstance(attached.content, EmbeddedResource)
         assert isinstance(attached.content.resource, TextResourceContents)
         assert "basil" in attached.content.resource.text
-
-
-async def test_a_client_that_listens_is_told_that_resources_changed(stderr: Path) -> None:
-    async with connect(stderr) as client, client.listen(resources_list_changed=True) as told:
-        await call(client, "add_note", text="x")
-        async for change in told:
-            assert type(change).__name__ == "ResourcesListChanged"
-            break
+        async with client.listen(resources_list_changed=True) as told:
+            await call(client, "add_note", text="x")
+            async for change in told:
+                assert type(change).__name__ == "ResourcesListChanged"
+                break
 
 
 async def test_two_instances_write_to_one_notebook_together(stderr: Path) -> None:
-    async with (
-        connect(stderr) as one,
-        connect(stderr) as two,
-        anyio.create_task_group() as group,
-    ):
+    async with connect(stderr) as one, connect(stderr) as two, anyio.create_task_group() as group:
         for number in range(20):
             for client in (one, two):
                 group.start_soon(client.call_tool, "add_note", {"text": f"note {number}"})
@@ -218,9 +207,7 @@ async def test_two_instances_write_to_one_notebook_together(stderr: Path) -> Non
         assert (await call(client, "list_notes")).endswith("\n(24 older notes are not shown.)")
 
 
-async def test_counting_reports_each_step_and_stops_at_once_while_the_server_goes_on(
-    stderr: Path,
-) -> None:
+async def test_counting_reports_each_step_and_stops_while_the_server_goes_on(stderr: Path) -> None:
     steps = asyncio.Queue[tuple[float, float | None, str | None]]()
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
@@ -246,14 +233,9 @@ async def test_counting_reports_each_step_and_stops_at_once_while_the_server_goe
 
 
 def test_what_is_no_request_of_a_known_revision_is_refused(path: Path) -> None:
-    answers = exchange(
-        path,
-        b"{\n",
-        b"[]\n",
-        {"jsonrpc": "2.0", "method": "notifications/nothing"},
-        request("tools/list", "1999-01-01"),
-        request("nothing"),
-    )
+    told = {"jsonrpc": "2.0", "method": "notifications/nothing"}
+    old, unknown = request("tools/list", "1999-01-01"), request("nothing")
+    answers = exchange(path, b"{\n", b"[]\n", told, old, unknown)
     errors = [answer.get("error", {}) for answer in answers]
     assert [error.get("code") for error in errors] == [-32700, -32022, -32601]
     assert errors[1]["data"] == {"supported": ["2026-07-28"], "requested": "1999-01-01"}
@@ -261,8 +243,7 @@ def test_what_is_no_request_of_a_known_revision_is_refused(path: Path) -> None:
 
 def test_results_are_complete_and_not_to_be_kept(path: Path) -> None:
     listed, called = exchange(path, request("tools/list"), request("tools/call", name="list_notes"))
-    assert listed["result"]["ttlMs"] == 0
-    assert listed["result"]["cacheScope"] == "private"
+    assert (listed["result"]["ttlMs"], listed["result"]["cacheScope"]) == (0, "private")
     assert "ttlMs" not in called["result"]
     for answer in (listed, called):
         assert answer["result"]["resultType"] == "complete"
@@ -301,18 +282,11 @@ def test_a_file_that_cannot_be_read_is_set_aside_and_named(
 
 
 def test_a_place_that_cannot_be_used_is_named(tmp_path: Path) -> None:
-    server = demo_server()
+    server, place = demo_server(), tmp_path / "file" / "notes.db"
     (tmp_path / "file").touch()
-    place = tmp_path / "file" / "notes.db"
-    done = subprocess.run(
-        [server.command, *server.args],
-        env={**os.environ, NOTES_DB_VARIABLE: str(place)},
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    options = {"env": {**os.environ, NOTES_DB_VARIABLE: str(place)}, "cwd": tmp_path, "input": b""}
+    command = [server.command, *server.args]
+    done = subprocess.run(command, capture_output=True, check=False, **options)  # type: ignore[call-overload]
     assert done.returncode == 1
-    assert done.stderr.startswith(f"The notes file {place} cannot be used")
-    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith(f"The notes file {place} cannot be used".encode())
+    assert b"Traceback" not in done.stderr

@@ -101,9 +101,8 @@ async def test_a_cancelled_asker_withdraws_its_question_shown_or_not() -> None:
     asking[0].cancel()
     await settle()
     assert room.shown() == [requests[2].id]
-    assert requests[1].id not in [
-        event.request.id for event in room.events if isinstance(event, RequestRaised)
-    ]
+    raised = [event.request.id for event in room.events if isinstance(event, RequestRaised)]
+    assert requests[1].id not in raised
     room.desk.answer(requests[2].id, ACCEPT)
     assert await asking[2] == ACCEPT
 
@@ -120,14 +119,10 @@ async def test_an_answer_that_cannot_be_used_keeps_the_question_open() -> None:
     await settle()
     room.desk.answer(request.id, Reply(ReplyAction.ACCEPT, {"age": "x"}))
     await settle()
-    again = room.events[-1]
-    assert isinstance(again, RequestRaised)
-    assert isinstance(again.request, FormRequest)
-    assert again.request == replace(request, problem="is no number", wrong="age")
-    assert not asking.done()
+    again = RequestRaised(replace(request, problem="is no number", wrong="age"))
+    assert (room.events[-1], asking.done()) == (again, False)
     room.desk.answer(request.id, Reply(ReplyAction.ACCEPT, {"age": 3}))
-    assert (await asking).content == {"age": 3}
-    assert room.shown() == []
+    assert ((await asking).content, room.shown()) == ({"age": 3}, [])
     for action in (ReplyAction.DECLINE, ReplyAction.CANCEL):  # which need no usable answer
         asking = asyncio.create_task(room.desk.ask(room.form(), check))
         await settle()
@@ -182,19 +177,17 @@ async def test_every_kind_of_question_has_its_kind_of_answer_and_no_other() -> N
     assert room.shown() == [trust.id, call.id]
     room.desk.answer(trust.id, TrustAnswer.NEVER)
     room.desk.answer(call.id, Decision(Choice.ONCE))
-    assert await trusting is TrustAnswer.NEVER
-    assert await calling == Decision(Choice.ONCE)
+    assert (await trusting, await calling) == (TrustAnswer.NEVER, Decision(Choice.ONCE))
     assert room.shown() == []
 
 
 async def test_more_calls_than_may_wait_are_refused() -> None:
     room = Room()
-    asking = [
-        asyncio.create_task(room.desk.ask(confirmation(room.desk))) for _ in range(MAX_PENDING)
-    ]
+    desk = room.desk
+    asking = [asyncio.create_task(desk.ask(confirmation(desk))) for _ in range(MAX_PENDING)]
     await settle()
     with pytest.raises(WithdrawnError, match="Too many"):
-        await room.desk.ask(confirmation(room.desk))
+        await desk.ask(confirmation(desk))
     trusting = asyncio.create_task(room.desk.ask(trust_request(room.desk)))
     await settle()
     assert len(room.shown()) == MAX_PENDING + 1

@@ -38,8 +38,7 @@ def test_a_draft_that_nobody_holds_is_taken_over_once(place: Path) -> None:
     assert second.take_over() == ""
     second.keep("two")
     first.let_go()
-    assert third.take_over() == "one and\na half \ufffd"
-    assert second.take_over() == ""
+    assert (third.take_over(), second.take_over()) == ("one and\na half \ufffd", "")
     assert len(files(place)) == 2
     third.keep("three")
     second.keep(" ")
@@ -51,8 +50,7 @@ def test_a_draft_is_private_and_has_no_secret(place: Path) -> None:
     redactor.register(secret)
     DraftFile(place, redactor).keep(f"use {secret}")
     [file] = place.iterdir()
-    assert file.read_text() == '"use ***"'
-    assert file.stat().st_mode & 0o777 == 0o600
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ('"use ***"', 0o600)
     assert {one.stat().st_mode & 0o777 for one in (place, place.parent)} == {0o700}
 
 
@@ -82,12 +80,12 @@ def test_old_drafts_go_and_held_ones_stay(tmp_path: Path, place: Path) -> None:
     old.let_go()
     [file] = [path for path in place.iterdir() if "held" in path.read_text()]
     now = file.stat().st_mtime + 31 * DAY
-    assert SessionLibrary(tmp_path).delete_old(30, now) == 1
-    assert files(place) == ['"held"']
+    assert (SessionLibrary(tmp_path).delete_old(30, now), files(place)) == (1, ['"held"'])
 
 
-def make_recorder(folder: Path) -> Recorder:
-    return Recorder(SessionLibrary(folder), folder, Redactor(), lambda _: None)
+@pytest.fixture
+def recorder(tmp_path: Path) -> Recorder:
+    return Recorder(SessionLibrary(tmp_path), tmp_path, Redactor(), lambda _: None)
 
 
 def leave_draft(place: Path, text: str) -> None:
@@ -116,19 +114,17 @@ async def taking_over(
     await task
 
 
-async def test_a_private_run_takes_no_draft_over(tmp_path: Path, place: Path) -> None:
+async def test_a_private_run_takes_no_draft_over(recorder: Recorder, place: Path) -> None:
     leave_draft(place, "half a thought")
-    recorder = make_recorder(tmp_path)
     assert await recorder.take_over_drafts() == ""
     await recorder.aclose()
     assert make(place).take_over() == "half a thought"
 
 
 async def test_a_draft_taken_over_late_moves_into_the_session_that_began(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+    recorder: Recorder, tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_draft(place, "half a thought")
-    recorder = make_recorder(tmp_path)
     async with taking_over(recorder, monkeypatch) as task:
         recorder.take(TurnStarted(TurnId("t1"), UserMessage(EntryId("e1"), "one?"), 0.0))
     assert task.result() == "half a thought"
@@ -139,10 +135,9 @@ async def test_a_draft_taken_over_late_moves_into_the_session_that_began(
 
 
 async def test_a_draft_taken_over_as_its_conversation_closed_is_left_to_the_next_run(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+    recorder: Recorder, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_draft(place, "half a thought")
-    recorder = make_recorder(tmp_path)
     async with taking_over(recorder, monkeypatch):
         closing = asyncio.create_task(recorder.aclose())
         await asyncio.sleep(0)
@@ -150,11 +145,8 @@ async def test_a_draft_taken_over_as_its_conversation_closed_is_left_to_the_next
     assert make(place).take_over() == "half a thought"
 
 
-async def test_a_draft_from_before_drafts_are_saved_is_saved_then_and_not_forgotten(
-    tmp_path: Path, place: Path
-) -> None:
+async def test_an_early_draft_is_saved_once_drafts_are(recorder: Recorder, place: Path) -> None:
     leave_draft(place, "old")
-    recorder = make_recorder(tmp_path)
     recorder.keep_draft("early")
     assert len(files(place)) == 1
     recorder.switch(is_on=True)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -34,14 +35,9 @@ ROUNDS = 2
 
 
 def test_whenever_a_chat_is_killed_no_message_of_its_session_is_lost() -> None:
-    completed = subprocess.run(
-        [sys.executable, "-m", kills.__name__, str(ROUNDS)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        timeout=5 * PATIENCE,
-    )
-    assert json.loads(completed.stdout) == {"kills": ROUNDS * len(POINTS), "wrong": {}}
+    command = [sys.executable, "-m", kills.__name__, str(ROUNDS)]
+    killing = subprocess.run(command, cwd=ROOT, check=True, stdout=PIPE, timeout=5 * PATIENCE)
+    assert json.loads(killing.stdout) == {"kills": ROUNDS * len(POINTS), "wrong": {}}
 
 
 @pytest.mark.parametrize("point", IN_AN_ENGINE)

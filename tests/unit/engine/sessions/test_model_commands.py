@@ -21,10 +21,18 @@ from tui.store.selectors import entries
 
 __all__ = ["play", "shop"]
 
+FLASH, PRO = "gemini-3.8-flash", "gemini-2.5-pro"
 
-def asked_with(it: Deck, index: int = -1) -> dict[str, object]:
-    config: dict[str, object] = it.fake.requests[index].body.get("generationConfig", {})
+
+def asked_with(it: Deck) -> dict[str, object]:
+    config: dict[str, object] = it.fake.requests[-1].body.get("generationConfig", {})
     return config
+
+
+async def uses(it: Deck, model: str) -> None:
+    """Choose a model and wait until it is the one that answers."""
+    it.engine.models.use_model(model)
+    await eventually(lambda: it.store.state.model.name == model)
 
 
 async def test_models_are_listed_chosen_and_kept_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,48 +43,44 @@ async def test_models_are_listed_chosen_and_kept_with_it(monkeypatch: pytest.Mon
             assert it.store.state.models is not None
             assert [m.name for m in it.store.state.models.models] == ["gemini-3.8-flash"]
             await it.ask("one")
-            it.engine.models.use_model("gemini-2.5-pro")
-            await eventually(lambda: it.store.state.model.name == "gemini-2.5-pro")
+            await uses(it, PRO)
             it.engine.models.set_options(ModelOptions("512", 0.5, 4_000))
             assert "from the next request" in notices(it)
             await it.ask("two")
-            assert fake.requests[-1].model == "gemini-2.5-pro"
             config = asked_with(it)
-            assert (config["temperature"], config["maxOutputTokens"]) == (0.5, 4_000)
+            found = (fake.requests[-1].model, config["temperature"], config["maxOutputTokens"])
+            assert found == (PRO, 0.5, 4_000)
             assert "512" in str(config["thinkingConfig"])
-        fake.models.append("gemini-2.5-pro")
+        fake.models.append(PRO)
         async with deck(fake, monkeypatch) as it:
-            assert it.store.state.model.name == "gemini-3.8-flash"
+            assert it.store.state.model.name == FLASH
             it.engine.sessions.resume()
-            await eventually(lambda: it.store.state.model.name == "gemini-2.5-pro")
+            await eventually(lambda: it.store.state.model.name == PRO)
             assert it.store.state.options == ModelOptions("512", 0.5, 4_000)
             await it.ask("three")
             assert asked_with(it)["temperature"] == 0.5
         assert fake.violations == []
 
 
-async def test_a_session_whose_model_is_refused_goes_on_with_the_present_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_session_of_a_refused_model_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(access: ModelAccess, settings: GemdeckSettings) -> ModelBackend:
-        if settings.model == "gemini-2.5-pro":
-            raise ModelError("gemini-2.5-pro is not for you.")
+        if settings.model == PRO:
+            raise ModelError(f"{PRO} is not for you.")
         return opened(access, settings)
 
     async with FakeGemini([[Say("1")], [Say("2")], [Say("3")]]) as fake:
         async with deck(fake, monkeypatch) as it:
-            it.engine.models.use_model("gemini-2.5-pro")
-            await eventually(lambda: it.store.state.model.name == "gemini-2.5-pro")
+            await uses(it, PRO)
             it.engine.models.set_options(ModelOptions("512", 0.5))
             await it.ask("one")
         opened = late.open_backend
         monkeypatch.setattr(late, "open_backend", refuse)
         async with deck(fake, monkeypatch) as it:
             it.engine.sessions.resume()
-            await eventually(lambda: "gemini-2.5-pro is not for you." in notices(it))
+            await eventually(lambda: f"{PRO} is not for you." in notices(it))
             await it.ask("two")
-            assert it.fake.requests[-1].model == "gemini-3.8-flash"
-            assert len(it.fake.requests[-1].contents) == 3
+            request = it.fake.requests[-1]
+            assert (request.model, len(request.contents)) == (FLASH, 3)
         assert fake.violations == []
 
 
@@ -88,30 +92,23 @@ async def test_the_last_message_goes_again_to_another_model(shop: Turncoat, play
         it.engine.models.retry(message.id, "one", "not a model")
         await eventually(lambda: "name of a model" in notices(it))
         assert len(it.fake.requests) == 2
-        it.engine.models.retry(message.id, "one", "gemini-2.5-pro")
+        it.engine.models.retry(message.id, "one", PRO)
         await it.fake.wait_for_requests(3)
         await it.engine.wait_idle()
-        assert [request.model for request in it.fake.requests[1:]] == [
-            "gemini-3.8-flash",
-            "gemini-2.5-pro",
-        ]
+        assert [request.model for request in it.fake.requests[1:]] == [FLASH, PRO]
         assert it.fake.requests[-1].contents == it.fake.requests[0].contents
-        assert it.store.state.model.name == "gemini-2.5-pro"
-        assert it.fake.violations == []
+        assert (it.store.state.model.name, it.fake.violations) == (PRO, [])
 
 
 async def test_what_another_model_cannot_think_is_dropped_with_a_word(play: Play) -> None:
     async with play([[Say("1")], [Say("2")]]) as it:
         it.engine.models.set_options(ModelOptions("low", 0.5))
         await it.ask("one")
-        it.engine.models.use_model("gemini-2.5-pro")
+        it.engine.models.use_model(PRO)
         await eventually(lambda: it.store.state.options == ModelOptions(temperature=0.5))
-        assert "gemini-2.5-pro takes a budget" in notices(it)
+        assert f"{PRO} takes a budget" in notices(it)
         await it.ask("two")
-        assert [request.model for request in it.fake.requests] == [
-            "gemini-3.8-flash",
-            "gemini-2.5-pro",
-        ]
+        assert [request.model for request in it.fake.requests] == [FLASH, PRO]
         assert (asked_with(it)["temperature"], remarks(it)) == (0.5, "")
         assert "thinkingBudget" not in str(asked_with(it))
         assert it.fake.violations == []
@@ -126,21 +123,17 @@ async def test_options_that_the_model_does_not_take_are_refused(play: Play) -> N
         await eventually(lambda: "name of a model" in notices(it))
         assert it.store.state.options == ModelOptions()
         assert "from the next request" not in notices(it)
-        assert "levels minimal, low, medium, high, xhigh" in notices(it)
-        assert "between 0 and 2" in notices(it)
+        for words in ("levels minimal, low, medium, high, xhigh", "between 0 and 2"):
+            assert words in notices(it)
 
 
 def test_thinking_is_a_level_or_a_budget() -> None:
-    assert thinking_problem("gemini-3.8-flash", "low") == ""
-    assert thinking_problem("gemini-2.5-flash", "-1") == ""
-    assert thinking_problem("gemini-2.5-flash", "low")
-    assert thinking_problem("gemini-2.5-flash", "\u00b2")
-    assert thinking_problem("gemini-2.0-flash", "low")
+    assert thinking_problem(FLASH, "low") == thinking_problem("gemini-2.5-flash", "-1") == ""
+    for model, thinking in (("2.5", "low"), ("2.5", "\u00b2"), ("2.0", "low")):
+        assert thinking_problem(f"gemini-{model}-flash", thinking)
 
 
-async def test_a_summary_takes_the_place_of_the_history_and_the_whole_is_kept(
-    shop: Turncoat, play: Play
-) -> None:
+async def test_a_summary_replaces_the_history_which_is_kept(shop: Turncoat, play: Play) -> None:
     shop.offer(tool("look", "x" * 20_000))
     steps: Script = [[Say("1")], [Say("We spoke of one.")], [Say("2")]]
     async with play(steps, shop) as it:
@@ -158,20 +151,15 @@ async def test_a_summary_takes_the_place_of_the_history_and_the_whole_is_kept(
         assert f"from 7 to about {after} tokens" in notice.brief
         await it.ask("two")
         said = [(one["role"], *one["parts"]) for one in it.fake.requests[-1].contents]
-        assert said == [
-            ("user", {"text": SUMMARISED}),
-            ("model", {"text": "We spoke of one."}),
-            ("user", {"text": "two"}),
-        ], "what tools said is not in the user's mouth"
+        texts = (("user", SUMMARISED), ("model", "We spoke of one."), ("user", "two"))
+        told = "what tools said is not in the user's mouth"
+        assert said == [(role, {"text": text}) for role, text in texts], told
         assert it.fake.violations == []
         now = it.engine.sessions.recorder.session
     old, new = sorted(library().sessions(), key=lambda view: view.id == now)
-    assert old.parent == now
-    assert told_in(old) == ["one"]
-    assert len(library().read(old).contents) == 2
     saved = library().read(new)
-    assert told_in(new) == ["one", "two"]
-    assert len(saved.contents) == 4
+    assert (old.parent, told_in(old), told_in(new)) == (now, ["one"], ["one", "two"])
+    assert [len(one.contents) for one in (library().read(old), saved)] == [2, 4]
     assert list(saved.starts.values()) == [2]  # what the summary stands for cannot be sent again
 
 
@@ -195,9 +183,7 @@ async def test_a_full_context_offers_the_summary_once_and_is_anothers_in_the_bac
         assert "The context of another conversation is 88% full: Go to its tab" in notices(it)
 
 
-async def test_a_history_stays_without_a_summary_or_where_it_went_on_meanwhile(
-    monkeypatch: pytest.MonkeyPatch, play: Play
-) -> None:
+async def test_no_summary_leaves_the_history(monkeypatch: pytest.MonkeyPatch, play: Play) -> None:
     steps: Script = [[Say("1")], [Call([("look", {})])], [Say("We spoke of one.")]]
     async with play(steps) as it:
         await it.ask("one")
@@ -221,21 +207,18 @@ async def test_the_context_is_split_by_what_fills_it(shop: Turncoat, play: Play)
     steps: Script = [[Call([("look", {})])], [Say("done")]]
     async with play(steps, shop) as it:
         it.engine.models.measure()
-        measured = ServerId("shop"), "tools and instructions"
+        measured, state = (ServerId("shop"), "tools and instructions"), it.store
         await eventually(
-            lambda: measured in {(one.server, one.name) for one in it.store.state.context_parts}
+            lambda: measured in {(one.server, one.name) for one in state.state.context_parts}
         )
 
 
 def test_images_count_for_what_the_service_takes_for_them() -> None:
     image = {"inlineData": {"mimeType": "image/png", "data": "A" * 1_000_000}}
     answer = {"name": "f", "response": {"output": "x" * 400}, "parts": [image]}
-    contents: list[Json] = [
-        {"role": "user", "parts": [image, {"text": "x"}]},
-        {"role": "user", "parts": [{"functionResponse": answer}]},
-    ]
-    parts = {part.name: part.tokens for part in context_parts((), "", contents, 0)}
-    assert 250 < parts["messages"] < 350
-    assert 350 < parts["results"] < 450
+    parts = ([image, {"text": "x"}], [{"functionResponse": answer}])
+    contents: list[Json] = [{"role": "user", "parts": one} for one in parts]
+    tokens = {part.name: part.tokens for part in context_parts((), "", contents, 0)}
+    assert 250 < tokens["messages"] < 350 < tokens["results"] < 450
     counted = context_parts((), "hello", contents, 1_000)
     assert abs(sum(part.tokens for part in counted) - 1_000) < 3

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.fakes.gemini_rules import check_request
+from tests.support.examples import any_json
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.sessions.written import (
     WORK,
@@ -37,6 +38,11 @@ def read(library: SessionLibrary, records: list[Record]) -> SavedSession:
     return library.read(write(library, WORK, records))
 
 
+def asking(id: str, question: str) -> list[Record]:  # noqa: A002 - the field of a record
+    """The records of a message that was sent."""
+    return [{"t": "user", "id": id, "text": question}, content("user", text(question))]
+
+
 def words(saved: SavedSession) -> list[str]:
     return [e.text for e in saved.entries if isinstance(e, UserMessage | ModelText)]
 
@@ -49,40 +55,25 @@ def test_a_whole_session_comes_back_as_it_was(library: SessionLibrary) -> None:
         for role, said in (("user", "one?"), ("model", "1"), ("user", "two?"), ("model", "2"))
     ]
     ids = [entry.id for entry in saved.entries]
-    assert len(set(ids)) == len(ids) == 4
+    assert len(set(ids)) == len(ids) == saved.kept == 4
     assert saved.starts == {ids[0]: 0, ids[2]: 2}
-    assert saved.kept == 4
-    assert saved.usage.context == 5
-    assert (saved.remarks, saved.unsent) == ([], "")
+    assert (saved.usage.context, saved.remarks, saved.unsent) == (5, [], "")
 
 
 def test_streamed_pieces_are_joined_and_kept_when_the_process_ends(library: SessionLibrary) -> None:
-    records = [
-        {"t": "user", "id": "e1", "text": "a tale"},
-        content("user", text("a tale")),
-        {"t": "text", "id": "e2", "text": "Once upon "},
-        {"t": "text", "id": "e2", "text": "a time"},
-    ]
-    saved = read(library, records)
+    pieces = [{"t": "text", "id": "e2", "text": piece} for piece in ("Once upon ", "a time")]
+    saved = read(library, [*asking("e1", "a tale"), *pieces])
     assert words(saved) == ["a tale", "Once upon a time"]
     assert isinstance(saved.entries[-1], ChatNotice)
     [_, answer] = saved.contents
-    assert answer["role"] == "model"
-    assert answer["parts"][0] == {"text": "Once upon a time"}
+    assert (answer["role"], answer["parts"][0]) == ("model", {"text": "Once upon a time"})
     assert saved.unsent == ""
 
 
 def test_a_message_without_any_answer_comes_back_to_the_user(library: SessionLibrary) -> None:
-    records = [
-        *turn(1, "one?", "1"),
-        {"t": "user", "id": "e4", "text": "two?"},
-        content("user", text("two?")),
-        {"t": "queue", "texts": ["three?"]},
-        {"t": "draft", "text": "fo"},
-    ]
-    saved = read(library, records)
-    assert saved.unsent == "two?\n\nthree?\n\nfo"
-    assert len(saved.contents) == 2
+    waits: list[Record] = [{"t": "queue", "texts": ["three?"]}, {"t": "draft", "text": "fo"}]
+    saved = read(library, [*turn(1, "one?", "1"), *asking("e4", "two?"), *waits])
+    assert (saved.unsent, len(saved.contents)) == ("two?\n\nthree?\n\nfo", 2)
     sent = read(library, [{"t": "draft", "text": "one? "}, *turn(1, "one?", "1")])
     assert sent.unsent == "", "a draft that was sent is none"
 
@@ -90,8 +81,7 @@ def test_a_message_without_any_answer_comes_back_to_the_user(library: SessionLib
 def test_open_calls_are_answered_as_interrupted(library: SessionLibrary) -> None:
     running = {"t": "call", "id": "e2", "server": "s", "tool": "gone", "arguments": "{}"}
     records = [
-        {"t": "user", "id": "e1", "text": "do it"},
-        content("user", text("do it")),
+        *asking("e1", "do it"),
         content("model", call("gone"), call("gone", "c2")),
         running | {"status": "RUNNING", "seconds": None, "result": ""},
     ]
@@ -124,8 +114,7 @@ def test_no_history_is_sent_that_the_service_would_refuse(library: SessionLibrar
     ]
     saved = read(library, odd)
     contents = saved.contents
-    assert contents[0]["role"] == "user"
-    assert contents[-1]["role"] == "model"
+    assert [contents[place]["role"] for place in (0, -1)] == ["user", "model"]
     assert all(a["role"] != b["role"] for a, b in pairwise(contents))
     assert json.dumps(contents, ensure_ascii=False).encode()
     assert contents[0]["parts"] == [text("hello"), text("again"), picture]
@@ -158,8 +147,7 @@ def test_what_makes_no_sense_is_left_out_and_counted(library: SessionLibrary) ->
     junk += [b'{"t":"cut","at":-1}', b'{"t":"call","id":"x"}', b'{"t":"text","id":"y","text":7}']
     path.write_bytes(path.read_bytes() + b"\n".join([*junk, b'{"t":"new kind of line"}', b""]))
     saved = library.read(view)
-    assert words(saved) == ["one?", "1"]
-    assert saved.remarks == ["8 lines of it were left out."]
+    assert (words(saved), saved.remarks) == (["one?", "1"], ["8 lines of it were left out."])
     cut = write(library, WORK, turn(1, "one?", "1"))
     with library.path_of(cut).open("ab") as file:
         file.write(b'{"t":"user","id":"e9","te')
@@ -167,9 +155,7 @@ def test_what_makes_no_sense_is_left_out_and_counted(library: SessionLibrary) ->
     assert (words(saved), saved.remarks) == (["one?", "1"], []), "it was cut in its last line"
 
 
-def test_a_file_of_nothing_but_junk_has_an_end(
-    library: SessionLibrary, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_junk_ends(library: SessionLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "MAX_BAD", 100)
     view = write(library, WORK, turn(1, "one?", "1"))
     with library.path_of(view).open("ab") as file:
@@ -195,9 +181,7 @@ def test_a_session_of_another_version_is_not_read(library: SessionLibrary) -> No
     assert path.read_bytes() == before
 
 
-def test_what_is_too_long_or_too_much_is_left_out(
-    library: SessionLibrary, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_much_is_left_out(library: SessionLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     huge = write(library, WORK, [*turn(1, "one?", "1"), *turn(3, "two?", "x" * 300_000)])
     long = {"t": "notice", "id": "n", "status": "error", "text": "x" * 5_000, "advice": ""}
     records = [*turn(1, "one?", "1"), long, *turn(3, "two?", "2"), *turn(5, "three?", "3")]
@@ -219,20 +203,13 @@ def lines_of_turns() -> list[bytes]:
     records = [
         header(SessionView(SessionId("x"), "/work")),
         *turn(1, "one?", "1"),
-        {"t": "user", "id": "e3", "text": "two?"},
-        content("user", text("two?")),
+        *asking("e3", "two?"),
         content("model", text("I look."), call("look"), call("look", "c2")),
         shown | {"id": "e4", "status": "OK", "seconds": 1.0, "result": "done"},
         content("user", response("look"), response("look", "c2")),
-        {"t": "queue", "texts": ["later"]},
-        content("model", text("so")),
-        {"t": "end"},
-        {"t": "resumed"},
-        {"t": "cut", "at": 4},
-        content("model", text("cut")),
-        {"t": "back", "to": 1},
-        *turn(1, "three?", "3"),
-        {"t": "compressed"},
+        *({"t": "queue", "texts": ["later"]}, content("model", text("so")), {"t": "end"}),
+        *({"t": "resumed"}, {"t": "cut", "at": 4}, content("model", text("cut"))),
+        *({"t": "back", "to": 1}, *turn(1, "three?", "3"), {"t": "compressed"}),
         {"t": "draft", "text": "dra"},
     ]
     return [json.dumps(record).encode() for record in records]
@@ -240,11 +217,7 @@ def lines_of_turns() -> list[bytes]:
 
 LINES = lines_of_turns()
 PLACES = st.integers(0, len(LINES) - 1)
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=8,
-)
+JSON = any_json(st.text(max_size=5)) | st.just(float("nan"))
 EDITS = st.one_of(
     st.tuples(st.just("drop"), PLACES),
     st.tuples(st.just("move"), PLACES, PLACES),
@@ -288,17 +261,14 @@ def test_whatever_is_done_to_a_file_what_is_left_can_be_sent(
     assert json.dumps(saved.contents, allow_nan=False, ensure_ascii=False).encode()
     assert all(at <= len(saved.contents) for at in saved.starts.values())
     if not edits:
-        assert saved.remarks == []
-        assert words(saved) == ["one?", "1", "three?", "3"]
+        assert (saved.remarks, words(saved)) == ([], ["one?", "1", "three?", "3"])
 
 
 def test_text_from_a_file_is_harmless_on_the_screen(library: SessionLibrary) -> None:
     evil = "é\u2028\na\x1b]52;c;!\x07b\u202ec\ud800"
-    records = [
-        {"t": "user", "id": "e1", "text": evil},
-        {"t": "notice", "id": "e2", "status": "error"}
-        | dict.fromkeys(("text", "advice", "brief"), evil),
-    ]
+    said = dict.fromkeys(("text", "advice", "brief"), evil)
+    notice = {"t": "notice", "id": "e2", "status": "error", **said}
+    records = [{"t": "user", "id": "e1", "text": evil}, notice]
     view = write(library, WORK, records, title=evil, first=evil, model=evil)
     data = library.path_of(view).read_bytes()
     assert data.isascii()
@@ -334,9 +304,7 @@ def test_no_secret_is_written_even_in_pieces(library: SessionLibrary, size: int)
     assert other == {"text": "***"}  # its signature held for another text
 
 
-def test_a_session_is_private_and_a_link_or_pipe_instead_of_it_is_not_opened(
-    library: SessionLibrary, tmp_path: Path
-) -> None:
+def test_a_session_is_private_and_no_link_or_pipe(library: SessionLibrary, tmp_path: Path) -> None:
     view = write(library, tmp_path, turn(1, "one?", "1"))
     path = library.path_of(view)
     assert path.stat().st_mode & 0o777 == 0o600
@@ -354,9 +322,7 @@ def test_a_session_is_private_and_a_link_or_pipe_instead_of_it_is_not_opened(
         library.read(view)
 
 
-def test_a_file_beyond_the_limit_says_so_once(
-    library: SessionLibrary, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_file_says_so_once(library: SessionLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     path = library.path_of(write(library, WORK, []))
     monkeypatch.setattr("tui.engine.chats.sessions.session_file.MAX_SESSION", 100)
     said: list[str] = []
@@ -365,5 +331,4 @@ def test_a_file_beyond_the_limit_says_so_once(
     before = file.path.read_bytes()
     file.write(turn(3, "two?", "2"))
     file.close()
-    assert file.path.read_bytes() == before
-    assert len(said) == 1
+    assert (file.path.read_bytes(), len(said)) == (before, 1)

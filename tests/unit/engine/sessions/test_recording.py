@@ -100,8 +100,7 @@ async def test_a_turn_can_be_cut_off_anywhere_and_the_next_request_is_valid(desk
                     assert "look twice" in [*known, saved.unsent]
                 seen.add(len(saved.contents))
         assert len(seen) >= 4
-        assert said(saved.entries) == told
-        assert saved.contents == history
+        assert (said(saved.entries), saved.contents) == (told, history)
         assert len([e for e in saved.entries if isinstance(e, ToolCall)]) == 3
     assert desk.problems == []
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.gemini import KEY
+from tests.fakes.gemini_rules import Json
 from tests.fakes.gemini_script import Call, Say, Stall
 from tests.security.decks import Deck, Play, Script, Turncoat, play, shop
 from tests.support.leaks import FIXTURE_SECRET, files_with_secret
@@ -37,6 +39,10 @@ def told_in(view: SessionView) -> list[str]:
     return [e.text for e in library().read(view).entries if isinstance(e, UserMessage)]
 
 
+def texts(contents: Sequence[Json]) -> list[str]:
+    return [part["text"] for one in contents for part in one["parts"]]
+
+
 def notices(it: Deck) -> str:
     return " ".join(e.notice.text for e in it.events if isinstance(e, NoticeRaised))
 
@@ -54,9 +60,7 @@ def remarks(it: Deck) -> str:
     return " ".join(f"{e.text} {e.advice}" for e in shown)
 
 
-async def test_a_session_open_elsewhere_goes_on_in_a_copy_and_a_damaged_one_in_its_file(
-    home: Path, play: Play
-) -> None:
+async def test_a_held_session_is_copied_and_a_damaged_one_goes_on(home: Path, play: Play) -> None:
     folder = home / "work"
     view, other = (
         write(library(), folder, turn(1, text, "1"), first=text) for text in ("mine?", "theirs?")
@@ -81,42 +85,32 @@ async def test_a_session_open_elsewhere_goes_on_in_a_copy_and_a_damaged_one_in_i
     held.release()
     assert paths[0].read_bytes() == before[0]
     assert paths[1].read_bytes().startswith(before[1])
-    assert len(library().sessions(folder)) == 3
-    assert len(library().read(other).contents) == 4
+    assert (len(library().sessions(folder)), len(library().read(other).contents)) == (3, 4)
     assert copied is not None
-    assert copied.parent == view.id
     saved = library().read(library().find(copied.id))
-    assert [e.text for e in saved.entries if isinstance(e, UserMessage)] == ["mine?", "and?"]
-    assert len(saved.contents) == 4
-    assert saved.remarks == []
+    assert (copied.parent, told_in(copied)) == (view.id, ["mine?", "and?"])
+    assert (len(saved.contents), saved.remarks) == (4, [])
 
 
 async def test_a_copy_goes_again_if_nothing_is_done_with_it(home: Path, play: Play) -> None:
     view = write(library(), home / "work", turn(1, "mine?", "1"), first="mine?")
     held = library().lock(view)
     assert held is not None
-    async with play([]) as it:
-        it.engine.sessions.resume(view.id)
-        await eventually(lambda: asked(it) == ["mine?"])
-        recorder = it.engine.sessions.recorder
-        assert recorder.session != view.id
-        assert recorder.way_back == view.id
-    assert [one.id for one in library().sessions()] == [view.id]
-    async with play([]) as it:
-        it.engine.sessions.resume(view.id)
-        await eventually(lambda: asked(it) == ["mine?"])
-        recorder = it.engine.sessions.recorder
-        copied = recorder.session
-        recorder.keep_draft("half a thought")
-        assert recorder.way_back == copied
-    assert {one.id for one in library().sessions()} == {view.id, copied}
+    for draft in ("", "half a thought"):
+        async with play([]) as it:
+            it.engine.sessions.resume(view.id)
+            await eventually(lambda: asked(it) == ["mine?"])
+            recorder = it.engine.sessions.recorder
+            assert recorder.session != view.id
+            recorder.keep_draft(draft)
+            kept = recorder.session if draft else view.id
+            assert recorder.way_back == kept
+        assert {one.id for one in library().sessions()} == {view.id, kept}
     held.release()
 
 
 @pytest.mark.parametrize("private", [False, True])
-async def test_a_start_tells_of_the_last_session_unless_it_is_private(
-    home: Path, play: Play, private: bool
-) -> None:
+async def test_a_start_tells_of_the_last_session(home: Path, play: Play, private: bool) -> None:
     view = write(library(), home / "work", turn(1, "mine?", "1"))
     async with play([], private=private) as it:
         it.engine.sessions.list_sessions()
@@ -151,13 +145,11 @@ async def test_an_edited_message_is_a_branch_and_the_old_one_is_kept(play: Play)
         await it.fake.wait_for_requests(3)
         await it.idle()
         assert asked(it) == ["one", "other"]
-        said = [part["text"] for c in it.fake.requests[-1].contents for part in c["parts"]]
-        assert said == ["one", "1", "other"]
+        assert texts(it.fake.requests[-1].contents) == ["one", "1", "other"]
         now = it.engine.sessions.recorder.session
     old, new = sorted(library().sessions(), key=lambda view: view.id == now)
-    assert old.parent == now
-    told = [told_in(view) for view in (old, new)]
-    assert told == [["one", "two"], ["one", "other"]]
+    told = (old.parent, told_in(old), told_in(new))
+    assert told == (now, ["one", "two"], ["one", "other"])
 
 
 async def test_a_message_never_answered_is_cut_from_the_file(home: Path, play: Play) -> None:
@@ -167,13 +159,10 @@ async def test_a_message_never_answered_is_cut_from_the_file(home: Path, play: P
         it.engine.sessions.resume(view.id)
         await eventually(lambda: MessageReturned("lost") in it.events)
         await it.ask("two")
-    said = [part["text"] for c in library().read(view).contents for part in c["parts"]]
-    assert said == ["one", "1", "two", "2"]
+    assert texts(library().read(view).contents) == ["one", "1", "two", "2"]
 
 
-async def test_a_session_can_be_deleted_or_named_as_its_tab_closes(
-    monkeypatch: pytest.MonkeyPatch, play: Play
-) -> None:
+async def test_a_session_changes_as_it_closes(monkeypatch: pytest.MonkeyPatch, play: Play) -> None:
     close, gates = SessionFile.close, list[threading.Event]()
 
     def close_slowly(file: SessionFile) -> None:
@@ -225,22 +214,16 @@ async def test_what_an_unsaved_conversation_loses_is_said(play: Play) -> None:
 
 
 @pytest.mark.writes_secrets("settings.json", "shop-calls.jsonl")
-async def test_secrets_of_settings_and_keys_are_in_no_session_and_no_export(
-    home: Path, shop: Turncoat, play: Play
-) -> None:
+async def test_no_session_or_export_holds_secrets(home: Path, shop: Turncoat, play: Play) -> None:
     token, folder = f"{FIXTURE_SECRET}server-token", home / "work"
     settings = {"mcpServers": {"shop": {**shop.entry, "env": {"TOKEN": token}}}}
     steps: Script = [[Call([("look", {"text": token})])], [Say(f"It is {token} and {KEY}.")]]
     async with play(steps, shop, settings=settings, allows_all=True) as it:
         await it.ask(f"use {token}, not {KEY}")
         assert shop.calls == [("look", {"text": token})]
-        for name, path in (
-            ("out.md", folder / "out.md"),
-            ("out.json", folder / "out.json"),
-            ("~/out.md", home / "out.md"),
-        ):
+        for name in ("out.md", "out.json", "~/out.md"):
             it.engine.sessions.export("", name)
-            await eventually(path.exists)
+            await eventually((folder / name.replace("~", str(home))).exists)
         for name in ("", "-2", "-3"):
             it.engine.sessions.export("", "")
             file = folder / f"gemdeck-{it.engine.sessions.recorder.session}{name}.md"

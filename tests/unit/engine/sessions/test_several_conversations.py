@@ -89,8 +89,7 @@ async def test_two_conversations_answer_at_once_with_a_model_of_their_own(play: 
         assert first.turn is not None
         it.engine.cancel_turn(MAIN)
         await idle(it, MAIN)
-        assert shown(it, MAIN) == ["one", "1"]
-        assert shown(it, second) == ["two", "2", "more", "3"]
+        assert (shown(it, MAIN), shown(it, second)) == (["one", "1"], ["two", "2", "more", "3"])
         assert it.store.state.conversations[MAIN].has_news
         streamed = [event for event in it.events if isinstance(event, TextStreamed)]
         keys = {event.delta: event.conversation for event in streamed}
@@ -101,7 +100,7 @@ async def test_two_conversations_answer_at_once_with_a_model_of_their_own(play: 
     assert told == {"one": ["one"], "two": ["two", "more"]}
 
 
-async def test_a_call_in_the_background_asks_and_shows_its_result_with_its_conversation(
+async def test_a_call_in_the_background_asks_in_its_conversation(
     shop: Turncoat, play: Play
 ) -> None:
     settings = {"mcpServers": {"shop": {**shop.entry, "reviewResults": True}}}
@@ -113,19 +112,16 @@ async def test_a_call_in_the_background_asks_and_shows_its_result_with_its_conve
         request = await it.pending(ConfirmationRequest)
         it.engine.conversations.select(MAIN)
         await it.ask("two")
-        assert request.conversation == second
         it.engine.desk.answer(request.id, Decision(Choice.ONCE))
         review = await it.pending(ResultReview)
-        assert review.conversation == second
+        assert request.conversation == review.conversation == second
         it.engine.desk.answer(review.id, Reply(ReplyAction.ACCEPT))
         await idle(it, second)
-        assert shown(it, MAIN) == ["two", "2"]
-        assert shown(it, second) == ["look", "done"]
+        assert (shown(it, MAIN), shown(it, second)) == (["two", "2"], ["look", "done"])
         changed = [event for event in it.events if isinstance(event, ToolCallChanged)]
         assert {event.conversation for event in changed} == {second}
-        asking = ToolCallStatus.ASKING
-        assert [event.status for event in changed].count(asking) == 2  # the call, then its result
-        assert len(shop.calls) == 1
+        asking = [event.status for event in changed].count(ToolCallStatus.ASKING)
+        assert (asking, len(shop.calls)) == (2, 1), "the call asks, then its result"
 
 
 async def test_closing_stops_the_turn_on_the_wire_and_frees_the_session(play: Play) -> None:
@@ -151,8 +147,7 @@ async def test_closing_stops_the_turn_on_the_wire_and_frees_the_session(play: Pl
         assert "read-only" not in remarks(it)
         assert it.store.state.conversation.unsent.texts == ("next",)
         await it.ask("next")
-        assert said_in(it.fake.requests[-1])[:2] == ["two", "2"]
-        assert it.fake.violations == []
+        assert (said_in(it.fake.requests[-1])[:2], it.fake.violations) == (["two", "2"], [])
 
 
 async def test_closing_withdraws_the_questions_of_its_calls(shop: Turncoat, play: Play) -> None:
@@ -209,10 +204,8 @@ async def test_a_session_is_open_once_and_two_conversations_go_on_after_a_kill(
                 assert it.store.state.current == key
             assert (remarks(it), fake.violations) == ("", [])
             await renames_and_deletes(it, second)
-    assert {view.title: told_in(view) for view in library().sessions()} == {
-        "": ["one", "more"],
-        "other": ["two", "more"],
-    }
+    told = {view.title: told_in(view) for view in library().sessions()}
+    assert told == {"": ["one", "more"], "other": ["two", "more"]}
 
 
 async def renames_and_deletes(it: Deck, second: ConversationId) -> None:
@@ -227,9 +220,7 @@ async def renames_and_deletes(it: Deck, second: ConversationId) -> None:
 
 
 @pytest.mark.writes_secrets("credentials.json")
-async def test_a_service_answers_in_all_conversations_and_each_keeps_its_model(
-    monkeypatch: pytest.MonkeyPatch, play: Play
-) -> None:
+async def test_a_service_answers_in_all_tabs(monkeypatch: pytest.MonkeyPatch, play: Play) -> None:
     close, closed = GeminiBackend.aclose, list[ModelBackend | None]()
 
     async def note_and_close(backend: GeminiBackend) -> None:
@@ -357,9 +348,9 @@ async def test_the_smallest_known_context_says_how_many_tools_fit_until_its_tab_
         await it.ask("one")
         it.engine.conversations.close()
         await it.ask("two")
-        few, all_of_them = (request.body["tools"][0] for request in it.fake.requests)
-        assert len(few["functionDeclarations"]) < 4
-        assert len(all_of_them["functionDeclarations"]) == 4
+        tools = (request.body["tools"][0] for request in it.fake.requests)
+        few, whole = (len(one["functionDeclarations"]) for one in tools)
+        assert few < whole == 4
 
 
 async def test_a_new_tab_is_like_the_present_one_and_may_close_unused(play: Play) -> None:

@@ -78,12 +78,8 @@ async def instance(
             await process.wait()
 
 
-async def test_each_writes_its_own_and_touches_nothing_that_another_has_open(
-    tmp_path: Path,
-) -> None:
-    view, old = (
-        write(library(), tmp_path, turn(1, text, "1"), first=text) for text in ("one?", "old")
-    )
+async def test_each_writes_its_own_and_touches_nothing_another_has_open(tmp_path: Path) -> None:
+    view, old = (write(library(), tmp_path, turn(1, t, "1"), first=t) for t in ("one?", "old"))
     unused = library().path_of(old)
     steps: list[Step] = [answer] * 40
     async with (
