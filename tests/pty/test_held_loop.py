@@ -11,13 +11,7 @@ import pytest
 
 from tests.cli.running import write_settings
 from tests.conftest import World
-from tests.pty.driving import (
-    EXIT_SECONDS,
-    assert_gone,
-    assert_restored,
-    say,
-    wait_for_end_of_turn,
-)
+from tests.pty.driving import EXIT_SECONDS, assert_gone, assert_restored, say, wait_for_end_of_turn
 from tests.pty.test_leaving import DECK, STUBBORN
 from tests.support.terminal import Terminal, processes_of
 from tui.compose import HELD_PATIENCE, HELD_WORDS
@@ -121,12 +115,7 @@ def assert_saved(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hold", "key"),
-    [
-        ("busy", b"\x1b[113;5u"),
-        ("asleep", b"\x1b[27;5;113~"),
-        ("dribble", b"\x11"),
-    ],
+    ("hold", "key"), [("busy", b"\x1b[113;5u"), ("asleep", b"\x1b[27;5;113~"), ("dribble", b"\x11")]
 )
 def test_E46_the_key_that_quits_ends_it_while_the_loop_is_held(
     world: World, tmp_path: Path, hold: str, key: bytes

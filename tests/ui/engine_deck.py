@@ -18,10 +18,7 @@ from tui.ui.themes import UiPreferences
 
 @asynccontextmanager
 async def over_an_engine(
-    options: EngineOptions,
-    *,
-    open_url: OpenUrl = open_nothing,
-    redactor: Redactor | None = None,
+    options: EngineOptions, *, open_url: OpenUrl = open_nothing, redactor: Redactor | None = None
 ) -> AsyncIterator[tuple[Engine, Store, Commands, Pilot[int]]]:
     """Run the app as the program does."""
     bus, store = EventBus(), Store(AppState(workspace="~/shop"))

@@ -7,18 +7,11 @@ from tests.fakes.commands import RecordingCommands
 from tests.ui.chat.samples import completed, notes
 from tests.ui.harness import chatting, screen_lines, toasts, until
 from tui.model import events as e
-from tui.model.catalog import (
-    PromptArgument,
-    PromptView,
-    ResourceTemplateView,
-    ResourceView,
-)
+from tui.model.catalog import PromptArgument, PromptView, ResourceTemplateView, ResourceView
 from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase, UserMessage
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.model.input.typed import find_prompt
-from tui.model.servers import (
-    ServerId,
-)
+from tui.model.servers import ServerId
 from tui.ui.widgets.chat.completion import Completion, CompletionList, value_query
 from tui.ui.widgets.chat.composer import MAX_MESSAGE, HistoryStorage
 

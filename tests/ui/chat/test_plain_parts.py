@@ -13,12 +13,7 @@ from tui.model.catalog import PromptArgument, PromptView, ResourceView
 from tui.model.servers import ServerStatus, ServerView
 from tui.ui.widgets.chat.completion import MAX_COMPLETIONS, complete
 from tui.ui.widgets.chat.composer import MAX_HISTORY, HistoryStorage, MessageHistory
-from tui.ui.widgets.chat.entry_window import (
-    MAX_ENTRIES,
-    MAX_MOUNTED,
-    STEP,
-    Window,
-)
+from tui.ui.widgets.chat.entry_window import MAX_ENTRIES, MAX_MOUNTED, STEP, Window
 from tui.ui.widgets.chat.tool_call import MAX_SCANNED, arguments_line, result_line
 from tui.ui.widgets.key_bar import whole_parts
 from tui.ui.widgets.text.folded_text import FoldedText

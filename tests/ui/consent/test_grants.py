@@ -12,12 +12,7 @@ from tests.ui.shell.test_servers import go_to, row_of
 from tui.model.catalog import Catalog
 from tui.model.chat import BackendKind, Usage
 from tui.model.consent import UNASKED_GRANT, Effect, GrantId, GrantView, ToolStanding
-from tui.model.events import (
-    CatalogChanged,
-    FolderTrustChanged,
-    GrantsChanged,
-    NoticeRaised,
-)
+from tui.model.events import CatalogChanged, FolderTrustChanged, GrantsChanged, NoticeRaised
 from tui.model.servers import Failure, ServerStatus
 from tui.model.trust import FolderTrust
 from tui.store.state import AppState

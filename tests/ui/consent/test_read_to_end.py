@@ -11,13 +11,7 @@ from tests.ui.hands import Asking, asking, confirming
 from tests.ui.harness import ChatApp, screen_lines, until
 from tests.ui.requests.samples import address, form, result, review, sampling, sign_in
 from tui.model import events as e
-from tui.model.requests import (
-    FieldKind,
-    FieldOption,
-    FormField,
-    PendingRequest,
-    SamplingMessage,
-)
+from tui.model.requests import FieldKind, FieldOption, FormField, PendingRequest, SamplingMessage
 from tui.model.trust import DifferenceLine, ToolChange
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.questions.question import Question

@@ -134,7 +134,7 @@ SAYS: Final[dict[str, Any]] = {
                     },
                 },
             },
-        ],
+        ]
     },
 }
 
@@ -229,9 +229,7 @@ async def by_hand(
         yield ByHand(engine, store, pilot, record)
 
 
-async def test_a_tool_runs_from_its_pane_again_edited_compared_saved_and_sent(
-    world: World,
-) -> None:
+async def test_a_tool_runs_from_its_pane_again_edited_compared_saved_and_sent(world: World) -> None:
     async with by_hand(world) as hand:
         await hand.press("f3")
         listed = hand.pilot.app.screen.query_one(ToolsPane).entries

@@ -19,22 +19,8 @@ from tests.ui.harness import NARROW, WIDE, Running, running, until
 from tests.ui.shell import decks
 from tui.manual import TOPICS
 from tui.model.catalog import PromptArgument, PromptView
-from tui.model.chat import (
-    BackendKind,
-    EntryId,
-    ModelView,
-    Severity,
-    TurnId,
-    TurnPhase,
-    UserMessage,
-)
-from tui.model.events import (
-    ModelSelected,
-    Notice,
-    NoticeRaised,
-    RequestRaised,
-    TurnStarted,
-)
+from tui.model.chat import BackendKind, EntryId, ModelView, Severity, TurnId, TurnPhase, UserMessage
+from tui.model.events import ModelSelected, Notice, NoticeRaised, RequestRaised, TurnStarted
 from tui.model.models import ModelOffer, ModelsListed
 from tui.model.servers import ServerId
 from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, SessionView

@@ -238,10 +238,7 @@ async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
 async def test_vertex_answers_with_the_credentials_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with (
-        FakeGemini([(Say("I am Vertex"),)]) as fake,
-        google_account(tmp_path, monkeypatch),
-    ):
+    async with FakeGemini([(Say("I am Vertex"),)]) as fake, google_account(tmp_path, monkeypatch):
         monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", fake.url)
         async with deck(tmp_path) as chosen:
             await chosen.choose(2, "my-project")

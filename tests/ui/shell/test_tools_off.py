@@ -76,9 +76,7 @@ class Shown:
 
 @asynccontextmanager
 async def shown(
-    world: World,
-    monkeypatch: pytest.MonkeyPatch,
-    steps: Sequence[Step] = (),
+    world: World, monkeypatch: pytest.MonkeyPatch, steps: Sequence[Step] = ()
 ) -> AsyncIterator[Shown]:
     shop, bank = (Turncoat(name, world.home) for name in (SHOP, BANK))
     shop.offer(tool("look"), tool("buy", "Buys. " * 500), tool(HOSTILE))
