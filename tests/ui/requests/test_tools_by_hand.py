@@ -413,11 +413,41 @@ async def test_a_long_text_is_edited_as_it_is_with_the_form_and_json_beside_it(
         assert hand.sent("tools/call")[-1]["arguments"] == {"what": "hot tea\nand milk", "many": 3}
 
 
-async def test_a_result_is_seen_in_each_form_and_a_call_is_cancelled_or_filled_in_from_saved_ones(
+async def test_a_call_is_cancelled_on_the_wire_and_a_form_of_the_server_comes_above(
     world: World,
 ) -> None:
     async with by_hand(world) as hand:
-        # A result is seen as text tree and as sent with faults and links.
+        await hand.open("wait")
+        screen = await hand.run()
+        await hand.until(lambda: hand.sent("tools/call"))
+        await hand.until(lambda: "◐ running" in hand.text)
+        await hand.press("b")
+        assert hand.is_on(type(hand.pilot.app.screen_stack[0])), "it goes on meanwhile"
+        await hand.press("ctrl+p", *"result")
+        await hand.until(lambda: "Result: wait" in hand.text)
+        await hand.press("enter")
+        await hand.come(RunScreen)
+        await hand.press("escape")
+        screen = await hand.ended(ToolCallStatus.CANCELLED)
+        await hand.until(lambda: hand.sent("notifications/cancelled"))
+        assert "■ cancelled" in hand.text
+        await hand.press("escape")
+        assert not screen.is_active
+        await hand.open("ask")
+        screen = await hand.run()
+        await hand.until(lambda: "third of twelve" in hand.text or hand.is_on(FormQuestion))
+        question = await hand.come(FormQuestion)
+        await hand.until(lambda: question.armed)
+        await hand.press(*"blue", "ctrl+s")
+        await hand.until(lambda: hand.pilot.app.screen is screen)
+        await hand.ended()
+        assert "✓ ran" in hand.text
+
+
+async def test_a_result_is_seen_as_text_tree_and_as_sent_with_faults_and_links(
+    world: World,
+) -> None:
+    async with by_hand(world) as hand:
         await hand.open("shape")
         await hand.run()
         screen = await hand.ended()
@@ -445,35 +475,12 @@ async def test_a_result_is_seen_in_each_form_and_a_call_is_cancelled_or_filled_i
         await hand.until(lambda: "▀" * 40 in hand.text)
         await hand.press("s")
         await hand.until(lambda: [*folder.glob("*.png")])
-        # A call is cancelled on the wire and a form of the server comes above.
-        await hand.home()
-        await hand.open("wait")
-        screen = await hand.run()
-        await hand.until(lambda: hand.sent("tools/call"))
-        await hand.until(lambda: "◐ running" in hand.text)
-        await hand.press("b")
-        assert hand.is_on(type(hand.pilot.app.screen_stack[0])), "it goes on meanwhile"
-        await hand.press("ctrl+p", *"result: wait")
-        await hand.until(lambda: "Result: wait" in hand.text)
-        await hand.press("enter")
-        await hand.come(RunScreen)
-        await hand.press("escape")
-        screen = await hand.ended(ToolCallStatus.CANCELLED)
-        await hand.until(lambda: hand.sent("notifications/cancelled"))
-        assert "■ cancelled" in hand.text
-        await hand.press("escape")
-        assert not screen.is_active
-        await hand.open("ask")
-        screen = await hand.run()
-        await hand.until(lambda: "third of twelve" in hand.text or hand.is_on(FormQuestion))
-        question = await hand.come(FormQuestion)
-        await hand.until(lambda: question.armed)
-        await hand.press(*"blue", "ctrl+s")
-        await hand.until(lambda: hand.pilot.app.screen is screen)
-        await hand.ended()
-        assert "✓ ran" in hand.text
-        # Saved calls are filled in from the form and the palette and forgotten.
-        await hand.home()
+
+
+async def test_saved_calls_are_filled_in_from_the_form_and_the_palette_and_forgotten(
+    world: World,
+) -> None:
+    async with by_hand(world) as hand:
         await hand.open("echo")
         await hand.press("ctrl+o")
         assert "No call of this tool is saved" in hand.text
