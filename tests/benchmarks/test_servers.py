@@ -225,8 +225,7 @@ def bare_client(*arguments: str, mode: str = "auto") -> Client:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "mode"),
-    [(ProtocolEra.HANDSHAKE, "legacy"), (ProtocolEra.STATELESS, "2026-07-28")],
+    ("protocol", "mode"), [(ProtocolEra.HANDSHAKE, "legacy"), (ProtocolEra.STATELESS, "2026-07-28")]
 )
 async def test_a_call_over_stdio_costs_little_more_than_one_of_the_bare_sdk(
     protocol: ProtocolEra, mode: str, measure: Measure

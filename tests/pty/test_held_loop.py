@@ -11,13 +11,7 @@ import pytest
 
 from tests.cli.running import write_settings
 from tests.conftest import World
-from tests.pty.driving import (
-    EXIT_SECONDS,
-    assert_gone,
-    assert_restored,
-    say,
-    wait_for_end_of_turn,
-)
+from tests.pty.driving import EXIT_SECONDS, assert_gone, assert_restored, say, wait_for_end_of_turn
 from tests.pty.test_leaving import DECK, STUBBORN
 from tests.support.terminal import Terminal, processes_of
 from tui.compose import HELD_PATIENCE, HELD_WORDS
@@ -121,15 +115,17 @@ def assert_saved(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hold", "key"),
+    ("hold", "key", "takes_words"),
     [
-        ("busy", b"\x1b[113;5u"),
-        ("asleep", b"\x1b[27;5;113~"),
-        ("dribble", b"\x11"),
+        ("busy", b"\x1b[113;5u", True),
+        ("asleep", b"\x1b[27;5;113~", True),
+        ("dribble", b"\x11", True),
+        ("closed", b"\x11", False),
+        ("blocked", b"\x11", False),
     ],
 )
-def test_E46_the_key_that_quits_ends_it_while_the_loop_is_held(
-    world: World, tmp_path: Path, hold: str, key: bytes
+def test_E46_the_key_that_quits_ends_it_and_saves_the_conversation_while_the_loop_is_held(
+    world: World, tmp_path: Path, hold: str, key: bytes, takes_words: bool
 ) -> None:
     with held(tmp_path, f"hold_once_told('{hold}')") as terminal:
         say(terminal, "hello")
@@ -139,40 +135,23 @@ def test_E46_the_key_that_quits_ends_it_while_the_loop_is_held(
         (tmp_path / "opened/hold").touch()
         terminal.wait_for(lambda _: (tmp_path / "opened/held").exists())
         terminal.send(b"text\x1b[200~\x11\x1b[201~" + key + key)
-        assert_ended(terminal)
+        if takes_words:
+            assert_ended(terminal)
+            assert "gemdeck --resume" in terminal.screen
+        assert terminal.wait_for_exit(EXIT_SECONDS) == 1
         assert_gone(servers)
-        assert "gemdeck --resume" in terminal.screen
     assert_saved(world)
     assert QUIT_PATIENCE + HELD_PATIENCE < MOST
 
 
-@pytest.mark.parametrize("hold", ["closed", "blocked"])
-def test_E46_the_conversation_is_saved_also_where_the_terminal_takes_no_word(
-    world: World, tmp_path: Path, hold: str
+@pytest.mark.parametrize(
+    ("at_the_end", "code"), [("hold", 1), ("linger", 0)], ids=["is held", "takes long"]
+)
+def test_E46_a_loop_that_is_held_at_the_end_is_left_and_one_that_takes_long_waited_for(
+    tmp_path: Path, at_the_end: str, code: int
 ) -> None:
-    with held(tmp_path, f"hold_once_told('{hold}')") as terminal:
-        say(terminal, "hello")
-        wait_for_end_of_turn(terminal)
-        servers = terminal.descendants()
-        (tmp_path / "opened/hold").touch()
-        terminal.wait_for(lambda _: (tmp_path / "opened/held").exists())
-        terminal.press("ctrl+q")
-        assert terminal.wait_for_exit(EXIT_SECONDS) == 1
-        assert_gone(servers)
-    assert_saved(world)
-
-
-def test_E46_a_loop_that_is_held_while_gemdeck_ends_does_not_keep_it(tmp_path: Path) -> None:
-    with held(tmp_path, "hold_at_the_end(hold)") as terminal:
+    with held(tmp_path, f"hold_at_the_end({at_the_end})") as terminal:
         servers = terminal.descendants()
         terminal.press("ctrl+q")
-        assert_ended(terminal)
-        assert_gone(servers)
-
-
-def test_E46_an_end_that_only_takes_long_is_waited_for(tmp_path: Path) -> None:
-    with held(tmp_path, "hold_at_the_end(linger)") as terminal:
-        servers = terminal.descendants()
-        terminal.press("ctrl+q")
-        assert_ended(terminal, 0)
+        assert_ended(terminal, code)
         assert_gone(servers)

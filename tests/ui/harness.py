@@ -41,6 +41,7 @@ from tui.ui.questions.question import Question
 from tui.ui.themes import DARK, LIGHT, UiPreferences
 from tui.ui.widgets.chat.composer import Composer, HistoryStorage, MessageHistory
 
+S = TypeVar("S", bound=Screen[Any])
 W = TypeVar("W", bound=Widget)
 
 SELDOM: Final = 0.1
@@ -177,6 +178,17 @@ class ChatApp(App[None]):
         self.store.dispatch(e.TurnStarted(TurnId(turn), message, monotonic()))
 
 
+async def afresh(app: ChatApp, pilot: Pilot[None]) -> None:
+    """Begin anew in the same app: nothing was said, nothing is typed, nobody was asked."""
+    for event in (e.ConversationCleared(), e.QueueChanged(()), e.ServersConfigured(())):
+        app.store.dispatch(event)
+    app.chat.composer.clear()
+    app.chat.composer.focus()
+    await until(pilot, lambda: not app.chat.transcript.views)
+    app.chat.keep_draft()
+    app.commands.calls.clear()
+
+
 @asynccontextmanager
 async def chat_app(size: tuple[int, int]) -> AsyncIterator[tuple[ChatApp, Pilot[None], Clock]]:
     """Run the chat alone, on a clock that a test moves."""
@@ -221,6 +233,17 @@ class Running:
         await self.pilot.resize_terminal(width, height)
         await self.settle()
 
+    async def afresh(self) -> None:
+        """Go back to an empty message, without dialogs, and forget what was asked."""
+        while len(self.app.screen_stack) > 1:
+            self.app.pop_screen()
+        composer = self.one(Composer)
+        composer.clear()
+        composer.focus()
+        await self.settle()
+        self.app.deck.chat.keep_draft()
+        self.commands.calls.clear()
+
     async def until(self, condition: Callable[[], object]) -> None:
         await until(self.pilot, condition)
 
@@ -230,6 +253,13 @@ class Running:
 
     def on_top(self, kind: type[Screen[Any]]) -> bool:
         return isinstance(self.app.screen, kind)
+
+    async def come(self, kind: type[S]) -> S:
+        """Wait until a screen is on top, and give it."""
+        await self.until(lambda: self.on_top(kind))
+        screen = self.app.screen
+        assert isinstance(screen, kind)
+        return screen
 
     @property
     def focus(self) -> Widget | None:

@@ -7,7 +7,6 @@ import pyte
 import pytest
 from rich.cells import cell_len
 from textual import events
-from textual.message import Message
 
 from tests.ui.harness import Clock
 from tui.ui.driver import MIN_RUN, TerminalInput, VanishingOutput
@@ -115,40 +114,12 @@ def test_a_paste_without_an_end_does_not_deafen_the_app_for_ever() -> None:
     assert read_all(reader, "\x11") == ("\x11", [])
 
 
-def keys_of(messages: list[Message]) -> list[str]:
-    return [message.key for message in messages if isinstance(message, events.Key)]
-
-
-def test_no_bytes_are_an_error_and_keys_count_after_them() -> None:
-    for data in (b"\xff", b"\xc3(", b"\xf0\x9f", b"\x1b[99999999u", b"\x1b[1;2;9999999999u"):
-        source = TerminalInput()
-        list(source.feed(data))
-        assert keys_of(list(source.feed(b"a")))[-1:] == ["a"], data
-
-
 def test_a_character_in_two_reads_is_one_key() -> None:
     source = TerminalInput()
     first, second = "é".encode()[:1], "é".encode()[1:]
     (key,) = [*source.feed(first), *source.feed(second)]
     assert isinstance(key, events.Key)
     assert key.character == "é"
-
-
-def test_alt_with_a_digit_is_that_key_in_every_terminal() -> None:
-    messages = [*TerminalInput().feed(b"a\x1b2b\x1b[50;3u")]
-    assert [one.key for one in messages if isinstance(one, events.Key)] == [
-        "a",
-        "alt+2",
-        "b",
-        "alt+2",
-    ]
-
-
-def test_a_paste_reaches_the_app_as_one_message() -> None:
-    source = TerminalInput()
-    (paste,) = source.feed(f"\x1b[200~{HOSTILE_PASTE}\x1b[201~".encode())
-    assert isinstance(paste, events.Paste)
-    assert paste.text == CLEANED
 
 
 def shown(data: str) -> list[str]:
@@ -175,7 +146,11 @@ LONG: Final = "x" * MIN_RUN
         (LONG[1:], ["x"] * (MIN_RUN - 1)),
         (f"{LONG[1:]}\x1b[A", ["x"] * (MIN_RUN - 1) + ["up"]),
         (f"{LONG}\x1b[A", ["x"] * MIN_RUN + ["up"]),
+        (f"\x1b[200~{HOSTILE_PASTE}\x1b[201~", [f"[{CLEANED}]"]),
+        ("a\x1b2b\x1b[50;3u", ["a", "alt+2", "b", "alt+2"]),  # in either form of terminals
     ],
 )
-def test_more_than_anybody_types_at_once_is_a_paste(data: str, expected: list[str]) -> None:
+def test_a_paste_or_more_than_anybody_types_at_once_is_one_message(
+    data: str, expected: list[str]
+) -> None:
     assert shown(data) == expected

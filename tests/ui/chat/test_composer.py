@@ -5,20 +5,13 @@ from textual import events
 
 from tests.fakes.commands import RecordingCommands
 from tests.ui.chat.samples import completed, notes
-from tests.ui.harness import chatting, screen_lines, toasts, until
+from tests.ui.harness import afresh, chatting, screen_lines, toasts, until
 from tui.model import events as e
-from tui.model.catalog import (
-    PromptArgument,
-    PromptView,
-    ResourceTemplateView,
-    ResourceView,
-)
+from tui.model.catalog import PromptArgument, PromptView, ResourceTemplateView, ResourceView
 from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase, UserMessage
 from tui.model.input.own_commands import OWN_COMMANDS
 from tui.model.input.typed import find_prompt
-from tui.model.servers import (
-    ServerId,
-)
+from tui.model.servers import ServerId
 from tui.ui.widgets.chat.completion import Completion, CompletionList, value_query
 from tui.ui.widgets.chat.composer import MAX_MESSAGE, HistoryStorage
 
@@ -27,31 +20,6 @@ def servers() -> e.ServersConfigured:
     prompts = (PromptView("[/x] poem"), PromptView("poem-writer"))
     resources = (ResourceView("notes://all", "all notes"),)
     return e.ServersConfigured((notes(prompts=prompts, resources=resources),))
-
-
-async def test_enter_sends_and_empties_and_an_empty_message_is_not_sent() -> None:
-    async with chatting() as (app, pilot):
-        await pilot.press("enter", *"hello", "enter", "space", "enter")
-        await pilot.pause()
-        sent = [("messages.send", ("hello",))]
-        assert app.commands.calls == sent
-        app.chat.composer.clear()
-        for key, character in (
-            *((letter, letter) for letter in "one"),
-            ("ctrl+j", "\n"),
-            *((letter, letter) for letter in "two"),
-            ("enter", "\r"),
-            ("x", "x"),
-        ):
-            app.post_message(events.Key(key, character))
-        await until(pilot, lambda: app.chat.composer.text == "x")
-        sent.append(("messages.send", ("one\ntwo",)))
-        assert app.commands.calls == sent, "keys of one moment count in their order"
-        app.chat.composer.clear()
-        app.set_keymap({"composer.send": "ctrl+s", "composer.new-line": "enter"})
-        await pilot.press("a", "enter", "b", "ctrl+s")
-        await pilot.pause()
-        assert app.commands.calls[2:] == [("messages.send", ("a\nb",))], "remapped"
 
 
 async def test_ctrl_j_and_shift_enter_make_lines_and_the_composer_grows_to_ten() -> None:
@@ -75,20 +43,6 @@ async def test_ctrl_j_and_shift_enter_make_lines_and_the_composer_grows_to_ten()
         assert composer.text == "see @notes:notes://all "
 
 
-async def test_a_paste_is_data_and_the_enter_at_its_end_never_sends() -> None:
-    async with chatting(notifications=True) as (app, pilot):
-        app.post_message(events.Paste("rm -rf\r\n\x1b[31mred\x07\x00\r"))
-        app.post_message(events.Key("enter", "\r"))
-        await pilot.pause()
-        assert app.chat.composer.text.startswith("rm -rf\nred\n")
-        assert app.commands.calls == []
-        app.chat.composer.clear()
-        app.post_message(events.Paste("word " * (MAX_MESSAGE // 4)))
-        await until(pilot, lambda: len(app.chat.composer.text) > 0)
-        assert len(app.chat.composer.message) == MAX_MESSAGE
-        await until(pilot, lambda: any("cut" in words for words in toasts(app)))
-
-
 async def test_up_and_down_at_the_edges_walk_the_history_and_keep_the_draft() -> None:
     kept: list[str] = []
     storage = HistoryStorage(load=lambda: ["from before"], append=kept.append)
@@ -110,8 +64,57 @@ async def test_up_and_down_at_the_edges_walk_the_history_and_keep_the_draft() ->
         assert kept == ["one\ntwo"]
 
 
-async def test_the_working_line_says_what_is_queued_and_which_server_is_asked() -> None:
+async def test_what_is_typed_is_completed_and_esc_stops_one_thing_at_a_time() -> None:
     async with chatting() as (app, pilot):
+        # Completions open move and are taken with tab.
+        await until(pilot, lambda: app.chat.is_filled)
+        popup, composer = app.chat.popup, app.chat.composer
+        address = "@notes:notes://" + "long/" * 10
+        offered = (Completion(end, f"{address}{end}", "words " * 9) for end in ("one", "two"))
+        popup.offer(CompletionList(0, tuple(offered)))
+        await until(pilot, lambda: popup.size.height == 2)
+        for y, end in enumerate(("one", "two")):
+            assert f"{address}{end}" in popup.render_line(y).text, "whatever is said of it"
+        app.store.dispatch(servers())
+        await pilot.pause(0.05)
+        await pilot.press("/", "p", "o")
+        await until(pilot, lambda: popup.display and len(popup.rows) == 2)
+        await pilot.press("down", "down", "tab")
+        await until(pilot, lambda: composer.text == "/poem-writer ")
+        assert not popup.display
+        await pilot.press("@", "n", "tab")
+        await until(pilot, lambda: composer.text == "/poem-writer @notes:notes://all ")
+        assert {name for name, _ in app.commands.calls} <= {"features.complete_path"}, "not sent"
+        # Esc closes the completions before it stops the turn.
+        await afresh(app, pilot)
+        app.store.dispatch(servers())
+        await pilot.press(*"draft", "escape")
+        assert app.commands.calls == []
+        assert app.chat.composer.text == "draft"
+        app.chat.composer.clear()
+        app.start_turn()
+        await pilot.pause(0.05)
+        await pilot.press("/")
+        await until(pilot, lambda: app.chat.popup.display)
+        await pilot.press("escape")
+        await until(pilot, lambda: not app.chat.popup.display)
+        assert app.commands.calls == []
+        await pilot.press("escape")
+        assert app.commands.calls == [("conversations.current.cancel", ())]
+        # Messages that come back together are all there whatever starts meanwhile.
+        await afresh(app, pilot)
+        app.store.dispatch(e.MessageReturned("/hlep"))
+        app.store.dispatch(e.MessageReturned("/hlep me"))
+        app.start_turn("next")
+        await until(pilot, lambda: app.chat.composer.text == "/hlep\n\n/hlep me")
+        await pilot.press("escape")
+        assert app.commands.calls == [("conversations.current.cancel", ())]
+        app.store.dispatch(e.ConversationCleared())
+        app.chat.composer.clear()
+        app.store.dispatch(e.MessageReturned("/hlep"))
+        await until(pilot, lambda: app.chat.composer.text == "/hlep")
+        # The working line says what is queued and which server is asked.
+        await afresh(app, pilot)
 
         def words() -> str:
             return str(app.chat.working.render())
@@ -137,60 +140,6 @@ async def test_the_working_line_says_what_is_queued_and_which_server_is_asked() 
         await until(pilot, lambda: "queued" not in words())
 
 
-async def test_completions_open_move_and_are_taken_with_tab() -> None:
-    async with chatting() as (app, pilot):
-        await until(pilot, lambda: app.chat.is_filled)
-        popup, composer = app.chat.popup, app.chat.composer
-        address = "@notes:notes://" + "long/" * 10
-        offered = (Completion(end, f"{address}{end}", "words " * 9) for end in ("one", "two"))
-        popup.offer(CompletionList(0, tuple(offered)))
-        await until(pilot, lambda: popup.size.height == 2)
-        for y, end in enumerate(("one", "two")):
-            assert f"{address}{end}" in popup.render_line(y).text, "whatever is said of it"
-        app.store.dispatch(servers())
-        await pilot.pause(0.05)
-        await pilot.press("/", "p", "o")
-        await until(pilot, lambda: popup.display and len(popup.rows) == 2)
-        await pilot.press("down", "down", "tab")
-        await until(pilot, lambda: composer.text == "/poem-writer ")
-        assert not popup.display
-        await pilot.press("@", "n", "tab")
-        await until(pilot, lambda: composer.text == "/poem-writer @notes:notes://all ")
-        assert {name for name, _ in app.commands.calls} <= {"features.complete_path"}, "not sent"
-
-
-async def test_esc_closes_the_completions_before_it_stops_the_turn() -> None:
-    async with chatting() as (app, pilot):
-        app.store.dispatch(servers())
-        await pilot.press(*"draft", "escape")
-        assert app.commands.calls == []
-        assert app.chat.composer.text == "draft"
-        app.chat.composer.clear()
-        app.start_turn()
-        await pilot.pause(0.05)
-        await pilot.press("/")
-        await until(pilot, lambda: app.chat.popup.display)
-        await pilot.press("escape")
-        await until(pilot, lambda: not app.chat.popup.display)
-        assert app.commands.calls == []
-        await pilot.press("escape")
-        assert app.commands.calls == [("conversations.current.cancel", ())]
-
-
-async def test_messages_that_come_back_together_are_all_there_whatever_starts_meanwhile() -> None:
-    async with chatting() as (app, pilot):
-        app.store.dispatch(e.MessageReturned("/hlep"))
-        app.store.dispatch(e.MessageReturned("/hlep me"))
-        app.start_turn("next")
-        await until(pilot, lambda: app.chat.composer.text == "/hlep\n\n/hlep me")
-        await pilot.press("escape")
-        assert app.commands.calls == [("conversations.current.cancel", ())]
-        app.store.dispatch(e.ConversationCleared())
-        app.chat.composer.clear()
-        app.store.dispatch(e.MessageReturned("/hlep"))
-        await until(pilot, lambda: app.chat.composer.text == "/hlep")
-
-
 @pytest.mark.parametrize(
     "name", ["all", "résumé", "a/b", "fix!", "code review", "x'y", "/x", "*x", "//"]
 )
@@ -212,10 +161,11 @@ def test_the_commands_of_the_screen_come_before_prompts() -> None:
     assert completed("see /he", view) == []
 
 
-async def test_names_and_values_of_arguments_are_completed() -> None:
+async def test_arguments_and_paths_are_completed_and_enter_sends() -> None:
     arguments = tuple(PromptArgument(name, True, f"The {name}.") for name in ("title", "mood"))
     view = notes(prompts=(PromptView("poem", arguments=arguments),), completes=True)
     async with chatting() as (app, pilot):
+        # Names and values of arguments are completed.
         app.store.dispatch(e.ServersConfigured((view,)))
         await pilot.pause(0.05)
         await pilot.press(*'/poem --title="x y" --')
@@ -237,17 +187,15 @@ async def test_names_and_values_of_arguments_are_completed() -> None:
         text = '/poem --title="x y" --mood="so \\"sad\\" now" '
         await until(pilot, lambda: app.chat.composer.text == text)
         assert not app.chat.popup.display
-
-
-async def test_paths_are_completed_beside_resources() -> None:
-    async with chatting() as (app, pilot):
+        # Paths are completed beside resources.
+        await afresh(app, pilot)
         app.store.dispatch(servers())
         await pilot.pause(0.05)
         await pilot.press(*"see @no")
         asked = app.commands.calls
-        await until(pilot, lambda: asked and asked[-1][0] == "features.complete_path")
-        token, typed = asked[-1][1]
-        assert typed == "no"
+        await until(pilot, lambda: asked and asked[-1][1][1:] == ("no",))
+        name, (token, _) = asked[-1]
+        assert name == "features.complete_path"
         paths = ("nodes/", "my notes.md")
         app.store.dispatch(e.ArgumentCompleted("of another", ("wrong",)))
         app.store.dispatch(e.ArgumentCompleted(str(token), paths))
@@ -267,6 +215,29 @@ async def test_paths_are_completed_beside_resources() -> None:
         await until(pilot, lambda: len(app.chat.popup.rows) == 2)
         await pilot.press("tab")
         await until(pilot, lambda: app.chat.composer.text.endswith("@nts.txt "))
+        # Enter sends and empties and an empty message is not sent.
+        await afresh(app, pilot)
+        await pilot.press("enter", *"hello", "enter", "space", "enter")
+        await pilot.pause()
+        sent = [("messages.send", ("hello",))]
+        assert app.commands.calls == sent
+        app.chat.composer.clear()
+        for key, character in (
+            *((letter, letter) for letter in "one"),
+            ("ctrl+j", "\n"),
+            *((letter, letter) for letter in "two"),
+            ("enter", "\r"),
+            ("x", "x"),
+        ):
+            app.post_message(events.Key(key, character))
+        await until(pilot, lambda: app.chat.composer.text == "x")
+        sent.append(("messages.send", ("one\ntwo",)))
+        assert app.commands.calls == sent, "keys of one moment count in their order"
+        app.chat.composer.clear()
+        app.set_keymap({"composer.send": "ctrl+s", "composer.new-line": "enter"})
+        await pilot.press("a", "enter", "b", "ctrl+s")
+        await pilot.pause()
+        assert app.commands.calls[2:] == [("messages.send", ("a\nb",))], "remapped"
 
 
 def test_templates_begin_with_what_is_fixed_and_their_values_come_from_the_server() -> None:
@@ -304,8 +275,9 @@ def test_what_is_no_argument_is_not_asked_for(text: str) -> None:
     assert value_query("/poem --title=x", (notes(prompts=prompts),)) is None
 
 
-async def test_undelivered_messages_wait_in_the_history_while_another_is_written() -> None:
+async def test_undelivered_messages_wait_and_the_enter_of_a_paste_never_sends() -> None:
     async with chatting(notifications=True) as (app, pilot):
+        # Undelivered messages wait in the history while another is written.
         app.start_turn("my words")
         await pilot.press(*"new")
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.FAILED, "my words"))
@@ -318,3 +290,15 @@ async def test_undelivered_messages_wait_in_the_history_while_another_is_written
         for words in ("two", "one", "my words"):
             await pilot.press("up")
             assert app.chat.composer.text == words
+        # A paste is data and the enter at its end never sends.
+        await afresh(app, pilot)
+        app.post_message(events.Paste("rm -rf\r\n\x1b[31mred\x07\x00\r"))
+        app.post_message(events.Key("enter", "\r"))
+        await pilot.pause()
+        assert app.chat.composer.text.startswith("rm -rf\nred\n")
+        assert app.commands.calls == []
+        app.chat.composer.clear()
+        app.post_message(events.Paste("word " * (MAX_MESSAGE // 4)))
+        await until(pilot, lambda: len(app.chat.composer.text) > 0)
+        assert len(app.chat.composer.message) == MAX_MESSAGE
+        await until(pilot, lambda: any("cut" in words for words in toasts(app)))

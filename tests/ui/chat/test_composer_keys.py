@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
 from tests.ui.hands import asking
-from tests.ui.harness import ChatApp, chatting, running, screen_lines, toasts, until
+from tests.ui.harness import ChatApp, afresh, chatting, running, screen_lines, toasts, until
 from tests.ui.requests.samples import form
 from tui.model import events as e
 from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase, UserMessage
@@ -33,7 +33,13 @@ def started(text: str = "hello") -> e.TurnStarted:
     return e.TurnStarted(TurnId("t1"), UserMessage(EntryId("u1"), text), 0.0)
 
 
-async def test_no_key_of_a_text_area_is_taken_but_those_of_the_design() -> None:
+def unqueued(app: ChatApp) -> list[tuple[object, ...]]:
+    """Give the arguments with which messages were taken out of the queue."""
+    name = "conversations.current.unqueue"
+    return [arguments for called, arguments in app.commands.calls if called == name]
+
+
+async def test_the_composer_has_the_keys_of_a_text_area_but_those_of_the_design() -> None:
     expected = {
         key: USED_OTHERWISE.get(key, binding.action)
         for binding in TextArea.BINDINGS
@@ -41,13 +47,39 @@ async def test_no_key_of_a_text_area_is_taken_but_those_of_the_design() -> None:
         for key in binding.key.split(",")
     }
     async with running(Store()) as deck:
+        # No key of a text area is taken but those of the design.
         active = deck.app.screen.active_bindings
         assert deck.focus is deck.one(Composer)
         assert {key: active[key].binding.action for key in expected} == expected
+        # What is typed right after ctrl c stays.
+        deck.one(Composer).clear()
+        composer = deck.one(Composer)
+        await deck.press("tab", *"old", "tab")
+        assert deck.focus is composer
+        assert composer.text == "old"
+        for key, character in (("ctrl+c", "\x03"), ("n", "n"), ("e", "e"), ("w", "w")):
+            deck.app.post_message(events.Key(key, character))
+        await deck.until(lambda: composer.text == "new")
+        await deck.press("up")
+        assert composer.text == "old"
+        composer.clear()
+        deck.store.dispatch(e.MessageReturned("my words"))
+        await deck.until(lambda: composer.holds_returned)
+        await deck.press("ctrl+c")
+        assert (composer.text, deck.app.clipboard) == ("", ""), "what came back selected"
+        # Ctrl d deletes to the right and in an empty message quits.
+        deck.one(Composer).clear()
+        await deck.press(*"ab", "home", "ctrl+d")
+        assert deck.one(Composer).text == "b"
+        await deck.press("ctrl+d", "ctrl+c", "ctrl+d")
+        assert deck.app.return_code is None
+        await deck.press("ctrl+d")
+        assert deck.app.return_code == 0
 
 
-async def test_what_comes_back_is_selected_and_replaced_by_typing_or_sent_again() -> None:
+async def test_what_comes_back_or_waits_can_be_taken_back_and_typed_over() -> None:
     async with chatting() as (app, pilot):
+        # What comes back is selected and replaced by typing or sent again.
         app.start_turn("my words")
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.FAILED, "my words"))
         await until(pilot, lambda: "Your message is back" in "\n".join(screen_lines(app)))
@@ -62,16 +94,14 @@ async def test_what_comes_back_is_selected_and_replaced_by_typing_or_sent_again(
         await until(pilot, lambda: "is back" not in "\n".join(screen_lines(app)))
         await pilot.press("ctrl+z", "ctrl+z")
         assert "my words" in app.chat.composer.text
-
-
-async def test_what_waits_stands_above_the_composer_and_is_taken_back_or_dropped() -> None:
-    async with chatting() as (app, pilot):
+        # What waits stands above the composer and is taken back or dropped.
+        await afresh(app, pilot)
         app.start_turn()
         app.store.dispatch(e.QueueChanged(("first [b]one[/b]", "second", "third")))
         await until(pilot, lambda: "· third" in "\n".join(screen_lines(app)))
         assert "· first [b]one[/b]" in "\n".join(screen_lines(app))
         await pilot.press(*"draft", "alt+up")
-        assert app.commands.calls == [("conversations.current.unqueue", ("third", True))]
+        assert unqueued(app) == [("third", True)]
         app.store.dispatch(e.QueueChanged(("first [b]one[/b]", "second")))
         app.store.dispatch(e.MessageReturned("third"))
         await until(pilot, lambda: app.chat.composer.selected_text == "third")
@@ -80,22 +110,19 @@ async def test_what_waits_stands_above_the_composer_and_is_taken_back_or_dropped
         app.chat.queued.focus()
         await pilot.pause()
         await pilot.press("up", "delete")
-        assert app.commands.calls[1:] == [
-            ("conversations.current.unqueue", ("first [b]one[/b]", False))
-        ]
+        assert unqueued(app)[1:] == [("first [b]one[/b]", False)]
         app.store.dispatch(e.QueueChanged(("second",)))
         await until(pilot, lambda: app.chat.queued.option_count == 1)
         await pilot.press("escape")
         assert app.focused is app.chat.composer
-        assert len(app.commands.calls) == 2, "Esc left the list and nothing else"
+        assert len(unqueued(app)) == 2
+        assert ("conversations.current.cancel", ()) not in app.commands.calls, "Esc left the list"
         app.chat.queued.focus()
         app.store.dispatch(e.QueueChanged(()))
         await until(pilot, lambda: app.focused is app.chat.composer)
         assert not app.chat.queued.display
-
-
-async def test_a_wait_for_another_try_counts_down_and_has_keys() -> None:
-    async with chatting() as (app, pilot):
+        # A wait for another try counts down and has keys.
+        await afresh(app, pilot)
         app.start_turn()
         started_at = app.store.state.conversation.turn
         assert started_at is not None
@@ -110,12 +137,31 @@ async def test_a_wait_for_another_try_counts_down_and_has_keys() -> None:
         assert "^s now  ^n give up" in words()
         await until(pilot, lambda: "trying again in 5" in words())
         await pilot.press("ctrl+s", "ctrl+n")
-        assert app.commands.calls == [
+        assert app.commands.calls[-2:] == [
             ("send_without_waiting", ()),
             ("conversations.current.retry.end", (False,)),
         ]
         app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.WAITING))
         await until(pilot, lambda: "never" not in words())
+        # The path of a folder to add is completed step by step.
+        await afresh(app, pilot)
+        asked = app.commands.calls
+        await pilot.press(*"/directory add ../n")
+        await until(pilot, lambda: asked and asked[-1][0] == "features.complete_folder")
+        token, typed = asked[-1][1]
+        assert typed == "../n"
+        app.store.dispatch(e.ArgumentCompleted(str(token), ("../my notes/", "../nodes/")))
+        await until(pilot, lambda: len(app.chat.popup.rows) == 2)
+        await pilot.press("tab")
+        await until(pilot, lambda: app.chat.composer.text == "/directory add ../my notes/")
+        await until(pilot, lambda: asked[-1][1][1] == "../my notes/")
+        # Editing keys act in their order among letters that come at once.
+        await afresh(app, pilot)
+        app.chat.composer.focus()
+        await pilot.pause()
+        for key in ("x", "y", "ctrl+u", "a", "c", "backspace", "b", "left", "Z"):
+            app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await until(pilot, lambda: app.chat.composer.text == "aZb")
 
 
 async def test_ctrl_c_copies_else_stops_else_clears_else_quits_at_the_second_press() -> None:
@@ -136,34 +182,6 @@ async def test_ctrl_c_copies_else_stops_else_clears_else_quits_at_the_second_pre
         await deck.press("x", "ctrl+c", "ctrl+c")
         assert deck.app.return_code is None, "what was cleared between starts it anew"
         await deck.press("ctrl+c")
-        assert deck.app.return_code == 0
-
-
-async def test_what_is_typed_right_after_ctrl_c_stays() -> None:
-    async with running(Store()) as deck:
-        composer = deck.one(Composer)
-        await deck.press("tab", *"old", "tab")
-        assert deck.focus is composer
-        assert composer.text == "old"
-        for key, character in (("ctrl+c", "\x03"), ("n", "n"), ("e", "e"), ("w", "w")):
-            deck.app.post_message(events.Key(key, character))
-        await deck.until(lambda: composer.text == "new")
-        await deck.press("up")
-        assert composer.text == "old"
-        composer.clear()
-        deck.store.dispatch(e.MessageReturned("my words"))
-        await deck.until(lambda: composer.holds_returned)
-        await deck.press("ctrl+c")
-        assert (composer.text, deck.app.clipboard) == ("", ""), "what came back selected"
-
-
-async def test_ctrl_d_deletes_to_the_right_and_in_an_empty_message_quits() -> None:
-    async with running(Store()) as deck:
-        await deck.press(*"ab", "home", "ctrl+d")
-        assert deck.one(Composer).text == "b"
-        await deck.press("ctrl+d", "ctrl+c", "ctrl+d")
-        assert deck.app.return_code is None
-        await deck.press("ctrl+d")
         assert deck.app.return_code == 0
 
 
@@ -206,29 +224,6 @@ async def test_a_cleared_draft_is_not_kept_for_later_runs() -> None:
         await pilot.press("up")
         assert app.chat.composer.text == "secret"
         assert kept == []
-
-
-async def test_the_path_of_a_folder_to_add_is_completed_step_by_step() -> None:
-    async with chatting() as (app, pilot):
-        asked = app.commands.calls
-        await pilot.press(*"/directory add ../n")
-        await until(pilot, lambda: asked and asked[-1][0] == "features.complete_folder")
-        token, typed = asked[-1][1]
-        assert typed == "../n"
-        app.store.dispatch(e.ArgumentCompleted(str(token), ("../my notes/", "../nodes/")))
-        await until(pilot, lambda: len(app.chat.popup.rows) == 2)
-        await pilot.press("tab")
-        await until(pilot, lambda: app.chat.composer.text == "/directory add ../my notes/")
-        await until(pilot, lambda: asked[-1][1][1] == "../my notes/")
-
-
-async def test_editing_keys_act_in_their_order_among_letters_that_come_at_once() -> None:
-    async with chatting() as (app, pilot):
-        app.chat.composer.focus()
-        await pilot.pause()
-        for key in ("x", "y", "ctrl+u", "a", "c", "backspace", "b", "left", "Z"):
-            app.post_message(events.Key(key, key if len(key) == 1 else None))
-        await until(pilot, lambda: app.chat.composer.text == "aZb")
 
 
 MILLION = 1_000_000

@@ -41,12 +41,7 @@ def test_a_numbered_list_counts_on_from_its_first_number() -> None:
 
 def test_a_table_aligns_its_columns_and_sets_numbers_to_the_right() -> None:
     lines = drawn("| name | count |\n|---|---:|\n| a | 5 |\n| longer | 12 |")
-    assert lines == [
-        "name    count",
-        "──────  ─────",
-        "a           5",
-        "longer     12",
-    ]
+    assert lines == ["name    count", "──────  ─────", "a           5", "longer     12"]
 
 
 def test_a_table_that_cannot_fit_becomes_records() -> None:

@@ -1,20 +1,18 @@
 """Files go along that were typed or chosen, not those that a text in one piece names."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pytest
 from textual import events
-from textual.pilot import Pilot
 
 from tests.fakes.gemini import KEY, FakeGemini, Step
 from tests.fakes.gemini_script import Fail, Say
-from tests.ui.engine_deck import over_an_engine
-from tests.ui.harness import until
+from tests.ui.engine_deck import EngineDeck, over_an_engine
 from tui.engine.engine import EngineOptions
-from tui.ui.app import GemdeckApp
 from tui.ui.widgets.chat.composer import FOLD_AT, SHOWN, Composer
 
 MAIL: Final = (
@@ -22,23 +20,30 @@ MAIL: Final = (
     r'say \@README.md "@.env" @"README.md" @scope/pkg'
 )
 LONG: Final = "lorem ipsum\n" * (FOLD_AT // 10) + MAIL + "\nand so on"
-PIECES: Final = pytest.mark.parametrize("piece", [MAIL, LONG], ids=["short", "folded"])
+TOGETHER: Final = (
+    ("=see @", "=.env"),
+    ("=see @", ".env"),
+    ("@", "=.env"),
+    ("@.e", "=nv"),
+    ('@"', '=.env"'),
+    ("@src/../.e", "=nv and on"),
+    ("x@.env", "home", "right", "= "),
+    (".env", "home", "=@"),
+    ("=" + LONG + "\n", "=@.env"),
+    ("=" + LONG + " @", "=.env"),
+)
+"""What is typed, pressed, and pasted, which begins with an equals sign."""
 
 
-class Writing:
+@dataclass
+class Writing(EngineDeck):
     """The app in a folder with files, and what the model got."""
 
-    def __init__(self, fake: FakeGemini, pilot: Pilot[int]) -> None:
-        self._fake, self.pilot = fake, pilot
+    fake: FakeGemini
 
     @property
     def composer(self) -> Composer:
-        app = self.pilot.app
-        assert isinstance(app, GemdeckApp)
-        return app.deck.chat.composer
-
-    async def until(self, condition: Callable[[], object]) -> None:
-        await until(self.pilot, condition)
+        return self.app.deck.chat.composer
 
     async def paste(self, text: str) -> None:
         before = self.composer.message
@@ -48,17 +53,15 @@ class Writing:
     async def send(self) -> list[str]:
         """Press Enter, and give the texts that the model got."""
         self.composer._pasted_at = 0.0
-        before = len(self._fake.requests)
+        before = len(self.fake.requests)
         await self.pilot.press("enter")
-        await self.until(lambda: len(self._fake.requests) > before)
+        await self.until(lambda: len(self.fake.requests) > before)
         await self.idle()
-        parts = self._fake.requests[-1].contents[-1]["parts"]
+        parts = self.fake.requests[-1].contents[-1]["parts"]
         return [part["text"] for part in parts]
 
     async def idle(self) -> None:
-        app = self.pilot.app
-        assert isinstance(app, GemdeckApp)
-        await self.until(lambda: app.state.conversation.turn is None)
+        await self.until(lambda: self.store.state.conversation.turn is None)
         await self.pilot.pause()
 
 
@@ -70,58 +73,56 @@ async def writing(
     (shop / "src").mkdir(parents=True, exist_ok=True)
     for name in (".env", "README.md", "src/a.py"):
         (shop / name).write_text(f"content of {name}\n")
-    async with FakeGemini([*steps, *[(Say("read it"),)] * 9]) as fake:
+    async with FakeGemini([*steps, *[(Say("read it"),)] * 20]) as fake:
         monkeypatch.setenv("GEMINI_API_KEY", KEY)
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
         options = EngineOptions(shop, follow_settings=False, attended=True)
-        async with over_an_engine(options) as (_, store, _, pilot):
-            await until(pilot, lambda: store.state.conversation.model is not None)
-            app = pilot.app
-            assert isinstance(app, GemdeckApp)
-            await until(pilot, lambda: app.deck.chat.is_filled)
-            yield Writing(fake, pilot)
+        async with over_an_engine(options) as parts:
+            at = Writing(*parts, fake)
+            await at.until(lambda: at.store.state.conversation.model is not None)
+            await at.until(lambda: at.app.deck.chat.is_filled)
+            yield at
 
 
-@pytest.mark.parametrize(
-    "piece", [MAIL, LONG, "@.env", "@README.md"], ids=["short", "folded", "secret", "file"]
-)
 async def test_C15_a_paste_sends_no_file_and_reaches_the_model_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with writing(tmp_path, monkeypatch) as at:
-        await at.pilot.press(*"read ")
-        await at.paste(piece)
-        assert (SHOWN in at.composer.get_line(0).plain) is (piece is LONG)
-        assert await at.send() == [f"read {piece}"]
-        await at.pilot.press(*"@README.md ")
-        await at.paste(piece)
-        text, *file = await at.send()
-        assert text == f"@README.md {piece}"
-        assert file == ["[File README.md]", "content of README.md\n", "[End of README.md]"]
-        await at.pilot.press("up")
-        assert await at.send() == [text, *file]
+        for piece in (MAIL, LONG, "@.env", "@README.md"):
+            await at.pilot.press(*"read ")
+            await at.paste(piece)
+            assert (SHOWN in at.composer.get_line(0).plain) is (piece is LONG)
+            assert await at.send() == [f"read {piece}"]
+            await at.pilot.press(*"@README.md ")
+            await at.paste(piece)
+            text, *file = await at.send()
+            assert text == f"@README.md {piece}"
+            assert file == ["[File README.md]", "content of README.md\n", "[End of README.md]"]
+            await at.pilot.press("up")
+            assert await at.send() == [text, *file]
 
 
-@PIECES
 async def test_C15_what_comes_back_names_what_was_typed_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with writing(tmp_path, monkeypatch, (Fail(400),), (Say("once"),)) as at:
-        await at.pilot.press(*"@src/a.py ")
-        await at.paste(piece)
-        text, *file = await at.send()
-        assert file == ["[File src/a.py]", "content of src/a.py\n", "[End of src/a.py]"]
-        await at.until(lambda: at.composer.holds_returned)
-        assert await at.send() == [text, *file]
-        await at.pilot.press(*"/edit", "enter")
-        await at.until(lambda: len(at.pilot.app.screen_stack) > 1)
-        await at.pilot.press("enter")
-        await at.until(lambda: at.composer.message.startswith("@src/a.py"))
-        await at.pilot.press(*" now")
-        assert await at.send() == [f"{text} now", *file]
+    steps: list[Step] = [(Fail(400),), (Say("once"),), (Say("again"),)]
+    async with writing(tmp_path, monkeypatch, *steps, *steps) as at:
+        for piece in (MAIL, LONG):
+            await at.pilot.press(*"@src/a.py ")
+            await at.paste(piece)
+            text, *file = await at.send()
+            assert file == ["[File src/a.py]", "content of src/a.py\n", "[End of src/a.py]"]
+            await at.until(lambda: at.composer.holds_returned)
+            assert await at.send() == [text, *file]
+            await at.pilot.press(*"/edit", "enter")
+            await at.until(lambda: len(at.pilot.app.screen_stack) > 1)
+            await at.pilot.press("enter")
+            await at.until(lambda: at.composer.message.startswith("@src/a.py"))
+            await at.pilot.press(*" now")
+            assert await at.send() == [f"{text} now", *file]
 
 
-@PIECES
+@pytest.mark.parametrize("piece", [MAIL, LONG], ids=["short", "folded"])
 async def test_C15_a_draft_of_an_earlier_run_names_what_was_typed_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: str
 ) -> None:
@@ -167,33 +168,21 @@ async def test_C15_a_paste_after_a_typed_sign_is_named_where_it_is_a_word_and_no
             assert len(await at.send()) == 1
 
 
-@pytest.mark.parametrize(
-    "pieces",
-    [
-        ("=see @", "=.env"),
-        ("=see @", ".env"),
-        ("@", "=.env"),
-        ("@.e", "=nv"),
-        ('@"', '=.env"'),
-        ("@src/../.e", "=nv and on"),
-        ("x@.env", "home", "right", "= "),
-        (".env", "home", "=@"),
-        ("=" + LONG + "\n", "=@.env"),
-        ("=" + LONG + " @", "=.env"),
-    ],
-)
 async def test_C15_pastes_that_make_a_name_together_or_with_what_is_typed_send_no_secret(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pieces: tuple[str, ...]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with writing(tmp_path, monkeypatch) as at:
-        for piece in pieces:
-            if piece.startswith("="):
-                await at.paste(piece[1:])
-            else:
-                await at.pilot.press(*([piece] if piece in {"home", "right"} else piece))
-        [text] = await at.send()
-        wanted = "".join(one.removeprefix("=") for one in pieces if one not in {"home", "right"})
-        assert sorted("".join(text.split())) == sorted("".join(wanted.split()))
+        for pieces in TOGETHER:
+            for piece in pieces:
+                if piece.startswith("="):
+                    await at.paste(piece[1:])
+                else:
+                    await at.pilot.press(*([piece] if piece in {"home", "right"} else piece))
+            [text] = await at.send()
+            wanted = "".join(
+                one.removeprefix("=") for one in pieces if one not in {"home", "right"}
+            )
+            assert sorted("".join(text.split())) == sorted("".join(wanted.split())), pieces
 
 
 async def test_C15_what_a_paste_named_counts_once_its_backslash_is_gone_or_it_is_chosen(

@@ -13,12 +13,7 @@ from tui.model.catalog import PromptArgument, PromptView, ResourceView
 from tui.model.servers import ServerStatus, ServerView
 from tui.ui.widgets.chat.completion import MAX_COMPLETIONS, complete
 from tui.ui.widgets.chat.composer import MAX_HISTORY, HistoryStorage, MessageHistory
-from tui.ui.widgets.chat.entry_window import (
-    MAX_ENTRIES,
-    MAX_MOUNTED,
-    STEP,
-    Window,
-)
+from tui.ui.widgets.chat.entry_window import MAX_ENTRIES, MAX_MOUNTED, STEP, Window
 from tui.ui.widgets.chat.tool_call import MAX_SCANNED, arguments_line, result_line
 from tui.ui.widgets.key_bar import whole_parts
 from tui.ui.widgets.text.folded_text import FoldedText
@@ -27,6 +22,9 @@ from tui.ui.widgets.text.plain import cuts, duration
 
 
 def test_the_window_slides_back_and_forth_and_never_grows_beyond_its_limit() -> None:
+    full = Window(0, MAX_ENTRIES)
+    full.grow(5_000)
+    assert full.size == MAX_MOUNTED
     window = Window(1_000 - MAX_ENTRIES, 1_000)
     for _ in range(1_000 // STEP):
         window.move_earlier(max(0, window.first - STEP))
@@ -38,12 +36,6 @@ def test_the_window_slides_back_and_forth_and_never_grows_beyond_its_limit() -> 
         window.move_later(1_000)
         assert before < window.last <= before + STEP
         assert window.size <= MAX_MOUNTED
-
-
-def test_new_entries_come_in_until_the_window_is_full() -> None:
-    window = Window(0, MAX_ENTRIES)
-    window.grow(5_000)
-    assert window.size == MAX_MOUNTED
 
 
 def test_history_keeps_each_new_message_once_and_the_newest_only() -> None:
@@ -252,7 +244,10 @@ def test_no_key_is_shown_without_what_it_does() -> None:
         ),
         ({"long": "x" * 100, "a": 1}, f"a=1  long={'x' * 59}…"),
         ({"a": "\x1b[31mred\u202e"}, "a=red⟨U+202E⟩"),
+        # Only the beginning of long ones is read.
+        ({"a": 1, "content": "x" * 10 * MAX_SCANNED, "b": 2}, "a=1  content=…"),
     ],
+    ids=range(8),
 )
 def test_arguments_stand_in_one_line_with_short_ones_first(
     arguments: dict[str, object], line: str
@@ -273,11 +268,6 @@ def test_arguments_stand_in_one_line_with_short_ones_first(
 )
 def test_arguments_that_cannot_be_read_name_nothing_false(text: str) -> None:
     assert "=" not in arguments_line(text).removeprefix("a=")
-
-
-def test_only_the_beginning_of_long_arguments_is_read() -> None:
-    long = json.dumps({"a": 1, "content": "x" * 10 * MAX_SCANNED, "b": 2}, indent=2)
-    assert arguments_line(long) == "a=1  content=…"
 
 
 def test_a_result_stands_in_one_line() -> None:

@@ -14,7 +14,7 @@ from textual.widgets.tree import TreeNode
 from tests.snapshots.decks import HISTORIES
 from tests.support.pictures import picture
 from tests.ui.chat.samples import call, conversation, rows_of
-from tests.ui.harness import ChatApp, chatting, running, until
+from tests.ui.harness import ChatApp, afresh, chatting, running, until
 from tui.model import events as e
 from tui.model.chat import EntryId, ModelText, Picture, ToolCallStatus, TurnId, TurnOutcome
 from tui.model.servers import ServerId
@@ -97,27 +97,6 @@ async def test_shift_tab_takes_the_newest_entry_each_time_and_passes_over_ends_o
             raise AssertionError("The cursor never came to the turn before.")
 
 
-async def test_a_short_conversation_begins_at_the_top_and_opens_downwards() -> None:
-    async with chatting() as (app, pilot):
-        transcript = app.chat.transcript
-        app.start_turn()
-        app.store.dispatch(e.ToolCallRequested(call()))
-        result = "\n".join(map(str, range(30)))
-        app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.OK, 0.1, result))
-        await until(pilot, lambda: len(transcript.views) == 2)
-        message, row = transcript.views
-        await until(pilot, lambda: message.region.y == transcript.content_region.y + 1)
-        before = row.region.y
-        await pilot.press("shift+tab", "enter")
-        await until(pilot, lambda: transcript.max_scroll_y > 0)
-        await pilot.pause()
-        assert row.region.y == before
-        await pilot.press("enter")
-        await until(pilot, lambda: transcript.max_scroll_y == 0)
-        app.store.dispatch(e.TextStreamed(EntryId("m"), "line\n\n" * 30))
-        await until(pilot, lambda: transcript.scroll_y == transcript.max_scroll_y > 0)
-
-
 async def test_search_goes_from_the_newest_match_to_older_ones_and_marks_them() -> None:
     async with chatting(conversation(10_000)) as (app, pilot):
         transcript = app.chat.transcript
@@ -155,23 +134,6 @@ async def test_search_goes_from_the_newest_match_to_older_ones_and_marks_them() 
         assert thread_time() - before < 0.5, "a bound for a slow machine; 20 ms are measured"
 
 
-async def test_a_search_opens_a_call_for_its_result_and_folds_it_again() -> None:
-    async with chatting() as (app, pilot):
-        app.start_turn()
-        for number, result in enumerate(("first\nneedle one", "second\nneedle two")):
-            app.store.dispatch(e.ToolCallRequested(call(number)))
-            changed = e.ToolCallChanged(EntryId(f"call{number}"), ToolCallStatus.OK, 0.1, result)
-            app.store.dispatch(changed)
-        await until(pilot, lambda: len(app.chat.transcript.views) == 3)
-        _, first, second = app.chat.transcript.views
-        await pilot.press("shift+tab", "slash", *"needle")
-        await until(pilot, cursor_at(app, "call1"))
-        assert (first.expanded, second.expanded) == (False, True)
-        await pilot.press("up")
-        await until(pilot, cursor_at(app, "call0"))
-        assert (first.expanded, second.expanded) == (True, False)
-
-
 async def test_p_and_n_go_from_turn_to_turn_and_past_the_last_to_the_end() -> None:
     async with chatting(conversation(400), size=(80, 20)) as (app, pilot):
         await until(pilot, lambda: len(app.chat.transcript.views) > 0)
@@ -189,30 +151,9 @@ async def test_p_and_n_go_from_turn_to_turn_and_past_the_last_to_the_end() -> No
         await until(pilot, cursor_at(app, "e399"))
 
 
-async def test_y_copies_the_last_code_then_the_one_before_and_a_click_copies_its_own() -> None:
+async def test_entries_open_and_fold_by_click_by_key_and_by_search_and_code_is_copied() -> None:
     async with chatting() as (app, pilot):
-        answer(app, CODE)
-        answer(app, "No code here.", "t2")
-        await until(pilot, lambda: len(app.chat.transcript.views) == 6)
-        await pilot.press("shift+tab", "y")
-        assert app.clipboard == "last one"
-        await pilot.press("y")
-        assert app.clipboard == "a = 1\nb = 2"
-        await pilot.press("y")
-        assert app.clipboard == "last one"
-        app.copy_to_clipboard("")
-        view = app.chat.transcript.views[1]
-        rows = [line.plain for line in view.lines(view.size.width)]
-        row = next(index for index, text in enumerate(rows) if text.startswith(" py"))
-        x = view.content_region.x + rows[row].index("copy")
-        y = view.content_region.y + row
-        assert app.screen.get_style_at(x, y).meta.get(COPY) == "a = 1\nb = 2"
-        await pilot.click(offset=(x, y))
-        assert app.clipboard == "a = 1\nb = 2"
-
-
-async def test_a_click_anywhere_opens_a_closed_call_and_one_on_its_first_line_closes_it() -> None:
-    async with chatting() as (app, pilot):
+        # A click anywhere opens a closed call and one on its first line closes it.
         app.start_turn()
         app.store.dispatch(e.ToolCallRequested(call()))
         app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.OK, 0.1, "a\nb"))
@@ -226,6 +167,60 @@ async def test_a_click_anywhere_opens_a_closed_call_and_one_on_its_first_line_cl
         assert app.chat.transcript.cursor is row
         await pilot.click(row, offset=(5, 0))
         await until(pilot, lambda: not row.expanded)
+        # A short conversation begins at the top and opens downwards.
+        await afresh(app, pilot)
+        transcript = app.chat.transcript
+        app.start_turn()
+        app.store.dispatch(e.ToolCallRequested(call()))
+        result = "\n".join(map(str, range(30)))
+        app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.OK, 0.1, result))
+        await until(pilot, lambda: len(transcript.views) == 2)
+        message, row = transcript.views
+        await until(pilot, lambda: message.region.y == transcript.content_region.y + 1)
+        before = row.region.y
+        await pilot.press("shift+tab", "enter")
+        await until(pilot, lambda: transcript.max_scroll_y > 0)
+        await pilot.pause()
+        assert row.region.y == before
+        await pilot.press("enter")
+        await until(pilot, lambda: transcript.max_scroll_y == 0)
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "line\n\n" * 30))
+        await until(pilot, lambda: transcript.scroll_y == transcript.max_scroll_y > 0)
+        # Y copies the last code then the one before and a click copies its own.
+        await afresh(app, pilot)
+        answer(app, CODE)
+        answer(app, "No code here.", "t2")
+        await until(pilot, lambda: len(app.chat.transcript.views) == 6)
+        await pilot.press("shift+tab", "y")
+        assert app.clipboard == "last one"
+        await pilot.press("y")
+        assert app.clipboard == "a = 1\nb = 2"
+        await pilot.press("y")
+        assert app.clipboard == "last one"
+        app.copy_to_clipboard("")
+        view = app.chat.transcript.views[1]
+        rows = [line.plain for line in view.lines(view.size.width)]
+        head = next(index for index, text in enumerate(rows) if text.startswith(" py"))
+        x = view.content_region.x + rows[head].index("copy")
+        y = view.content_region.y + head
+        assert app.screen.get_style_at(x, y).meta.get(COPY) == "a = 1\nb = 2"
+        await pilot.click(offset=(x, y))
+        assert app.clipboard == "a = 1\nb = 2"
+        # A search opens a call for its result and folds it again.
+        await afresh(app, pilot)
+        app.start_turn()
+        for number, result in enumerate(("first\nneedle one", "second\nneedle two")):
+            app.store.dispatch(e.ToolCallRequested(call(number)))
+            changed = e.ToolCallChanged(EntryId(f"call{number}"), ToolCallStatus.OK, 0.1, result)
+            app.store.dispatch(changed)
+        await until(pilot, lambda: len(app.chat.transcript.views) == 3)
+        _, first, second = app.chat.transcript.views
+        await pilot.press("shift+tab", "slash", *"needle")
+        await until(pilot, cursor_at(app, "call1"))
+        assert (first.expanded, second.expanded) == (False, True)
+        await pilot.press("up")
+        await until(pilot, cursor_at(app, "call0"))
+        assert (first.expanded, second.expanded) == (True, False)
 
 
 async def test_the_foot_names_the_keys_of_the_entry_and_a_click_presses_one() -> None:

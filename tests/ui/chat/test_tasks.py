@@ -8,45 +8,31 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
 from tests import servers
 from tests.fakes.gemini import KEY, FakeGemini, Step
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import write_settings
 from tests.support.waiting import eventually
-from tests.ui.engine_deck import over_an_engine
-from tests.ui.harness import screen_lines, until
+from tests.ui.engine_deck import EngineDeck, over_an_engine
+from tests.ui.harness import screen_lines
 from tests.unit.engine.sessions.test_two_instances import instance
 from tui.engine.chats.sessions.library import SessionLibrary
-from tui.engine.engine import Engine, EngineOptions
+from tui.engine.engine import EngineOptions
 from tui.engine.files.paths import state_dir
 from tui.engine.mcp import tasks as limits
 from tui.model.chat import MAIN, ToolCall, ToolCallStatus
 from tui.model.servers import ServerStatus
 from tui.store.selectors import entries
-from tui.store.store import Store
 from tui.ui.widgets.chat.transcript import Transcript
 
 
 @dataclass
-class Deck:
+class Deck(EngineDeck):
     """The app with one server whose tools become tasks, and a model."""
 
-    engine: Engine
-    store: Store
-    pilot: Pilot[int]
     fake: FakeGemini
     place: Path
-
-    async def shows(self, *words: str) -> None:
-        def text() -> str:
-            return "\n".join(screen_lines(self.pilot.app))
-
-        try:
-            await until(self.pilot, lambda: all(one in text() for one in words))
-        except TimeoutError:
-            raise AssertionError(f"{words} are not in\n{text()}") from None
 
     @property
     def calls(self) -> list[ToolCall]:
@@ -58,7 +44,7 @@ class Deck:
         return [str(json.loads(line).get("method")) for line in lines]
 
     async def idle(self) -> None:
-        await until(self.pilot, lambda: self.store.state.conversation.turn is None)
+        await self.until(lambda: self.store.state.conversation.turn is None)
 
 
 @asynccontextmanager
@@ -75,11 +61,10 @@ async def running(
         monkeypatch.setenv("GEMINI_API_KEY", KEY)
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
         options = EngineOptions(home / "work", follow_settings=False, attended=True)
-        async with over_an_engine(options) as (engine, store, _, pilot):
-            await until(
-                pilot, lambda: [one.status for one in store.state.servers] == [ServerStatus.READY]
-            )
-            yield Deck(engine, store, pilot, fake, place)
+        async with over_an_engine(options) as parts:
+            deck = Deck(*parts, fake, place)
+            await deck.are(ServerStatus.READY)
+            yield deck
 
 
 async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
@@ -100,7 +85,7 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
         await deck.shows("running hold", "task working · ", " left  look 1")
         await deck.pilot.press("shift+tab")
         transcript = deck.pilot.app.screen.query_one(Transcript)
-        await until(deck.pilot, lambda: transcript.has_focus)
+        await deck.until(lambda: transcript.has_focus)
         await deck.shows("b go on", "x cancel")
         await deck.pilot.press("b")
         await deck.idle()
@@ -121,8 +106,8 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
         await deck.shows("x cancel")
         assert deck.calls[0].status is ToolCallStatus.RUNS_ON
         await deck.pilot.press("x")
-        await until(deck.pilot, lambda: deck.calls[0].status is ToolCallStatus.CANCELLED)
-        await until(deck.pilot, lambda: "tasks/cancel" in deck.said())
+        await deck.until(lambda: deck.calls[0].status is ToolCallStatus.CANCELLED)
+        await deck.until(lambda: "tasks/cancel" in deck.said())
         await deck.shows("■ cancelled hold", "p pause")
         assert not deck.store.state.conversation.tasks
         assert (await saved_calls(deck))[0] == (ToolCallStatus.CANCELLED, "")
@@ -133,11 +118,11 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
         await deck.shows("task working · ")
         deck.engine.servers.tasks.leave(MAIN, deck.calls[-1].id)
         await deck.shows("Left again.")
-        await until(deck.pilot, lambda: bool(deck.store.state.conversation.tasks))
+        await deck.until(lambda: bool(deck.store.state.conversation.tasks))
         await deck.idle()
         cancelled = deck.said().count("tasks/cancel")
         deck.engine.clear_conversation()
-        await until(deck.pilot, lambda: not deck.calls)
+        await deck.until(lambda: not deck.calls)
         assert not deck.store.state.conversation.tasks
         assert not [*deck.engine.servers.tasks.left_in(MAIN)]
         assert deck.said().count("tasks/cancel") == cancelled
@@ -198,7 +183,7 @@ async def test_a_key_cancels_a_task_on_its_server(
             await deck.shows("b go on", "x cancel")
         await deck.pilot.press(stop)
         await deck.idle()
-        await until(deck.pilot, lambda: "tasks/cancel" in deck.said())
+        await deck.until(lambda: "tasks/cancel" in deck.said())
         await deck.shows("■ cancelled hold")
         if stop == "x":
             await deck.shows("As you like.")

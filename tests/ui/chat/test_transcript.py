@@ -10,7 +10,7 @@ from textual import _time, events
 
 from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.chat.samples import call, rows_of
-from tests.ui.harness import chatting, click, screen_lines, ticking, until
+from tests.ui.harness import afresh, chatting, click, screen_lines, ticking, until
 from tests.ui.shell import decks
 from tui.model import events as e
 from tui.model.catalog import Catalog, PromptArgument, PromptView, ToolId, ToolView
@@ -95,8 +95,9 @@ async def test_an_empty_conversation_says_what_to_try_with_the_tools_that_are_th
         assert app.chat.transcript.views == ()
 
 
-async def test_each_kind_of_entry_is_drawn_with_its_words() -> None:
+async def test_entries_are_drawn_with_their_words_as_they_grow() -> None:
     async with chatting() as (app, pilot):
+        # Each kind of entry is drawn with its words.
         app.start_turn("list the branches")
         app.store.dispatch(e.ThoughtStreamed(EntryId("th"), "secret thoughts"))
         app.store.dispatch(e.TextStreamed(EntryId("m"), "There are **three**."))
@@ -112,10 +113,51 @@ async def test_each_kind_of_entry_is_drawn_with_its_words() -> None:
         await until(pilot, lambda: shown(model) == "There are three.")
         assert "✕ error  The key is wrong." in shown(notice)
         assert "Paste another." in shown(notice)
+        # A thought is laid out only once it is opened.
+        await afresh(app, pilot)
+        app.start_turn()
+        app.store.dispatch(e.ThoughtStreamed(EntryId("th"), "**Reading it**\n\nbecause "))
+        app.store.dispatch(e.ThoughtStreamed(EntryId("th"), "of reasons\n\n**Then this**\n\nEnd."))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 2)
+        thought = app.chat.transcript.views[-1]
+        assert isinstance(thought, ThoughtEntry)
+        await until(pilot, lambda: shown(thought) == "▸ thinking…  Then this")
+        app.store.dispatch(e.EntryCompleted(EntryId("th"), 6.14))
+        await until(pilot, lambda: shown(thought) == "▸ thought  Then this  6.1 s")
+        await pilot.click(ThoughtEntry, offset=(3, 0))
+        await until(pilot, lambda: "because of reasons" in shown(thought))
+        assert "**" not in shown(thought), "opened, it is drawn as Markdown"
+        # A turn ends with its tools its seconds and its tokens.
+        await afresh(app, pilot)
+        app.start_turn()
+        app.store.dispatch(e.ToolCallRequested(call(0)))
+        app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.OK, 0.1, "main"))
+        app.store.dispatch(e.UsageReported(Usage(prompt=5_000, output=1_000, thoughts=200)))
+        end = e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED, seconds=2.44)
+        app.store.dispatch(end)
+        await until(pilot, lambda: len(app.chat.transcript.views) == 3)
+        assert shown(app.chat.transcript.views[-1]) == "── 1 tool · 2.4 s · 6.2k tokens ──"
+        # A streamed answer ends as the text that was sent.
+        text = "# Head\n\n- one\n- **two**\n\n```py\nx = 1\n```\n\nend"
+        await afresh(app, pilot)
+        app.start_turn()
+        for start in range(0, len(text), 3):
+            app.store.dispatch(e.TextStreamed(EntryId("m"), text[start : start + 3]))
+            await pilot.pause(0.001)
+        app.store.dispatch(e.EntryCompleted(EntryId("m")))
+        app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 3)
+        view = app.chat.transcript.views[1]
+        assert isinstance(view, ModelEntry)
+        await until(pilot, lambda: shown(view).endswith("end"))
+        assert view.full_text() == text
+        fresh = ModelEntry(ModelText(EntryId("m"), text, complete=True))
+        assert [line.plain for line in fresh.lines(60)] == [line.plain for line in view.lines(60)]
 
 
-async def test_a_refusal_is_a_line_until_it_is_opened_and_goes_with_its_turn() -> None:
+async def test_a_notice_opens_and_texts_of_others_run_nothing_unasked() -> None:
     async with chatting() as (app, pilot):
+        # A refusal is a line until it is opened and goes with its turn.
         app.start_turn("hello")
         words = "Too many requests: " + "no, " * 100
         advice = "Trying again in 9 s."
@@ -133,6 +175,48 @@ async def test_a_refusal_is_a_line_until_it_is_opened_and_goes_with_its_turn() -
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
         await until(pilot, lambda: app.chat.transcript.views[:-1] == (asked, lasting, answer))
         assert lasting.expanded
+        # A cut turn still draws its last words and a click on them runs nothing.
+        await afresh(app, pilot)
+        app.start_turn("[@click=app.quit]press me[/]")
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "[@click=app.quit]press "))
+        app.store.dispatch(e.TextStreamed(EntryId("m"), "me[/]"))
+        app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.CANCELLED))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 3)
+        cut = app.chat.transcript.views[1]
+        await until(pilot, lambda: shown(cut) == "[@click=app.quit]press me[/]")
+        for view in app.chat.transcript.views[:2]:
+            await pilot.click(view, offset=(8, 0))
+        assert app.is_running
+        assert app.commands.calls == []
+        # A click on a link asks and opens only when told.
+        await afresh(app, pilot)
+        app.start_turn()
+        text = "[my bank](https://evil.example/login) or [this](ssh://-oProxyCommand=x)"
+        app.store.dispatch(e.TextStreamed(EntryId("m"), text))
+        app.store.dispatch(e.EntryCompleted(EntryId("m")))
+        await until(pilot, lambda: len(app.chat.transcript.views) == 2)
+
+        async def click_on_link(x: int) -> None:
+            await pilot.click(app.chat.transcript.views[-1], offset=(x, 0))
+            await until(pilot, lambda: isinstance(app.screen, LinkScreen))
+            await until(pilot, lambda: getattr(app.screen, "armed", False))
+
+        strip = app.chat.transcript.views[-1].render_line(0)
+        sent = {segment.style.link for segment in strip if segment.style and segment.style.link}
+        assert sent == {"https://evil.example/login"}, "a terminal gets it as well"
+        await click_on_link(3)
+        told = ["host       evil.example", "address    https://evil.example/login"]
+        assert rows_of(app.screen.query_one(LabelledText)) == told
+        await pilot.press("enter")
+        await until(pilot, lambda: not isinstance(app.screen, LinkScreen))
+        assert app.opened == [], "the focused button closes"
+        await click_on_link(3)
+        await click(pilot, "#open")
+        await until(pilot, lambda: app.opened == ["https://evil.example/login"])
+        await click_on_link(42)
+        assert not app.screen.query_one("#open").display
+        await pilot.press("escape")
+        assert len(app.opened) == 1
 
 
 async def test_what_a_task_of_the_engine_tells_is_shown_until_the_app_stops_listening() -> None:
@@ -150,36 +234,9 @@ async def test_what_a_task_of_the_engine_tells_is_shown_until_the_app_stops_list
         assert len(app.chat.transcript.views) == 1
 
 
-async def test_a_thought_is_laid_out_only_once_it_is_opened() -> None:
-    async with chatting() as (app, pilot):
-        app.start_turn()
-        app.store.dispatch(e.ThoughtStreamed(EntryId("th"), "**Reading it**\n\nbecause "))
-        app.store.dispatch(e.ThoughtStreamed(EntryId("th"), "of reasons\n\n**Then this**\n\nEnd."))
-        await until(pilot, lambda: len(app.chat.transcript.views) == 2)
-        thought = app.chat.transcript.views[-1]
-        assert isinstance(thought, ThoughtEntry)
-        await until(pilot, lambda: shown(thought) == "▸ thinking…  Then this")
-        app.store.dispatch(e.EntryCompleted(EntryId("th"), 6.14))
-        await until(pilot, lambda: shown(thought) == "▸ thought  Then this  6.1 s")
-        await pilot.click(ThoughtEntry, offset=(3, 0))
-        await until(pilot, lambda: "because of reasons" in shown(thought))
-        assert "**" not in shown(thought), "opened, it is drawn as Markdown"
-
-
-async def test_a_turn_ends_with_its_tools_its_seconds_and_its_tokens() -> None:
-    async with chatting() as (app, pilot):
-        app.start_turn()
-        app.store.dispatch(e.ToolCallRequested(call(0)))
-        app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.OK, 0.1, "main"))
-        app.store.dispatch(e.UsageReported(Usage(prompt=5_000, output=1_000, thoughts=200)))
-        end = e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED, seconds=2.44)
-        app.store.dispatch(end)
-        await until(pilot, lambda: len(app.chat.transcript.views) == 3)
-        assert shown(app.chat.transcript.views[-1]) == "── 1 tool · 2.4 s · 6.2k tokens ──"
-
-
-async def test_a_tool_row_lives_from_waiting_to_its_result() -> None:
+async def test_a_call_tells_its_server_its_error_and_its_result_at_any_width() -> None:
     async with chatting(size=(100, 30)) as (app, pilot):
+        # A tool row lives from waiting to its result.
         app.start_turn()
         app.store.dispatch(
             e.ToolCallRequested(call(0, ToolCallStatus.WAITING, arguments='{\n  "a": 1\n}'))
@@ -188,7 +245,7 @@ async def test_a_tool_row_lives_from_waiting_to_its_result() -> None:
         row = app.chat.transcript.views[-1]
         assert isinstance(row, ToolCallEntry)
         assert shown(row).split() == ["○", "waiting", "branch_list", "a=1", "git"]
-        rows = len(shown(row).split("\n"))
+        height = len(shown(row).split("\n"))
         app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.RUNNING))
         app.store.dispatch(e.ToolCallProgressed(EntryId("call0"), Progress(3, 4, "nearly")))
         await until(pilot, lambda: "75%  nearly" in shown(row))
@@ -198,17 +255,16 @@ async def test_a_tool_row_lives_from_waiting_to_its_result() -> None:
         first = ["✓", "ran", "branch_list", "a=1", "git", "42", "ms"]
         await until(pilot, lambda: shown(row).split("\n")[0].split() == first)
         assert shown(row).split("\n")[1].split() == ["2", "lines", "·", "main", "↵"]
-        assert len(shown(row).split("\n")) == rows == 2, "no row moves while it runs"
+        assert len(shown(row).split("\n")) == height == 2, "no row moves while it runs"
         app.chat.transcript.focus()
         await pilot.press("enter")
         await until(pilot, lambda: "next" in shown(row))
         assert '"a": 1' in shown(row)
         await pilot.press("enter")
         await until(pilot, lambda: "next" not in shown(row))
-
-
-async def test_a_closed_call_shows_up_to_three_lines_of_its_error() -> None:
-    async with chatting(size=(60, 30)) as (app, pilot):
+        # A closed call shows up to three lines of its error.
+        await afresh(app, pilot)
+        await pilot.resize_terminal(60, 30)
         app.start_turn()
         app.store.dispatch(e.ToolCallRequested(call()))
         words = "\n".join(f"reason {number} " + "word " * 3 for number in range(9))
@@ -218,10 +274,9 @@ async def test_a_closed_call_shows_up_to_three_lines_of_its_error() -> None:
         assert head.split()[:3] == ["✕", "failed", "branch_list"]
         assert [line.split()[1] for line in lines] == ["0", "1", "2"]
         assert lines[-1].endswith("…")
-
-
-async def test_the_name_of_a_tool_is_cut_only_after_the_whole_of_its_servers() -> None:
-    async with chatting(size=(51, 30)) as (app, pilot):
+        # The name of a tool is cut only after the whole of its servers.
+        await afresh(app, pilot)
+        await pilot.resize_terminal(51, 30)
         app.start_turn()
         rows = (
             ("everything", "get-sum", "get-sum everything"),
@@ -237,11 +292,10 @@ async def test_the_name_of_a_tool_is_cut_only_after_the_whole_of_its_servers() -
         await until(pilot, lambda: len(app.chat.transcript.views) == 1 + len(rows))
         drawn = [" ".join(shown(view).split()[2:]) for view in app.chat.transcript.views[1:]]
         assert drawn == [row for _, _, row in rows]
-
-
-async def test_a_long_result_is_trimmed_and_the_viewer_shows_all_of_it() -> None:
-    result = "\n".join(f"line {number}" for number in range(5_000))
-    async with chatting() as (app, pilot):
+        # A long result is trimmed and the viewer shows all of it.
+        result = "\n".join(f"line {number}" for number in range(5_000))
+        await afresh(app, pilot)
+        await pilot.resize_terminal(80, 24)
         app.start_turn()
         app.store.dispatch(e.ToolCallRequested(call()))
         app.store.dispatch(e.ToolCallChanged(EntryId("call0"), ToolCallStatus.OK, 1.0, result))
@@ -259,24 +313,6 @@ async def test_a_long_result_is_trimmed_and_the_viewer_shows_all_of_it() -> None
         assert viewer.row_count > 5_000
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, ViewerScreen))
-
-
-async def test_a_streamed_answer_ends_as_the_text_that_was_sent() -> None:
-    text = "# Head\n\n- one\n- **two**\n\n```py\nx = 1\n```\n\nend"
-    async with chatting() as (app, pilot):
-        app.start_turn()
-        for start in range(0, len(text), 3):
-            app.store.dispatch(e.TextStreamed(EntryId("m"), text[start : start + 3]))
-            await pilot.pause(0.001)
-        app.store.dispatch(e.EntryCompleted(EntryId("m")))
-        app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
-        await until(pilot, lambda: len(app.chat.transcript.views) == 3)
-        view = app.chat.transcript.views[1]
-        assert isinstance(view, ModelEntry)
-        await until(pilot, lambda: shown(view).endswith("end"))
-        assert view.full_text() == text
-        fresh = ModelEntry(ModelText(EntryId("m"), text, complete=True))
-        assert [line.plain for line in fresh.lines(60)] == [line.plain for line in view.lines(60)]
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
@@ -313,52 +349,6 @@ async def test_hostile_text_in_every_place_neither_crashes_nor_holds_up_the_loop
         await pilot.pause(0.05)
         loop_watch.assert_smooth(HANG_SECONDS)
         assert app.is_running
-
-
-async def test_a_cut_turn_still_draws_its_last_words_and_a_click_on_them_runs_nothing() -> None:
-    async with chatting() as (app, pilot):
-        app.start_turn("[@click=app.quit]press me[/]")
-        app.store.dispatch(e.TextStreamed(EntryId("m"), "[@click=app.quit]press "))
-        app.store.dispatch(e.TextStreamed(EntryId("m"), "me[/]"))
-        app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.CANCELLED))
-        await until(pilot, lambda: len(app.chat.transcript.views) == 3)
-        text = app.chat.transcript.views[1]
-        await until(pilot, lambda: shown(text) == "[@click=app.quit]press me[/]")
-        for view in app.chat.transcript.views[:2]:
-            await pilot.click(view, offset=(8, 0))
-        assert app.is_running
-        assert app.commands.calls == []
-
-
-async def test_a_click_on_a_link_asks_and_opens_only_when_told() -> None:
-    async with chatting() as (app, pilot):
-        app.start_turn()
-        text = "[my bank](https://evil.example/login) or [this](ssh://-oProxyCommand=x)"
-        app.store.dispatch(e.TextStreamed(EntryId("m"), text))
-        app.store.dispatch(e.EntryCompleted(EntryId("m")))
-        await until(pilot, lambda: len(app.chat.transcript.views) == 2)
-
-        async def click_on_link(x: int) -> None:
-            await pilot.click(app.chat.transcript.views[-1], offset=(x, 0))
-            await until(pilot, lambda: isinstance(app.screen, LinkScreen))
-            await until(pilot, lambda: getattr(app.screen, "armed", False))
-
-        strip = app.chat.transcript.views[-1].render_line(0)
-        sent = {segment.style.link for segment in strip if segment.style and segment.style.link}
-        assert sent == {"https://evil.example/login"}, "a terminal gets it as well"
-        await click_on_link(3)
-        told = ["host       evil.example", "address    https://evil.example/login"]
-        assert rows_of(app.screen.query_one(LabelledText)) == told
-        await pilot.press("enter")
-        await until(pilot, lambda: not isinstance(app.screen, LinkScreen))
-        assert app.opened == [], "the focused button closes"
-        await click_on_link(3)
-        await click(pilot, "#open")
-        await until(pilot, lambda: app.opened == ["https://evil.example/login"])
-        await click_on_link(42)
-        assert not app.screen.query_one("#open").display
-        await pilot.press("escape")
-        assert len(app.opened) == 1
 
 
 async def test_a_link_opens_only_once_the_end_of_its_address_was_in_sight() -> None:

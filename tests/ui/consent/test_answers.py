@@ -69,15 +69,66 @@ async def test_each_key_gives_its_answer_once_it_is_armed_and_only_one(
             assert hands.decisions == [decision], keys
 
 
-async def test_stopping_denies_the_call_and_ends_the_turn() -> None:
+async def test_an_answer_is_given_by_its_own_keys_with_the_scope_that_is_shown() -> None:
     async with confirming(armed=True) as hands:
+        # Stopping denies the call and ends the turn.
         await hands.press("x")
         assert [name for name, _ in hands.calls] == ["desk.answer", "conversations.current.cancel"]
         assert hands.decisions == [DENY]
+        # The scope goes with no other answer and not to the next question.
+        await hands.ask_next(asked())
+        await hands.press("m", "o")
+        assert hands.decisions == [ONCE]
+        await hands.ask_next(request(1))
+        await hands.press("full_stop")
+        assert "m this session" in hands.text
+        await hands.press("t", "t")
+        assert hands.decisions == [Decision(Choice.ALWAYS_TOOL, scope=GrantScope.SESSION)]
+        # The key of the scope takes a first press back and may follow itself.
+        await hands.ask_next(asked())
+        await hands.press("t", "m", "t")
+        assert hands.decisions == []
+        await hands.press("t")
+        assert hands.decisions == [Decision(Choice.ALWAYS_TOOL, scope=GrantScope.FOLDER)]
+        await hands.ask_next(request(1))
+        await hands.pilot.press("m", "m", "o")
+        await hands.until(lambda: "m saved everywhere" in hands.text)
+        assert hands.decisions == [], "an answer may not"
+        # An answer that needs its key twice needs it soon and nothing between.
+        await hands.ask_next(asked())
+        await hands.press("a")
+        assert hands.hint == "Press a again: allow this one once, 1 of 1 call seen"
+        hands.clock.advance(REPEAT_SECONDS)
+        await hands.press("a", "s")
+        assert hands.hint == "Press s again: always this server, this session"
+        await hands.press("down", "s")
+        assert hands.decisions == []
+        await hands.press("s")
+        assert hands.decisions == [Decision(Choice.ALWAYS_SERVER)]
+        # No answer can be given by the name of an action.
+        await hands.ask_next(asked())
+        bindings = [one.binding for one in hands.modal.active_bindings.values()]
+        answers = [one for one in bindings if (one.id or "").startswith("confirmation.")]
+        assert len(answers) > len(hands.modal.ROWS)
+        for binding in answers:
+            await hands.modal.run_action(binding.action)
+        assert hands.decisions == []
 
 
-async def test_a_lasting_answer_holds_for_the_scope_that_is_shown() -> None:
+async def test_what_is_offered_is_shown_and_lasts_for_the_scope_in_sight() -> None:
     async with confirming() as hands:
+        # All answers are shown where more are asked for and no key works early.
+        for key in ("m", "e", "w", "u", "full_stop"):
+            await hands.pilot.press(key, key)
+            assert isinstance(hands.app.screen, ConfirmationQuestion)
+        assert "Always server" not in hands.text
+        hands.clock.advance(PAUSE_SECONDS)
+        await hands.arm()
+        await hands.press("full_stop")
+        assert "s Always server" in hands.text
+        await hands.press("full_stop")
+        assert "Always server" not in hands.text
+        # A lasting answer holds for the scope that is shown.
         for key, choice, switches, scope in (
             ("t", Choice.ALWAYS_TOOL, 0, GrantScope.SESSION),
             ("s", Choice.ALWAYS_SERVER, 1, GrantScope.FOLDER),
@@ -92,61 +143,9 @@ async def test_a_lasting_answer_holds_for_the_scope_that_is_shown() -> None:
             assert hands.decisions == []
             await hands.press(key)
             assert hands.decisions == [Decision(choice, scope=scope)]
-
-
-async def test_the_scope_goes_with_no_other_answer_and_not_to_the_next_question() -> None:
-    async with confirming(armed=True) as hands:
-        await hands.press("m", "o")
-        assert hands.decisions == [ONCE]
-        await hands.ask_next(request(1))
-        await hands.press("full_stop")
-        assert "m this session" in hands.text
-        await hands.press("t", "t")
-        assert hands.decisions == [Decision(Choice.ALWAYS_TOOL, scope=GrantScope.SESSION)]
-
-
-async def test_the_key_of_the_scope_takes_a_first_press_back_and_may_follow_itself() -> None:
-    async with confirming(armed=True) as hands:
-        await hands.press("t", "m", "t")
-        assert hands.decisions == []
-        await hands.press("t")
-        assert hands.decisions == [Decision(Choice.ALWAYS_TOOL, scope=GrantScope.FOLDER)]
-        await hands.ask_next(request(1))
-        await hands.pilot.press("m", "m", "o")
-        await hands.until(lambda: "m saved everywhere" in hands.text)
-        assert hands.decisions == [], "an answer may not"
-
-
-async def test_all_answers_are_shown_where_more_are_asked_for_and_no_key_works_early() -> None:
-    async with confirming() as hands:
-        for key in ("m", "e", "w", "u", "full_stop"):
-            await hands.pilot.press(key, key)
-            assert isinstance(hands.app.screen, ConfirmationQuestion)
-        assert "Always server" not in hands.text
-        hands.clock.advance(PAUSE_SECONDS)
-        await hands.arm()
-        await hands.press("full_stop")
-        assert "s Always server" in hands.text
-        await hands.press("full_stop")
-        assert "Always server" not in hands.text
-
-
-async def test_an_answer_that_needs_its_key_twice_needs_it_soon_and_nothing_between() -> None:
-    async with confirming(armed=True) as hands:
-        await hands.press("a")
-        assert hands.hint == "Press a again: allow this one once, 1 of 1 call seen"
-        hands.clock.advance(REPEAT_SECONDS)
-        await hands.press("a", "s")
-        assert hands.hint == "Press s again: always this server, this session"
-        await hands.press("down", "s")
-        assert hands.decisions == []
-        await hands.press("s")
-        assert hands.decisions == [Decision(Choice.ALWAYS_SERVER)]
-
-
-async def test_lasting_answers_that_are_not_offered_say_why_and_decide_nothing() -> None:
-    why = "nothing identifies this server later on"
-    async with confirming(asked(not_lasting=why), armed=True) as hands:
+        # Lasting answers that are not offered say why and decide nothing.
+        why = "nothing identifies this server later on"
+        await hands.ask_next(asked(not_lasting=why))
         await hands.press("full_stop")
         assert "Always" not in hands.text
         for key in ("t", "s", "m"):
@@ -155,20 +154,7 @@ async def test_lasting_answers_that_are_not_offered_say_why_and_decide_nothing()
         assert hands.decisions == []
         await hands.press("a", "a")
         assert hands.decisions == [ONCE]
-
-
-async def test_no_answer_can_be_given_by_the_name_of_an_action() -> None:
-    async with confirming(armed=True) as hands:
-        bindings = [one.binding for one in hands.modal.active_bindings.values()]
-        answers = [one for one in bindings if (one.id or "").startswith("confirmation.")]
-        assert len(answers) > len(hands.modal.ROWS)
-        for binding in answers:
-            await hands.modal.run_action(binding.action)
-        assert hands.decisions == []
-
-
-async def test_a_key_can_be_remapped_by_its_binding() -> None:
-    async with confirming() as hands:
+        # A key can be remapped by its binding.
         hands.app.set_keymap({"confirmation.once": "f12", "confirmation.deny": "N"})
         await hands.ask_next(request(1))
         assert "f12 Once" in hands.text
@@ -180,18 +166,9 @@ async def test_a_key_can_be_remapped_by_its_binding() -> None:
         assert hands.decisions == [ONCE]
 
 
-async def test_a_denial_with_a_word_hands_the_word_over() -> None:
+async def test_a_denial_with_a_word_is_one_line_and_can_be_left() -> None:
     async with confirming(armed=True) as hands:
-        await hands.press("w")
-        await hands.until(lambda: isinstance(hands.app.focused, Input))
-        await hands.press(*"not so", "o", "t", "t", "x", "enter")
-        assert hands.decisions == [Decision(Choice.DENY, note="not soottx")]
-        await hands.settle()
-        assert len(hands.app.screen_stack) == 1
-
-
-async def test_esc_leaves_the_word_and_the_question_is_armed_anew() -> None:
-    async with confirming(armed=True) as hands:
+        # Esc leaves the word and the question is armed anew.
         await hands.press("w")
         await hands.until(lambda: isinstance(hands.app.focused, Input))
         await hands.press("o", "o")
@@ -202,10 +179,8 @@ async def test_esc_leaves_the_word_and_the_question_is_armed_anew() -> None:
         await hands.arm()
         await hands.press("o")
         assert hands.decisions == [ONCE]
-
-
-async def test_a_pasted_word_is_one_line_and_shows_what_was_hidden() -> None:
-    async with confirming(armed=True) as hands:
+        # A pasted word is one line and shows what was hidden.
+        await hands.ask_next(asked())
         await hands.press("w")
         await hands.until(lambda: isinstance(hands.app.focused, Input))
         hands.app.post_message(events.Paste("ask\u200b me\no\r"))
@@ -213,6 +188,14 @@ async def test_a_pasted_word_is_one_line_and_shows_what_was_hidden() -> None:
         assert hands.decisions == []
         await hands.press("enter")
         assert hands.decisions == [Decision(Choice.DENY, note="ask⟨U+200B⟩ me")]
+        # A denial with a word hands the word over.
+        await hands.ask_next(asked())
+        await hands.press("w")
+        await hands.until(lambda: isinstance(hands.app.focused, Input))
+        await hands.press(*"not so", "o", "t", "t", "x", "enter")
+        assert hands.decisions == [Decision(Choice.DENY, note="not soottx")]
+        await hands.settle()
+        assert len(hands.app.screen_stack) == 1
 
 
 async def test_notes_are_gemdecks_and_stand_apart_from_the_servers_words() -> None:
@@ -287,8 +270,9 @@ async def open_all(hands: Confirming) -> None:
     await hands.press("full_stop")
 
 
-async def test_a_click_on_a_wide_answer_takes_a_second_one_and_a_double_click_is_one() -> None:
+async def test_buttons_keep_the_rules_of_their_keys_by_mouse_and_by_enter() -> None:
     async with confirming(size=WIDE) as hands:
+        # A click on a wide answer takes a second one and a double click is one.
         for name, decision in TWICE.items():
             await open_all(hands)
             await click_and_wait(hands, name, CLICK_SECONDS - 0.01)
@@ -297,20 +281,14 @@ async def test_a_click_on_a_wide_answer_takes_a_second_one_and_a_double_click_is
             assert "again: " in hands.hint
             await click(hands.pilot, f"#{name}")
             assert hands.decisions == [decision]
-
-
-async def test_a_click_elsewhere_or_too_late_is_no_second_one() -> None:
-    async with confirming(size=WIDE) as hands:
+        # A click elsewhere or too late is no second one.
         await open_all(hands)
         await click_and_wait(hands, "allow-seen")
         await click_and_wait(hands, "always-tool")
         await click_and_wait(hands, "allow-seen", REPEAT_SECONDS)
         await click_and_wait(hands, "allow-seen")
         assert hands.decisions == []
-
-
-async def test_clicks_switch_the_scope_that_an_answer_takes() -> None:
-    async with confirming(size=WIDE) as hands:
+        # Clicks switch the scope that an answer takes.
         await open_all(hands)
         await click_and_wait(hands, "scope", 0.2)
         assert GrantScope.FOLDER in hands.text
@@ -318,12 +296,23 @@ async def test_clicks_switch_the_scope_that_an_answer_takes() -> None:
         await click(hands.pilot, "#always-server")
         expected = Decision(Choice.ALWAYS_SERVER, scope=GrantScope.FOLDER)
         await hands.until(lambda: hands.decisions == [expected])
-
-
-async def test_a_mouse_button_that_went_down_before_the_question_was_armed_answers_nothing() -> (
-    None
-):
-    async with confirming(size=WIDE) as hands:
+        # Enter on a wide answer has to be pressed again.
+        for name in ("allow-seen", "always-server"):
+            await open_all(hands)
+            while hands.focused != name:
+                await hands.pilot.press("tab")
+            hands.clock.advance(ARMING_SECONDS)
+            await hands.pilot.press("enter")
+            assert "again: " in hands.hint
+            assert not holds(hands.app)
+            hands.clock.advance(ARMING_SECONDS)
+            assert hands.decisions == []
+            await hands.pilot.press("enter")
+            hands.clock.advance(HOLD_SECONDS)
+            await hands.until(lambda: not holds(hands.app))
+            assert hands.decisions == [TWICE[name]]
+        # A mouse button that went down before the question was armed answers nothing.
+        await hands.ask_next(asked(), armed=False)
         await click(hands.pilot, "#deny")
         assert hands.decisions == []
         button = hands.modal.query_one("#deny", Button)
@@ -343,21 +332,3 @@ async def test_a_mouse_button_that_went_down_before_the_question_was_armed_answe
         button.remove_class("-active")
         await click(hands.pilot, "#deny")
         await hands.until(lambda: hands.decisions == [Decision(Choice.DENY)])
-
-
-async def test_enter_on_a_wide_answer_has_to_be_pressed_again() -> None:
-    async with confirming(size=WIDE) as hands:
-        for name in ("allow-seen", "always-server"):
-            await open_all(hands)
-            while hands.focused != name:
-                await hands.pilot.press("tab")
-            hands.clock.advance(ARMING_SECONDS)
-            await hands.pilot.press("enter")
-            assert "again: " in hands.hint
-            assert not holds(hands.app)
-            hands.clock.advance(ARMING_SECONDS)
-            assert hands.decisions == []
-            await hands.pilot.press("enter")
-            hands.clock.advance(HOLD_SECONDS)
-            await hands.until(lambda: not holds(hands.app))
-            assert hands.decisions == [TWICE[name]]

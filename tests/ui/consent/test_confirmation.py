@@ -139,8 +139,9 @@ async def test_hostile_questions_neither_crash_nor_hold_up_the_loop(loop_watch: 
 # Questions after each other, and who else may settle one.
 
 
-async def test_a_question_settled_elsewhere_goes_and_the_next_takes_its_place() -> None:
+async def test_a_question_that_is_settled_is_not_asked_again() -> None:
     async with confirming() as hands:
+        # A question settled elsewhere goes and the next takes its place.
         await hands.ask_also(request(1))
         await hands.settle("r0")
         assert hands.modal.request.id == "r1"
@@ -148,10 +149,10 @@ async def test_a_question_settled_elsewhere_goes_and_the_next_takes_its_place() 
         assert not isinstance(hands.app.screen, ConfirmationQuestion)
         assert hands.decisions == []
         assert hands.app.focused is hands.app.chat.composer
-
-
-async def test_an_answered_question_is_not_asked_again_while_the_engine_settles_it() -> None:
-    async with confirming(armed=True) as hands:
+        # An answered question is not asked again while the engine settles it.
+        hands.calls.clear()
+        await hands.ask(asked())
+        await hands.arm()
         await hands.press("o")
         hands.app.store.dispatch(e.RequestRaised(request(1)))
         await hands.pilot.pause(0.1)

@@ -23,9 +23,10 @@ from tui.ui.widgets.forms.json_area import MAX_EDITABLE
 DEV = '{"branch": "dev"}'
 
 
-async def test_a_form_changes_what_was_touched_and_nothing_is_sent_before_the_answer() -> None:
+async def test_texts_are_edited_as_they_are_and_escaped_where_they_do_not_show() -> None:
     values = {**VALUES, "text": "two\nlines", "deep": {"list": [1, None]}}
     async with confirming(asked(values)) as hands:
+        # A form changes what was touched and nothing is sent before the answer.
         await hands.edit()
         assert "2 more are not in this form" in hands.text
         await hands.press("enter", "backspace", "4", "2")
@@ -37,13 +38,57 @@ async def test_a_form_changes_what_was_touched_and_nothing_is_sent_before_the_an
         assert hands.sent() == {**values, "amount": 42}
         (decision,) = hands.decisions
         assert decision.arguments == canonical_json({**values, "amount": 42})
+        # The one long text is edited as it is.
+        values = {"branch": "two\nlines", "amount": 3}
+        await hands.ask_next(asked(values))
+        await hands.edit()
+        assert hands.app.focused is hands.editor.text
+        assert hands.editor.text.text == "two\nlines"
+        await hands.press("x", '"')
+        await hands.press("ctrl+t")
+        rows = [row.field.default for row in hands.editor.form.rows]
+        assert rows == [r'"x\"two\nlines"', 3, None]
+        await hands.press("ctrl+t")
+        assert json.loads(hands.editor.json.text) == {"branch": 'x"two\nlines', "amount": 3}
+        hands.editor.json.load_text('{"branch": "a\\nb", "amount": 4}')
+        await hands.press("ctrl+t")
+        assert hands.editor.text.text == "a\nb"
+        await hands.press("c")
+        await hands.finish()
+        await hands.press("o")
+        assert hands.sent() == {"branch": "ca\nb", "amount": 4}
+        # Characters that do not show are escapes in the editor.
+        await hands.ask_next(asked({"branch": "ma\u200bin"}))
+        area = await hands.edit_as_json()
+        assert '"ma\\u200bin"' in area.text
+        area.select_all()
+        hands.app.post_message(events.Paste('{"branch": "\u202edev\U000e0041\u3164"}'))
+        await hands.pilot.pause()
+        assert area.text == '{"branch": "\\u202edev\\udb40\\udc41\\u3164"}'
+        await hands.finish()
+        await hands.press("o")
+        assert hands.sent() == {"branch": "\u202edev\U000e0041\u3164"}
+        # Arguments too long to edit stay as they are.
+        await hands.ask_next(asked({"branch": "x" * MAX_EDITABLE}))
+        await hands.press("e")
+        assert "Too long to edit here" in hands.hint
+        assert isinstance(hands.app.screen, ConfirmationQuestion)
+        # A long text that was not changed is no edit.
+        await hands.ask_next(asked({"branch": "two\nlines"}))
+        await hands.edit()
+        await hands.finish()
+        assert "your edit" not in hands.text
+        await hands.edit()
+        await hands.press("x", "escape")
+        assert "again to drop what you changed" in hands.text
 
 
 EDITED = canonical_json(json.loads(DEV))
 
 
-async def test_answers_that_allow_send_the_edited_arguments_and_no_other_does() -> None:
+async def test_an_edit_goes_with_answers_that_allow_until_the_engine_takes_it() -> None:
     async with confirming() as hands:
+        # Answers that allow send the edited arguments and no other does.
         for keys, decision in (
             ("mtt", Decision(Choice.ALWAYS_TOOL, scope=GrantScope.FOLDER, arguments=EDITED)),
             ("n", Decision(Choice.DENY_REST_OF_TURN)),
@@ -53,10 +98,77 @@ async def test_answers_that_allow_send_the_edited_arguments_and_no_other_does() 
             await hands.finish()
             await hands.press(*keys)
             assert hands.decisions == [decision]
+        # Keys held in the editor or as it closes answer nothing.
+        await hands.ask_next(asked())
+        await hands.edit()
+        await hands.pilot.press(*["enter"] * 3)
+        hands.editor.json.focus()
+        await hands.pilot.press("ctrl+t", *["enter"] * 5)
+        hands.editor.json.load_text(DEV)
+        await hands.pilot.press("ctrl+s", "o", "enter", "t", "t")
+        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationQuestion))
+        await hands.pilot.press("o", "enter")
+        assert hands.decisions == []
+        # An edit the engine refuses is still there to be edited.
+        refused = replace(asked(problem="branch: 'dev' is protected"), refusals=1)
+        await hands.ask_next(asked())
+        await hands.edit_as_json(DEV)
+        await hands.finish()
+        await hands.press("o")
+        await refuse(hands, refused)
+        await hands.pilot.press("o", "o", "enter")
+        await hands.arm()
+        await hands.press("e")
+        await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
+        await hands.pilot.pause()
+        assert "branch: 'dev' is protected" in hands.text
+        assert json.loads(hands.editor.json.text) == {"branch": "dev"}
+        hands.editor.form.query(Input).first().value = "topic"
+        await hands.finish()
+        assert "! Not sent yet: branch: 'dev' is protected" in hands.text
+        await hands.press("o")
+        assert len(hands.decisions) == 2
+        assert json.loads(hands.decisions[1].arguments or "") == {"branch": "topic"}
+        await refuse(hands, replace(refused, refusals=2))  # with the same words
 
 
-async def test_what_is_on_the_screen_is_what_is_sent_the_models_or_the_users() -> None:
+async def test_an_edit_is_read_mended_dropped_or_sent_as_it_is_shown() -> None:
     async with confirming() as hands:
+        # The end of edited arguments has to be seen too.
+        await hands.edit_as_json(json.dumps({"branch": "dev", "list": list(range(100))}))
+        await hands.finish()
+        await hands.press("o")
+        assert hands.decisions == []
+        assert "more below" in hands.hint
+        await hands.press("end", "o")
+        assert len(hands.decisions) == 1
+        # Json says where it is wrong as it is typed and stays open.
+        await hands.ask_next(asked())
+        area = await hands.edit_as_json('{\n  "branch": main\n}')
+        assert "line 2, column 13: expecting value" in hands.text
+        await hands.press("ctrl+t", "ctrl+s")
+        assert isinstance(hands.app.screen, EditArgumentsScreen)
+        assert area.text == '{\n  "branch": main\n}'
+        area.move_cursor((1, 12))
+        await hands.press('"', "end", '"')
+        assert "Complete JSON" in hands.text
+        await hands.finish()
+        await hands.press("o")
+        assert hands.sent() == {"branch": "main"}
+        # Esc drops changes only when it is pressed twice.
+        await hands.ask_next(asked())
+        area = await hands.edit_as_json(DEV)
+        await hands.press("escape")
+        assert "again to drop what you changed" in hands.text
+        await hands.press("x", "escape")
+        assert area.text != DEV, "what was typed since is asked about anew"
+        await hands.press("escape")
+        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationQuestion))
+        await hands.arm()
+        await hands.press("o")
+        assert hands.decisions == [Decision(Choice.ONCE)]
+        # What is on the screen is what is sent the models or the users.
+        await hands.ask_next(asked())
         await hands.edit_as_json(json.dumps(VALUES))
         await hands.finish()
         assert "your edit" not in hands.text, "it ends where it began"
@@ -77,17 +189,18 @@ async def test_what_is_on_the_screen_is_what_is_sent_the_models_or_the_users() -
         await hands.arm()
         await hands.press("o")
         assert hands.decisions == [Decision(Choice.ONCE)]
-
-
-async def test_the_end_of_edited_arguments_has_to_be_seen_too() -> None:
-    async with confirming() as hands:
-        await hands.edit_as_json(json.dumps({"branch": "dev", "list": list(range(100))}))
-        await hands.finish()
-        await hands.press("o")
-        assert hands.decisions == []
-        assert "more below" in hands.hint
-        await hands.press("end", "o")
-        assert len(hands.decisions) == 1
+        # A form that is wrong says so and is not left.
+        await hands.ask_next(asked())
+        await hands.edit()
+        await hands.press("enter", "backspace", "-", "ctrl+s")
+        assert isinstance(hands.app.screen, EditArgumentsScreen)
+        assert "Enter a whole number." in hands.text
+        await hands.press("ctrl+t")
+        assert hands.editor.current == FORM
+        assert INCOMPLETE in hands.text
+        await hands.press("backspace", "7")
+        assert "Enter a whole number." not in hands.text, "it is mended"
+        assert INCOMPLETE not in hands.text
 
 
 async def test_text_is_kept_when_switching_between_form_and_json() -> None:
@@ -104,21 +217,6 @@ async def test_text_is_kept_when_switching_between_form_and_json() -> None:
         assert hands.editor.form.query_one(Select).value == 2
         await hands.press("ctrl+t")
         assert area.text == '{ "branch": "other",\n\n "colour": "b", "extra": 1 }'
-
-
-async def test_json_says_where_it_is_wrong_as_it_is_typed_and_stays_open() -> None:
-    async with confirming() as hands:
-        area = await hands.edit_as_json('{\n  "branch": main\n}')
-        assert "line 2, column 13: expecting value" in hands.text
-        await hands.press("ctrl+t", "ctrl+s")
-        assert isinstance(hands.app.screen, EditArgumentsScreen)
-        assert area.text == '{\n  "branch": main\n}'
-        area.move_cursor((1, 12))
-        await hands.press('"', "end", '"')
-        assert "Complete JSON" in hands.text
-        await hands.finish()
-        await hands.press("o")
-        assert hands.sent() == {"branch": "main"}
 
 
 async def test_json_that_could_not_be_sent_as_it_reads_is_refused() -> None:
@@ -141,121 +239,6 @@ async def test_json_that_could_not_be_sent_as_it_reads_is_refused() -> None:
             await hands.pilot.press("ctrl+s")
             assert reason in hands.text, text
             assert isinstance(hands.app.screen, EditArgumentsScreen), text
-
-
-async def test_the_one_long_text_is_edited_as_it_is() -> None:
-    values = {"branch": "two\nlines", "amount": 3}
-    async with confirming(asked(values)) as hands:
-        await hands.edit()
-        assert hands.app.focused is hands.editor.text
-        assert hands.editor.text.text == "two\nlines"
-        await hands.press("x", '"')
-        await hands.press("ctrl+t")
-        rows = [row.field.default for row in hands.editor.form.rows]
-        assert rows == [r'"x\"two\nlines"', 3, None]
-        await hands.press("ctrl+t")
-        assert json.loads(hands.editor.json.text) == {"branch": 'x"two\nlines', "amount": 3}
-        hands.editor.json.load_text('{"branch": "a\\nb", "amount": 4}')
-        await hands.press("ctrl+t")
-        assert hands.editor.text.text == "a\nb"
-        await hands.press("c")
-        await hands.finish()
-        await hands.press("o")
-        assert hands.sent() == {"branch": "ca\nb", "amount": 4}
-
-
-async def test_a_long_text_that_was_not_changed_is_no_edit() -> None:
-    async with confirming(asked({"branch": "two\nlines"})) as hands:
-        await hands.edit()
-        await hands.finish()
-        assert "your edit" not in hands.text
-        await hands.edit()
-        await hands.press("x", "escape")
-        assert "again to drop what you changed" in hands.text
-
-
-async def test_a_form_that_is_wrong_says_so_and_is_not_left() -> None:
-    async with confirming() as hands:
-        await hands.edit()
-        await hands.press("enter", "backspace", "-", "ctrl+s")
-        assert isinstance(hands.app.screen, EditArgumentsScreen)
-        assert "Enter a whole number." in hands.text
-        await hands.press("ctrl+t")
-        assert hands.editor.current == FORM
-        assert INCOMPLETE in hands.text
-        await hands.press("backspace", "7")
-        assert "Enter a whole number." not in hands.text, "it is mended"
-        assert INCOMPLETE not in hands.text
-
-
-async def test_characters_that_do_not_show_are_escapes_in_the_editor() -> None:
-    async with confirming(asked({"branch": "ma\u200bin"})) as hands:
-        area = await hands.edit_as_json()
-        assert '"ma\\u200bin"' in area.text
-        area.select_all()
-        hands.app.post_message(events.Paste('{"branch": "\u202edev\U000e0041\u3164"}'))
-        await hands.pilot.pause()
-        assert area.text == '{"branch": "\\u202edev\\udb40\\udc41\\u3164"}'
-        await hands.finish()
-        await hands.press("o")
-        assert hands.sent() == {"branch": "\u202edev\U000e0041\u3164"}
-
-
-async def test_arguments_too_long_to_edit_stay_as_they_are() -> None:
-    async with confirming(asked({"branch": "x" * MAX_EDITABLE}), armed=True) as hands:
-        await hands.press("e")
-        assert "Too long to edit here" in hands.hint
-        assert isinstance(hands.app.screen, ConfirmationQuestion)
-
-
-async def test_esc_drops_changes_only_when_it_is_pressed_twice() -> None:
-    async with confirming() as hands:
-        area = await hands.edit_as_json(DEV)
-        await hands.press("escape")
-        assert "again to drop what you changed" in hands.text
-        await hands.press("x", "escape")
-        assert area.text != DEV, "what was typed since is asked about anew"
-        await hands.press("escape")
-        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationQuestion))
-        await hands.arm()
-        await hands.press("o")
-        assert hands.decisions == [Decision(Choice.ONCE)]
-
-
-async def test_keys_held_in_the_editor_or_as_it_closes_answer_nothing() -> None:
-    async with confirming() as hands:
-        await hands.edit()
-        await hands.pilot.press(*["enter"] * 3)
-        hands.editor.json.focus()
-        await hands.pilot.press("ctrl+t", *["enter"] * 5)
-        hands.editor.json.load_text(DEV)
-        await hands.pilot.press("ctrl+s", "o", "enter", "t", "t")
-        await hands.until(lambda: isinstance(hands.app.screen, ConfirmationQuestion))
-        await hands.pilot.press("o", "enter")
-        assert hands.decisions == []
-
-
-async def test_an_edit_the_engine_refuses_is_still_there_to_be_edited() -> None:
-    refused = replace(asked(problem="branch: 'dev' is protected"), refusals=1)
-    async with confirming() as hands:
-        await hands.edit_as_json(DEV)
-        await hands.finish()
-        await hands.press("o")
-        await refuse(hands, refused)
-        await hands.pilot.press("o", "o", "enter")
-        await hands.arm()
-        await hands.press("e")
-        await hands.until(lambda: isinstance(hands.app.screen, EditArgumentsScreen))
-        await hands.pilot.pause()
-        assert "branch: 'dev' is protected" in hands.text
-        assert json.loads(hands.editor.json.text) == {"branch": "dev"}
-        hands.editor.form.query(Input).first().value = "topic"
-        await hands.finish()
-        assert "! Not sent yet: branch: 'dev' is protected" in hands.text
-        await hands.press("o")
-        assert len(hands.decisions) == 2
-        assert json.loads(hands.decisions[1].arguments or "") == {"branch": "topic"}
-        await refuse(hands, replace(refused, refusals=2))  # with the same words
 
 
 async def refuse(hands: Confirming, refused: ConfirmationRequest) -> None:

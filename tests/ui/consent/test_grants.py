@@ -12,12 +12,7 @@ from tests.ui.shell.test_servers import go_to, row_of
 from tui.model.catalog import Catalog
 from tui.model.chat import BackendKind, Usage
 from tui.model.consent import UNASKED_GRANT, Effect, GrantId, GrantView, ToolStanding
-from tui.model.events import (
-    CatalogChanged,
-    FolderTrustChanged,
-    GrantsChanged,
-    NoticeRaised,
-)
+from tui.model.events import CatalogChanged, FolderTrustChanged, GrantsChanged, NoticeRaised
 from tui.model.servers import Failure, ServerStatus
 from tui.model.trust import FolderTrust
 from tui.store.state import AppState
@@ -63,30 +58,9 @@ def store_with(*grants: GrantView, trust: FolderTrust = FolderTrust.TRUSTED) -> 
 async def open_grants(deck: Running) -> GrantsScreen:
     await go_to(deck, decks.GIT)
     await deck.press("g")
-    screen = deck.app.screen
-    assert isinstance(screen, GrantsScreen)
+    screen = await deck.come(GrantsScreen)
     await deck.settle()
     return screen
-
-
-async def test_the_list_says_what_holds_for_what_and_when_it_was_used_at_every_size() -> None:
-    async with running(store_with(SAVED, SESSION, SETTING)) as deck:
-        await open_grants(deck)
-        row = next(line for line in deck.lines if "branch_list" in line)
-        columns = ("allow", "git.branch_list", "saved for this folder", "you, when asked")
-        places = [row.index(word) for word in (*columns, "used 2026-01-02")]
-        assert places == sorted(places)
-        session = next(line for line in deck.lines if "printEnv" in line)
-        assert session.index("this session") == row.index("saved for")
-        for words in ("3 rules", "~/shop", "trusted", "never used", "created      2026-01-01"):
-            assert words in deck.text
-        await deck.resize(*NARROW)
-        row = next(line for line in deck.lines if "branch_list" in line)
-        assert "saved for this folder" in row
-        for fact in ("source       you, when asked", "last used    2026-01-02 00:00"):
-            assert fact in deck.text
-        await deck.resize(40, 10)
-        assert "branch_list" in deck.text
 
 
 async def test_a_rule_is_revoked_with_the_second_press_soon_and_on_the_same_rule(
@@ -116,8 +90,9 @@ async def test_a_rule_is_revoked_with_the_second_press_soon_and_on_the_same_rule
         assert "This rule comes from ~/.gemini/settings.json: change it there." in deck.text
 
 
-async def test_a_rule_of_the_session_is_saved_for_the_folder_with_the_second_press() -> None:
+async def test_the_list_of_rules_says_what_holds_and_saves_one_of_the_session() -> None:
     async with running(store_with(SAVED, SESSION, SETTING)) as deck:
+        # A rule of the session is saved for the folder with the second press.
         await open_grants(deck)
         await deck.press("s")
         assert "this one lasts already" in deck.text
@@ -126,6 +101,24 @@ async def test_a_rule_of_the_session_is_saved_for_the_folder_with_the_second_pre
         assert deck.commands.calls == []
         await deck.press("s")
         assert deck.commands.calls == [("access.policy.save", (SESSION.id,))]
+        # The list says what holds for what and when it was used at every size.
+        await deck.afresh()
+        await open_grants(deck)
+        row = next(line for line in deck.lines if "branch_list" in line)
+        columns = ("allow", "git.branch_list", "saved for this folder", "you, when asked")
+        places = [row.index(word) for word in (*columns, "used 2026-01-02")]
+        assert places == sorted(places)
+        session = next(line for line in deck.lines if "printEnv" in line)
+        assert session.index("this session") == row.index("saved for")
+        for words in ("3 rules", "~/shop", "trusted", "never used", "created      2026-01-01"):
+            assert words in deck.text
+        await deck.resize(*NARROW)
+        row = next(line for line in deck.lines if "branch_list" in line)
+        assert "saved for this folder" in row
+        for fact in ("source       you, when asked", "last used    2026-01-02 00:00"):
+            assert fact in deck.text
+        await deck.resize(40, 10)
+        assert "branch_list" in deck.text
 
 
 async def test_enter_shows_all_of_a_rule_and_every_word_of_others_is_literal() -> None:

@@ -51,9 +51,7 @@ def events(calls: int) -> list[e.Event]:
 
 
 async def raised(deck: Running) -> ConfirmationQuestion:
-    await deck.until(lambda: deck.on_top(ConfirmationQuestion))
-    assert isinstance(deck.app.screen, ConfirmationQuestion)
-    return deck.app.screen
+    return await deck.come(ConfirmationQuestion)
 
 
 @pytest.mark.parametrize("calls", [1, 3])

@@ -11,13 +11,7 @@ from tests.ui.hands import Asking, asking, confirming
 from tests.ui.harness import ChatApp, screen_lines, until
 from tests.ui.requests.samples import address, form, result, review, sampling, sign_in
 from tui.model import events as e
-from tui.model.requests import (
-    FieldKind,
-    FieldOption,
-    FormField,
-    PendingRequest,
-    SamplingMessage,
-)
+from tui.model.requests import FieldKind, FieldOption, FormField, PendingRequest, SamplingMessage
 from tui.model.trust import DifferenceLine, ToolChange
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.questions.question import Question
@@ -154,8 +148,9 @@ WAYS = {
 }
 
 
-async def test_each_way_of_scrolling_reaches_the_end() -> None:
+async def test_each_way_of_scrolling_reaches_the_end_and_what_denies_needs_none() -> None:
     async with asking(trust(9, servers=()), (40, 12)) as hands:
+        # Each way of scrolling reaches the end.
         for name, way in ((name, way) for name, ways in WAYS.items() for way in ways):
             await hands.ask_next(KINDS[name].request)
             await allow(hands, KINDS[name])
@@ -168,6 +163,11 @@ async def test_each_way_of_scrolling_reaches_the_end() -> None:
             await hands.until(partial(in_sight, hands))
             await allow(hands, KINDS[name])
             assert len(hands.calls) == 1, (name, way)
+        # What denies is taken at once.
+        for name in WAYS:
+            await hands.ask_next(KINDS[name].request)
+            await hands.press("ctrl+d" if "form" in name else "d")
+            assert len(hands.calls) == 1, name
 
 
 async def scroll(hands: Asking, way: str) -> None:
@@ -178,14 +178,6 @@ async def scroll(hands: Asking, way: str) -> None:
     x, y = hands.modal.rows.region.offset
     hands.app.post_message(events.MouseScrollDown(None, x, y, 0, 0, 0, False, False, False))
     await hands.pilot.pause()
-
-
-async def test_what_denies_is_taken_at_once() -> None:
-    async with asking(trust(9, servers=()), (40, 12)) as hands:
-        for name in WAYS:
-            await hands.ask_next(KINDS[name].request)
-            await hands.press("ctrl+d" if "form" in name else "d")
-            assert len(hands.calls) == 1, name
 
 
 async def test_another_text_has_to_be_read_anew_and_another_size_does_not() -> None:

@@ -52,8 +52,9 @@ async def test_a_rule_is_made_of_the_call_and_said_before_it_is_kept(size: tuple
     ]
 
 
-async def test_back_keeps_nothing_and_what_is_edited_or_empty_makes_no_rule() -> None:
+async def test_a_rule_is_kept_once_it_was_read_and_of_what_can_have_one() -> None:
     async with confirming(writing()) as hands:
+        # Back keeps nothing and what is edited or empty makes no rule.
         await hands.press("end", "v")
         await hands.until(lambda: isinstance(hands.app.screen, RuleStep))
         await hands.press("escape")
@@ -69,37 +70,8 @@ async def test_back_keeps_nothing_and_what_is_edited_or_empty_makes_no_rule() ->
         await hands.ask_next(replace(writing(), not_lasting="nothing identifies it"))
         await hands.press("end", "v")
         assert not isinstance(hands.app.screen, RuleStep)
-
-
-async def test_a_rule_that_is_long_is_read_to_its_end_before_it_is_kept() -> None:
-    values = {f"argument{number:02}": "word " * 60 for number in range(20)}
-    async with confirming(asked(values), size=NARROW) as hands:
-        await hands.press("end", "v")
-        await hands.until(lambda: isinstance(hands.app.screen, RuleStep))
-        await hands.press("ctrl+s")
-        assert hands.decisions == []
-        await hands.press(*["pagedown"] * 40, "ctrl+s")
-        await hands.until(lambda: hands.decisions)
-
-
-@pytest.mark.parametrize("height", [12, 15, 20, 23, 24, 36])
-async def test_the_answers_to_a_long_rule_stay_in_sight(height: int) -> None:
-    named = {f"argument_{number}": "long " * 20 for number in range(30)}
-    async with confirming(asked(named), size=(80, height)) as hands:
-        await hands.press("end", "v")
-        await hands.until(lambda: isinstance(hands.app.screen, RuleStep))
-        screen = hands.app.screen
-        frame = screen.query_one(".step").content_region
-        for button in screen.query("Button"):
-            assert frame.contains_region(button.region)
-        await hands.press("ctrl+s")
-        assert "Read to the end first" in hands.text
-        await hands.press("end", "ctrl+s")
-        await hands.until(lambda: hands.decisions)
-
-
-async def test_what_is_read_only_by_the_servers_word_is_counted_and_takes_its_key_twice() -> None:
-    async with confirming(replace(asked(), read_only=2)) as hands:
+        # What is read only by the servers word is counted and takes its key twice.
+        await hands.ask_next(replace(asked(), read_only=2))
         await hands.arm()
         await hands.press("r")
         said = "Press r again: always the 2 tools said to be read-only, this session"
@@ -111,6 +83,33 @@ async def test_what_is_read_only_by_the_servers_word_is_counted_and_takes_its_ke
         await hands.ask_next(asked())
         await hands.press("end", "r", "r")
         assert hands.decisions == []
+        # A rule that is long is read to its end before it is kept.
+        values = {f"argument{number:02}": "word " * 60 for number in range(20)}
+        await hands.ask_next(asked(values))
+        await hands.press("end", "v")
+        await hands.until(lambda: isinstance(hands.app.screen, RuleStep))
+        await hands.press("ctrl+s")
+        assert hands.decisions == []
+        await hands.press(*["pagedown"] * 40, "ctrl+s")
+        await hands.until(lambda: hands.decisions)
+
+
+async def test_the_answers_to_a_long_rule_stay_in_sight() -> None:
+    named = {f"argument_{number}": "long " * 20 for number in range(30)}
+    async with confirming(asked(named)) as hands:
+        for height in (12, 15, 20, 23, 24, 36):
+            await hands.resize((80, height))
+            await hands.ask_next(asked(named))
+            await hands.press("end", "v")
+            await hands.until(lambda: isinstance(hands.app.screen, RuleStep))
+            screen = hands.app.screen
+            frame = screen.query_one(".step").content_region
+            for button in screen.query("Button"):
+                assert frame.contains_region(button.region)
+            await hands.press("ctrl+s")
+            assert "Read to the end first" in hands.text
+            await hands.press("end", "ctrl+s")
+            await hands.until(lambda: hands.decisions)
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,9 @@ from tui.ui.questions.question import Question
 LARGE = (120, 40)
 
 
-async def test_an_allowing_letter_is_dropped_if_another_letter_follows_and_else_counts() -> None:
+async def test_letters_of_words_are_no_answers_and_a_second_press_comes_a_moment_later() -> None:
     async with confirming(armed=True) as hands:
+        # An allowing letter is dropped if another letter follows and else counts.
         await hands.pilot.press("o")
         assert hands.hint == "o: allow this call · any other letter stops it"
         hands.clock.advance(ARMING_SECONDS - 0.01)
@@ -49,10 +50,25 @@ async def test_an_allowing_letter_is_dropped_if_another_letter_follows_and_else_
         assert hands.decisions == []
         hands.clock.advance(0.011)
         await hands.until(lambda: hands.decisions == [Decision(Choice.ONCE)])
+        # Words typed slowly answer nothing once there was a letter of none.
+        await hands.ask_next(asked())
+        for key in ("p", "l", "e", "a", "s", "e", "space", "n", "o", "enter"):
+            await hands.pilot.press(key)
+            hands.clock.advance(0.62)
+        assert hands.decisions == []
+        await hands.until(lambda: not hands.modal.armed)
+        assert "stop typing" in hands.hint
+        # The second press counts from a moment after the first.
+        await hands.ask_next(asked())
+        await hands.pilot.press("t")
+        hands.clock.advance(KEY_REPEAT_SECONDS + 0.01)
+        await hands.press("t")
+        assert hands.decisions == [Decision(Choice.ALWAYS_TOOL)]
 
 
-async def test_a_key_that_came_too_early_is_asked_for_again_until_the_next_one() -> None:
+async def test_a_key_counts_alone_once_the_question_takes_answers() -> None:
     async with confirming() as hands:
+        # A key that came too early is asked for again until the next one.
         for key in ("o", "d"):
             await hands.ask_next(asked(), armed=False)
             await hands.pilot.press("down", key)
@@ -65,12 +81,7 @@ async def test_a_key_that_came_too_early_is_asked_for_again_until_the_next_one()
         await hands.pilot.press("o")
         assert hands.hint.endswith(UNARMED), "there is more to read before that"
         assert hands.decisions == []
-
-
-async def test_what_neither_allows_nor_denies_counts_at_once_where_no_key_came_just_before() -> (
-    None
-):
-    async with confirming() as hands:
+        # What neither allows nor denies counts at once where no key came just before.
         for key, shown in (
             ("j", '"branch"'),
             ("full_stop", "Always server"),
@@ -89,10 +100,7 @@ async def test_what_neither_allows_nor_denies_counts_at_once_where_no_key_came_j
             await hands.pilot.press("escape")
             await hands.until(lambda: isinstance(hands.app.screen, ConfirmationQuestion))
         assert hands.decisions == []
-
-
-async def test_enter_on_an_allowing_button_waits_only_for_the_rest_of_a_paste() -> None:
-    async with confirming() as hands:
+        # Enter on an allowing button waits only for the rest of a paste.
         for key, decisions in (("k", []), ("", [Decision(Choice.ONCE)])):
             await hands.ask_next(asked())
             await hands.pilot.press("shift+tab", "shift+tab")
@@ -106,6 +114,14 @@ async def test_enter_on_an_allowing_button_waits_only_for_the_rest_of_a_paste() 
             hands.clock.advance(0.011)
             await hands.until(lambda: not holds(hands.app))
             assert hands.decisions == decisions
+        # Scrolling holds no answer back.
+        await hands.ask_next(asked({"list": list(range(200))}), armed=False)
+        await hands.pilot.press("down", "pagedown", "end")
+        hands.clock.advance(ARMING_SECONDS + 0.01)
+        await hands.until(lambda: hands.modal.armed)
+        await hands.pilot.press("up", "end", "tab", "shift+tab", "o")
+        hands.clock.advance(ARMING_SECONDS + 0.01)
+        await hands.until(lambda: hands.decisions == [Decision(Choice.ONCE)])
 
 
 async def test_a_denying_answer_is_not_held_and_every_allowing_one_is() -> None:
@@ -125,21 +141,12 @@ async def test_a_denying_answer_is_not_held_and_every_allowing_one_is() -> None:
             assert hands.answers == [answer]
 
 
-async def test_scrolling_holds_no_answer_back() -> None:
-    async with confirming(asked({"list": list(range(200))})) as hands:
-        await hands.pilot.press("down", "pagedown", "end")
-        hands.clock.advance(ARMING_SECONDS + 0.01)
-        await hands.until(lambda: hands.modal.armed)
-        await hands.pilot.press("up", "end", "tab", "shift+tab", "o")
-        hands.clock.advance(ARMING_SECONDS + 0.01)
-        await hands.until(lambda: hands.decisions == [Decision(Choice.ONCE)])
-
-
 WORDS = ("tomatoes", "please do so", "oops", "aardvark", "ssh to it")
 
 
-async def test_words_with_answers_in_them_run_nothing() -> None:
+async def test_what_is_typed_pasted_or_held_runs_nothing() -> None:
     async with confirming() as hands:
+        # Words with answers in them run nothing.
         for word in WORDS:
             await hands.ask_next(asked())
             for letter in word:
@@ -148,20 +155,20 @@ async def test_words_with_answers_in_them_run_nothing() -> None:
             hands.clock.advance(0.6)
             await hands.until(lambda: not holds(hands.app))
             assert not any(one.choice.allows for one in hands.decisions), word
-
-
-async def test_words_typed_slowly_answer_nothing_once_there_was_a_letter_of_none() -> None:
-    async with confirming(armed=True) as hands:
-        for key in ("p", "l", "e", "a", "s", "e", "space", "n", "o", "enter"):
+        # A key held on an armed question runs nothing.
+        # An odd number, for each would be the second press of the one before.
+        for key, repeats in (("o", 8), ("t", 9)):
+            await hands.ask_next(asked())
             await hands.pilot.press(key)
-            hands.clock.advance(0.62)
-        assert hands.decisions == []
-        await hands.until(lambda: not hands.modal.armed)
-        assert "stop typing" in hands.hint
-
-
-async def test_no_paste_runs_anything_in_brackets_or_without() -> None:
-    async with confirming() as hands:
+            hands.clock.advance(0.4)  # a keyboard waits so long before it repeats
+            for _ in range(repeats):
+                await hands.pilot.press(key)
+                hands.clock.advance(0.09)
+            hands.clock.advance(ARMING_SECONDS)
+            await hands.until(lambda: not holds(hands.app))
+            assert hands.decisions == [], key
+        # No paste runs anything in brackets or without.
+        await hands.ask_next(asked(), armed=False)
         hands.app.post_message(events.Paste("o\r"))
         await hands.arm()
         hands.app.post_message(events.Paste("o\ry\r"))
@@ -174,25 +181,8 @@ async def test_no_paste_runs_anything_in_brackets_or_without() -> None:
         await hands.pilot.pause(2 * HOLD_SECONDS)
         assert hands.decisions == []
         assert hands.app.chat.composer.text == ""
-
-
-async def test_a_key_held_on_an_armed_question_runs_nothing() -> None:
-    async with confirming() as hands:
-        # An odd number, for each would be the second press of the one before.
-        for key, repeats in (("o", 8), ("t", 9)):
-            await hands.ask_next(asked())
-            await hands.pilot.press(key)
-            hands.clock.advance(0.4)  # a keyboard waits so long before it repeats
-            for _ in range(repeats):
-                await hands.pilot.press(key)
-                hands.clock.advance(0.09)
-            hands.clock.advance(ARMING_SECONDS)
-            await hands.until(lambda: not holds(hands.app))
-            assert hands.decisions == [], key
-
-
-async def test_keys_typed_before_are_swallowed_and_each_delays_the_arming() -> None:
-    async with confirming() as hands:
+        # Keys typed before are swallowed and each delays the arming.
+        await hands.ask_next(asked(), armed=False)
         for key in "yyoots":
             await hands.pilot.press(key)
             hands.clock.advance(0.3)
@@ -207,14 +197,6 @@ async def test_keys_typed_before_are_swallowed_and_each_delays_the_arming() -> N
         assert "about the tool" in hands.hint
         await hands.press("o")
         assert hands.decisions == [Decision(Choice.ONCE)]
-
-
-async def test_the_second_press_counts_from_a_moment_after_the_first() -> None:
-    async with confirming(armed=True) as hands:
-        await hands.pilot.press("t")
-        hands.clock.advance(KEY_REPEAT_SECONDS + 0.01)
-        await hands.press("t")
-        assert hands.decisions == [Decision(Choice.ALWAYS_TOOL)]
 
 
 def answers(app: ChatApp) -> list[object]:

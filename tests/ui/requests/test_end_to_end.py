@@ -4,26 +4,22 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 
 from tests.conftest import World
 from tests.servers.authority import GuardedServer, walk_through
 from tests.servers.web import free_port
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.waiting import PATIENCE
-from tests.ui.engine_deck import over_an_engine
-from tests.ui.harness import until
+from tests.ui.engine_deck import EngineDeck, over_an_engine
 from tests.unit.engine.sign_in.support import guarded
-from tui.engine.engine import Engine, EngineOptions
+from tui.engine.engine import EngineOptions
 from tui.engine.logs.log_file import prepare_process
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
-from tui.store.store import Store
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.questions.question import Question
 
@@ -32,17 +28,8 @@ EVENTS = ServerId("events")
 pytestmark = [pytest.mark.slow]
 
 
-@dataclass
-class Deck:
-    """The real app over the real engine, with one server."""
-
-    engine: Engine
-    store: Store
-    pilot: Pilot[int]
-
-    async def reach(self, status: S) -> None:
-        store = self.store
-        await until(self.pilot, lambda: [one.status for one in store.state.servers] == [status])
+class Deck(EngineDeck):
+    """The app with one server that wants a sign-in."""
 
     async def echo(self, text: str) -> str:
         calling = self.engine.call_tool(EVENTS, "echo", {"text": text}, by_user=True)
@@ -55,12 +42,11 @@ class Deck:
 
     async def question(self) -> Question[Any]:
         """Wait for a question that takes answers, and read it."""
-        app = self.pilot.app
-        await until(self.pilot, lambda: isinstance(app.screen, Question) and app.screen.armed)
-        screen = app.screen
+        await self.until(lambda: getattr(self.app.screen, "armed", False))
+        screen = self.app.screen
         assert isinstance(screen, Question)
         await self.pilot.press("end")
-        await until(self.pilot, lambda: screen.reading.unread is None)
+        await self.until(lambda: screen.reading.unread is None)
         return screen
 
 
@@ -78,8 +64,7 @@ async def signing_in(
     options = EngineOptions(workspace, follow_settings=False, attended=True, needs_model=False)
     redactor = prepare_process(verbose=True)
     async with over_an_engine(options, open_url=browser, redactor=redactor) as parts:
-        engine, store, _, pilot = parts
-        yield Deck(engine, store, pilot)
+        yield Deck(*parts)
 
 
 @pytest.mark.writes_secrets("sign-ins.json")
@@ -96,9 +81,9 @@ async def test_one_key_and_it_stays_signed_in_without_a_word_of_it_in_any_file(
     async with guarded() as server:
         authority = server.authority
         async with signing_in(server, world.home, browser) as deck:
-            await deck.reach(S.NEEDS_SIGN_IN)
+            await deck.are(S.NEEDS_SIGN_IN)
             await deck.press_in_the_tree("t")
-            await until(deck.pilot, lambda: deck.store.state.notices)
+            await deck.until(lambda: deck.store.state.notices)
             [told] = deck.store.state.notices
             assert told.text == "gemdeck trust show"
             assert (await deck.question()).title_words() == "Do you trust this folder?"
@@ -108,7 +93,7 @@ async def test_one_key_and_it_stays_signed_in_without_a_word_of_it_in_any_file(
             assert "127.0.0.1" in deck.pilot.app.export_screenshot()
             assert not opened
             await deck.pilot.press("ctrl+s")
-            await deck.reach(S.READY)
+            await deck.are(S.READY)
             assert not question.is_active
             assert await deck.echo("hi") == "hi"
             notices = [notice.text for notice in deck.store.state.notices]
@@ -118,11 +103,11 @@ async def test_one_key_and_it_stays_signed_in_without_a_word_of_it_in_any_file(
         secrets = [form["code_verifier"] for form in authority.forms]
         authority.tokens.clear()
         async with signing_in(server, world.home, browser) as deck:
-            await deck.reach(S.READY)
+            await deck.are(S.READY)
             assert await deck.echo("again") == "again"
             assert len(opened) == len(authority.refreshes()) == 1
             await deck.press_in_the_tree("A")
-            await deck.reach(S.NEEDS_SIGN_IN)
+            await deck.are(S.NEEDS_SIGN_IN)
             assert len(authority.revoked) == 2, "signing out is a key too"
     written = [path for path in world.state.rglob("*") if path.is_file()]
     assert any(path.name == "gemdeck.log" for path in written)

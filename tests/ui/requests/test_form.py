@@ -41,10 +41,11 @@ async def fill(hands: Asking, key: str, text: str) -> None:
     await hands.pilot.pause()
 
 
-async def test_fields_begin_with_their_defaults_and_are_sent_by_their_keys_and_types() -> None:
+async def test_fields_are_sent_by_their_types_and_complaints_go_once_mended() -> None:
     defaults: dict[str, FormValue] = {"age": 30, "news": True, "colour": "g", "tags": ("r",)}
     empty = dict.fromkeys(("mail", "share", "password"))
     async with asking(form(), (120, 50)) as hands:
+        # Fields begin with their defaults and are sent by their keys and types.
         assert "everything asks you" in hands.text
         assert "Name *" in hands.text
         assert "Mail *" not in hands.text
@@ -67,10 +68,24 @@ async def test_fields_begin_with_their_defaults_and_are_sent_by_their_keys_and_t
         typed = {"name": "Ada", "mail": "a@b.c", "age": 41, "share": 0.5, "password": None}
         assert content == {**typed, "news": False, "colour": "b", "tags": ("g", "b")}
         assert type(content["age"]) is int
+        # A complaint goes once what it is about is mended.
+        await hands.ask_next(form())
+        await fill(hands, "age", "-")
+        await hands.press("ctrl+s")
+        assert complaint(hands, "name") == "This is required."
+        assert complaint(hands, "age") == "Enter a whole number."
+        await fill(hands, "name", "Ada")
+        assert complaint(hands, "name") == ""
+        assert hands.problem == INCOMPLETE, "the age is still wrong"
+        await fill(hands, "age", "18")
+        assert complaint(hands, "age") == ""
+        assert hands.problem == ""
+        assert hands.replies == []
 
 
-async def test_what_is_wrong_is_said_beside_the_field_and_nothing_is_sent() -> None:
+async def test_each_kind_of_field_takes_what_fits_says_what_does_not_and_stays_in_sight() -> None:
     async with asking(form(), armed=True) as hands:
+        # What is wrong is said beside the field and nothing is sent.
         await hands.press("pagedown", "pagedown")
         for key, text, reason, mended in (
             ("name", "", "This is required.", "Ada"),
@@ -87,11 +102,20 @@ async def test_what_is_wrong_is_said_beside_the_field_and_nothing_is_sent() -> N
             assert hands.app.focused is row(hands, key).control
             await hands.until_shown(reason)
             await fill(hands, key, mended)
-
-
-async def test_yes_and_no_are_chosen_by_their_letters_and_taken_back() -> None:
-    field = FormField("agree", FieldKind.BOOLEAN, "Agree")
-    async with asking(form((field, NAME)), armed=True) as hands:
+        # Escape closes an open choice before it cancels the form.
+        await hands.ask_next(form())
+        choice = row(hands, "colour").query_one(Select)
+        choice.focus()
+        await hands.press("enter")
+        assert choice.expanded
+        await hands.press("escape")
+        await until(hands.pilot, lambda: not choice.expanded)
+        assert hands.replies == []
+        await hands.press("escape")
+        assert hands.replies == [Reply(ReplyAction.CANCEL)]
+        # Yes and no are chosen by their letters and taken back.
+        field = FormField("agree", FieldKind.BOOLEAN, "Agree")
+        await hands.ask_next(form((field, NAME)))
         for key, shown, value in (
             ("y", "(•) yes  ( ) no", True),
             ("n", "( ) yes  (•) no", False),
@@ -103,6 +127,24 @@ async def test_yes_and_no_are_chosen_by_their_letters_and_taken_back() -> None:
             assert row(hands, "agree").value() is value
         await hands.press("enter")
         assert hands.app.focused is row(hands, "name").control
+        # What cannot be in sight with the words above it gets no keys.
+        await hands.ask_next(form((NAME,), message="word\n" * 40))
+        assert hands.focused == "decline"
+        assert hands.body.scroll_offset.y == 0
+        # Every answer is in sight and every field can be reached.
+        await hands.ask_next(form())
+        for size in ((80, 24), (120, 36), (60, 16), (40, 10)):
+            await hands.resize(size)
+            for button in hands.modal.query(Button):
+                assert hands.modal.frame.region.contains_region(button.region), size
+                assert hands.app.screen.region.contains_region(button.region), size
+            last = row(hands, "password").query_one(Input)
+            last.focus()
+            await hands.until(partial(is_in_sight, hands, last))
+            if size != (40, 10):
+                assert PRIVATE_WARNING.split(".")[0] in hands.text
+        await hands.resize((60, 16))
+        await hands.until(partial(is_in_sight, hands, last))
 
 
 async def test_keys_in_a_field_move_on_and_write_what_fits_and_never_accept() -> None:
@@ -122,8 +164,9 @@ async def test_keys_in_a_field_move_on_and_write_what_fits_and_never_accept() ->
         assert hands.replies == []
 
 
-async def test_declining_and_cancelling_send_nothing_that_was_typed() -> None:
+async def test_a_form_is_declined_or_accepted_by_its_own_keys_alone() -> None:
     async with asking(form()) as hands:
+        # Declining and cancelling send nothing that was typed.
         for key, action in (("ctrl+d", ReplyAction.DECLINE), ("escape", ReplyAction.CANCEL)):
             await hands.ask_next(form(), armed=False)
             await hands.pilot.press(key)
@@ -133,10 +176,8 @@ async def test_declining_and_cancelling_send_nothing_that_was_typed() -> None:
             assert hands.replies == [Reply(action)]
         await hands.ask_next(form(()))
         assert hands.focused == "decline", "the safe answer, where there is nothing to fill in"
-
-
-async def test_typing_for_the_composer_reaches_no_field_and_answers_nothing() -> None:
-    async with asking(form()) as hands:
+        # Typing for the composer reaches no field and answers nothing.
+        await hands.ask_next(form(), armed=False)
         for key in (*"hello", "enter", "tab", "ctrl+s", "escape"):
             await hands.pilot.press(key)
             hands.clock.advance(0.3)
@@ -147,19 +188,18 @@ async def test_typing_for_the_composer_reaches_no_field_and_answers_nothing() ->
         assert line.value == hands.app.chat.composer.text == ""
         line.post_message(events.Paste("Ada\nLovelace\r\n\tof London\n"))
         await hands.until(lambda: line.value == "Ada Lovelace of London")
-
-
-async def test_escape_closes_an_open_choice_before_it_cancels_the_form() -> None:
-    async with asking(form(), armed=True) as hands:
-        choice = row(hands, "colour").query_one(Select)
-        choice.focus()
-        await hands.press("enter")
-        assert choice.expanded
-        await hands.press("escape")
-        await until(hands.pilot, lambda: not choice.expanded)
-        assert hands.replies == []
-        await hands.press("escape")
-        assert hands.replies == [Reply(ReplyAction.CANCEL)]
+        # A form can be accepted again where the problem stays the same.
+        await hands.ask_next(form(problem="no.", wrong="mail"), armed=False)
+        assert hands.problem == "Mail: no."
+        await hands.arm()
+        await hands.press(*"Ada", "end")
+        await hands.pilot.press("ctrl+s", "ctrl+s")
+        hands.clock.advance(ARMING_SECONDS / 2)
+        await until(hands.pilot, lambda: not holds(hands.app))
+        assert len(hands.replies) == 1, "not armed anew"
+        await hands.arm()
+        await hands.press("ctrl+s")
+        assert len(hands.replies) == 2
 
 
 async def test_a_form_that_is_not_taken_keeps_what_was_typed_and_says_why() -> None:
@@ -182,53 +222,8 @@ async def test_a_form_that_is_not_taken_keeps_what_was_typed_and_says_why() -> N
         assert [reply.action for reply in hands.replies] == [ReplyAction.ACCEPT] * 2
 
 
-async def test_a_form_can_be_accepted_again_where_the_problem_stays_the_same() -> None:
-    async with asking(form(problem="no.", wrong="mail")) as hands:
-        assert hands.problem == "Mail: no."
-        await hands.arm()
-        await hands.press(*"Ada", "end")
-        await hands.pilot.press("ctrl+s", "ctrl+s")
-        hands.clock.advance(ARMING_SECONDS / 2)
-        await until(hands.pilot, lambda: not holds(hands.app))
-        assert len(hands.replies) == 1, "not armed anew"
-        await hands.arm()
-        await hands.press("ctrl+s")
-        assert len(hands.replies) == 2
-
-
-async def test_a_complaint_goes_once_what_it_is_about_is_mended() -> None:
-    async with asking(form(), (120, 50), armed=True) as hands:
-        await fill(hands, "age", "-")
-        await hands.press("ctrl+s")
-        assert complaint(hands, "name") == "This is required."
-        assert complaint(hands, "age") == "Enter a whole number."
-        await fill(hands, "name", "Ada")
-        assert complaint(hands, "name") == ""
-        assert hands.problem == INCOMPLETE, "the age is still wrong"
-        await fill(hands, "age", "18")
-        assert complaint(hands, "age") == ""
-        assert hands.problem == ""
-        assert hands.replies == []
-
-
 def is_in_sight(hands: Asking, field: Input) -> bool:
     return hands.body.region.contains_region(field.region)
-
-
-async def test_every_answer_is_in_sight_and_every_field_can_be_reached() -> None:
-    async with asking(form(), armed=True) as hands:
-        for size in ((80, 24), (120, 36), (60, 16), (40, 10)):
-            await hands.resize(size)
-            for button in hands.modal.query(Button):
-                assert hands.modal.frame.region.contains_region(button.region), size
-                assert hands.app.screen.region.contains_region(button.region), size
-            last = row(hands, "password").query_one(Input)
-            last.focus()
-            await hands.until(partial(is_in_sight, hands, last))
-            if size != (40, 10):
-                assert PRIVATE_WARNING.split(".")[0] in hands.text
-        await hands.resize((60, 16))
-        await hands.until(partial(is_in_sight, hands, last))
 
 
 async def test_a_default_that_its_line_cannot_show_stands_below_it_and_is_sent_as_it_came() -> None:
@@ -278,9 +273,3 @@ async def test_a_wide_option_is_read_once_it_is_chosen() -> None:
         await hands.press("pagedown", "pagedown", "pagedown", "ctrl+s")
         assert hands.replies[0].content is not None
         assert hands.replies[0].content["c"] == "wide"
-
-
-async def test_what_cannot_be_in_sight_with_the_words_above_it_gets_no_keys() -> None:
-    async with asking(form((NAME,), message="word\n" * 40), armed=True) as hands:
-        assert hands.focused == "decline"
-        assert hands.body.scroll_offset.y == 0

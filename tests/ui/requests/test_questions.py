@@ -58,18 +58,17 @@ async def test_all_that_is_asked_about_is_shown_and_nothing_to_fill_in() -> None
             assert not any(field.display for field in hands.modal.query("Input, TextArea"))
 
 
-async def test_an_edited_result_is_what_goes_out_and_letters_in_it_answer_nothing() -> None:
+async def test_a_result_goes_out_as_it_was_edited_or_whole() -> None:
     async with asking(result(), armed=True) as hands:
+        # An edited result is what goes out and letters in it answer nothing.
         hands.one(TextArea).focus()
         await hands.press(*"pd ", "enter")
         assert hands.replies == []
         await hands.press("ctrl+s")
         assert hands.replies == [Reply(ReplyAction.ACCEPT, text="pd \nOne note.\nAnother.")]
-
-
-async def test_a_result_too_long_to_edit_goes_out_as_it_is() -> None:
-    long = "x" * (MAX_EDITABLE + 1)
-    async with asking(result(long), armed=True) as hands:
+        # A result too long to edit goes out as it is.
+        long = "x" * (MAX_EDITABLE + 1)
+        await hands.ask_next(result(long))
         assert not hands.modal.query(TextArea)
         await hands.press("end", "p")
         assert hands.replies == [Reply(ReplyAction.ACCEPT, text=long)]
@@ -105,16 +104,14 @@ async def ask_again(hands: Asking, problem: str) -> None:
     await hands.arm()
 
 
-async def test_the_address_can_be_copied() -> None:
+async def test_the_address_of_a_sign_in_is_copied_and_where_it_ended_pasted() -> None:
     async with asking(sign_in(), (100, 36), armed=True) as hands:
+        # The address can be copied.
         await hands.press("ctrl+y")
         assert hands.app.clipboard == sign_in().url
         assert "Copied" in hands.text
         assert hands.replies == []
-
-
-async def test_what_a_browser_elsewhere_ended_at_is_pasted() -> None:
-    async with asking(sign_in(), (100, 36)) as hands:
+        # What a browser elsewhere ended at is pasted.
         end = "http://localhost:7777/x?code=a&state=b"
         for key in ("enter", "ctrl+s"):
             await hands.ask_next(sign_in())

@@ -10,21 +10,18 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from textual.pilot import Pilot
 
 from tests.conftest import World
 from tests.real.catalogue import prepare
 from tests.security.decks import Turncoat, tool
 from tests.support.node import node_server
 from tests.support.pictures import picture
-from tests.ui.engine_deck import over_an_engine
-from tests.ui.harness import screen_lines, until
-from tui.engine.engine import Engine, EngineOptions
+from tests.ui.engine_deck import EngineDeck, over_an_engine
+from tui.engine.engine import EngineOptions
 from tui.model.chat import ToolCallStatus, UserMessage
 from tui.model.runs import ToolRun
 from tui.model.servers import ServerId, ServerStatus
 from tui.store.selectors import entries
-from tui.store.store import Store
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.dialogs.tool_run import RunScreen, ToolFormScreen
 from tui.ui.messages import RunTool
@@ -134,36 +131,28 @@ SAYS: Final[dict[str, Any]] = {
                     },
                 },
             },
-        ],
+        ]
     },
 }
 
 
 @dataclass
-class ByHand:
-    """The real app over the real engine, with one server."""
+class ByHand(EngineDeck):
+    """The app with one server, and what that was told."""
 
-    engine: Engine
-    store: Store
-    pilot: Pilot[int]
     record: Path
-
-    async def until(self, condition: Any) -> None:  # noqa: ANN401 - whatever is true
-        await until(self.pilot, condition)
-
-    async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
-
-    @property
-    def text(self) -> str:
-        return "\n".join(screen_lines(self.pilot.app))
+    over: int = 0
+    """How many runs have ended."""
 
     @property
     def form(self) -> ToolFormScreen:
         screen = self.pilot.app.screen
         assert isinstance(screen, ToolFormScreen), screen
         return screen
+
+    @property
+    def ready(self) -> set[str]:
+        return {one.id for one in self.store.state.servers if one.status is ServerStatus.READY}
 
     @property
     def runs(self) -> list[ToolRun]:
@@ -179,25 +168,28 @@ class ByHand:
 
     async def open(self, tool: str, arguments: str | None = None, server: str = "shop") -> None:
         self.pilot.app.screen_stack[0].post_message(RunTool(ServerId(server), tool, arguments))
-        await self.until(lambda: self.is_on(ToolFormScreen))
+        await self.come(ToolFormScreen)
         await self.pilot.pause()
 
     async def run(self) -> RunScreen:
         """Run what the form has, and wait for the screen of the run."""
         await self.press("ctrl+s")
-        await self.until(lambda: self.is_on(RunScreen))
-        screen = self.pilot.app.screen
-        assert isinstance(screen, RunScreen)
-        return screen
+        return await self.come(RunScreen)
 
-    async def ended(self, number: int, status: ToolCallStatus = ToolCallStatus.OK) -> RunScreen:
-        """Wait until that many runs have ended, the last one so, and it is shown."""
-        await self.until(lambda: len(self.runs) == number and self.runs[-1].call.status is status)
-        screen = self.pilot.app.screen
-        assert isinstance(screen, RunScreen)
+    async def ended(self, status: ToolCallStatus = ToolCallStatus.OK) -> RunScreen:
+        """Wait until the next run has ended so, and is shown."""
+        self.over += 1
+        await self.until(lambda: len(self.runs) == self.over)
+        await self.until(lambda: self.runs[-1].call.status is status)
+        screen = await self.come(RunScreen)
         await self.until(lambda: screen._filled is self.runs[-1] and screen.body.children)
         await self.pilot.pause()
         return screen
+
+    async def home(self) -> None:
+        """Close all dialogs."""
+        while len(self.app.screen_stack) > 1:
+            await self.press("escape")
 
     def row(self, key: str) -> Any:  # noqa: ANN401 - of any kind
         return next(one for one in self.form.editor.form.rows if one.field.key == key).control
@@ -220,44 +212,40 @@ async def by_hand(
     path.write_text(json.dumps({"mcpServers": servers, **(settings or {})}))
     workspace.mkdir(exist_ok=True)
     options = EngineOptions(workspace, follow_settings=False, attended=True)
-    async with over_an_engine(options) as (engine, store, _, pilot):
-        ready = ServerStatus.READY
-        await until(
-            pilot,
-            lambda: {*servers} <= {one.id for one in store.state.servers if one.status is ready},
-        )
-        yield ByHand(engine, store, pilot, record)
+    async with over_an_engine(options) as parts:
+        hand = ByHand(*parts, record)
+        await hand.until(lambda: {*servers} <= hand.ready)
+        yield hand
 
 
-async def test_a_tool_runs_from_its_pane_again_edited_compared_saved_and_sent(
-    world: World,
-) -> None:
+async def test_a_tool_runs_from_its_pane_and_what_was_typed_is_there_again(world: World) -> None:
     async with by_hand(world) as hand:
+        # A tool runs from its pane again edited compared saved and sent.
         await hand.press("f3")
         listed = hand.pilot.app.screen.query_one(ToolsPane).entries
         await hand.until(lambda: [one for one in listed.shown if one.item[1].name == "echo"])
         listed.select(next(one.item for one in listed.shown if one.item[1].name == "echo"))
         await hand.press("r")
-        await hand.until(lambda: hand.is_on(ToolFormScreen))
+        await hand.come(ToolFormScreen)
         await hand.until(lambda: "Run echo of shop" in hand.text)
         await hand.press(*"hello")
         assert json.loads(hand.form.editor.json.text) == {"text": "hello"}, "in step"
         await hand.run()
-        await hand.ended(1)
+        await hand.ended()
         assert hand.sent("tools/call")[-1]["arguments"] == {"text": "hello"}
         assert 'echo {"text": "hello"}' in hand.text
         assert "✓ ran" in hand.text
         assert not hand.store.state.pending, "nothing was asked"
         await hand.press("r")
-        await hand.ended(2)
+        await hand.ended()
         await hand.press("d")
         assert "the same with the same arguments" in hand.text
         await hand.press("e")
-        await hand.until(lambda: hand.is_on(ToolFormScreen))
+        await hand.come(ToolFormScreen)
         assert hand.row("/text").value == "hello"
         await hand.press("end", *" you")
         await hand.run()
-        screen = await hand.ended(3)
+        screen = await hand.ended()
         await hand.press("d")
         await hand.until(lambda: screen.query(LabelledText))
         await hand.pilot.pause()
@@ -291,6 +279,29 @@ async def test_a_tool_runs_from_its_pane_again_edited_compared_saved_and_sent(
         await hand.press("f3")
         assert "saved calls" in hand.text
         assert "hi" in hand.text
+        # What was typed is there again and json that is not complete.
+        await hand.home()
+        await hand.open("order")
+        await hand.press(*"tea")
+        hand.row("/many").value = "x"
+        hand.row("/price").value = "3.5"
+        await hand.press("escape")
+        await hand.open("order")
+        assert (hand.row("/what").value, hand.row("/price").value) == ("tea", "3.5")
+        await hand.pilot.resize_terminal(80, 24)
+        await hand.until(lambda: not hand.form.editor.has_class("-beside"))
+        assert '"what": "tea"' not in hand.text
+        await hand.press("ctrl+t", *'"')
+        assert hand.form.editor.current == JSON
+        assert '"what": "tea"' in hand.text
+        await hand.press("ctrl+s")
+        assert "Not JSON yet" in hand.text
+        text = hand.form.editor.json.text
+        await hand.press("escape")
+        await hand.open("order")
+        assert (hand.form.editor.current, hand.form.editor.json.text) == (JSON, text)
+        await hand.press("backspace", "delete", "ctrl+t")
+        assert hand.form.editor.current == (FORM if text[1:2] != '"' else JSON)
 
 
 async def test_a_form_has_every_kind_of_field_and_keeps_step_with_json(world: World) -> None:
@@ -352,7 +363,7 @@ async def test_a_form_has_every_kind_of_field_and_keeps_step_with_json(world: Wo
         hand.row("/many").value = "9"
         await hand.pilot.pause()
         await hand.run()
-        await hand.ended(1)
+        await hand.ended()
         sent = hand.sent("tools/call")[-1]["arguments"]
         assert sent == {**whole, "what": "milk", "x": 1, "many": 9, "pay": {"card": "1234"}}
 
@@ -363,12 +374,10 @@ async def test_a_call_of_the_model_is_edited_in_the_same_form_and_sent_as_it_is_
     async with by_hand(world) as hand:
         given = {"what": "tea", "x": {"deep": [1.5]}, "pay": {"card": "1234"}, "tags": ["hot"]}
         call = asyncio.create_task(hand.engine.call_tool(SHOP, "order", given))
-        await hand.until(lambda: hand.is_on(ConfirmationQuestion))
-        question = hand.pilot.app.screen
-        assert isinstance(question, ConfirmationQuestion)
+        question = await hand.come(ConfirmationQuestion)
         await hand.until(lambda: question.armed)
         await hand.press("e")
-        await hand.until(lambda: hand.is_on(EditArgumentsScreen))
+        await hand.come(EditArgumentsScreen)
         editor = hand.pilot.app.screen.query_one(ArgumentEditor)
         await hand.until(lambda: hand.pilot.app.focused is editor.form.rows[0].control)
         keys = [row.field.key for row in editor.form.rows if row.field.default is not None]
@@ -400,33 +409,8 @@ async def test_a_long_text_is_edited_as_it_is_with_the_form_and_json_beside_it(
         await hand.press("ctrl+t", "ctrl+t")
         assert (editor.current, editor.text.text) == (TEXT, "hot tea\nand milk")
         await hand.run()
-        await hand.ended(1)
+        await hand.ended()
         assert hand.sent("tools/call")[-1]["arguments"] == {"what": "hot tea\nand milk", "many": 3}
-
-
-async def test_what_was_typed_is_there_again_and_json_that_is_not_complete(world: World) -> None:
-    async with by_hand(world) as hand:
-        await hand.open("order")
-        await hand.press(*"tea")
-        hand.row("/many").value = "x"
-        hand.row("/price").value = "3.5"
-        await hand.press("escape")
-        await hand.open("order")
-        assert (hand.row("/what").value, hand.row("/price").value) == ("tea", "3.5")
-        await hand.pilot.resize_terminal(80, 24)
-        await hand.until(lambda: not hand.form.editor.has_class("-beside"))
-        assert '"what": "tea"' not in hand.text
-        await hand.press("ctrl+t", *'"')
-        assert hand.form.editor.current == JSON
-        assert '"what": "tea"' in hand.text
-        await hand.press("ctrl+s")
-        assert "Not JSON yet" in hand.text
-        text = hand.form.editor.json.text
-        await hand.press("escape")
-        await hand.open("order")
-        assert (hand.form.editor.current, hand.form.editor.json.text) == (JSON, text)
-        await hand.press("backspace", "delete", "ctrl+t")
-        assert hand.form.editor.current == (FORM if text[1:2] != '"' else JSON)
 
 
 async def test_a_call_is_cancelled_on_the_wire_and_a_form_of_the_server_comes_above(
@@ -442,9 +426,9 @@ async def test_a_call_is_cancelled_on_the_wire_and_a_form_of_the_server_comes_ab
         await hand.press("ctrl+p", *"result")
         await hand.until(lambda: "Result: wait" in hand.text)
         await hand.press("enter")
-        await hand.until(lambda: hand.is_on(RunScreen))
+        await hand.come(RunScreen)
         await hand.press("escape")
-        screen = await hand.ended(1, ToolCallStatus.CANCELLED)
+        screen = await hand.ended(ToolCallStatus.CANCELLED)
         await hand.until(lambda: hand.sent("notifications/cancelled"))
         assert "■ cancelled" in hand.text
         await hand.press("escape")
@@ -452,13 +436,11 @@ async def test_a_call_is_cancelled_on_the_wire_and_a_form_of_the_server_comes_ab
         await hand.open("ask")
         screen = await hand.run()
         await hand.until(lambda: "third of twelve" in hand.text or hand.is_on(FormQuestion))
-        await hand.until(lambda: hand.is_on(FormQuestion))
-        question = hand.pilot.app.screen
-        assert isinstance(question, FormQuestion)
+        question = await hand.come(FormQuestion)
         await hand.until(lambda: question.armed)
         await hand.press(*"blue", "ctrl+s")
         await hand.until(lambda: hand.pilot.app.screen is screen)
-        await hand.ended(2)
+        await hand.ended()
         assert "✓ ran" in hand.text
 
 
@@ -468,7 +450,7 @@ async def test_a_result_is_seen_as_text_tree_and_as_sent_with_faults_and_links(
     async with by_hand(world) as hand:
         await hand.open("shape")
         await hand.run()
-        screen = await hand.ended(1)
+        screen = await hand.ended()
         assert "! does not fit its output schema: result.sides" in hand.text
         assert screen.query(JsonTree)
         await hand.press("t")
@@ -489,22 +471,10 @@ async def test_a_result_is_seen_as_text_tree_and_as_sent_with_faults_and_links(
         await hand.press("escape", "escape")
         await hand.open("draw")
         await hand.run()
-        await hand.ended(2)
+        await hand.ended()
         await hand.until(lambda: "▀" * 40 in hand.text)
         await hand.press("s")
         await hand.until(lambda: [*folder.glob("*.png")])
-
-
-async def test_rules_that_deny_hold_and_claims_are_said(world: World) -> None:
-    rules = {"gemdeck": {"alwaysDeny": [{"tool": "wipe"}]}}
-    async with by_hand(world, settings=rules) as hand:
-        await hand.open("wipe")
-        assert "! The server says that this tool is destructive." in hand.text
-        await hand.run()
-        await hand.ended(1, ToolCallStatus.ERROR)
-        assert "✕ failed" in hand.text
-        assert "alwaysDeny" in hand.text
-        assert not hand.sent("tools/call")
 
 
 async def test_saved_calls_are_filled_in_from_the_form_and_the_palette_and_forgotten(
@@ -518,9 +488,9 @@ async def test_saved_calls_are_filled_in_from_the_form_and_the_palette_and_forgo
             hand.engine.runs.save_call(SHOP, name, "echo", json.dumps({"text": name}))
         await hand.until(lambda: len(hand.store.state.saved_calls) == 2)
         await hand.press("ctrl+o")
-        await hand.until(lambda: hand.is_on(ListDialog))
+        await hand.come(ListDialog)
         await hand.press(*"two", "enter")
-        await hand.until(lambda: hand.is_on(ToolFormScreen))
+        await hand.come(ToolFormScreen)
         await hand.until(lambda: hand.row("/text").value == "two")
         await hand.press("escape", "ctrl+p", *"forget: @one")
         await hand.until(lambda: "Forget: @one" in hand.text)
@@ -529,8 +499,20 @@ async def test_saved_calls_are_filled_in_from_the_form_and_the_palette_and_forgo
         await hand.press("ctrl+p", *"run: @two")
         await hand.until(lambda: "Run: @two" in hand.text)
         await hand.press("enter")
-        await hand.until(lambda: hand.is_on(ToolFormScreen))
+        await hand.come(ToolFormScreen)
         assert hand.row("/text").value == "two"
+
+
+async def test_rules_that_deny_hold_and_claims_are_said(world: World) -> None:
+    rules = {"gemdeck": {"alwaysDeny": [{"tool": "wipe"}]}}
+    async with by_hand(world, settings=rules) as hand:
+        await hand.open("wipe")
+        assert "! The server says that this tool is destructive." in hand.text
+        await hand.run()
+        await hand.ended(ToolCallStatus.ERROR)
+        assert "✕ failed" in hand.text
+        assert "alwaysDeny" in hand.text
+        assert not hand.sent("tools/call")
 
 
 HOSTILE: Final = "\x1b[31m[bold]x[/]\u202e\n✓ ran\u200b"
@@ -568,7 +550,7 @@ async def test_hostile_texts_stay_texts_at_any_size(world: World) -> None:
             assert not {"\x1b", "\u202e", "\u200b"} & {*hand.text}
             assert "run" in str(hand.form.frame.border_subtitle), size
         await hand.run()
-        screen = await hand.ended(1)
+        screen = await hand.ended()
         for _ in screen.views:
             assert not {"\x1b", "\u202e", "\u200b"} & {*hand.text}
             await hand.press("t")
@@ -599,7 +581,7 @@ async def test_every_tool_of_real_servers_has_a_form_and_what_they_give_is_shown
         assert opened > 30
         await hand.open("get-tiny-image", server="all")
         await hand.run()
-        await hand.ended(1)
+        await hand.ended()
         await hand.until(lambda: "The picture cannot be shown" in hand.text)  # its data is cut
         await hand.press("s")
         await hand.until(lambda: [*(world.home / "shop").glob("*.png")])
@@ -607,13 +589,13 @@ async def test_every_tool_of_real_servers_has_a_form_and_what_they_give_is_shown
         await hand.open("list_directory", server="files")
         hand.row("/path").value = str(world.home / "shop")
         await hand.run()
-        await hand.ended(2)
+        await hand.ended()
         assert "[FILE] picture-1.png" in hand.text
         await hand.press("escape")
         await hand.open("git_status", server="git")
         hand.row("/repo_path").value = str(world.home / "repository")
         await hand.run()
-        await hand.ended(3)
+        await hand.ended()
         assert "untracked.txt" in hand.text
 
 
@@ -630,7 +612,7 @@ async def test_a_changed_tool_says_so_and_does_not_run(
                 one.changed for view in hand.store.state.servers for one in view.catalog.tools
             )
         )
-        await hand.until(lambda: hand.is_on(Question))
+        await hand.come(Question)
         await hand.press("f3")  # it steps aside
         await hand.open("look", server="turn")
         assert "! It cannot run" in hand.text

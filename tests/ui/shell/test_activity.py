@@ -25,11 +25,7 @@ async def test_a_wide_log_has_a_column_for_the_source_which_is_told_where_it_cha
         assert [entry.owner for entry in deck.one(LogView).entries] == ["git", "weather", "git"]
         decks.log(deck.store, decks.GIT, "again")
         await deck.settle()
-        for words in (
-            "  git +Starting",
-            "✕ weather +ModuleNotFoundError: No module",
-            " {15}again",
-        ):
+        for words in ("  git +Starting", "✕ weather +ModuleNotFoundError: No module", " {15}again"):
             assert any(re.search(rf"\d\d:\d\d:\d\d {words}", row) for row in deck.lines), words
         assert "w warnings  v protocol  p pause  c copy" in deck.lines[-1]
         await deck.press("right", "right")

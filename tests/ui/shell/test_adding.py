@@ -11,21 +11,18 @@ from typing import Any, Final
 
 import pytest
 from textual import events
-from textual.pilot import Pilot
 
 from tests.cli.running import notes_server
 from tests.conftest import World
 from tests.servers import sample
 from tests.support.leaks import FIXTURE_SECRET
-from tests.ui.engine_deck import over_an_engine
-from tests.ui.harness import screen_lines, toasts, until
+from tests.ui.engine_deck import EngineDeck, over_an_engine
+from tests.ui.harness import toasts
 from tui.engine.engine import EngineOptions
 from tui.engine.keys.secret_store import SecretStore
 from tui.engine.settings.sources.document import parse_document
 from tui.model.servers import ServerId, ServerStatus
 from tui.store.selectors import server as find_server
-from tui.store.store import Store
-from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.server_form import ServerScreen
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.widgets.forms.argument_form import ArgumentForm
@@ -42,43 +39,21 @@ SETTINGS: Final = """\
 
 
 @dataclass
-class Adding:
-    """The app with the dialog, and the hands on it."""
+class Adding(EngineDeck):
+    """The app with the dialog, and the file that it writes."""
 
-    pilot: Pilot[int]
-    store: Store
     file: Path
-
-    @property
-    def app(self) -> GemdeckApp:
-        assert isinstance(self.pilot.app, GemdeckApp)
-        return self.pilot.app
-
-    @property
-    def text(self) -> str:
-        return "\n".join(screen_lines(self.app))
 
     @property
     def entries(self) -> dict[str, Any]:
         return dict(parse_document(self.file.read_text("utf-8")).content["mcpServers"])
 
-    async def shown(self, *words: str) -> None:
-        try:
-            await until(self.pilot, lambda: all(word in self.text for word in words))
-        except TimeoutError:
-            raise AssertionError(self.text) from None
-
-    async def press(self, *keys: str) -> None:
-        for key in keys:
-            await self.pilot.press(key)
-            await self.pilot.pause()
-
     async def open(self, key: str = "plus") -> None:
         """Open the dialog at a key in the tree."""
         self.app.deck.query_one(ServersTree).focus()
         await self.pilot.press(key)
-        await until(self.pilot, lambda: isinstance(self.app.screen, ServerScreen))
-        await until(self.pilot, lambda: self.app.focused is not None)
+        await self.until(lambda: isinstance(self.app.screen, ServerScreen))
+        await self.until(lambda: self.app.focused is not None)
 
     async def paste(self, text: str) -> None:
         self.app.post_message(events.Paste(text))
@@ -94,10 +69,10 @@ class Adding:
         return view.status if view is not None else None
 
     async def reaches(self, name: str, status: ServerStatus | None) -> None:
-        await until(self.pilot, lambda: self.status(name) is status)
+        await self.until(lambda: self.status(name) is status)
 
     async def closed(self) -> None:
-        await until(self.pilot, lambda: not isinstance(self.app.screen, ServerScreen))
+        await self.until(lambda: not isinstance(self.app.screen, ServerScreen))
 
 
 @asynccontextmanager
@@ -107,9 +82,10 @@ async def adding(world: World, settings: str = SETTINGS) -> AsyncIterator[Adding
     file.parent.mkdir(exist_ok=True)
     file.write_text(settings, "utf-8")
     options = EngineOptions(folder, attended=True, needs_model=False)
-    async with over_an_engine(options) as (_, store, _, pilot):
-        await until(pilot, lambda: store.state.configured and bool(pilot.app.query(ServersTree)))
-        yield Adding(pilot, store, file)
+    async with over_an_engine(options) as parts:
+        deck = Adding(*parts, file)
+        await deck.until(lambda: deck.store.state.configured and deck.app.query(ServersTree))
+        yield deck
 
 
 def write_above(servers: dict[str, Any]) -> None:
@@ -123,13 +99,13 @@ async def test_a_pasted_line_is_tried_shown_and_written_and_starts_unasked(world
     async with adding(world) as deck:
         await deck.open()
         await deck.paste(f"claude mcp add adder -e API_KEY=hunter2 -e N='1 2' -- {SAMPLE}")
-        await deck.shown("adder", "API_KEY=***", "A secret is better kept in the keyring")
+        await deck.shows("adder", "API_KEY=***", "A secret is better kept in the keyring")
         await deck.press("ctrl+s")
-        await deck.shown(f"command    {sys.executable}", "folder     ~/shop", "start it")
+        await deck.shows(f"command    {sys.executable}", "folder     ~/shop", "start it")
         assert "hunter2" not in deck.text
         assert "adder" not in deck.entries, "nothing is written before it was seen to work"
         await deck.press("ctrl+s")
-        await deck.shown("5 tools", "! measure  destructive", "Add two numbers.", "save it")
+        await deck.shows("5 tools", "! measure  destructive", "Add two numbers.", "save it")
         assert deck.status("adder") is None, "it was started beside all servers"
         await deck.press("ctrl+s")
         await deck.closed()
@@ -139,12 +115,23 @@ async def test_a_pasted_line_is_tried_shown_and_written_and_starts_unasked(world
         assert deck.entries["adder"]["env"] == {"API_KEY": "hunter2", "N": "1 2"}
 
 
-async def test_the_keyring_is_not_offered_for_a_secret_that_cannot_go_there(world: World) -> None:
+async def test_the_keyring_is_not_offered_in_vain_and_a_broken_file_not_opened(
+    world: World,
+) -> None:
     async with adding(world) as deck:
+        # The keyring is not offered for a secret that cannot go there.
         await deck.open()
         await deck.paste(f"claude mcp add adder -- {SAMPLE} --token=hunter2")
-        await deck.shown("adder", "--token=***")
+        await deck.shows("adder", "--token=***")
         assert "kept in the keyring" not in deck.text
+        # A file that cannot be read is said and nothing opens.
+        await deck.press("escape", "escape")
+        await deck.closed()
+        deck.file.write_text("{", "utf-8")
+        deck.app.deck.query_one(ServersTree).focus()
+        await deck.press("e")
+        await deck.until(lambda: "line 1: not valid JSON" in str(toasts(deck.app)))
+        assert not isinstance(deck.app.screen, ServerScreen)
 
 
 PASTED: Final = [
@@ -174,22 +161,22 @@ async def test_A25_what_is_pasted_gets_no_secret_that_the_user_does_not_give(
     async with adding(world, "{}") as deck:
         await deck.open()
         await deck.paste(pasted % (sys.executable, script))
-        await deck.shown("Switch on those it may have", "Give it ACME_TOKEN")
+        await deck.shows("Switch on those it may have", "Give it ACME_TOKEN")
         await deck.press("ctrl+s")
-        await deck.shown("! Left out because only you can pass it on: ACME_TOKEN", "start it")
+        await deck.shows("! Left out because only you can pass it on: ACME_TOKEN", "start it")
         await deck.press("ctrl+s")
-        await deck.shown("save it all the same")
+        await deck.shows("save it all the same")
         assert FIXTURE_SECRET not in told.read_text("utf-8")
         assert f"'D': '{world.home}'" in told.read_text("utf-8")
         await deck.press("escape")
-        await deck.shown("Give it ACME_TOKEN")
+        await deck.shows("Give it ACME_TOKEN")
         field = next(row for row in deck.form.rows if row.field.key == "give ACME_TOKEN")
         field.control.focus()
         await deck.press("space", "ctrl+s")
-        await deck.shown("Receives variables of yours that look secret: ACME_TOKEN.", "start it")
+        await deck.shows("Receives variables of yours that look secret: ACME_TOKEN.", "start it")
         told.unlink()
         await deck.press("ctrl+s")
-        await deck.shown("save it all the same")
+        await deck.shows("save it all the same")
         await deck.press("ctrl+s")
         await deck.closed()
         assert token in told.read_text("utf-8")
@@ -201,34 +188,34 @@ async def test_what_fails_is_said_and_can_be_mended_or_saved_all_the_same(world:
     async with adding(world) as deck:
         await deck.open()
         await deck.press(*"a | b", "enter")
-        await deck.shown("“|” is for a shell")
+        await deck.shows("“|” is for a shell")
         await deck.paste("c")
-        await deck.shown("a | bc")
+        await deck.shows("a | bc")
         await deck.press("ctrl+u")
         await deck.paste("gemdeck-no-such-program --flag\n")
-        await deck.shown("gemdeck-no-such-program", "--flag")
+        await deck.shows("gemdeck-no-such-program", "--flag")
         await deck.press("ctrl+s", "ctrl+s")
-        await deck.shown("failed", "save it all the same")
+        await deck.shows("failed", "save it all the same")
         await deck.press("escape", "shift+tab")
         await deck.paste("http://127.0.0.1:9/sse")
-        await deck.shown("http://127.0.0.1:9/sse", "go on")
+        await deck.shows("http://127.0.0.1:9/sse", "go on")
         await deck.press("ctrl+s", "ctrl+s")
-        await deck.shown("failed", "nothing listens at 127.0.0.1:9")
+        await deck.shows("failed", "nothing listens at 127.0.0.1:9")
         assert "It failed" not in deck.text, "it is tried once"
         await deck.press("escape", "shift+tab")
         await deck.paste("gemdeck-no-such-program --flag\n")
-        await deck.shown("gemdeck-no-such-program", "--flag")
+        await deck.shows("gemdeck-no-such-program", "--flag")
         await deck.press("ctrl+s", "ctrl+s")
-        await deck.shown("failed", "save it all the same")
+        await deck.shows("failed", "save it all the same")
         await deck.press("escape")
-        await deck.shown("Arguments", "--flag")
+        await deck.shows("Arguments", "--flag")
         await deck.press("ctrl+s", "ctrl+s")
-        await deck.shown("save it all the same")
+        await deck.shows("save it all the same")
         write_above({"gemdeck-no-such-program": notes_server()})
         await deck.press("ctrl+s")
         await deck.closed()
         assert deck.entries["gemdeck-no-such-program"]["args"] == ["--flag"]
-        await until(deck.pilot, lambda: "/etc/settings.json counts." in str(toasts(deck.app)))
+        await deck.until(lambda: "/etc/settings.json counts." in str(toasts(deck.app)))
 
 
 async def test_escape_ends_a_server_that_does_not_answer_with_its_process(world: World) -> None:
@@ -238,10 +225,10 @@ async def test_escape_ends_a_server_that_does_not_answer_with_its_process(world:
         await deck.open()
         await deck.paste(f"{sys.executable} {script}")
         await deck.press("ctrl+s", "ctrl+s")
-        await deck.shown("starting")
-        await until(deck.pilot, mark.exists)
+        await deck.shows("starting")
+        await deck.until(mark.exists)
         await deck.press("escape")
-        await deck.shown("Arguments")
+        await deck.shows("Arguments")
         assert deck.store.state.trial is None
         await deck.press("escape", "escape")
         await deck.closed()
@@ -253,14 +240,14 @@ async def test_a_name_that_is_taken_is_replaced_once_the_difference_was_seen(wor
         await deck.open()
         both = {"mcpServers": {"old": notes_server(), "more": {"command": "gemdeck-no-such"}}}
         await deck.paste(json.dumps(both))
-        await deck.shown("Then come: more.")
+        await deck.shows("Then come: more.")
         await deck.press("ctrl+s")
-        await deck.shown("old is there already. It would change:", '"timeout": 5000')
+        await deck.shows("old is there already. It would change:", '"timeout": 5000')
         await deck.press("ctrl+s")
-        await deck.shown("5 tools")
+        await deck.shows("5 tools")
         assert deck.entries["old"]["command"] == "gemdeck-no-such-program"
         await deck.press("ctrl+s")
-        await deck.shown("gemdeck-no-such", "go on")
+        await deck.shows("gemdeck-no-such", "go on")
         assert deck.entries["old"] == notes_server()
         await deck.reaches("old", ServerStatus.READY)
 
@@ -271,21 +258,21 @@ async def test_a_server_is_changed_and_removed(world: World) -> None:
     async with adding(world, json.dumps({"mcpServers": {"n": entry}})) as deck:
         await deck.reaches("n", ServerStatus.READY)
         await deck.open("e")
-        await deck.shown("Variables", "API_KEY=***")
+        await deck.shows("Variables", "API_KEY=***")
         await deck.press("tab", "tab", "end", *" N=1")
         await deck.press("ctrl+s")
-        await deck.shown('"N": "1"', '"timeout": 9000')
+        await deck.shows('"N": "1"', '"timeout": 9000')
         await deck.press("ctrl+s")
-        await deck.shown("save it")
+        await deck.shows("save it")
         await deck.press("ctrl+s")
         await deck.closed()
         assert deck.entries == {"n": {**entry, "env": {**env, "N": "1"}}}
         await deck.reaches("n", ServerStatus.READY)
         await deck.open("e")
         await deck.press("tab", "tab", "tab", "tab", "space", "ctrl+s")
-        await deck.shown("API_KEY=${keyring:n-API_KEY}", "start it")
+        await deck.shows("API_KEY=${keyring:n-API_KEY}", "start it")
         await deck.press("ctrl+s")
-        await deck.shown("5 tools", "save it")
+        await deck.shows("5 tools", "save it")
         await deck.press("ctrl+s")
         await deck.closed()
         assert deck.entries["n"]["env"] == {**env, "N": "1", "API_KEY": "${keyring:n-API_KEY}"}
@@ -293,7 +280,7 @@ async def test_a_server_is_changed_and_removed(world: World) -> None:
         assert kept["secret n-API_KEY"] == "hunter2"
         await deck.reaches("n", ServerStatus.READY)
         await deck.open("delete")
-        await deck.shown("remove it", "API_KEY=${keyring:n-API_KEY}")
+        await deck.shows("remove it", "API_KEY=${keyring:n-API_KEY}")
         await deck.press("ctrl+s")
         await deck.closed()
         assert deck.entries == {}
@@ -307,7 +294,7 @@ async def test_what_runs_code_of_the_folder_waits_for_the_same_yes_as_ever(world
         await deck.open()
         await deck.paste(f"{sys.executable} server.py")
         await deck.press("ctrl+s", "ctrl+s")
-        await deck.shown("untrusted", "Save it, and you are asked whether it may.")
+        await deck.shows("untrusted", "Save it, and you are asked whether it may.")
         assert not script.with_name("ran").exists()
 
 
@@ -316,29 +303,29 @@ async def test_what_is_started_was_seen_to_its_end(world: World) -> None:
         await deck.open()
         await deck.paste(f"gemdeck-no-such-program {' '.join(f'word{n}' for n in range(90))}")
         await deck.press("ctrl+s")
-        await deck.shown("word1", "start it")
+        await deck.shows("word1", "start it")
         await deck.press("ctrl+s")
         assert "word89" not in deck.text
         assert deck.store.state.trial is None
         while "word89" not in deck.text:
             await deck.press("ctrl+s")
         await deck.press("ctrl+s")
-        await until(deck.pilot, lambda: deck.store.state.trial is not None)
+        await deck.until(lambda: deck.store.state.trial is not None)
 
 
 async def test_a_server_of_the_project_is_written_into_its_file(world: World) -> None:
     async with adding(world, "{}") as deck:
-        await deck.shown("No servers yet.", "+  add one")
+        await deck.shows("No servers yet.", "+  add one")
         await deck.open()
         await deck.press("ctrl+o")
-        await until(deck.pilot, lambda: bool(toasts(deck.app)))
+        await deck.until(lambda: bool(toasts(deck.app)))
         assert toasts(deck.app)[-1] == "No servers of other clients were found."
         await deck.paste(f"gemini mcp add -s project --trust notes {SAMPLE}")
-        await deck.shown("--trust is left out", "this folder's project")
+        await deck.shows("--trust is left out", "this folder's project")
         await deck.press("ctrl+s", "ctrl+s")
-        await deck.shown("5 tools", "save it")
+        await deck.shows("5 tools", "save it")
         await deck.press("ctrl+s")
-        await until(deck.pilot, lambda: bool(deck.store.state.pending))
+        await deck.until(lambda: bool(deck.store.state.pending))
         project = world.home / "shop" / ".gemini" / "settings.json"
         assert '"notes"' in project.read_text("utf-8")
 
@@ -349,14 +336,5 @@ async def test_what_does_not_stand_in_the_users_file_is_not_changed_here(world: 
         await deck.press("d")
         await deck.reaches("notes", ServerStatus.READY)
         await deck.press("e")
-        await until(deck.pilot, lambda: bool(toasts(deck.app)))
+        await deck.until(lambda: bool(toasts(deck.app)))
         assert "notes comes from" in toasts(deck.app)[-1]
-
-
-async def test_a_file_that_cannot_be_read_is_said_and_nothing_opens(world: World) -> None:
-    async with adding(world) as deck:
-        deck.file.write_text("{", "utf-8")
-        deck.app.deck.query_one(ServersTree).focus()
-        await deck.press("e")
-        await until(deck.pilot, lambda: "line 1: not valid JSON" in str(toasts(deck.app)))
-        assert not isinstance(deck.app.screen, ServerScreen)

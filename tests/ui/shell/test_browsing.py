@@ -194,25 +194,6 @@ async def test_a_hidden_list_does_nothing_until_it_is_shown() -> None:
         assert len(pane.entries.shown) == len(decks.EVERYTHING_TOOLS)
 
 
-async def test_a_part_that_opens_is_never_drawn_beside_the_one_before(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    mount = SidePane.mount
-
-    async def mount_and_lay_out(side: SidePane, part: SidePart) -> None:
-        await mount(side, part)
-        side.screen._refresh_layout()  # as it happens where the machine is busy
-        shown.append([one for one in side.children if one.region])
-
-    shown: list[list[Widget]] = []
-    monkeypatch.setattr(SidePane, "mount", mount_and_lay_out)
-    async with running(decks.full_store(), WIDE) as deck:
-        await deck.press("f4", "f5")
-        assert deck.one(ResourcesPane).region
-    assert len(shown) > 2
-    assert all(len(parts) <= 1 for parts in shown)
-
-
 async def test_i_puts_a_prompt_or_a_resource_into_the_message() -> None:
     async with running(decks.full_store(), NARROW) as deck:
         composer = deck.one(ChatPane).query_one(TextArea)
@@ -237,6 +218,25 @@ async def test_i_puts_a_prompt_or_a_resource_into_the_message() -> None:
             composer.clear()
             await deck.press(*keys)
             await deck.until(lambda: composer.text.strip() == '@everything:"test://a b"')
+
+
+async def test_a_part_that_opens_is_never_drawn_beside_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mount = SidePane.mount
+
+    async def mount_and_lay_out(side: SidePane, part: SidePart) -> None:
+        await mount(side, part)
+        side.screen._refresh_layout()  # as it happens where the machine is busy
+        shown.append([one for one in side.children if one.region])
+
+    shown: list[list[Widget]] = []
+    monkeypatch.setattr(SidePane, "mount", mount_and_lay_out)
+    async with running(decks.full_store(), WIDE) as deck:
+        await deck.press("f4", "f5")
+        assert deck.one(ResourcesPane).region
+    assert len(shown) > 2
+    assert all(len(parts) <= 1 for parts in shown)
 
 
 def test_a_template_is_mentioned_up_to_what_is_to_fill_in() -> None:
@@ -271,11 +271,19 @@ def test_every_word_of_a_query_must_be_there() -> None:
     assert matching(entries, "  ") is entries
 
 
-async def test_a_word_on_the_right_is_whole_however_narrow_the_list_is() -> None:
+async def test_a_word_on_the_right_is_whole_and_details_tell_the_era() -> None:
     async with running(decks.full_store(), (140, 36)) as deck:
+        # A word on the right is whole however narrow the list is.
         assert any("not offered" in line and "broken_s" in line for line in deck.lines)
         await deck.press("f3", "slash", *"broken")
         assert any("not offered" in line and "everyt" in line for line in deck.lines)
+        # The details tell the era of a connection.
+        await deck.afresh()
+        assert era(ServerInfo("git", "2", "2025-11-25")) == "handshake"
+        info = ServerInfo("git", "2", "2026-07-28")
+        deck.dispatch(e.ServerStatusChanged(decks.GIT, ServerStatus.READY, info=info))
+        deck.app.deck.post_message(ShowServer(decks.GIT))
+        await deck.until(lambda: "2026-07-28 · stateless" in deck.text)
 
 
 def headings(deck: Running) -> list[str]:
@@ -325,10 +333,15 @@ SERVER = ServerId("s")
 REASON = "its name cannot be shown as it is"
 
 
-def test_a_tool_names_what_is_left_out_of_it() -> None:
+def test_a_tool_a_prompt_and_a_resource_say_what_is_wrong_with_them() -> None:
     tool = ToolView(ToolId("t"), "t", left_out=(f"parameter “x⟨U+200B⟩”: {REASON}",))
     shown = describe_tool(SERVER, tool, schema=False).plain
     assert f"left out: parameter “x⟨U+200B⟩”: {REASON}" in shown
+    greet = PromptView("(prompt 1)", "greet", problem=REASON)
+    assert f"✕ cannot be sent: {REASON}" in describe_prompt(SERVER, greet).plain
+    memo = ResourceView("memo://a", "a", problem=REASON)
+    for resource in (memo, ResourceTemplateView("memo://{x}", "a", problem=REASON)):
+        assert f"✕ cannot be read: {REASON}" in describe_resource(SERVER, resource).plain
 
 
 def test_a_server_shows_its_instructions_as_they_were_sent() -> None:
@@ -349,20 +362,6 @@ def test_a_server_that_starts_elsewhere_says_so() -> None:
     assert "starts in    an empty folder of gemdeck's" in shown
 
 
-def test_a_prompt_says_why_it_cannot_be_sent() -> None:
-    prompt = PromptView("(prompt 1)", "greet", problem=REASON)
-    shown = describe_prompt(SERVER, prompt).plain
-    assert f"✕ cannot be sent: {REASON}" in shown
-
-
-def test_a_resource_and_a_template_say_why_they_cannot_be_read() -> None:
-    for resource in (
-        ResourceView("memo://a", "a", problem=REASON),
-        ResourceTemplateView("memo://{x}", "a", problem=REASON),
-    ):
-        assert f"✕ cannot be read: {REASON}" in describe_resource(SERVER, resource).plain
-
-
 ONE = "test://static/resource/1"
 TWO = "test://static/resource/2"
 FIRST, SECOND = decks.EVERYTHING_RESOURCES
@@ -370,9 +369,7 @@ FIRST, SECOND = decks.EVERYTHING_RESOURCES
 
 async def open_complex_prompt(deck: Running) -> ArgumentsScreen:
     await deck.press("f4", "down", "enter")
-    await deck.until(lambda: deck.on_top(ArgumentsScreen))
-    screen = deck.app.screen
-    assert isinstance(screen, ArgumentsScreen)
+    screen = await deck.come(ArgumentsScreen)
     return screen
 
 
@@ -434,24 +431,6 @@ async def test_a_typed_prompt_that_lacks_an_argument_opens_its_form_filled_in(
         await deck.until(lambda: deck.asked("messages.send") == [("/complex_prompt hot",)])
 
 
-async def test_the_server_completes_what_is_typed_after_a_pause() -> None:
-    async with running(decks.full_store()) as deck:
-        screen = await open_complex_prompt(deck)
-        await deck.press("tab", *"fo", "shift+tab", *"ho")
-        await deck.until(lambda: "ho" in (deck.asked("features.complete") or [()])[-1])
-        token, *rest = deck.asked("features.complete")[-1]
-        assert rest == [
-            decks.EVERYTHING, "complex_prompt", "temperature", "ho", {"style": "fo"}
-        ]  # fmt: skip
-        await deck.happen(e.ArgumentCompleted("of-another", ("cold",)))
-        assert "cold" not in deck.text
-        deck.dispatch(e.ArgumentCompleted(str(token), ("hot", "hotter [/x]")))
-        await deck.until(lambda: "hotter [/x]" in deck.text)
-        await deck.press("down", "down", "enter")
-        assert screen.query(Input).first().value == "hotter [/x]"
-        assert not any(offered.display for offered in screen.query(OptionList))
-
-
 async def test_a_server_that_completes_nothing_is_not_asked() -> None:
     store = decks.new_store()
     decks.configure(store, decks.server(decks.EVERYTHING))
@@ -471,8 +450,9 @@ async def read_resource(deck: Running, content: ResourceContent) -> None:
     await deck.happen(e.ResourceRead(decks.EVERYTHING, ONE, content))
 
 
-async def test_a_resource_opens_over_the_whole_height() -> None:
+async def test_a_resource_opens_over_the_whole_height_is_sent_and_followed() -> None:
     async with running(decks.full_store(), (120, 50)) as deck:
+        # A resource opens over the whole height.
         await deck.press("f5", "enter")
         await deck.until(lambda: "Reading…" in deck.text)
         deck.dispatch(e.ResourceRead(decks.EVERYTHING, ONE, failure="It is gone [/x]."))
@@ -502,29 +482,8 @@ async def test_a_resource_opens_over_the_whole_height() -> None:
         composer = deck.one(ChatPane).query_one(TextArea)
         await deck.until(lambda: composer.text.strip() == f"@everything:{ONE}")
         assert deck.focus is composer
-
-
-async def test_a_resource_is_drawn_as_what_it_is_and_a_long_one_plain() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f5")
-        for text, media_type, shown, hidden in (
-            ("# Title\n\n- **one**", "text/markdown", "• one", "**"),
-            ('{"a":[1,2]}', "application/json", '"a": [', '{"a"'),
-            ("x = 1", "text/x-python", "x = 1", "• one"),
-            ("# not Markdown", "text/plain", "# not Markdown", "x = 1"),
-        ):
-            await read_resource(deck, ResourceContent(text, media_type))
-            assert shown in deck.text, media_type
-            assert hidden not in deck.text, media_type
-            await deck.press("escape")
-        long = "\n".join(f"# line {number}" for number in range(5_000))
-        await read_resource(deck, ResourceContent(long, "text/markdown"))
-        await deck.press("end")
-        await deck.until(lambda: "# line 4999" in deck.text)
-
-
-async def test_a_resource_is_sent_with_the_draft_or_a_question_and_followed() -> None:
-    async with running(decks.full_store(), (120, 50)) as deck:
+        # A resource is sent with the draft or a question and followed.
+        await deck.afresh()
         composer = deck.one(ChatPane).query_one(TextArea)
         for draft, sent in (("look:", "look:"), ("", ABOUT_RESOURCE)):
             composer.text = draft
@@ -580,8 +539,45 @@ async def test_every_kind_of_template_is_filled_in_and_one_that_cannot_be_read_r
         assert deck.commands.calls == []
 
 
-async def test_the_log_level_of_a_server_is_chosen_in_the_activity_pane() -> None:
+async def test_resources_are_drawn_and_arguments_completed() -> None:
     async with running(decks.full_store()) as deck:
+        # A resource is drawn as what it is and a long one plain.
+        await deck.press("f5")
+        for text, media_type, shown, hidden in (
+            ("# Title\n\n- **one**", "text/markdown", "• one", "**"),
+            ('{"a":[1,2]}', "application/json", '"a": [', '{"a"'),
+            ("x = 1", "text/x-python", "x = 1", "• one"),
+            ("# not Markdown", "text/plain", "# not Markdown", "x = 1"),
+        ):
+            await read_resource(deck, ResourceContent(text, media_type))
+            assert shown in deck.text, media_type
+            assert hidden not in deck.text, media_type
+            await deck.press("escape")
+        long = "\n".join(f"# line {number}" for number in range(5_000))
+        await read_resource(deck, ResourceContent(long, "text/markdown"))
+        await deck.press("end")
+        await deck.until(lambda: "# line 4999" in deck.text)
+        # The server completes what is typed after a pause.
+        await deck.afresh()
+        screen = await open_complex_prompt(deck)
+        await deck.press("tab", *"fo", "shift+tab", *"ho")
+        await deck.until(lambda: "ho" in (deck.asked("features.complete") or [()])[-1])
+        token, *rest = deck.asked("features.complete")[-1]
+        assert rest == [
+            decks.EVERYTHING, "complex_prompt", "temperature", "ho", {"style": "fo"}
+        ]  # fmt: skip
+        await deck.happen(e.ArgumentCompleted("of-another", ("cold",)))
+        assert "cold" not in deck.text
+        deck.dispatch(e.ArgumentCompleted(str(token), ("hot", "hotter [/x]")))
+        await deck.until(lambda: "hotter [/x]" in deck.text)
+        await deck.press("down", "down", "enter")
+        assert screen.query(Input).first().value == "hotter [/x]"
+        assert not any(offered.display for offered in screen.query(OptionList))
+
+
+async def test_a_log_level_is_chosen_and_a_filter_takes_what_is_typed_at_once() -> None:
+    async with running(decks.full_store()) as deck:
+        # The log level of a server is chosen in the activity pane.
         await deck.press("f7", "e")
         assert deck.on_top(MainScreen), "all servers have no one level"
         await deck.app.deck.show_pane(PaneName.ACTIVITY, decks.GIT)
@@ -591,19 +587,8 @@ async def test_the_log_level_of_a_server_is_chosen_in_the_activity_pane() -> Non
         assert deck.asked("features.set_log_level") == [(decks.GIT, "warning")]
         deck.dispatch(e.LogLevelChanged(decks.GIT, "warning"))
         await deck.until(lambda: "log level warning" in deck.text)
-
-
-async def test_the_details_tell_the_era_of_a_connection() -> None:
-    async with running(decks.full_store(), (140, 36)) as deck:
-        assert era(ServerInfo("git", "2", "2025-11-25")) == "handshake"
-        info = ServerInfo("git", "2", "2026-07-28")
-        deck.dispatch(e.ServerStatusChanged(decks.GIT, ServerStatus.READY, info=info))
-        deck.app.deck.post_message(ShowServer(decks.GIT))
-        await deck.until(lambda: "2026-07-28 · stateless" in deck.text)
-
-
-async def test_what_is_typed_right_after_the_key_of_a_filter_goes_into_it() -> None:
-    async with running(decks.full_store()) as deck:
+        # What is typed right after the key of a filter goes into it.
+        await deck.afresh()
         await deck.press("f3")
         entries = deck.one(ToolsPane).entries
         entries.action_filter()  # no message is handled in between

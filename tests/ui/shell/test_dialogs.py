@@ -19,22 +19,8 @@ from tests.ui.harness import NARROW, WIDE, Running, running, until
 from tests.ui.shell import decks
 from tui.manual import TOPICS
 from tui.model.catalog import PromptArgument, PromptView
-from tui.model.chat import (
-    BackendKind,
-    EntryId,
-    ModelView,
-    Severity,
-    TurnId,
-    TurnPhase,
-    UserMessage,
-)
-from tui.model.events import (
-    ModelSelected,
-    Notice,
-    NoticeRaised,
-    RequestRaised,
-    TurnStarted,
-)
+from tui.model.chat import BackendKind, EntryId, ModelView, Severity, TurnId, TurnPhase, UserMessage
+from tui.model.events import ModelSelected, Notice, NoticeRaised, RequestRaised, TurnStarted
 from tui.model.models import ModelOffer, ModelsListed
 from tui.model.servers import ServerId
 from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, SessionView
@@ -73,8 +59,7 @@ from tui.ui.widgets.text.folded_text import FoldedText
 async def run_from_palette(deck: Running, query: str) -> None:
     """Open the palette, type, and take the first hit."""
     await deck.pilot.press("ctrl+p")
-    palette = deck.app.screen
-    assert isinstance(palette, DeckPalette)
+    palette = await deck.come(DeckPalette)
     await deck.until(lambda: bool(palette.listed.shown))
     palette.listed.line.value = query
     await deck.until(lambda: query in palette.listed.shown[0].label)
@@ -99,8 +84,9 @@ def told(deck: Running) -> list[str]:
     return ["\n".join(line.plain for line in part.lines(120)) for part in parts]
 
 
-async def test_help_begins_with_the_keys_of_the_place_and_leaves_a_dialog_open() -> None:
+async def test_help_begins_with_the_place_and_pane_keys_rest_in_a_dialog() -> None:
     async with running(decks.full_store()) as deck:
+        # Help begins with the keys of the place and leaves a dialog open.
         await deck.press("f2", "f1")
         assert deck.on_top(HelpScreen)
         here, *pages = told(deck)
@@ -129,6 +115,14 @@ async def test_help_begins_with_the_keys_of_the_place_and_leaves_a_dialog_open()
         await deck.until(lambda: deck.on_top(ArgumentsScreen))
         await deck.press("f1")
         assert deck.on_top(HelpScreen)
+        # Pane keys rest while a dialog is open.
+        await deck.afresh()
+        await deck.press("f3", "enter")
+        await deck.press("f2", "r")
+        assert deck.on_top(ToolFormScreen)
+        await deck.press("escape")
+        assert deck.one(ToolsPane).has_focus_within
+        assert deck.asked("servers.restart") == []
 
 
 def sample_page(topic: str) -> str:
@@ -147,8 +141,7 @@ async def test_all_pages_are_found_by_words_and_links_lead_there_and_back(
     monkeypatch.setattr("tui.ui.dialogs.help.page", sample_page)
     async with running(decks.full_store()) as deck:
         await deck.press("f1")
-        manual = deck.app.screen
-        assert isinstance(manual, HelpScreen)
+        manual = await deck.come(HelpScreen)
         assert "<!--" not in deck.text
 
         async def shows(topic: str, words: str) -> None:
@@ -181,8 +174,7 @@ async def test_all_pages_are_found_by_words_and_links_lead_there_and_back(
         await deck.press("escape", "enter", "down", "down", "down", "enter")
         await deck.until(lambda: "https://example.com/x" in deck.text)
         assert deck.asked("features.open_link") == [], "it asks before"
-        question = deck.app.screen
-        assert isinstance(question, LinkScreen)
+        question = await deck.come(LinkScreen)
         await deck.until(lambda: question.armed)
         await deck.press("escape")
         await deck.until(lambda: deck.app.screen is manual)
@@ -219,9 +211,7 @@ async def test_help_over_a_question_lists_its_answers_and_comes_back_to_it() -> 
     store = decks.full_store()
     async with running(store) as deck:
         store.dispatch(RequestRaised(confirmation()))
-        await deck.until(lambda: deck.on_top(ConfirmationQuestion))
-        question = deck.app.screen
-        assert isinstance(question, ConfirmationQuestion)
+        question = await deck.come(ConfirmationQuestion)
         await deck.until(lambda: question.armed)
         armed: list[bool] = []
 
@@ -257,9 +247,7 @@ async def test_a_question_mark_opens_the_help_where_no_text_is_typed() -> None:
         assert deck.on_top(HelpScreen)
         await deck.press("escape", "escape", "f6")
         store.dispatch(RequestRaised(confirmation()))
-        await deck.until(lambda: deck.on_top(ConfirmationQuestion))
-        question = deck.app.screen
-        assert isinstance(question, ConfirmationQuestion)
+        question = await deck.come(ConfirmationQuestion)
         await deck.until(lambda: question.armed)
         await deck.press("question_mark")
         assert deck.on_top(HelpScreen)
@@ -448,8 +436,7 @@ async def test_the_palette_has_one_line_an_entry_with_its_key_and_shows_what_it_
         names = rows(deck)
         assert {f"Chat: {name}" for name in ("sessions", "stats", "copy", "model")} <= set(names)
         assert not {f"Chat: {name}" for name in ("import", "mcp", "quit")} & set(names)
-        palette = deck.app.screen
-        assert isinstance(palette, DeckPalette)
+        palette = await deck.come(DeckPalette)
         palette.listed.line.value = "help"
         await deck.settle()
         await deck.pilot.click(palette.listed.rows, offset=(3, 0))
@@ -567,8 +554,7 @@ async def test_the_dialog_of_the_model_stands_over_the_deck_and_follows_what_ans
         await deck.until(lambda: "gemini-9 · Gemini" in deck.text)
         assert "Enter a Gemini API key" in deck.text
         assert "Esc close" in deck.text
-        screen = deck.app.screen
-        assert isinstance(screen, ModelScreen)
+        screen = await deck.come(ModelScreen)
         for width, height in (WIDE, NARROW):
             await deck.resize(width, height)
             left, right = screen.frame.region.x, width - screen.frame.region.right
@@ -617,16 +603,6 @@ async def test_a_stored_key_can_be_forgotten_and_no_other_one() -> None:
         await deck.press("f9")
         await deck.until(lambda: "GEMINI_API_KEY" in deck.text)
         assert "Forget" not in deck.text
-
-
-async def test_pane_keys_rest_while_a_dialog_is_open() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f3", "enter")
-        await deck.press("f2", "r")
-        assert deck.on_top(ToolFormScreen)
-        await deck.press("escape")
-        assert deck.one(ToolsPane).has_focus_within
-        assert deck.asked("servers.restart") == []
 
 
 async def test_the_palette_finds_saved_conversations_and_listed_models_by_name() -> None:

@@ -61,9 +61,7 @@ def add_hostile_server(store: Store, text: str) -> tuple[ServerView, ServerView]
         catalog=catalog,
     )
     failed = decks.server(
-        ServerId(f"{line} failed"),
-        ServerStatus.FAILED,
-        failure=Failure(line, line, (line, line)),
+        ServerId(f"{line} failed"), ServerStatus.FAILED, failure=Failure(line, line, (line, line))
     )
     decks.log(store, ready.id, body, severity=Severity.ERROR)
     store.dispatch(e.NoticeRaised(e.Notice(Severity.ERROR, body, body)))

@@ -196,18 +196,10 @@ async def test_the_filter_stands_behind_every_widget() -> None:
         assert not any(c in deck.text.replace("\n", "") for c in "\x1b\x9c\x07")
 
 
-def test_cells_are_counted_not_letters() -> None:
-    assert fit("abc", 5) == "abc  "
-    assert fit("abcdef", 4) == "abc…"
-    assert fit("漢字漢字", 5) == "漢字…"
-    assert fit("abc", 0) == ""
-
-
-def test_numbers_are_short() -> None:
+def test_cells_are_counted_not_letters_numbers_are_short_and_blocks_bounded() -> None:
+    fitted = fit("abc", 5), fit("abcdef", 4), fit("漢字漢字", 5), fit("abc", 0)
+    assert fitted == ("abc  ", "abc…", "漢字…", "")
     assert [count(n) for n in (0, 950, 12_400, 1_000_000)] == ["0", "950", "12.4k", "1M"]
-
-
-def test_a_block_is_bounded() -> None:
     assert block("a" + "\n" * 5_000 + "b") == "a\n\n\nb"
     assert block("\n".join(map(str, range(1_000)))).endswith("… 600 more lines")
 

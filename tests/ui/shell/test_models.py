@@ -3,22 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
-from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Say
 from tests.support.google_account import google_account
-from tests.ui.engine_deck import over_an_engine
-from tests.ui.harness import running, until
+from tests.ui.engine_deck import EngineDeck, over_an_engine
+from tests.ui.harness import running
 from tests.ui.shell import decks
 from tests.ui.shell.test_own_commands import report
-from tui.engine.engine import Engine, EngineOptions
+from tui.engine.engine import EngineOptions
 from tui.engine.keys.key_store import KeyStore
 from tui.model.chat import BackendKind, ModelText
 from tui.model.models import (
@@ -32,9 +30,7 @@ from tui.model.models import (
 )
 from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING, Profile, ToolPattern
-from tui.store.commands import Commands
 from tui.store.selectors import entries
-from tui.store.store import Store
 from tui.ui.commands.palette import palette_actions
 from tui.ui.dialogs.choices import ModelsScreen
 from tui.ui.dialogs.list_dialog import DetailsScreen
@@ -135,29 +131,23 @@ async def test_the_context_is_shown_by_its_parts_on_one_key() -> None:
         assert any("12,000" in line and "tools of git" in line for line in deck.lines)
 
 
-@dataclass
-class Deck:
+class Deck(EngineDeck):
     """A running deck that begins with the demo."""
-
-    engine: Engine
-    store: Store
-    commands: Commands
-    pilot: Pilot[int]
 
     async def choose(self, downs: int, *words: str) -> None:
         """Choose on the screen, and type words into the fields."""
-        await until(self.pilot, lambda: len(self.pilot.app.screen_stack) == 1)
+        await self.until(lambda: len(self.pilot.app.screen_stack) == 1)
         await self.pilot.press("f9")
-        await until(self.pilot, lambda: len(self.pilot.app.screen_stack) == 2)
+        await self.until(lambda: len(self.pilot.app.screen_stack) == 2)
         await self.pilot.press(*["down"] * downs, "enter")
-        await until(self.pilot, lambda: isinstance(self.pilot.app.focused, Input))
+        await self.until(lambda: isinstance(self.pilot.app.focused, Input))
         for word in words:
             assert isinstance(self.pilot.app.focused, Input)
             self.pilot.app.focused.value = word
             await self.pilot.press("enter")
 
     async def answers(self, kind: BackendKind) -> None:
-        await until(self.pilot, lambda: self.store.state.model.backend is kind)
+        await self.until(lambda: self.store.state.model.backend is kind)
 
     @property
     def notice(self) -> str:
@@ -166,7 +156,7 @@ class Deck:
         return notices[-1].text if notices else ""
 
     async def says(self, words: str) -> None:
-        await until(self.pilot, lambda: words in self.notice)
+        await self.until(lambda: words in self.notice)
 
     async def ask(self) -> str:
         """Send a message; give the answer."""
@@ -215,7 +205,7 @@ async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
             await later.pilot.press("escape", "escape")
             assert later.store.state.model.address == one.url, "nothing was replaced"
             await later.choose(1, two.url, other_key)
-            await until(later.pilot, lambda: later.store.state.model.address == two.url)
+            await later.until(lambda: later.store.state.model.address == two.url)
             assert await later.ask() == "two"
             assert [KeyStore().get(url) for url in (one.url, two.url, "")] == [
                 None,
@@ -238,10 +228,7 @@ async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
 async def test_vertex_answers_with_the_credentials_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with (
-        FakeGemini([(Say("I am Vertex"),)]) as fake,
-        google_account(tmp_path, monkeypatch),
-    ):
+    async with FakeGemini([(Say("I am Vertex"),)]) as fake, google_account(tmp_path, monkeypatch):
         monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", fake.url)
         async with deck(tmp_path) as chosen:
             await chosen.choose(2, "my-project")

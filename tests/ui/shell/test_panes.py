@@ -46,25 +46,6 @@ KEYS: list[tuple[str, type[Widget], type[Widget]]] = [
 ]
 
 
-async def test_each_pane_key_shows_its_pane_and_gives_it_the_focus_and_escape_leaves_it() -> None:
-    async with running(decks.full_store()) as deck:
-        assert isinstance(deck.focus, TextArea), "typing starts in the chat"
-        for key, pane, focused in KEYS:
-            await deck.press(key)
-            focus = deck.focus
-            assert isinstance(focus, focused), key
-            assert pane in [type(node) for node in focus.ancestors], key
-            assert deck.one(pane).region.area > 0, key
-            if pane is not ChatPane:
-                await deck.press("escape")
-                assert isinstance(deck.focus, TextArea), key
-        await deck.press("f3", "slash", "e", "c", "escape")
-        assert deck.one(FilterLine).value == "", "it clears a filter before it leaves the pane"
-        assert isinstance(deck.focus, RowList)
-        await deck.press("escape")
-        assert isinstance(deck.focus, TextArea)
-
-
 async def test_a_narrow_terminal_shows_one_pane_over_its_whole_width_and_a_wide_one_all() -> None:
     async with running(decks.full_store(), (79, 24)) as deck:
         assert deck.one(ChatPane).region.width == 79
@@ -119,22 +100,6 @@ def test_the_branch_goes_before_the_path_is_cut() -> None:
     assert any("~/shop (trusted)" in text for text in texts)
 
 
-async def test_over_a_question_the_key_bar_lists_the_keys_that_work_there() -> None:
-    async with running(decks.full_store()) as deck:
-        deck.dispatch(e.RequestRaised(form()))
-        await deck.until(lambda: deck.on_top(FormQuestion))
-        await deck.settle()
-        without = deck.lines[-1]
-        assert without.strip() == "^O last result  ^T tab  ^P all actions  F1 help"
-        await deck.press("f1")
-        assert deck.on_top(HelpScreen)
-        await deck.press("escape")
-        deck.dispatch(e.RequestSettled(FORM_ID))
-        await deck.until(lambda: deck.on_top(MainScreen))
-        await deck.settle()
-        assert "↵ send" in deck.lines[-1]
-
-
 async def test_the_part_asked_for_last_is_shown_whichever_is_made_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -157,36 +122,36 @@ async def test_the_part_asked_for_last_is_shown_whichever_is_made_first(
         assert [type(part) for part in shown] == [ActivityPane]
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 120, 140, 200])
-async def test_the_foot_shows_what_can_be_done_here_and_the_borders_name_the_panes(
-    width: int,
-) -> None:
-    async with running(decks.full_store(), (width, 24)) as deck:
-        for key, foot, most in (
-            ("f6", ["↵ send", "F1 help"], 5),
-            ("f2", ["↵ details", "Esc chat", "F1 help"], 7),
-            ("f3", ["↵ run", "Esc chat", "F1 help"], 7),
-        ):
-            if not isinstance(deck.focus, TextArea) or key != "f6":
-                await deck.press(key)
-            shown = deck.lines[-1]
-            assert all(words in shown for words in foot), (key, shown)
-            assert sum(shown.count(hint) for hint in ("F2", "F3", "F4", "F5", "F6", "F7")) == 0
-            assert len(re.findall(r"(?:^| )(?:\^?\S|F1|Esc|Shift\+Tab) \w", shown)) <= most
-            if deck.one(SidePane).display:
-                title = deck.lines[1][deck.one(SidePane).region.x :]
-                assert re.findall(r"\w+", title) in (
-                    ["Tools", "Prompts", "Resources", "Activity"],
-                    ["Tools", "Prompts", "Data", "Log"],
-                )
-            if deck.one(ChatPane).display:
-                border = deck.lines[-2]
-                assert ("F2 servers" in border) != deck.one(ServersPane).has_focus_within
-                assert ("F3 tools" in border) != deck.one(SidePane).display
+async def test_the_foot_shows_what_can_be_done_here_and_the_borders_name_the_panes() -> None:
+    async with running(decks.full_store(), (40, 24)) as deck:
+        for width in (40, 60, 80, 120, 140, 200):
+            await deck.resize(width, 24)
+            for key, foot, most in (
+                ("f6", ["↵ send", "F1 help"], 5),
+                ("f2", ["↵ details", "Esc chat", "F1 help"], 7),
+                ("f3", ["↵ run", "Esc chat", "F1 help"], 7),
+            ):
+                if not isinstance(deck.focus, TextArea) or key != "f6":
+                    await deck.press(key)
+                shown = deck.lines[-1]
+                assert all(words in shown for words in foot), (key, shown)
+                assert sum(shown.count(hint) for hint in ("F2", "F3", "F4", "F5", "F6", "F7")) == 0
+                assert len(re.findall(r"(?:^| )(?:\^?\S|F1|Esc|Shift\+Tab) \w", shown)) <= most
+                if deck.one(SidePane).display:
+                    title = deck.lines[1][deck.one(SidePane).region.x :]
+                    assert re.findall(r"\w+", title) in (
+                        ["Tools", "Prompts", "Resources", "Activity"],
+                        ["Tools", "Prompts", "Data", "Log"],
+                    )
+                if deck.one(ChatPane).display:
+                    border = deck.lines[-2]
+                    assert ("F2 servers" in border) != deck.one(ServersPane).has_focus_within
+                    assert ("F3 tools" in border) != deck.one(SidePane).display
 
 
-async def test_a_key_that_does_nothing_says_why_but_not_while_one_types() -> None:
+async def test_a_key_without_effect_says_why_and_narrow_tabs_have_short_names() -> None:
     async with running(decks.full_store(), (80, 24)) as deck:
+        # A key that does nothing says why but not while one types.
         for keys, words in (
             (("f2", "home", "a"), "git runs as a command: it needs no sign-in."),
             (("down", "down", "down", "down", "down", "r"), "legacy is disabled: enable it first."),
@@ -206,30 +171,12 @@ async def test_a_key_that_does_nothing_says_why_but_not_while_one_types() -> Non
         await deck.press("h", "i", "f12", "escape")
         assert "↵ send" in deck.lines[-1]
         assert deck.one(Composer).text == "hi"
-
-
-async def test_a_click_on_a_shown_key_or_tab_presses_it() -> None:
-    async with running(decks.full_store()) as deck:
-
-        async def click(words: str) -> None:
-            y = next(y for y, line in enumerate(deck.lines) if words in line)
-            await deck.click(None, deck.lines[y].index(words) + 1, y)
-
-        await deck.press("f2")
-        await click("r restart")
-        assert deck.asked("servers.restart") == [("search",)]
-        await deck.press("f3")
-        await click("v schema")
-        assert "Schema" in str(deck.one(ToolsPane).details.content)
-        await deck.press("enter")
-        await click("Esc back")
-        await deck.until(lambda: deck.on_top(MainScreen))
-        side = deck.one(SidePane)
-        await deck.click(SidePane, 3 + 7, 0)
-        assert side.active is PaneName.PROMPTS
-        await deck.click(SidePane, 3 + 27, 0)
-        assert deck.one(ActivityPane).display
-        assert not deck.one(PromptsPane).display
+        # Tabs without room for their names have shorter words.
+        await deck.afresh()
+        await deck.press("f4")
+        assert "Tools  Prompts  Data  Log" in deck.lines[1]
+        await deck.click(SidePane, deck.lines[1].index("Log") - 48, 0)
+        assert deck.one(SidePane).active is PaneName.ACTIVITY
 
 
 async def test_remapped_keys_work_and_are_shown() -> None:
@@ -301,7 +248,7 @@ async def test_the_panes_fill_every_width_and_the_chat_has_most_of_it_wherever_t
             assert (bool(shown[0]), bool(shown[2])) == (servers, right), "at first"
         for width in (80, 109, 110, 139, 300):
             await deck.resize(width, 36)
-            for key, *_ in KEYS:
+            for key in ("f2", "f3", "f6", "f7"):
                 await deck.press(key)
                 assert shares(deck)[1] >= width * 0.6, (width, key)
                 assert sum(shares(deck)) == width
@@ -323,8 +270,9 @@ async def test_the_key_of_the_pane_with_the_focus_hides_its_side() -> None:
                 assert shares(deck)[pane], (width, key)
 
 
-async def test_a_side_that_took_the_room_of_the_other_gives_it_back() -> None:
+async def test_sides_show_hide_and_give_back_their_room_by_keys_and_clicks() -> None:
     async with running(decks.full_store()) as deck:
+        # A side that took the room of the other gives it back.
         before = shares(deck)
         await deck.press("f3")
         assert shares(deck)[0] == 0
@@ -338,10 +286,65 @@ async def test_a_side_that_took_the_room_of_the_other_gives_it_back() -> None:
         await deck.press("f3")
         assert deck.one(SidePane).active is PaneName.TOOLS
         assert shares(deck)[2], "another pane of the same side is shown, not hidden"
+        # Each pane key shows its pane and gives it the focus and escape leaves it.
+        await deck.afresh()
+        assert isinstance(deck.focus, TextArea), "typing starts in the chat"
+        for key, pane, focused in KEYS:
+            await deck.press(key)
+            focus = deck.focus
+            assert isinstance(focus, focused), key
+            assert pane in [type(node) for node in focus.ancestors], key
+            assert deck.one(pane).region.area > 0, key
+            if pane is not ChatPane:
+                await deck.press("escape")
+                assert isinstance(deck.focus, TextArea), key
+        await deck.press("f3", "slash", "e", "c", "escape")
+        assert deck.one(FilterLine).value == "", "it clears a filter before it leaves the pane"
+        assert isinstance(deck.focus, RowList)
+        await deck.press("escape")
+        assert isinstance(deck.focus, TextArea)
+        # A click on a shown key or tab presses it.
+        await deck.afresh()
+
+        async def click(words: str) -> None:
+            y = next(y for y, line in enumerate(deck.lines) if words in line)
+            await deck.click(None, deck.lines[y].index(words) + 1, y)
+
+        await deck.press("f2")
+        await click("r restart")
+        assert deck.asked("servers.restart") == [("search",)]
+        await deck.press("f3")
+        await click("v schema")
+        assert "Schema" in str(deck.one(ToolsPane).details.content)
+        await deck.press("enter")
+        await deck.until(lambda: "Esc back" in deck.text)
+        await click("Esc back")
+        await deck.until(lambda: deck.on_top(MainScreen))
+        side = deck.one(SidePane)
+        await deck.click(SidePane, 3 + 7, 0)
+        assert side.active is PaneName.PROMPTS
+        await deck.click(SidePane, 3 + 27, 0)
+        assert deck.one(ActivityPane).display
+        assert not deck.one(PromptsPane).display
+        # Over a question the key bar lists the keys that work there.
+        await deck.afresh()
+        deck.dispatch(e.RequestRaised(form()))
+        await deck.until(lambda: deck.on_top(FormQuestion))
+        await deck.settle()
+        without = deck.lines[-1]
+        assert without.strip() == "^O last result  ^T tab  ^P all actions  F1 help"
+        await deck.press("f1")
+        assert deck.on_top(HelpScreen)
+        await deck.press("escape")
+        deck.dispatch(e.RequestSettled(FORM_ID))
+        await deck.until(lambda: deck.on_top(MainScreen))
+        await deck.settle()
+        assert "↵ send" in deck.lines[-1]
 
 
-async def test_the_chat_stands_alone_and_the_rest_comes_back() -> None:
+async def test_the_widths_of_panes_follow_keys_and_mouse_and_the_chat_can_stand_alone() -> None:
     async with running(decks.full_store(), (160, 36)) as deck:
+        # The chat stands alone and the rest comes back.
         before = shares(deck)
         await deck.press("f6")
         assert shares(deck) == (0, 160, 0)
@@ -358,20 +361,17 @@ async def test_the_chat_stands_alone_and_the_rest_comes_back() -> None:
             await deck.resize(width, 36)
             assert isinstance(deck.focus, RowList)
             assert shares(deck)[2], "the pane with the focus stays in sight"
-
-
-async def test_tabs_without_room_for_their_names_have_shorter_words() -> None:
-    async with running(decks.full_store(), (80, 24)) as deck:
-        await deck.press("f4")
-        assert "Tools  Prompts  Data  Log" in deck.lines[1]
-        await deck.click(SidePane, deck.lines[1].index("Log") - 48, 0)
-        assert deck.one(SidePane).active is PaneName.ACTIVITY
-
-
-async def test_a_border_follows_the_mouse_and_hides_no_pane_until_a_question_ends_the_drag() -> (
-    None
-):
-    async with running(decks.full_store(), (160, 36)) as deck:
+        # Keys move the border of the focused pane.
+        await deck.afresh()
+        for keys, pane, left in ((["f2"], 0, -2), (["f6", "shift+tab"], 0, -2), (["f3"], 2, 2)):
+            await deck.press(*keys)
+            width = shares(deck)[pane]
+            await deck.press("alt+left")
+            assert shares(deck)[pane] == width + left, keys
+            await deck.press("alt+right", "alt+right")
+            assert shares(deck)[pane] == width - left, keys
+        # A border follows the mouse and hides no pane until a question ends the drag.
+        await deck.afresh()
         for from_chat in (0, 1):
             servers, chat, right = shares(deck)
             start = servers - 1 + from_chat
@@ -393,17 +393,6 @@ async def test_a_border_follows_the_mouse_and_hides_no_pane_until_a_question_end
         assert deck.app.mouse_captured is deck.one(PaneRow)
         await deck.press("f1")
         assert deck.app.mouse_captured is None
-
-
-async def test_keys_move_the_border_of_the_focused_pane() -> None:
-    async with running(decks.full_store(), (160, 36)) as deck:
-        for keys, pane, left in ((["f2"], 0, -2), (["f6", "shift+tab"], 0, -2), (["f3"], 2, 2)):
-            await deck.press(*keys)
-            before = shares(deck)[pane]
-            await deck.press("alt+left")
-            assert shares(deck)[pane] == before + left, keys
-            await deck.press("alt+right", "alt+right")
-            assert shares(deck)[pane] == before - left, keys
 
 
 async def test_widths_are_remembered_for_each_class_of_width_and_between_runs() -> None:

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import anyio
 import pytest
-from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.fakes.gemini import KEY, FakeGemini
@@ -19,16 +18,14 @@ from tests.fakes.gemini_script import Say
 from tests.security.decks import write_settings
 from tests.support.pictures import picture
 from tests.support.waiting import PATIENCE
-from tests.ui.engine_deck import over_an_engine
-from tests.ui.harness import screen_lines, toasts, until
+from tests.ui.engine_deck import EngineDeck, over_an_engine
+from tests.ui.harness import screen_lines, toasts
 from tests.unit.engine.typed_deck import LIBRARY
-from tui.engine.engine import Engine, EngineOptions
+from tui.engine.engine import EngineOptions
 from tui.model.chat import Picture
 from tui.model.events import ResourceRead
 from tui.model.servers import ServerId, ServerStatus
-from tui.store.store import Store
 from tui.text import sanitize
-from tui.ui.app import GemdeckApp
 from tui.ui.dialogs import fetched as module
 from tui.ui.dialogs.fetched import PromptScreen, ResourceScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
@@ -76,36 +73,14 @@ OFFER: Final[dict[str, Any]] = {
 
 
 @dataclass
-class Deck:
-    """The real app over the real engine, with one server and a model."""
+class Deck(EngineDeck):
+    """The app with one server and a model."""
 
-    engine: Engine
-    store: Store
-    pilot: Pilot[int]
     fake: FakeGemini
     home: Path
 
-    @property
-    def app(self) -> GemdeckApp:
-        app = self.pilot.app
-        assert isinstance(app, GemdeckApp)
-        return app
-
-    @property
-    def text(self) -> str:
-        return "\n".join(screen_lines(self.app))
-
-    async def shows(self, *words: str) -> None:
-        try:
-            await until(self.pilot, lambda: all(one in self.text for one in words))
-        except TimeoutError:
-            raise AssertionError(f"{words} are not in\n{self.text}") from None
-
     async def told(self, words: str) -> None:
-        await until(self.pilot, lambda: toasts(self.app)[-1:] == [words])
-
-    async def on_top(self, kind: type[Any]) -> None:
-        await until(self.pilot, lambda: isinstance(self.app.screen, kind))
+        await self.until(lambda: toasts(self.app)[-1:] == [words])
 
     async def open(self, pane: PaneName, name: str) -> None:
         """Open a prompt or a resource from its pane."""
@@ -136,11 +111,10 @@ async def running(
         monkeypatch.setenv("GEMINI_API_KEY", KEY)
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
         options = EngineOptions(home / "work", follow_settings=False, attended=True)
-        async with over_an_engine(options) as (engine, store, _, pilot):
-            await until(
-                pilot, lambda: [one.status for one in store.state.servers] == [ServerStatus.READY]
-            )
-            yield Deck(engine, store, pilot, fake, home)
+        async with over_an_engine(options) as parts:
+            deck = Deck(*parts, fake, home)
+            await deck.are(ServerStatus.READY)
+            yield deck
 
 
 def seen(deck: Deck) -> list[tuple[str, list[str]]]:
@@ -173,7 +147,7 @@ async def test_a_prompt_is_sent_as_it_was_looked_at(
 ) -> None:
     async with running(home, monkeypatch) as deck:
         await deck.open(PaneName.PROMPTS, "mixed")
-        await deck.on_top(ArgumentsScreen)
+        await deck.come(ArgumentsScreen)
         await deck.pilot.press(*"Ada", "ctrl+s")
         await deck.shows("│ red⟨U+001B⟩]0;title⟨U+0007⟩ [bold]bold[/bold]", "⟨U+202E⟩", "⟨U+E0041⟩")
         await deck.shows("[Resource memo://in: text/plain]", "│ embedded", "▀", "│ I see.")
@@ -184,7 +158,7 @@ async def test_a_prompt_is_sent_as_it_was_looked_at(
         ]
         assert deck.fake.requests == []
         await deck.pilot.press("escape")
-        await deck.on_top(ArgumentsScreen)
+        await deck.come(ArgumentsScreen)
         assert [line.value for line in deck.app.screen.query(Input)] == ["Ada", ""]
         await deck.pilot.press("tab", *"calm", "ctrl+s")
         await deck.shows("│ I see.")
@@ -194,7 +168,7 @@ async def test_a_prompt_is_sent_as_it_was_looked_at(
         assert isinstance(deck.app.screen, PromptScreen), "too soon to have looked at it"
         monkeypatch.setattr(module, "ARMING_SECONDS", 0.0)
         await deck.pilot.press("enter")
-        await deck.on_top(MainScreen)
+        await deck.come(MainScreen)
         with anyio.fail_after(PATIENCE):
             await deck.fake.wait_for_requests(1)
             await deck.engine.wait_idle()
@@ -215,8 +189,8 @@ async def test_a_prompt_without_arguments_is_shown_at_once_and_goes_into_the_mes
         await deck.open(PaneName.PROMPTS, "bare")
         await deck.shows("│ /quit @secret me@home", "1 message")
         await deck.pilot.press("i")
-        await deck.on_top(MainScreen)
-        await until(deck.pilot, lambda: bool(deck.composer.text))
+        await deck.come(MainScreen)
+        await deck.until(lambda: bool(deck.composer.text))
         assert deck.composer.text == r"\/quit \@secret me@home (\@lib:memo://two) "
         (home / "work" / "secret").write_text("hush")
         await deck.pilot.press("enter")
@@ -230,9 +204,9 @@ async def test_a_prompt_without_arguments_is_shown_at_once_and_goes_into_the_mes
         await deck.pilot.press("enter", "i")
         assert isinstance(deck.app.screen, PromptScreen), "there is nothing to send"
         await deck.pilot.press("r")
-        await until(deck.pilot, lambda: len(deck.asked("prompts/get")) == 3)
+        await deck.until(lambda: len(deck.asked("prompts/get")) == 3)
         await deck.pilot.press("escape")
-        await deck.on_top(MainScreen)
+        await deck.come(MainScreen)
         await deck.open(PaneName.PROMPTS, "long")
         await deck.shows("1 message, as the model gets")
         looked_at = seen(deck)
@@ -276,12 +250,12 @@ async def test_a_resource_is_drawn_saved_followed_and_read_again(
         assert (home / "work" / "resource-dot-1.png").read_text() == "mine"
         await deck.pilot.press("escape")
         await deck.open(PaneName.RESOURCES, "now")
-        await deck.on_top(ResourceScreen)
+        await deck.come(ResourceScreen)
         await deck.shows("line 0", "w watch")
         await deck.pilot.press("w")
         await deck.shows("w unwatch")
         await deck.pilot.press("pagedown")
-        await until(deck.pilot, lambda: "line 0 " not in deck.text)
+        await deck.until(lambda: "line 0 " not in deck.text)
         change("\n".join(f"changed {number}" for number in range(200)))
         await deck.engine.servers.render_prompt(LIB, "touch", {})
         await deck.shows("changed 40")
@@ -289,7 +263,7 @@ async def test_a_resource_is_drawn_saved_followed_and_read_again(
         before = deck.store.state.resource
         change("again")
         await deck.pilot.press("r")
-        await until(deck.pilot, lambda: deck.store.state.resource != before)
+        await deck.until(lambda: deck.store.state.resource != before)
         await deck.shows("again")
         await deck.pilot.press("f")
         await deck.told("The resource is in ~/work/resource-now-1.")
@@ -306,13 +280,13 @@ async def test_each_variable_of_a_template_is_completed(
 ) -> None:
     async with running(home, monkeypatch) as deck:
         await deck.open(PaneName.RESOURCES, "hour")
-        await deck.on_top(ArgumentsScreen)
+        await deck.come(ArgumentsScreen)
         await deck.pilot.press("s")
         await deck.shows("sunday")
         await deck.pilot.press("down", "enter", "enter", "m")
         await deck.shows("midnight")
         await deck.pilot.press("down", "enter", "ctrl+s")
-        await deck.on_top(ResourceScreen)
+        await deck.come(ResourceScreen)
         await deck.shows("content of memo://sunday/midnight")
         first, second = deck.asked("completion/complete")[-2:]
         ref = {"type": "ref/resource", "uri": "memo://{day}/{hour}"}

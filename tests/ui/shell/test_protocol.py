@@ -9,18 +9,17 @@ from pathlib import Path
 from time import time
 
 import pytest
-from textual.pilot import Pilot
 from textual.widgets import Tree
 
 from tests.conftest import World
 from tests.servers.web import RawServer
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.said import Talk, fill
-from tests.ui.engine_deck import over_an_engine
+from tests.ui.engine_deck import EngineDeck, over_an_engine
 from tests.ui.harness import NARROW, Running, running, screen_lines, ticking, toasts, until
 from tests.ui.shell import decks
 from tests.unit.engine.mcp.support import FOLDER
-from tui.engine.engine import Engine, EngineOptions
+from tui.engine.engine import EngineOptions
 from tui.engine.mcp.wire.tap import MAX_STDERR_FRAMES
 from tui.model import events as e
 from tui.model.chat import MAIN, EntryId, ToolCall
@@ -39,30 +38,22 @@ ROUGH = "\x1b]52;c;eA==\x07 \u202edrow\u202c"
 
 
 @dataclass
-class Deck:
-    """The real app over the real engine."""
+class Deck(EngineDeck):
+    """The app, and the folder that it runs in."""
 
-    engine: Engine
-    store: Store
-    pilot: Pilot[int]
     folder: Path
 
-    async def press(self, *keys: str) -> None:
-        for key in keys:
-            await self.pilot.press(key)
-            await self.pilot.pause()
-
     async def reach(self, server: str, status: S) -> None:
-        state = self.store
-        await until(
-            self.pilot,
-            lambda: any(one.id == server and one.status is status for one in state.state.servers),
-        )
+        def is_so() -> bool:
+            servers = self.store.state.servers
+            return any(one.id == server and one.status is status for one in servers)
+
+        await self.until(is_so)
 
     async def open(self, words: str = "") -> None:
         """Show the protocol over the full width, with a filter."""
         await self.press("f7", "v", "f")
-        await until(self.pilot, lambda: self.frames.shown)
+        await self.until(lambda: self.frames.shown)
         await self.find(words)
 
     async def find(self, words: str) -> None:
@@ -72,12 +63,12 @@ class Deck:
     async def look(self, *keys: str) -> None:
         """Open the exchange under the cursor, and press keys in it."""
         await self.press("enter")
-        await until(self.pilot, lambda: isinstance(self.pilot.app.screen, ViewerScreen))
+        await self.until(lambda: isinstance(self.pilot.app.screen, ViewerScreen))
         await self.press(*keys)
 
     async def close(self) -> None:
         await self.press("escape")
-        await until(self.pilot, lambda: self.pilot.app.focused is self.frames.rows)
+        await self.until(lambda: self.pilot.app.focused is self.frames.rows)
 
     @property
     def frames(self) -> FrameList:
@@ -86,10 +77,6 @@ class Deck:
     @property
     def methods(self) -> list[str]:
         return [one.head.method or one.head.kind.value for one in self.frames.listed]
-
-    @property
-    def text(self) -> str:
-        return "\n".join(screen_lines(self.pilot.app))
 
     @property
     def clipboard(self) -> str:
@@ -106,8 +93,8 @@ async def talking(world: World, servers: Mapping[str, object]) -> AsyncIterator[
     options = EngineOptions(
         folder, demo=True, follow_settings=False, attended=True, allows_all=True, private=True
     )
-    async with over_an_engine(options) as (engine, store, _, pilot):
-        yield Deck(engine, store, pilot, folder)
+    async with over_an_engine(options) as parts:
+        yield Deck(*parts, folder)
 
 
 def script(name: str, *arguments: str, **more: object) -> dict[str, object]:
@@ -220,7 +207,7 @@ async def test_http_stands_between_what_is_said_and_a_read_is_sent_again_at_once
         await deck.close()
         listed = len([one for one in server.requests if one.message.get("method") == "tools/list"])
         await deck.press("r")
-        await until(deck.pilot, lambda: len(deck.frames.shown) == 2)
+        await deck.until(lambda: len(deck.frames.shown) == 2)
         asked = [one for one in server.requests if one.message.get("method") == "tools/list"]
         assert len(asked) == listed + 1
 

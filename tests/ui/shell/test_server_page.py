@@ -1,11 +1,10 @@
 """The page of a server: over real servers and an engine, and what its keys do."""
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from textual.pilot import Pilot
 from textual.widgets import Sparkline
 
 from tests.cli.running import library
@@ -13,14 +12,12 @@ from tests.conftest import World
 from tests.servers.sample import server as sample
 from tests.servers.web import serving
 from tests.support.node import node_server
-from tests.ui.engine_deck import over_an_engine
-from tests.ui.harness import running, screen_lines, ticking, until
+from tests.ui.engine_deck import EngineDeck, over_an_engine
+from tests.ui.harness import running, screen_lines, ticking
 from tests.ui.shell import decks
-from tui.engine.engine import Engine, EngineOptions
+from tui.engine.engine import EngineOptions
 from tui.model.servers import ServerId, ServerInfo, ServerStatus
 from tui.store.selectors import server as find_server
-from tui.store.store import Store
-from tui.ui.app import GemdeckApp
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import ToolFormScreen
@@ -33,18 +30,8 @@ from tui.ui.questions.address import LinkScreen
 EVERYTHING, SHELF, WEB = ServerId("everything"), ServerId("shelf"), ServerId("web")
 
 
-@dataclass
-class Paging:
-    """The app over its engine, and the hands on it."""
-
-    engine: Engine
-    store: Store
-    pilot: Pilot[int]
-
-    @property
-    def app(self) -> GemdeckApp:
-        assert isinstance(self.pilot.app, GemdeckApp)
-        return self.pilot.app
+class Paging(EngineDeck):
+    """The app, and the page of a server on it."""
 
     @property
     def page(self) -> str:
@@ -54,23 +41,20 @@ class Paging:
 
     async def shows(self, *words: str) -> None:
         try:
-            await until(self.pilot, lambda: all(word in self.page for word in words))
+            await self.until(lambda: all(word in self.page for word in words))
         except TimeoutError:
             raise AssertionError(self.page) from None
 
     async def open(self, server: ServerId) -> None:
         self.app.deck.post_message(ShowServer(server))
-        await self.on_top(lambda: isinstance(self.app.screen, ServerPage))
-
-    async def on_top(self, condition: Callable[[], bool]) -> None:
-        await until(self.pilot, condition)
+        await self.come(ServerPage)
 
     async def ready(self, server: ServerId) -> None:
         def is_ready() -> bool:
             view = find_server(self.store.state, server)
             return view is not None and view.status is ServerStatus.READY
 
-        await until(self.pilot, is_ready)
+        await self.until(is_ready)
 
 
 @asynccontextmanager
@@ -83,9 +67,10 @@ async def paging(world: World, **servers: object) -> AsyncIterator[Paging]:
         entries = {**servers, "web": {"httpUrl": f"{base}/mcp"}}
         file.write_text(json.dumps({"mcpServers": entries}, indent=1), "utf-8")
         options = EngineOptions(folder, needs_model=False, trusted_folders=(folder,))
-        async with over_an_engine(options) as (engine, store, _, pilot):
-            await until(pilot, lambda: bool(pilot.app.query(ServersTree)))
-            yield Paging(engine, store, pilot)
+        async with over_an_engine(options) as parts:
+            deck = Paging(*parts)
+            await deck.until(lambda: deck.app.query(ServersTree))
+            yield deck
 
 
 async def test_a_page_tells_how_a_real_server_does_and_restarts_it(world: World) -> None:
@@ -94,7 +79,7 @@ async def test_a_page_tells_how_a_real_server_does_and_restarts_it(world: World)
     async with paging(world, everything=entry) as deck:
         await deck.ready(EVERYTHING)
         await deck.ready(WEB)
-        await until(deck.pilot, lambda: deck.app.deck.servers._clock is None)
+        await deck.until(lambda: deck.app.deck.servers._clock is None)
         before = ticking()
         await deck.open(EVERYTHING)
         pid = deck.engine.servers.usage(EVERYTHING).pid
@@ -122,15 +107,15 @@ async def test_a_page_tells_how_a_real_server_does_and_restarts_it(world: World)
             message = {"message": f"call {number}"}
             await deck.engine.call_tool(EVERYTHING, "echo", message, by_user=True)
         await deck.shows("calls        3", "latency      median ")
-        await until(deck.pilot, lambda: line.size.width == 3)
+        await deck.until(lambda: line.size.width == 3)
         assert (line.display, len(line.data or ())) == (True, 3)
         await deck.pilot.press("r")
         await deck.shows("restarts     1", "● ready", "calls        3")
         assert f"process      {pid} " not in deck.page
         assert "What changed" not in deck.page, "it offers the same"
         await deck.pilot.press("escape")
-        await until(deck.pilot, lambda: deck.app.screen is deck.app.deck)
-        await until(deck.pilot, lambda: ticking() == before)  # nothing is measured any more
+        await deck.until(lambda: deck.app.screen is deck.app.deck)
+        await deck.until(lambda: ticking() == before)  # nothing is measured any more
 
 
 async def test_a_page_tells_of_a_server_that_sleeps_and_opening_it_wakes_it(world: World) -> None:
@@ -144,7 +129,7 @@ async def test_a_page_tells_of_a_server_that_sleeps_and_opening_it_wakes_it(worl
         await deck.shows("s start      /mcp start shelf", "r restart    /mcp restart shelf")
         deck.engine._context.sleep_after = 0
         await deck.pilot.press("escape")
-        await deck.on_top(lambda: deck.app.screen is deck.app.deck)
+        await deck.until(lambda: deck.app.screen is deck.app.deck)
         lines = screen_lines(deck.app)
         assert any(line.split()[1:4] == ["◌", "shelf", "asleep"] for line in lines), lines
         assert "1 asleep" in lines[0]
@@ -193,8 +178,7 @@ async def test_the_keys_of_a_page_lead_to_what_a_server_offers_its_log_and_its_w
         deck.app.deck.post_message(ShowServer(decks.GIT))
         await deck.until(lambda: deck.on_top(ServerPage))
         await deck.press("o")
-        question = deck.app.screen
-        assert isinstance(question, LinkScreen)
+        question = await deck.come(LinkScreen)
         assert "https://git.example/[b]" in deck.text
         assert deck.asked("features.open_link") == []
         await deck.until(lambda: question.armed)

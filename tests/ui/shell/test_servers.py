@@ -299,30 +299,6 @@ FILES = ImportOffer(
 OTHER = replace(FILES, server="other", state=ImportState.TAKEN, warnings=())
 
 
-async def test_a_server_of_another_client_is_shown_whole_and_taken_over_once() -> None:
-    taken: list[str] = []
-
-    def take(offer: ImportOffer) -> ImportOffer:
-        taken.append(offer.server)
-        if len(taken) == 1:
-            raise EditError("line 3: not valid JSON")
-        return replace(offer, state=ImportState.WRITTEN)
-
-    async with running(decks.new_store()) as deck:
-        deck.app.push_screen(ImportScreen([FILES, OTHER], take))
-        await deck.until(lambda: "variable   TOKEN" in deck.text)
-        for told in ("! Not pinned (@acme/files).", "argument   [red]/home", "name is taken here"):
-            assert told in deck.text
-        await deck.press("enter")
-        await deck.until(lambda: "line 3: not valid JSON" in deck.text)
-        await deck.press("enter")
-        await deck.until(lambda: "written" in deck.text)
-        await deck.press("enter", "down", "enter")
-        assert taken == ["files", "files"]
-        await deck.press("escape")
-        await deck.until(lambda: "Servers of other clients" not in deck.text)
-
-
 async def test_where_the_last_server_goes_the_pane_keeps_its_keys() -> None:
     async with running(decks.full_store()) as deck:
         tree = await go_to(deck, decks.LEGACY)
@@ -340,8 +316,11 @@ async def test_where_the_last_server_goes_the_pane_keeps_its_keys() -> None:
         assert tree.current.id == views[1].id
 
 
-async def test_before_and_without_servers_the_pane_says_what_happens_and_what_to_do() -> None:
+async def test_without_servers_the_pane_says_what_to_do_and_those_of_others_are_taken_over() -> (
+    None
+):
     async with running(decks.new_store()) as deck:
+        # Before and without servers the pane says what happens and what to do.
         assert "Reading the settings" in deck.text
         decks.configure(deck.store)
         await deck.settle()
@@ -355,3 +334,25 @@ async def test_before_and_without_servers_the_pane_says_what_happens_and_what_to
         deck.dispatch(e.NoticeRaised(e.Notice(Severity.ERROR, words)))
         await deck.until(lambda: "not valid JSON" in deck.text)
         assert "No servers yet." in deck.text, "beside the last error"
+        # A server of another client is shown whole and taken over once.
+        taken: list[str] = []
+
+        def take(offer: ImportOffer) -> ImportOffer:
+            taken.append(offer.server)
+            if len(taken) == 1:
+                raise EditError("line 3: not valid JSON")
+            return replace(offer, state=ImportState.WRITTEN)
+
+        await deck.afresh()
+        deck.app.push_screen(ImportScreen([FILES, OTHER], take))
+        await deck.until(lambda: "variable   TOKEN" in deck.text)
+        for told in ("! Not pinned (@acme/files).", "argument   [red]/home", "name is taken here"):
+            assert told in deck.text
+        await deck.press("enter")
+        await deck.until(lambda: "line 3: not valid JSON" in deck.text)
+        await deck.press("enter")
+        await deck.until(lambda: "written" in deck.text)
+        await deck.press("enter", "down", "enter")
+        assert taken == ["files", "files"]
+        await deck.press("escape")
+        await deck.until(lambda: "Servers of other clients" not in deck.text)

@@ -68,10 +68,8 @@ async def test_the_last_conversation_is_offered_and_goes_on_by_the_key_that_is_s
 
 async def open_sessions(deck: Running, text: str = "/sessions") -> SessionsScreen:
     await deck.typed(text)
-    await deck.until(lambda: deck.on_top(SessionsScreen))
+    screen = await deck.come(SessionsScreen)
     await deck.happen(SessionsListed((ONE, TWO)))
-    screen = deck.app.screen
-    assert isinstance(screen, SessionsScreen)
     return screen
 
 

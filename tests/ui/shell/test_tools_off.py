@@ -7,21 +7,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
-from textual.pilot import Pilot
 
 from tests.conftest import World
 from tests.fakes.gemini import KEY, FakeGemini, Step
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Turncoat, records, tool
 from tests.support.waiting import eventually
-from tests.ui.engine_deck import over_an_engine
-from tests.ui.harness import screen_lines, until
-from tui.engine.engine import Engine, EngineOptions
+from tests.ui.engine_deck import EngineDeck, over_an_engine
+from tui.engine.engine import EngineOptions
 from tui.model.catalog import Off, ToolView
 from tui.model.chat import ToolCall
 from tui.model.servers import ServerId, ServerStatus
 from tui.store.selectors import entries
-from tui.store.store import Store
 from tui.ui.panes.browser import ToolsPane
 
 SHOP, BANK = ServerId("shop"), ServerId("bank")
@@ -29,21 +26,11 @@ HOSTILE: Final = "[bold]${HOME}(all)"
 
 
 @dataclass
-class Shown:
+class Shown(EngineDeck):
     """The app with two servers that have a tool of one name."""
 
-    engine: Engine
-    store: Store
-    pilot: Pilot[int]
     fake: FakeGemini
     servers: Sequence[Turncoat]
-
-    async def until(self, condition: Any) -> None:  # noqa: ANN401 - whatever is true
-        await until(self.pilot, condition)
-
-    @property
-    def text(self) -> str:
-        return "\n".join(screen_lines(self.pilot.app))
 
     def tool(self, server: ServerId, name: str) -> ToolView:
         [view] = [one for one in self.store.state.servers if one.id == server]
@@ -76,9 +63,7 @@ class Shown:
 
 @asynccontextmanager
 async def shown(
-    world: World,
-    monkeypatch: pytest.MonkeyPatch,
-    steps: Sequence[Step] = (),
+    world: World, monkeypatch: pytest.MonkeyPatch, steps: Sequence[Step] = ()
 ) -> AsyncIterator[Shown]:
     shop, bank = (Turncoat(name, world.home) for name in (SHOP, BANK))
     shop.offer(tool("look"), tool("buy", "Buys. " * 500), tool(HOSTILE))
@@ -93,11 +78,10 @@ async def shown(
         monkeypatch.setenv("GEMINI_API_KEY", KEY)
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
         options = EngineOptions(world.home / "work", attended=True, allows_all=True)
-        async with over_an_engine(options) as (engine, store, _, pilot):
-            made = Shown(engine, store, pilot, fake, (shop, bank))
-            ready = [ServerStatus.READY] * 2
-            await made.until(lambda: [one.status for one in store.state.servers] == ready)
-            await pilot.press("f3")
+        async with over_an_engine(options) as parts:
+            made = Shown(*parts, fake, (shop, bank))
+            await made.are(ServerStatus.READY, ServerStatus.READY)
+            await made.press("f3")
             yield made
 
 
@@ -130,7 +114,8 @@ async def test_x_takes_a_tool_from_the_model_and_gives_it_back(
         assert shop.calls == [("look", {"text": "me"})], "by hand it still runs"
         for server in (SHOP, BANK):
             deck.engine.servers.restart(server)
-            await deck.until(lambda s=server: deck.engine.servers.usage(s).starts == 2)
+        usage = deck.engine.servers.usage
+        await deck.until(lambda: usage(SHOP).starts == usage(BANK).starts == 2)
         await deck.until(lambda: len(deck.engine.servers.offered_tools()) == 4)
         assert deck.tool(SHOP, "look").off is Off.SESSION, "a restart keeps it"
         await deck.press_at(SHOP, "look", "x", None)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
+import pytest
 from pydantic import SecretStr
 
 from tests.fakes.gemini import KEY, FakeGemini
