@@ -21,7 +21,6 @@ from tui.engine.settings.prohibitions import extension_rule
 from tui.engine.settings.sources.source import Report, layer_files, read_extensions, read_source
 from tui.engine.trust.folder_identity import identify
 from tui.engine.trust.opened_folder import OpenedFolder
-from tui.engine.trust.trust_store import Standing
 from tui.text import sanitize_line
 
 
@@ -137,8 +136,7 @@ def server_names(_context: object, _parameter: object, incomplete: str) -> list[
     sources = [one for one in read if one is not None]
     refusal = extension_rule(sources, os.environ)
     named = server_entries([*read_extensions(opened.folder, report, refusal), *sources])
-    identity = identify(opened.folder)
-    standing = opened.store.standing(identity) if identity is not None else Standing()
+    standing = opened.standing(identify(opened.folder))
     before = standing.content if not standing.swapped else None
     brought = [one.name for one in before.servers] if before is not None else []
     names = [*(server_id(one.name) for one in named), *brought]

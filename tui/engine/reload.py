@@ -155,7 +155,7 @@ class Reading(Frozen):
     Attributes:
         settings: The settings, with as much of the opened folder's as counts by `verdict`.
         seen: The opened folder.
-        record: What the user said of it in earlier runs.
+        record: What the user said of it in earlier runs, or for this run alone.
         verdict: What counted of it when it was read.
         refused: Servers of the user's settings that were refused, with the answer; see
             `own_servers.written_keys`.
@@ -191,7 +191,7 @@ def read_settings(
     """
     answered = answered or Answered()
     identity, folder, home = identify(opened.folder), opened.folder, opened.home
-    record = opened.store.standing(identity) if identity is not None else Standing()
+    record = opened.standing(identity)
     files = read_files(
         folder,
         environ=os.environ,
@@ -210,7 +210,7 @@ def read_settings(
     )
     seen = opened.see(identity, files.offer, {server: words for server, words in reasons if words})
     verdict = judge(seen, record, answered)
-    opened.heed(seen, verdict)
+    opened.heed(seen, record, verdict)
     return Reading(
         files.settled(verdict.servers, verdict.rules),
         seen,

@@ -131,16 +131,17 @@ async def test_a_run_by_hand_is_no_question_and_not_in_the_conversation(
 
 async def test_a_run_is_cancelled_on_the_wire(everything: Hand) -> None:
     hand, wire = everything, everything.wire
-    runs = [hand.runs.start(ALL, LONG, '{"duration": 60, "steps": 60}') for _ in range(2)]
+    lengths = ('{"duration": 60, "steps": 60}', '{"duration": 61, "steps": 60}')
+    runs = [hand.runs.start(ALL, LONG, length) for length in lengths]
     await eventually(lambda: wire().count(LONG) == 2)
     hand.runs.cancel(runs[0])
     ended = await hand.ended(runs[0])
     assert (ended.call.status, ended.raw) == (S.CANCELLED, None)
     await eventually(lambda: "notifications/cancelled" in wire())
     asked = [json.loads(line) for line in wire().splitlines()]
-    numbers = [one["id"] for one in asked if LONG in json.dumps(one)]
+    [number] = [one["id"] for one in asked if '"duration": 60' in json.dumps(one)]
     [cancelled] = [one for one in asked if one.get("method") == "notifications/cancelled"]
-    assert cancelled["params"]["requestId"] == numbers[0]
+    assert cancelled["params"]["requestId"] == number
     assert hand.deck.store.state.runs[runs[1]].call.status is S.RUNNING, "only that one"
     early = hand.runs.start(ALL, LONG, "{}")
     hand.runs.cancel(early)

@@ -10,6 +10,7 @@ from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust, TrustAnswer
 
 FROM_ABOVE: Final = "trust in a folder above"
+NAMED: Final = "--trust-folder"
 _WAITING: Final = frozenset({FolderTrust.UNTRUSTED, FolderTrust.CHANGED})
 
 
@@ -18,7 +19,7 @@ def judge(seen: Seen, record: Standing, answered: Answered) -> FolderVerdict:
 
     Args:
         seen: The folder as it was read.
-        record: What the user said of it in earlier runs.
+        record: What the user said of it in earlier runs, or for this run alone.
         answered: What the user said in this run, which comes first.
     """
     verdict = _verdict(seen, record, answered)
@@ -51,11 +52,12 @@ def _verdict(seen: Seen, record: Standing, answered: Answered) -> FolderVerdict:
     if answered.withdrawn:
         return FolderVerdict(waiting)
     if seen.named:
-        return replace(everything, source="--trust-folder")
+        return replace(everything, source=NAMED)
     if record.covered and seen.attended and not seen.refusal:
         return replace(everything, source=FROM_ABOVE)
     had_yes = record.record is not None and bool(record.record.hashes)
-    if seen.refusal or not had_yes or (record.swapped and says_nothing):
+    is_yes_here = had_yes and (record.for_now or not seen.refusal)
+    if not is_yes_here or (record.swapped and says_nothing):
         return FolderVerdict(waiting, rules=rules)
     if record.has(content.hash) or says_nothing:
         return everything

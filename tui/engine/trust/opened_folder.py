@@ -15,8 +15,8 @@ from tui.engine.trust.folder_identity import (
     may_cover_children,
     reason_to_refuse,
 )
-from tui.engine.trust.judge import FROM_ABOVE
-from tui.engine.trust.trust_store import TrustStore
+from tui.engine.trust.judge import FROM_ABOVE, NAMED
+from tui.engine.trust.trust_store import FolderRecord, Standing, TrustStore, trusted_record
 from tui.engine.trust.verdict import FolderVerdict, Seen
 from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust
@@ -61,12 +61,22 @@ class OpenedFolder:
         self._named_first: tuple[object, ...] = ()  # the folder of the command line as it was first
         self._is_withdrawn = False
         self._in_force = ProjectRules()
+        self._for_now: FolderRecord | None = None  # a yes that is for this run alone
         self._salt_file = private_file(state, SALT_FILE, on_problem)
 
     @cached_property
     def salt(self) -> bytes:
         """The salt of this installation; two threads that ask at once get the same."""
         return load_salt(self._salt_file)
+
+    def standing(self, identity: FolderIdentity | None) -> Standing:
+        """Find what the user said of the folder: in earlier runs, or for this run alone."""
+        if identity is None:
+            return Standing()
+        known, now = self.store.standing(identity), self._for_now
+        if now is None or now.folder.key != identity.key:
+            return known
+        return replace(known, record=now, swapped=False, for_now=True)
 
     def see(
         self,
@@ -93,13 +103,16 @@ class OpenedFolder:
         self._named_first = self._named_first or seen.key
         return replace(seen, named=self._named_first == seen.key)
 
-    def heed(self, seen: Seen, verdict: FolderVerdict) -> None:
-        """Take note of a verdict: of what is forbidden, and of trust that came from above."""
-        if verdict.trust is FolderTrust.TRUSTED and seen.content is not None:
-            self._in_force = seen.content.forbidden
-            is_new = verdict.source == FROM_ABOVE and not self._is_withdrawn
-            if is_new and seen.identity is not None:
-                self.store.inherit(seen.identity, seen.content)
+    def heed(self, seen: Seen, record: Standing, verdict: FolderVerdict) -> None:
+        """Take note of a verdict: what is forbidden, a yes for this run, and trust from above."""
+        folder, content = seen.identity, seen.content
+        if verdict.trust is not FolderTrust.TRUSTED or folder is None or content is None:
+            return
+        self._in_force = content.forbidden
+        is_for_now = seen.refusal or verdict.source == NAMED or record.for_now
+        self._for_now = trusted_record(folder, content) if is_for_now else None
+        if verdict.source == FROM_ABOVE and not self._is_withdrawn:
+            self.store.inherit(folder, content)
 
     def _check_names(self, identity: FolderIdentity | None) -> None:
         """Report once the folders on the command line that are not this one."""
@@ -128,12 +141,16 @@ class OpenedFolder:
 
         Where it was not trusted before, or anything else has changed, nothing is kept.
         """
-        if now.identity is None or before.identity != now.identity or now.refusal:
+        standing, was, content = self.standing(now.identity), before.content, now.content
+        if now.identity is None or before.identity != now.identity or was is None:
             return
-        standing, was, content = self.store.standing(now.identity), before.content, now.content
-        if was is None or content is None or not standing.has(was.hash):
+        if content is None or was.without(server) != content.without(server):
             return
-        if was.without(server) == content.without(server):
+        if not standing.has(was.hash) or (now.refusal and not standing.for_now):
+            return
+        if standing.for_now:
+            self._for_now = trusted_record(now.identity, content)
+        else:
             record = standing.record
             self.trust(now, children=record is not None and record.children)
 
@@ -151,3 +168,4 @@ class OpenedFolder:
 
     def _withdraw(self) -> None:
         self._named, self._in_force, self._is_withdrawn = (), ProjectRules(), True
+        self._for_now = None

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -64,6 +65,14 @@ class FolderRecord(Frozen):
         return self.word is Word.NEVER
 
 
+def trusted_record(folder: FolderIdentity, content: FolderContent, **more: bool) -> FolderRecord:
+    """Make the record of a yes that is given now."""
+    known = (content.hash,)
+    return FolderRecord(
+        folder, Word.TRUSTED, time.time(), hashes=known, content=content.kept(), **more
+    )
+
+
 class Standing(Frozen):
     """How a folder stands before its content is known.
 
@@ -72,12 +81,14 @@ class Standing(Frozen):
         never: Whether it, or the nearest folder above it, is never to be trusted.
         swapped: Whether another folder stands at its path than the one the user spoke of.
         covered: Whether trust in a folder above it reaches it.
+        for_now: Whether the record is a yes for this run alone, and kept nowhere.
     """
 
     record: FolderRecord | None = None
     never: bool = False
     swapped: bool = False
     covered: bool = False
+    for_now: bool = False
 
     @property
     def content(self) -> FolderContent | None:
@@ -144,10 +155,11 @@ class TrustStore:
 
     def _take_over(self) -> None:
         """Take each never over from the file of older versions, once; its yeses are dropped."""
-        path, self._earlier = self._earlier, None
+        path = self._earlier
         if path is None or not path.exists():
             return
         if (earlier := private_file(path.parent, EARLIER, self._on_problem).load()) is None:
+            self._earlier = None
             return
 
         def change(content: dict[str, Any]) -> dict[str, Any]:
@@ -159,12 +171,13 @@ class TrustStore:
             return {**content, "folders": [*_listed(content), *new]}
 
         self._file.update(change)
+        self._earlier = None  # only now, as another thread may ask meanwhile
         if self._file.is_kept:
             path.unlink(missing_ok=True)
 
     def inherit(self, folder: FolderIdentity, content: FolderContent) -> None:
         """Trust a folder covered from above, with the content that it has now."""
-        self._change(folder, lambda _: _trusted(folder, content, (content.hash,), inherited=True))
+        self._change(folder, lambda _: trusted_record(folder, content, inherited=True))
 
     def trust(
         self, folder: FolderIdentity, content: FolderContent, *, children: bool = False
@@ -174,7 +187,8 @@ class TrustStore:
         def renew(before: FolderRecord | None) -> FolderRecord:
             is_same = before is not None and before.folder.key == folder.key
             hashes = dict.fromkeys((content.hash, *(before.hashes if before and is_same else ())))
-            return _trusted(folder, content, tuple(hashes)[:MAX_HASHES], children=children)
+            record = trusted_record(folder, content, children=children)
+            return replace(record, hashes=tuple(hashes)[:MAX_HASHES])
 
         self._change(folder, renew)
 
@@ -257,14 +271,6 @@ def _refused(content: Mapping[str, Any]) -> dict[str, str]:
 def _added(content: Mapping[str, Any]) -> list[str]:
     known = content.get(_ADDED)
     return [key for key in known if isinstance(key, str)] if isinstance(known, list) else []
-
-
-def _trusted(
-    folder: FolderIdentity, content: FolderContent, hashes: tuple[str, ...], **more: bool
-) -> FolderRecord:
-    return FolderRecord(
-        folder, Word.TRUSTED, time.time(), hashes=hashes, content=content.kept(), **more
-    )
 
 
 def _listed(content: Mapping[str, Any]) -> list[dict[str, Any]]:
