@@ -159,15 +159,10 @@ def test_A15_what_deserves_a_second_look_is_named(line: str, word: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "npx -y x@1.2.3",
-        "npx -y @a/b@1.2.3-beta.1 --port 3",
-        "uvx --from tool==1.0 tool",
-        "uv run server.py",
-        "docker run -i --rm img:1.2",
+        *("npx -y x@1.2.3", "npx -y @a/b@1.2.3-beta.1 --port 3", "uvx --from tool==1.0 tool"),
+        *("uv run server.py", "docker run -i --rm img:1.2"),
         "docker run --name rebind --mount type=volume,src=x,dst=/h img:1.2",
-        "docker run img@sha256:0123",
-        "python -m server",
-        "mcp-server-git --repository .",
+        *("docker run img@sha256:0123", "python -m server", "mcp-server-git --repository ."),
     ],
 )
 def test_A15_what_is_plain_is_not_warned_of(line: str) -> None:

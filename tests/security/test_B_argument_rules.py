@@ -62,27 +62,13 @@ def shop_folder(tmp_path: Path) -> Path:
 INSIDE: Final = ("{}/docs", "{}/docs/", "{}/docs/a", "{}/docs/new/a", "{}/in/a", "{}/docs/./a")
 INSIDE_TOO: Final = ("docs/a", "./docs", "{}/docs/deep/up/a", "{}/secret/../docs/a", "{}//docs//a")
 OUTSIDE: Final = (
-    *(
-        "{}/docs/../secret/a",
-        "{}/docs/a/../../secret",
-        "{}/docs-of-others/a",
-        "{}/docsa",
-        "{}",
-        "/",
-    ),
-    *("{}/docs/out", "{}/docs/out/a", "{}/docs/out/../a", "docs/../secret", "..", "", "."),
-    *(
-        "~/docs/a",
-        "~root/docs",
-        "file://{}/docs/a",
-        "file:{}/docs/a",
-        "FILE://{}/docs/a",
-        "x://docs",
-    ),
-    *("{}/docs/a\0", "{}/docs/a\0/../../../secret", "{}/docs/a\n", " {}/docs/a", "{}/docs/a "),
-    *("{}\\docs\\a", "{}/docs/..\\..\\secret", "{}/docs/$HOME", "{}/docs/\ud800", "{}/DOCS/a"),
-    *("{}/\uff44\uff4f\uff43\uff53/a", "{}/docs\u200b/a", "{}/docs/" + "a/" * 2_100, "/etc/passwd"),
-    *("{}/docs/%2e%2e/secret", "{}/docs/..%2fsecret", "{}/docs/%252e%252e/secret"),
+    *("{}/docs/../secret/a", "{}/docs/a/../../secret", "{}/docs-of-others/a", "{}/docsa", "{}"),
+    *("/", "{}/docs/out", "{}/docs/out/a", "{}/docs/out/../a", "docs/../secret", "..", "", "."),
+    *("~/docs/a", "~root/docs", "file://{}/docs/a", "file:{}/docs/a", "FILE://{}/docs/a"),
+    *("x://docs", "{}/docs/a\0", "{}/docs/a\0/../../../secret", "{}/docs/a\n", " {}/docs/a"),
+    *("{}/docs/a ", "{}\\docs\\a", "{}/docs/..\\..\\secret", "{}/docs/$HOME", "{}/docs/\ud800"),
+    *("{}/DOCS/a", "{}/\uff44\uff4f\uff43\uff53/a", "{}/docs\u200b/a", "{}/docs/" + "a/" * 2_100),
+    *("/etc/passwd", "{}/docs/%2e%2e/secret", "{}/docs/..%2fsecret", "{}/docs/%252e%252e/secret"),
     *("{}/docs/\uff0e\uff0e/secret", "{}/docs/\u2024\u2024/secret", "{}/docs/..\uff0fsecret"),
 )
 
@@ -100,7 +86,9 @@ def test_B17_a_folder_is_what_lies_in_it_and_nothing_that_may_be_read_as_that(
     assert not elsewhere.allows({"path": path})
 
 
-def test_B17_a_link_that_is_bent_after_the_rule_was_made_leads_nowhere(shop_folder: Path) -> None:
+def test_B12_B17_a_link_that_is_bent_after_the_rule_was_made_leads_nowhere(
+    shop_folder: Path,
+) -> None:
     docs, secret = shop_folder / "docs", shop_folder / "secret"
     of_folder = limit(shop_folder, path={"folder": str(docs)})
     exactly = limit(shop_folder, path={"is": str(docs / "a")})
@@ -118,35 +106,13 @@ def test_B17_a_link_that_is_bent_after_the_rule_was_made_leads_nowhere(shop_fold
     assert root.allows(call)
 
 
-def test_B17_a_permit_looks_at_paths_again_when_it_is_used(shop_folder: Path) -> None:
-    docs = limit(shop_folder, path={"folder": str(shop_folder / "docs")})
-    call = {"path": str(shop_folder / "docs/a")}
-    permit = Permit(make_tool("write"), call, "", "a rule", docs)
-    permit.check()
-    (shop_folder / "docs/a").symlink_to(shop_folder / "secret")
-    with pytest.raises(ToolCallError, match="leads elsewhere"):
-        permit.check()
-
-
 VALUES: Final[tuple[object, ...]] = (
-    1,
-    1.0,
-    "1",
-    True,
-    "true",
-    None,
-    "",
-    "1.0",
-    [1],
-    ["1"],
-    {"a": 1},
-    {"a": "1"},
-    [],
+    *(1, 1.0, "1", True, "true", None, "", "1.0", [1], ["1"], {"a": 1}, {"a": "1"}, []),
 )
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_B18_exactly_is_of_the_same_type_and_value(value: object) -> None:
+def test_B12_B18_exactly_is_of_the_same_type_and_value(value: object) -> None:
     exactly = limit(x={"is": value})
     for other in VALUES:
         is_same = other == value and type(other) is type(value)
@@ -200,23 +166,11 @@ def test_B20_a_beginning_leads_out_of_no_folder_and_composed_letters_differ() ->
 
 DENIED_PATHS: Final = (
     *("{}/secret", "{}/secret/a", "{}/docs/../secret/a", "{}/docs/out/a", "docs/out", "secret/a"),
-    *(
-        "{}/SECRET/a",
-        "{}/\uff53ecret/a",
-        "{}/se\u200bcret/a",
-        "{}/s\u0435cret",
-        "file://{}/secret/a",
-    ),
-    *(
-        "file://localhost{}/secret/a",
-        "{}/%73ecret",
-        " {}/secret",
-        "{}\\secret\\a",
-        "{}/secret\0.txt",
-    ),
-    *("{}/secret/\ud800", "{}//secret//", "./docs/../secret"),
-    *("{}/docs/.\t./secret/a", "{}/%2573ecret/a", "$SHOP/secret/a", "${SHOP}/secret"),
-    *("~/secret/a", "~me/secret", "~me/docs/../secret", "$SHOP/docs/../secret"),
+    *("{}/SECRET/a", "{}/\uff53ecret/a", "{}/se\u200bcret/a", "{}/s\u0435cret"),
+    *("file://{}/secret/a", "file://localhost{}/secret/a", "{}/%73ecret", " {}/secret"),
+    *("{}\\secret\\a", "{}/secret\0.txt", "{}/secret/\ud800", "{}//secret//", "./docs/../secret"),
+    *("{}/docs/.\t./secret/a", "{}/%2573ecret/a", "$SHOP/secret/a", "${SHOP}/secret", "~/secret/a"),
+    *("~me/secret", "~me/docs/../secret", "$SHOP/docs/../secret"),
 )
 
 
@@ -255,10 +209,7 @@ def test_B21_a_denied_folder_is_reached_by_no_other_way(
         ({"starts": "/etc"}, "/x/../" * 1_000 + "etc/passwd"),
         ({"is": "/etc/passwd"}, "x/../" * 1_000 + "../etc/passwd"),
         ({"folder": "/etc"}, "x/" * 1_500),
-        *(
-            ({"starts": "drop "}, one)
-            for one in ("DROP table", "drop\ttable", "\u200b\u00a0drop t")
-        ),
+        *(({"starts": "drop "}, x) for x in ("DROP table", "drop\ttable", "\u200b\u00a0drop t")),
         *(({"starts": "/etc"}, one) for one in ("/tmp/../etc/passwd", "//etc/passwd")),
         *(({"any": True}, one) for one in (None, "", 0, False)),
         *(({"is": True}, one) for one in (True, "true", "TRUE")),
@@ -301,16 +252,10 @@ def pattern(**arguments: object) -> dict[str, object]:
 
 BAD: Final[tuple[object, ...]] = (
     *({}, [], None, "x"),
-    *(
-        {"x": {}},
-        {"x": 1},
-        {"x": {"like": "a"}},
-        {"x": {"is": 1, "any": True}},
-        {"x": {"any": False}},
-    ),
-    *({"x": {"any": 1}}, {"x": {"starts": ""}}, {"x": {"starts": 1}}, {"x": {"folder": ""}}),
-    *({"x": {"folder": ["a"]}}, {"x": {"is": "a" * 600}}, {"a" * 600: {"any": True}}),
-    {f"a{number}": {"any": True} for number in range(31)},
+    *({"x": {}}, {"x": 1}, {"x": {"like": "a"}}, {"x": {"is": 1, "any": True}}),
+    *({"x": {"any": False}}, {"x": {"any": 1}}, {"x": {"starts": ""}}, {"x": {"starts": 1}}),
+    *({"x": {"folder": ""}}, {"x": {"folder": ["a"]}}, {"x": {"is": "a" * 600}}),
+    *({"a" * 600: {"any": True}}, {f"a{number}": {"any": True} for number in range(31)}),
 )
 
 
@@ -385,12 +330,8 @@ def test_B23_what_cannot_be_shown_whole_or_kept_makes_no_rule() -> None:
     for condition in (
         *(Condition("a", IS, exact_text("x" * 500)), Condition("a" * 501, ANY)),
         *(Condition("\ud800", ANY), Condition("a", STARTS, "\udc80"), Condition("a", STARTS, "")),
-        *(
-            Condition("a", FOLDER, "x" * 501),
-            Condition("a", IS, "[" * 400),
-            Condition("a", ANY, "x"),
-        ),
-        Condition("a", IS, '{"b": 1, "b": 2}'),
+        *(Condition("a", FOLDER, "x" * 501), Condition("a", IS, "[" * 400)),
+        *(Condition("a", ANY, "x"), Condition("a", IS, '{"b": 1, "b": 2}')),
     ):
         assert not condition.is_valid
         grant = replace(
@@ -404,6 +345,7 @@ def test_B22_what_is_saved_is_read_and_an_older_gemdeck_takes_it_for_no_rule() -
     grant = Grant.allowing(make_tool("go"), GrantScope.EVERYWHERE, "", conditions)
     [entry] = json.loads(json.dumps(write_all({grant: GrantNote("s", "go")})))
     assert read_all([entry]).keys() == {grant}
+    assert not grant.covers(make_tool("go"), None, "/w"), "the tool by itself is not meant"
     assert all(len(one) == 3 for one in entry["arguments"]), "two texts were the form of before"
 
 
@@ -418,8 +360,7 @@ def paths(name: str, *values: object) -> Script:
 async def test_B17_always_with_these_spares_the_question_for_calls_like_that_one_alone(
     shop: Turncoat, play: Play, shop_folder: Path
 ) -> None:
-    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
-    shop.offer({"name": "look", "inputSchema": schema})
+    shop.offer(tool("look"))
     docs, secret = shop_folder / "docs", shop_folder / "secret"
     script = paths("look", *(str(one) for one in (docs / "a", docs / "b", secret / "c")))
     async with play(script, shop) as running:

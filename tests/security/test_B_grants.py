@@ -158,51 +158,6 @@ def test_B05_a_project_cannot_name_its_server_into_a_permission() -> None:
     assert judged(make_tool("go"), deny=rules, origin=Origin.PROJECT) is Effect.DENY
 
 
-def conditional(name: str, value: object, effect: Effect = Effect.ALLOW) -> Grant:
-    condition = Condition(name, ConditionKind.IS, canonical_value(value))
-    tool = make_tool("go")
-    identity = (tool.fingerprint, tool.name, tool.definition_hash)
-    return Grant(effect, *identity, GrantScope.SESSION, "", (condition,))
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        *("git status; rm -rf ~", "git status && id", "git status\n", " git status", "GIT STATUS"),
-        *("git statuses", "git", "", None, ["git status"], {"command": "git status"}, True),
-    ],
-)
-def test_B12_a_condition_takes_the_one_value_and_no_other(value: object) -> None:
-    grants = GrantSet()
-    grants.put(conditional("text", "git status"), NOTE)
-    tool = make_tool("go")
-    assert grants.find(tool, {"text": "git status"}, "") != []
-    assert grants.find(tool, {"text": "git status", "more": 1}, "") == []
-    assert grants.find(tool, {"text": value}, "") == []
-    assert grants.find(tool, {}, "") == []
-    assert grants.find(tool, None, "") == []
-    grants.put(conditional("n", 1), NOTE)
-    assert grants.find(tool, {"n": 1}, "") != []
-    for other in (True, "1", [1], 1.5, 1.0):
-        assert grants.find(tool, {"n": other}, "") == []
-
-
-def test_B12_paths_are_compared_after_links_are_resolved(tmp_path: Path) -> None:
-    (tmp_path / "safe").mkdir()
-    (tmp_path / "secret").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "safe")
-    grants = GrantSet()
-    grants.put(conditional("path", str(tmp_path / "safe")), NOTE)
-    tool = make_tool("go")
-    for way in ("safe", "link", "secret/../safe", "safe/"):
-        assert grants.find(tool, {"path": f"{tmp_path}/{way}"}, "") != []
-    for way in ("safe/../secret", "secret", "safe/more", "safes"):
-        assert grants.find(tool, {"path": f"{tmp_path}/{way}"}, "") == []
-    (tmp_path / "link").unlink()
-    (tmp_path / "link").symlink_to(tmp_path / "secret")
-    assert grants.find(tool, {"path": str(tmp_path / "link")}, "") == []
-
-
 CONDITIONS = st.one_of(
     st.builds(Condition, WORDS, st.just(ConditionKind.IS), st.integers().map(canonical_value)),
     st.builds(Condition, WORDS, st.sampled_from([*ConditionKind][1:3]), WORDS),

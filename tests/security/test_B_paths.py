@@ -84,13 +84,8 @@ OF_PROCESS: Final = (
     *("/proc/self/cwd/.env", "/proc/self/root{}/shop/.env", "/proc/thread-self/cwd/.env"),
     *("/proc/PID/cwd/.env", "/proc/1/root{}/shop/.env", "/dev/fd/3", "/dev/stdin"),
     *("/proc/../proc/./self//cwd/.env", "/proc/self/task/1/cwd/.env", "/%70roc/self/cwd/.env"),
-    *(
-        "file:///proc/self/cwd/.env",
-        "{}/shop/own/.env",
-        "shop/own/.env",
-        "shop/on/.env",
-        "shop/fd/3",
-    ),
+    *("file:///proc/self/cwd/.env", "{}/shop/own/.env", "shop/own/.env", "shop/on/.env"),
+    "shop/fd/3",
 )
 
 

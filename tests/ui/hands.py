@@ -1,7 +1,7 @@
 """The hands on a question: what a user does with it, and what comes of it."""
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Generic, TypeVar
@@ -17,7 +17,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Static
 
 from tests.ui.consent.samples import SCHEMA, asked
-from tests.ui.harness import NARROW, ChatApp, Clock, chat_app, holds, screen_lines, until
+from tests.ui.harness import NARROW, ChatApp, Clock, OnScreen, chat_app, holds
 from tui.model import events as e
 from tui.model.consent import Decision, RequestId
 from tui.model.requests import ConfirmationRequest, PendingRequest, Reply
@@ -50,7 +50,7 @@ def is_about(screen: Screen[Any], request: str) -> bool:
 
 
 @dataclass
-class Hands(Generic[Q]):
+class Hands(OnScreen, Generic[Q]):
     """An app with a question on its screen, and the hands on it."""
 
     app: ChatApp
@@ -121,9 +121,6 @@ class Hands(Generic[Q]):
         await self.until(lambda: self.app.screen.size == size)
         await self.pilot.pause()
 
-    async def until(self, condition: Callable[[], object]) -> None:
-        await until(self.pilot, condition)
-
     async def until_shown(self, words: str) -> None:
         await self.until(lambda: words in self.text)
 
@@ -143,11 +140,6 @@ class Hands(Generic[Q]):
     @property
     def replies(self) -> list[Reply]:
         return [answer for answer in self.answers if isinstance(answer, Reply)]
-
-    @property
-    def text(self) -> str:
-        """The screen as text."""
-        return "\n".join(screen_lines(self.app))
 
     @property
     def problem(self) -> str:

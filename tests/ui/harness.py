@@ -198,8 +198,36 @@ async def chat_app(size: tuple[int, int]) -> AsyncIterator[tuple[ChatApp, Pilot[
         yield app, pilot, clock
 
 
+class OnScreen:
+    """Waits for what comes to the screen of an app, and reads it."""
+
+    pilot: Pilot[Any]
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        await until(self.pilot, condition)
+
+    def on_top(self, kind: type[Screen[Any]]) -> bool:
+        return isinstance(self.pilot.app.screen, kind)
+
+    async def come(self, kind: type[S]) -> S:
+        """Wait until a screen is on top, and give it."""
+        await self.until(lambda: self.on_top(kind))
+        screen = self.pilot.app.screen
+        assert isinstance(screen, kind)
+        return screen
+
+    @property
+    def lines(self) -> list[str]:
+        """The screen as text."""
+        return screen_lines(self.pilot.app)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
 @dataclass
-class Running:
+class Running(OnScreen):
     """The whole app, and the hands on it."""
 
     app: GemdeckApp
@@ -244,22 +272,9 @@ class Running:
         self.app.deck.chat.keep_draft()
         self.commands.calls.clear()
 
-    async def until(self, condition: Callable[[], object]) -> None:
-        await until(self.pilot, condition)
-
     def one(self, kind: type[W]) -> W:
         """Find a widget of the main screen."""
         return self.app.deck.query_one(kind)
-
-    def on_top(self, kind: type[Screen[Any]]) -> bool:
-        return isinstance(self.app.screen, kind)
-
-    async def come(self, kind: type[S]) -> S:
-        """Wait until a screen is on top, and give it."""
-        await self.until(lambda: self.on_top(kind))
-        screen = self.app.screen
-        assert isinstance(screen, kind)
-        return screen
 
     @property
     def focus(self) -> Widget | None:
@@ -278,15 +293,6 @@ class Running:
     def said(self) -> str:
         """The words of the newest toast."""
         return toasts(self.app)[-1]
-
-    @property
-    def lines(self) -> list[str]:
-        """The screen as text."""
-        return screen_lines(self.app)
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.lines)
 
 
 @asynccontextmanager

@@ -21,22 +21,8 @@ from tui.ui.driver import MAX_ANSWER, MAX_SIDE, DeckDriver, TerminalInput
 NUMBERS: Final = ("", "0", "1", "5", "27", "113", "1114112", "55296", "65535", "9" * 8, "9" * 20)
 FINALS: Final = "ABCDEFHIMORPQSTcmnptuy~$^_\\\x07\x11\x1b\x7f\x9b\xff"
 PIECES: Final = (
-    *(
-        b"\x1b",
-        b"[",
-        b"<",
-        b"?",
-        b";",
-        b":",
-        b"O",
-        b"M",
-        b"\x00",
-        b"\x11",
-        b"\x07",
-        b"\x1b\\",
-        b"a",
-    ),
-    *("é漢\U0001f469\u200d".encode(), b"\xf0\x9f", b"\xff", b"\x1b[200~", b"\x1b[201~"),
+    *(b"\x1b", b"[", b"<", b"?", b";", b":", b"O", b"M", b"\x00", b"\x11", b"\x07", b"\x1b\\"),
+    *(b"a", "é漢\U0001f469\u200d".encode(), b"\xf0\x9f", b"\xff", b"\x1b[200~", b"\x1b[201~"),
     *(b"\x1b[48;36;120;0;0t", b"\x1b[48;0;0;800;600t", b"\x1b[48;36;120;720;1200t"),
     *(b"\x1b[<35;20;10M", b"\x1b[<0;0;0m", b"\x1b[M !!", b"\x1b[?2048;1$y", b"\x1b[?2026;9$y"),
     *(b"\x1b]11;rgb:0/0/0", b"\x1bP1+r", b"\x1b_G", b"\x1b[55296u", b"\x1b[27;5;9999999~"),

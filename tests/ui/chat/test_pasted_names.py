@@ -2,18 +2,16 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pytest
 from textual import events
 
-from tests.fakes.gemini import KEY, FakeGemini, Step
+from tests.fakes.gemini import Step
 from tests.fakes.gemini_script import Fail, Say
-from tests.ui.engine_deck import EngineDeck, over_an_engine
-from tui.engine.engine import EngineOptions
-from tui.ui.widgets.chat.composer import FOLD_AT, SHOWN, Composer
+from tests.ui.engine_deck import EngineDeck, engine_deck
+from tui.ui.widgets.chat.composer import FOLD_AT, SHOWN
 
 MAIL: Final = (
     "see @src/ and (@README.md)\n@.env for more, @.env.\nmail jane@shop.example, @ once; "
@@ -35,19 +33,12 @@ TOGETHER: Final = (
 """What is typed, pressed, and pasted, which begins with an equals sign."""
 
 
-@dataclass
 class Writing(EngineDeck):
-    """The app in a folder with files, and what the model got."""
-
-    fake: FakeGemini
-
-    @property
-    def composer(self) -> Composer:
-        return self.app.deck.chat.composer
+    """The app in a folder with files."""
 
     async def paste(self, text: str) -> None:
         before = self.composer.message
-        self.pilot.app.post_message(events.Paste(text))
+        self.app.post_message(events.Paste(text))
         await self.until(lambda: self.composer.message != before)
 
     async def send(self) -> list[str]:
@@ -57,37 +48,23 @@ class Writing(EngineDeck):
         await self.pilot.press("enter")
         await self.until(lambda: len(self.fake.requests) > before)
         await self.idle()
-        parts = self.fake.requests[-1].contents[-1]["parts"]
-        return [part["text"] for part in parts]
-
-    async def idle(self) -> None:
-        await self.until(lambda: self.store.state.conversation.turn is None)
-        await self.pilot.pause()
+        return [part["text"] for part in self.fake.requests[-1].contents[-1]["parts"]]
 
 
 @asynccontextmanager
-async def writing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, *steps: Step
-) -> AsyncIterator[Writing]:
-    shop = folder / "shop"
+async def writing(*steps: Step) -> AsyncIterator[Writing]:
+    shop = Path.home() / "shop"
     (shop / "src").mkdir(parents=True, exist_ok=True)
     for name in (".env", "README.md", "src/a.py"):
         (shop / name).write_text(f"content of {name}\n")
-    async with FakeGemini([*steps, *[(Say("read it"),)] * 20]) as fake:
-        monkeypatch.setenv("GEMINI_API_KEY", KEY)
-        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
-        options = EngineOptions(shop, follow_settings=False, attended=True)
-        async with over_an_engine(options) as parts:
-            at = Writing(*parts, fake)
-            await at.until(lambda: at.store.state.conversation.model is not None)
-            await at.until(lambda: at.app.deck.chat.is_filled)
-            yield at
+    async with engine_deck(Writing, None, *steps, *[(Say("read it"),)] * 20) as at:
+        await at.until(lambda: at.store.state.conversation.model is not None)
+        await at.until(lambda: at.app.deck.chat.is_filled)
+        yield at
 
 
-async def test_C15_a_paste_sends_no_file_and_reaches_the_model_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with writing(tmp_path, monkeypatch) as at:
+async def test_C15_a_paste_sends_no_file_and_reaches_the_model_as_it_is() -> None:
+    async with writing() as at:
         for piece in (MAIL, LONG, "@.env", "@README.md"):
             await at.pilot.press(*"read ")
             await at.paste(piece)
@@ -102,11 +79,9 @@ async def test_C15_a_paste_sends_no_file_and_reaches_the_model_as_it_is(
             assert await at.send() == [text, *file]
 
 
-async def test_C15_what_comes_back_names_what_was_typed_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_C15_what_comes_back_names_what_was_typed_alone() -> None:
     steps: list[Step] = [(Fail(400),), (Say("once"),), (Say("again"),)]
-    async with writing(tmp_path, monkeypatch, *steps, *steps) as at:
+    async with writing(*steps, *steps) as at:
         for piece in (MAIL, LONG):
             await at.pilot.press(*"@src/a.py ")
             await at.paste(piece)
@@ -123,14 +98,12 @@ async def test_C15_what_comes_back_names_what_was_typed_alone(
 
 
 @pytest.mark.parametrize("piece", [MAIL, LONG], ids=["short", "folded"])
-async def test_C15_a_draft_of_an_earlier_run_names_what_was_typed_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: str
-) -> None:
-    async with writing(tmp_path, monkeypatch) as at:
+async def test_C15_a_draft_of_an_earlier_run_names_what_was_typed_alone(piece: str) -> None:
+    async with writing() as at:
         await at.pilot.press(*"see @src/a.py and ")
         await at.paste(piece)
         at.pilot.app.exit()
-    async with writing(tmp_path, monkeypatch) as at:
+    async with writing() as at:
         await at.until(lambda: at.composer.holds_returned)
         text, *file = await at.send()
         assert text == f"see @src/a.py and {piece}"
@@ -138,14 +111,14 @@ async def test_C15_a_draft_of_an_earlier_run_names_what_was_typed_alone(
 
 
 async def test_C15_an_editors_text_names_what_was_typed_in_the_message_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def edited(_: object, text: str) -> str:
         assert text == r"@README.md \@.env"
         return f"{text} @src/ and @.env"
 
     monkeypatch.setattr("tui.ui.editor.edit_text", edited)
-    async with writing(tmp_path, monkeypatch) as at:
+    async with writing() as at:
         await at.pilot.press(*"@README.md ")
         await at.paste("@.env")
         await at.pilot.press("ctrl+g")
@@ -155,10 +128,8 @@ async def test_C15_an_editors_text_names_what_was_typed_in_the_message_alone(
         assert file == ["[File README.md]", "content of README.md\n", "[End of README.md]"]
 
 
-async def test_C15_a_paste_after_a_typed_sign_is_named_where_it_is_a_word_and_not_folded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with writing(tmp_path, monkeypatch) as at:
+async def test_C15_a_paste_after_a_typed_sign_is_named_where_it_is_a_word_and_not_folded() -> None:
+    async with writing() as at:
         await at.pilot.press(*"see @")
         await at.paste("src/a.py")
         assert len(await at.send()) == 4
@@ -168,10 +139,8 @@ async def test_C15_a_paste_after_a_typed_sign_is_named_where_it_is_a_word_and_no
             assert len(await at.send()) == 1
 
 
-async def test_C15_pastes_that_make_a_name_together_or_with_what_is_typed_send_no_secret(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with writing(tmp_path, monkeypatch) as at:
+async def test_C15_pastes_that_make_a_name_together_or_with_what_is_typed_send_no_secret() -> None:
+    async with writing() as at:
         for pieces in TOGETHER:
             for piece in pieces:
                 if piece.startswith("="):
@@ -185,10 +154,8 @@ async def test_C15_pastes_that_make_a_name_together_or_with_what_is_typed_send_n
             assert sorted("".join(text.split())) == sorted("".join(wanted.split())), pieces
 
 
-async def test_C15_what_a_paste_named_counts_once_its_backslash_is_gone_or_it_is_chosen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with writing(tmp_path, monkeypatch) as at:
+async def test_C15_what_a_paste_named_counts_once_its_backslash_is_gone_or_it_is_chosen() -> None:
+    async with writing() as at:
         await at.paste("@README.md")
         await at.pilot.press("home", "delete")
         assert len(await at.send()) == 4

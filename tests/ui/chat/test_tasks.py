@@ -4,71 +4,45 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests import servers
-from tests.fakes.gemini import KEY, FakeGemini, Step
+from tests.fakes.gemini import Step
 from tests.fakes.gemini_script import Call, Say
-from tests.security.decks import write_settings
 from tests.support.waiting import eventually
-from tests.ui.engine_deck import EngineDeck, over_an_engine
-from tests.ui.harness import screen_lines
+from tests.ui.engine_deck import EngineDeck, engine_deck
 from tests.unit.engine.sessions.test_two_instances import instance
 from tui.engine.chats.sessions.library import SessionLibrary
-from tui.engine.engine import EngineOptions
 from tui.engine.files.paths import state_dir
 from tui.engine.mcp import tasks as limits
 from tui.model.chat import MAIN, ToolCall, ToolCallStatus
 from tui.model.servers import ServerStatus
-from tui.store.selectors import entries
 from tui.ui.widgets.chat.transcript import Transcript
 
 
-@dataclass
 class Deck(EngineDeck):
     """The app with one server whose tools become tasks, and a model."""
 
-    fake: FakeGemini
-    place: Path
-
-    @property
-    def calls(self) -> list[ToolCall]:
-        return [one for one in entries(self.store.state) if isinstance(one, ToolCall)]
-
     def said(self) -> list[str]:
         """The methods that the server got."""
-        lines = self.place.with_suffix(".said").read_text("utf-8").splitlines()
+        lines = (Path.home() / "tasks.said").read_text("utf-8").splitlines()
         return [str(json.loads(line).get("method")) for line in lines]
-
-    async def idle(self) -> None:
-        await self.until(lambda: self.store.state.conversation.turn is None)
 
 
 @asynccontextmanager
-async def running(
-    era: str, home: Path, monkeypatch: pytest.MonkeyPatch, *steps: Step
-) -> AsyncIterator[Deck]:
+async def running(era: str, monkeypatch: pytest.MonkeyPatch, *steps: Step) -> AsyncIterator[Deck]:
     monkeypatch.setattr(limits, "TICK", 0.05)
-    place = home / "tasks"
-    script = Path(servers.__file__).with_name("tasking.py")
-    entry = {"command": sys.executable, "args": [str(script), era, str(place)], "trust": True}
-    write_settings({"mcpServers": {"ci": entry}})
-    (home / "work").mkdir(exist_ok=True)
-    async with FakeGemini(steps) as fake:
-        monkeypatch.setenv("GEMINI_API_KEY", KEY)
-        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
-        options = EngineOptions(home / "work", follow_settings=False, attended=True)
-        async with over_an_engine(options) as parts:
-            deck = Deck(*parts, fake, place)
-            await deck.are(ServerStatus.READY)
-            yield deck
+    script, place = Path(servers.__file__).with_name("tasking.py"), str(Path.home() / "tasks")
+    entry = {"command": sys.executable, "args": [str(script), era, place], "trust": True}
+    async with engine_deck(Deck, {"mcpServers": {"ci": entry}}, *steps) as deck:
+        await deck.are(ServerStatus.READY)
+        yield deck
 
 
 async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     key = ""
 
@@ -80,11 +54,11 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
 
     steps = (Call([("hold", {})]),), (Say("Going on."),), look, (Say("Still running."),)
     again = (Call([("hold", {})]),), (Say("Left again."),)
-    async with running("new", home, monkeypatch, *steps, *again) as deck:
+    async with running("new", monkeypatch, *steps, *again) as deck:
         await deck.pilot.press(*"deploy", "enter")
         await deck.shows("running hold", "task working · ", " left  look 1")
         await deck.pilot.press("shift+tab")
-        transcript = deck.pilot.app.screen.query_one(Transcript)
+        transcript = deck.app.screen.query_one(Transcript)
         await deck.until(lambda: transcript.has_focus)
         await deck.shows("b go on", "x cancel")
         await deck.pilot.press("b")
@@ -136,8 +110,8 @@ async def test_a_task_is_followed_again_after_gemdeck_was_killed(
         return (Call([("check_task", {"id": key})]),)
 
     steps = (Call([("late", {})]),), look, (Say("All done."),)
-    async with running("new", home, monkeypatch, *steps) as deck:
-        fake, folder = deck.fake, home / "work"
+    async with running("new", monkeypatch, *steps) as deck:
+        fake, folder = deck.fake, deck.folder
         async with instance(folder, fake, is_killed=True) as other:
             other.order("send", "deploy")
             await eventually(lambda: saved_tasks(folder) and "tasks/get" in deck.said())
@@ -172,10 +146,10 @@ def saved_tasks(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("stop", ["escape", "x"])
 async def test_a_key_cancels_a_task_on_its_server(
-    stop: str, home: Path, monkeypatch: pytest.MonkeyPatch
+    stop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = (Call([("hold", {})]),), (Say("As you like."),)
-    async with running("old", home, monkeypatch, *steps) as deck:
+    async with running("old", monkeypatch, *steps) as deck:
         await deck.pilot.press(*"deploy", "enter")
         await deck.shows("task working · ")
         if stop == "x":
@@ -187,7 +161,6 @@ async def test_a_key_cancels_a_task_on_its_server(
         await deck.shows("■ cancelled hold")
         if stop == "x":
             await deck.shows("As you like.")
-            foot = screen_lines(deck.pilot.app)[-1]
-            assert "x cancel" not in foot, "though the cursor has not moved"
-            assert "v whole" in foot
+            assert "x cancel" not in deck.lines[-1], "though the cursor has not moved"
+            assert "v whole" in deck.lines[-1]
             assert "The user stopped this call." in str(deck.fake.requests[1].contents[-1])

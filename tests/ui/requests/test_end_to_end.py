@@ -1,10 +1,8 @@
 """Signing in to a server, on the real app over the real engine."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +12,8 @@ from tests.servers.authority import GuardedServer, walk_through
 from tests.servers.web import free_port
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.waiting import PATIENCE
-from tests.ui.engine_deck import EngineDeck, over_an_engine
+from tests.ui.engine_deck import EngineDeck, engine_deck
 from tests.unit.engine.sign_in.support import guarded
-from tui.engine.engine import EngineOptions
 from tui.engine.logs.log_file import prepare_process
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
@@ -36,7 +33,7 @@ class Deck(EngineDeck):
         return (await asyncio.wait_for(calling, PATIENCE)).display
 
     async def press_in_the_tree(self, key: str) -> None:
-        self.pilot.app.screen_stack[0].query_one(ServersTree).focus()
+        self.app.deck.query_one(ServersTree).focus()
         await self.pilot.pause()
         await self.pilot.press(key)
 
@@ -52,19 +49,16 @@ class Deck(EngineDeck):
 
 @asynccontextmanager
 async def signing_in(
-    server: GuardedServer, home: Path, browser: Callable[[str], Awaitable[bool]]
+    server: GuardedServer, browser: Callable[[str], Awaitable[bool]]
 ) -> AsyncIterator[Deck]:
     """Run with a server in the settings that wants a sign-in."""
     back = {"redirectUri": f"http://localhost:{free_port()}/oauth/callback"}
-    entry = {"url": server.url, "type": "http", "oauth": back}
-    settings, workspace = home / ".gemini" / "settings.json", home / "shop"
-    settings.parent.mkdir(exist_ok=True)
-    settings.write_text(json.dumps({"mcpServers": {"events": entry}}))
-    workspace.mkdir(exist_ok=True)
-    options = EngineOptions(workspace, follow_settings=False, attended=True, needs_model=False)
+    settings = {"mcpServers": {"events": {"url": server.url, "type": "http", "oauth": back}}}
     redactor = prepare_process(verbose=True)
-    async with over_an_engine(options, open_url=browser, redactor=redactor) as parts:
-        yield Deck(*parts)
+    async with engine_deck(
+        Deck, settings, open_url=browser, redactor=redactor, needs_model=False
+    ) as deck:
+        yield deck
 
 
 @pytest.mark.writes_secrets("sign-ins.json")
@@ -80,7 +74,7 @@ async def test_one_key_and_it_stays_signed_in_without_a_word_of_it_in_any_file(
 
     async with guarded() as server:
         authority = server.authority
-        async with signing_in(server, world.home, browser) as deck:
+        async with signing_in(server, browser) as deck:
             await deck.are(S.NEEDS_SIGN_IN)
             await deck.press_in_the_tree("t")
             await deck.until(lambda: deck.store.state.notices)
@@ -102,7 +96,7 @@ async def test_one_key_and_it_stays_signed_in_without_a_word_of_it_in_any_file(
             assert FIXTURE_SECRET not in deck.pilot.app.export_screenshot()
         secrets = [form["code_verifier"] for form in authority.forms]
         authority.tokens.clear()
-        async with signing_in(server, world.home, browser) as deck:
+        async with signing_in(server, browser) as deck:
             await deck.are(S.READY)
             assert await deck.echo("again") == "again"
             assert len(opened) == len(authority.refreshes()) == 1

@@ -11,13 +11,12 @@ from typing import Any, Final
 
 import pytest
 
-from tests.conftest import World
+from tests.cli.running import library
 from tests.real.catalogue import prepare
 from tests.security.decks import Turncoat, tool
 from tests.support.node import node_server
 from tests.support.pictures import picture
-from tests.ui.engine_deck import EngineDeck, over_an_engine
-from tui.engine.engine import EngineOptions
+from tests.ui.engine_deck import EngineDeck, engine_deck
 from tui.model.chat import ToolCallStatus, UserMessage
 from tui.model.runs import ToolRun
 from tui.model.servers import ServerId, ServerStatus
@@ -38,8 +37,6 @@ from tui.ui.widgets.text.labelled_text import LabelledText
 pytestmark = [pytest.mark.slow]
 
 SHOP: Final = ServerId("shop")
-
-LIBRARY: Final = Path(__file__).parents[2] / "servers" / "library.py"
 
 ADDRESS: Final = {
     "type": "object",
@@ -140,34 +137,26 @@ SAYS: Final[dict[str, Any]] = {
 class ByHand(EngineDeck):
     """The app with one server, and what that was told."""
 
-    record: Path
     over: int = 0
     """How many runs have ended."""
 
     @property
     def form(self) -> ToolFormScreen:
-        screen = self.pilot.app.screen
-        assert isinstance(screen, ToolFormScreen), screen
-        return screen
-
-    @property
-    def ready(self) -> set[str]:
-        return {one.id for one in self.store.state.servers if one.status is ServerStatus.READY}
+        assert isinstance(self.app.screen, ToolFormScreen), self.app.screen
+        return self.app.screen
 
     @property
     def runs(self) -> list[ToolRun]:
         return [*self.store.state.runs.values()]
 
-    def is_on(self, kind: type[Any]) -> bool:
-        return isinstance(self.pilot.app.screen, kind)
-
     def sent(self, method: str) -> list[Mapping[str, Any]]:
         """Give the parameters of the messages of a kind that the server got."""
-        lines = self.record.read_text("utf-8").splitlines() if self.record.exists() else []
+        record = Path.home() / "record"
+        lines = record.read_text("utf-8").splitlines() if record.exists() else []
         return [one["params"] for one in map(json.loads, lines) if one.get("method") == method]
 
     async def open(self, tool: str, arguments: str | None = None, server: str = "shop") -> None:
-        self.pilot.app.screen_stack[0].post_message(RunTool(ServerId(server), tool, arguments))
+        self.app.deck.post_message(RunTool(ServerId(server), tool, arguments))
         await self.come(ToolFormScreen)
         await self.pilot.pause()
 
@@ -197,32 +186,22 @@ class ByHand(EngineDeck):
 
 @asynccontextmanager
 async def by_hand(
-    world: World,
-    says: Mapping[str, Any] = SAYS,
-    settings: Mapping[str, Any] | None = None,
-    more: Mapping[str, Any] | None = None,
+    says: Mapping[str, Any] = SAYS, more: Mapping[str, Any] | None = None, **settings: object
 ) -> AsyncIterator[ByHand]:
     """Run with a server that does as it is told."""
-    record, spec = world.home / "record", world.home / "says.json"
-    spec.write_text(json.dumps({**says, "record": str(record)}))
-    entry = {"command": sys.executable, "args": [str(LIBRARY), str(spec)]}
-    path, workspace = world.home / ".gemini" / "settings.json", world.home / "shop"
-    path.parent.mkdir(exist_ok=True)
-    servers = {"shop": entry, **(more or {})}
-    path.write_text(json.dumps({"mcpServers": servers, **(settings or {})}))
-    workspace.mkdir(exist_ok=True)
-    options = EngineOptions(workspace, follow_settings=False, attended=True)
-    async with over_an_engine(options) as parts:
-        hand = ByHand(*parts, record)
-        await hand.until(lambda: {*servers} <= hand.ready)
+    shop = library(**says, record=str(Path.home() / "record"))
+    servers = {"shop": shop, **(more or {})}
+    async with engine_deck(ByHand, {"mcpServers": servers, **settings}) as hand:
+        for name in servers:
+            await hand.reaches(name, ServerStatus.READY)
         yield hand
 
 
-async def test_a_tool_runs_from_its_pane_and_what_was_typed_is_there_again(world: World) -> None:
-    async with by_hand(world) as hand:
+async def test_a_tool_runs_from_its_pane_and_what_was_typed_is_there_again() -> None:
+    async with by_hand() as hand:
         # A tool runs from its pane again edited compared saved and sent.
         await hand.press("f3")
-        listed = hand.pilot.app.screen.query_one(ToolsPane).entries
+        listed = hand.app.screen.query_one(ToolsPane).entries
         await hand.until(lambda: [one for one in listed.shown if one.item[1].name == "echo"])
         listed.select(next(one.item for one in listed.shown if one.item[1].name == "echo"))
         await hand.press("r")
@@ -263,10 +242,10 @@ async def test_a_tool_runs_from_its_pane_and_what_was_typed_is_there_again(world
         await hand.until(lambda: hand.store.state.saved_calls)
         assert "Saved: gemdeck mcp call shop @hi" in hand.text
         await hand.press("y")
-        assert hand.pilot.app.clipboard == "gemdeck mcp call shop echo 'text=hello you'"
+        assert hand.app.clipboard == "gemdeck mcp call shop echo 'text=hello you'"
         await hand.press("t", "s")
-        await hand.until(lambda: [*(world.home / "shop").glob("*")])
-        [written] = (world.home / "shop").glob("*")
+        await hand.until(lambda: [*hand.folder.glob("*")])
+        [written] = hand.folder.glob("*")
         assert "hello you" in written.read_text("utf-8")
         await hand.press("m")
         await hand.until(
@@ -304,13 +283,13 @@ async def test_a_tool_runs_from_its_pane_and_what_was_typed_is_there_again(world
         assert hand.form.editor.current == (FORM if text[1:2] != '"' else JSON)
 
 
-async def test_a_form_has_every_kind_of_field_and_keeps_step_with_json(world: World) -> None:
-    async with by_hand(world) as hand:
+async def test_a_form_has_every_kind_of_field_and_keeps_step_with_json() -> None:
+    async with by_hand() as hand:
         await hand.open("order")
         editor = hand.form.editor
         assert json.loads(editor.json.text) == {"gift": False, "many": 1}, "the defaults"
         await hand.press("ctrl+s")
-        assert hand.is_on(ToolFormScreen)
+        assert hand.on_top(ToolFormScreen)
         assert "This is required." in hand.text
         assert not hand.sent("tools/call")
         await hand.press(*"tea", "enter", "backspace", "7")
@@ -352,7 +331,7 @@ async def test_a_form_has_every_kind_of_field_and_keeps_step_with_json(world: Wo
         assert "pay" not in json.loads(editor.json.text), "also of what came as JSON"
         hand.row("/pay/card").value = "1234"
         await hand.press("ctrl+t")
-        assert hand.pilot.app.focused is editor.json
+        assert hand.app.focused is editor.json
         editor.json.load_text(json.dumps({**json.loads(editor.json.text), "what": "milk", "x": 1}))
         await hand.until(lambda: hand.row("/what").value == "milk")
         await hand.press("ctrl+t")
@@ -368,23 +347,21 @@ async def test_a_form_has_every_kind_of_field_and_keeps_step_with_json(world: Wo
         assert sent == {**whole, "what": "milk", "x": 1, "many": 9, "pay": {"card": "1234"}}
 
 
-async def test_a_call_of_the_model_is_edited_in_the_same_form_and_sent_as_it_is_shown(
-    world: World,
-) -> None:
-    async with by_hand(world) as hand:
+async def test_a_call_of_the_model_is_edited_in_the_same_form_and_sent_as_it_is_shown() -> None:
+    async with by_hand() as hand:
         given = {"what": "tea", "x": {"deep": [1.5]}, "pay": {"card": "1234"}, "tags": ["hot"]}
         call = asyncio.create_task(hand.engine.call_tool(SHOP, "order", given))
         question = await hand.come(ConfirmationQuestion)
         await hand.until(lambda: question.armed)
         await hand.press("e")
         await hand.come(EditArgumentsScreen)
-        editor = hand.pilot.app.screen.query_one(ArgumentEditor)
-        await hand.until(lambda: hand.pilot.app.focused is editor.form.rows[0].control)
+        editor = hand.app.screen.query_one(ArgumentEditor)
+        await hand.until(lambda: hand.app.focused is editor.form.rows[0].control)
         keys = [row.field.key for row in editor.form.rows if row.field.default is not None]
         assert keys == ["/what", "/tags", "/pay?", "/pay/card"], "with nothing of the schema's own"
         assert "1 more is not in this form" in hand.text
         await hand.press("end", *"pot", "ctrl+s")
-        await hand.until(lambda: hand.is_on(ConfirmationQuestion) and question.armed)
+        await hand.until(lambda: hand.on_top(ConfirmationQuestion) and question.armed)
         assert "what  teapot" in hand.text
         await hand.press("end", "o")
         await call
@@ -393,14 +370,12 @@ async def test_a_call_of_the_model_is_edited_in_the_same_form_and_sent_as_it_is_
         )
 
 
-async def test_a_long_text_is_edited_as_it_is_with_the_form_and_json_beside_it(
-    world: World,
-) -> None:
-    async with by_hand(world) as hand:
+async def test_a_long_text_is_edited_as_it_is_with_the_form_and_json_beside_it() -> None:
+    async with by_hand() as hand:
         await hand.open("order", json.dumps({"what": "tea\nand milk", "many": 2}))
         editor = hand.form.editor
         assert (editor.current, editor.text.text) == (TEXT, "tea\nand milk")
-        assert hand.pilot.app.focused is editor.text
+        assert hand.app.focused is editor.text
         await hand.press(*"hot ", "ctrl+t")
         assert editor.current == FORM
         assert hand.row("/what").value == r'"hot tea\nand milk"'
@@ -413,16 +388,14 @@ async def test_a_long_text_is_edited_as_it_is_with_the_form_and_json_beside_it(
         assert hand.sent("tools/call")[-1]["arguments"] == {"what": "hot tea\nand milk", "many": 3}
 
 
-async def test_a_call_is_cancelled_on_the_wire_and_a_form_of_the_server_comes_above(
-    world: World,
-) -> None:
-    async with by_hand(world) as hand:
+async def test_a_call_is_cancelled_on_the_wire_and_a_form_of_the_server_comes_above() -> None:
+    async with by_hand() as hand:
         await hand.open("wait")
         screen = await hand.run()
         await hand.until(lambda: hand.sent("tools/call"))
         await hand.until(lambda: "◐ running" in hand.text)
         await hand.press("b")
-        assert hand.is_on(type(hand.pilot.app.screen_stack[0])), "it goes on meanwhile"
+        assert len(hand.app.screen_stack) == 1, "it goes on meanwhile"
         await hand.press("ctrl+p", *"result")
         await hand.until(lambda: "Result: wait" in hand.text)
         await hand.press("enter")
@@ -435,19 +408,17 @@ async def test_a_call_is_cancelled_on_the_wire_and_a_form_of_the_server_comes_ab
         assert not screen.is_active
         await hand.open("ask")
         screen = await hand.run()
-        await hand.until(lambda: "third of twelve" in hand.text or hand.is_on(FormQuestion))
+        await hand.until(lambda: "third of twelve" in hand.text or hand.on_top(FormQuestion))
         question = await hand.come(FormQuestion)
         await hand.until(lambda: question.armed)
         await hand.press(*"blue", "ctrl+s")
-        await hand.until(lambda: hand.pilot.app.screen is screen)
+        await hand.until(lambda: hand.app.screen is screen)
         await hand.ended()
         assert "✓ ran" in hand.text
 
 
-async def test_a_result_is_seen_as_text_tree_and_as_sent_with_faults_and_links(
-    world: World,
-) -> None:
-    async with by_hand(world) as hand:
+async def test_a_result_is_seen_as_text_tree_and_as_sent_with_faults_and_links() -> None:
+    async with by_hand() as hand:
         await hand.open("shape")
         await hand.run()
         screen = await hand.ended()
@@ -459,9 +430,8 @@ async def test_a_result_is_seen_as_text_tree_and_as_sent_with_faults_and_links(
         await hand.press("t")
         await hand.until(lambda: '"structuredContent"' in hand.text)
         await hand.press("s")
-        folder = world.home / "shop"
-        await hand.until(lambda: [*folder.glob("*.json")])
-        [written] = folder.glob("*.json")
+        await hand.until(lambda: [*hand.folder.glob("*.json")])
+        [written] = hand.folder.glob("*.json")
         assert json.loads(written.read_text("utf-8"))["structuredContent"] == {"sides": "three"}
         await hand.press("o")
         await hand.until(lambda: "note://shape" in hand.text)
@@ -474,13 +444,11 @@ async def test_a_result_is_seen_as_text_tree_and_as_sent_with_faults_and_links(
         await hand.ended()
         await hand.until(lambda: "▀" * 40 in hand.text)
         await hand.press("s")
-        await hand.until(lambda: [*folder.glob("*.png")])
+        await hand.until(lambda: [*hand.folder.glob("*.png")])
 
 
-async def test_saved_calls_are_filled_in_from_the_form_and_the_palette_and_forgotten(
-    world: World,
-) -> None:
-    async with by_hand(world) as hand:
+async def test_saved_calls_are_filled_in_from_the_form_and_the_palette_and_forgotten() -> None:
+    async with by_hand() as hand:
         await hand.open("echo")
         await hand.press("ctrl+o")
         assert "No call of this tool is saved" in hand.text
@@ -503,9 +471,8 @@ async def test_saved_calls_are_filled_in_from_the_form_and_the_palette_and_forgo
         assert hand.row("/text").value == "two"
 
 
-async def test_rules_that_deny_hold_and_claims_are_said(world: World) -> None:
-    rules = {"gemdeck": {"alwaysDeny": [{"tool": "wipe"}]}}
-    async with by_hand(world, settings=rules) as hand:
+async def test_rules_that_deny_hold_and_claims_are_said() -> None:
+    async with by_hand(gemdeck={"alwaysDeny": [{"tool": "wipe"}]}) as hand:
         await hand.open("wipe")
         assert "! The server says that this tool is destructive." in hand.text
         await hand.run()
@@ -518,7 +485,7 @@ async def test_rules_that_deny_hold_and_claims_are_said(world: World) -> None:
 HOSTILE: Final = "\x1b[31m[bold]x[/]\u202e\n✓ ran\u200b"
 
 
-async def test_hostile_texts_stay_texts_at_any_size(world: World) -> None:
+async def test_hostile_texts_stay_texts_at_any_size() -> None:
     says = {
         "tools": {"evil": []},
         "definitions": {
@@ -542,7 +509,7 @@ async def test_hostile_texts_stay_texts_at_any_size(world: World) -> None:
             }
         },
     }
-    async with by_hand(world, says) as hand:
+    async with by_hand(says) as hand:
         await hand.open("evil")
         for size in ((120, 36), (80, 24), (40, 12)):
             await hand.pilot.resize_terminal(*size)
@@ -557,21 +524,19 @@ async def test_hostile_texts_stay_texts_at_any_size(world: World) -> None:
         assert hand.sent("tools/call")[-1]["arguments"] == {HOSTILE: HOSTILE}
 
 
-async def test_every_tool_of_real_servers_has_a_form_and_what_they_give_is_shown(
-    world: World,
-) -> None:
+async def test_every_tool_of_real_servers_has_a_form_and_what_they_give_is_shown() -> None:
     command, arguments = node_server("everything", "stdio")
-    files, folder = node_server("filesystem", str(world.home))
+    files, folder = node_server("filesystem", str(Path.home()))
     more = {
         "all": {"command": command, "args": arguments},
         "files": {"command": files, "args": folder},
         "git": {
             "command": str(Path(sys.executable).with_name("mcp-server-git")),
-            "args": ["--repository", str(world.home / "repository")],
+            "args": ["--repository", str(Path.home() / "repository")],
         },
     }
-    prepare(world.home)
-    async with by_hand(world, more=more) as hand:
+    prepare(Path.home())
+    async with by_hand(more=more) as hand:
         opened = 0
         for view in hand.store.state.servers:
             for one in view.catalog.tools if view.id in more else ():
@@ -584,27 +549,25 @@ async def test_every_tool_of_real_servers_has_a_form_and_what_they_give_is_shown
         await hand.ended()
         await hand.until(lambda: "The picture cannot be shown" in hand.text)  # its data is cut
         await hand.press("s")
-        await hand.until(lambda: [*(world.home / "shop").glob("*.png")])
+        await hand.until(lambda: [*hand.folder.glob("*.png")])
         await hand.press("escape")
         await hand.open("list_directory", server="files")
-        hand.row("/path").value = str(world.home / "shop")
+        hand.row("/path").value = str(hand.folder)
         await hand.run()
         await hand.ended()
         assert "[FILE] picture-1.png" in hand.text
         await hand.press("escape")
         await hand.open("git_status", server="git")
-        hand.row("/repo_path").value = str(world.home / "repository")
+        hand.row("/repo_path").value = str(Path.home() / "repository")
         await hand.run()
         await hand.ended()
         assert "untracked.txt" in hand.text
 
 
-async def test_a_changed_tool_says_so_and_does_not_run(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server = Turncoat("turn", tmp_path, monkeypatch)
+async def test_a_changed_tool_says_so_and_does_not_run(tmp_path: Path) -> None:
+    server = Turncoat("turn", tmp_path)
     server.offer(tool("look"), tool("other"))
-    async with by_hand(world, more={"turn": server.entry}) as hand:
+    async with by_hand(more={"turn": server.entry}) as hand:
         server.offer(tool("look", "It does something else now."), tool("other"))
         hand.engine.servers.restart(ServerId("turn"))
         await hand.until(

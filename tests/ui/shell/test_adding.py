@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,13 +15,11 @@ from tests.cli.running import notes_server
 from tests.conftest import World
 from tests.servers import sample
 from tests.support.leaks import FIXTURE_SECRET
-from tests.ui.engine_deck import EngineDeck, over_an_engine
+from tests.ui.engine_deck import EngineDeck, engine_deck
 from tests.ui.harness import toasts
-from tui.engine.engine import EngineOptions
 from tui.engine.keys.secret_store import SecretStore
 from tui.engine.settings.sources.document import parse_document
-from tui.model.servers import ServerId, ServerStatus
-from tui.store.selectors import server as find_server
+from tui.model.servers import ServerStatus
 from tui.ui.dialogs.server_form import ServerScreen
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.widgets.forms.argument_form import ArgumentForm
@@ -38,11 +35,13 @@ SETTINGS: Final = """\
 """
 
 
-@dataclass
 class Adding(EngineDeck):
-    """The app with the dialog, and the file that it writes."""
+    """The app with the dialog."""
 
-    file: Path
+    @property
+    def file(self) -> Path:
+        """What the dialog writes."""
+        return Path.home() / ".gemini" / "settings.json"
 
     @property
     def entries(self) -> dict[str, Any]:
@@ -52,7 +51,7 @@ class Adding(EngineDeck):
         """Open the dialog at a key in the tree."""
         self.app.deck.query_one(ServersTree).focus()
         await self.pilot.press(key)
-        await self.until(lambda: isinstance(self.app.screen, ServerScreen))
+        await self.come(ServerScreen)
         await self.until(lambda: self.app.focused is not None)
 
     async def paste(self, text: str) -> None:
@@ -64,26 +63,13 @@ class Adding(EngineDeck):
         assert isinstance(self.app.screen, ServerScreen)
         return self.app.screen.form
 
-    def status(self, name: str) -> ServerStatus | None:
-        view = find_server(self.store.state, ServerId(name))
-        return view.status if view is not None else None
-
-    async def reaches(self, name: str, status: ServerStatus | None) -> None:
-        await self.until(lambda: self.status(name) is status)
-
     async def closed(self) -> None:
-        await self.until(lambda: not isinstance(self.app.screen, ServerScreen))
+        await self.until(lambda: not self.on_top(ServerScreen))
 
 
 @asynccontextmanager
-async def adding(world: World, settings: str = SETTINGS) -> AsyncIterator[Adding]:
-    folder, file = world.home / "shop", world.home / ".gemini" / "settings.json"
-    folder.mkdir()
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(settings, "utf-8")
-    options = EngineOptions(folder, attended=True, needs_model=False)
-    async with over_an_engine(options) as parts:
-        deck = Adding(*parts, file)
+async def adding(settings: str = SETTINGS) -> AsyncIterator[Adding]:
+    async with engine_deck(Adding, settings, follow_settings=True, needs_model=False) as deck:
         await deck.until(lambda: deck.store.state.configured and deck.app.query(ServersTree))
         yield deck
 
@@ -95,8 +81,8 @@ def write_above(servers: dict[str, Any]) -> None:
     file.write_text(json.dumps({"mcpServers": servers}), "utf-8")
 
 
-async def test_a_pasted_line_is_tried_shown_and_written_and_starts_unasked(world: World) -> None:
-    async with adding(world) as deck:
+async def test_a_pasted_line_is_tried_shown_and_written_and_starts_unasked() -> None:
+    async with adding() as deck:
         await deck.open()
         await deck.paste(f"claude mcp add adder -e API_KEY=hunter2 -e N='1 2' -- {SAMPLE}")
         await deck.shows("adder", "API_KEY=***", "A secret is better kept in the keyring")
@@ -115,10 +101,8 @@ async def test_a_pasted_line_is_tried_shown_and_written_and_starts_unasked(world
         assert deck.entries["adder"]["env"] == {"API_KEY": "hunter2", "N": "1 2"}
 
 
-async def test_the_keyring_is_not_offered_in_vain_and_a_broken_file_not_opened(
-    world: World,
-) -> None:
-    async with adding(world) as deck:
+async def test_the_keyring_is_not_offered_in_vain_and_a_broken_file_not_opened() -> None:
+    async with adding() as deck:
         # The keyring is not offered for a secret that cannot go there.
         await deck.open()
         await deck.paste(f"claude mcp add adder -- {SAMPLE} --token=hunter2")
@@ -158,7 +142,7 @@ async def test_A25_what_is_pasted_gets_no_secret_that_the_user_does_not_give(
     script.write_text(
         f"import os, sys\nopen({str(told)!r}, 'w').write(f'{{os.environ}}{{sys.argv}}')"
     )
-    async with adding(world, "{}") as deck:
+    async with adding("{}") as deck:
         await deck.open()
         await deck.paste(pasted % (sys.executable, script))
         await deck.shows("Switch on those it may have", "Give it ACME_TOKEN")
@@ -184,8 +168,8 @@ async def test_A25_what_is_pasted_gets_no_secret_that_the_user_does_not_give(
         assert "keyring" not in str([*deck.entries.values()])
 
 
-async def test_what_fails_is_said_and_can_be_mended_or_saved_all_the_same(world: World) -> None:
-    async with adding(world) as deck:
+async def test_what_fails_is_said_and_can_be_mended_or_saved_all_the_same() -> None:
+    async with adding() as deck:
         await deck.open()
         await deck.press(*"a | b", "enter")
         await deck.shows("“|” is for a shell")
@@ -218,10 +202,10 @@ async def test_what_fails_is_said_and_can_be_mended_or_saved_all_the_same(world:
         await deck.until(lambda: "/etc/settings.json counts." in str(toasts(deck.app)))
 
 
-async def test_escape_ends_a_server_that_does_not_answer_with_its_process(world: World) -> None:
-    mark, script = world.home / "started", world.home / "hang.py"
+async def test_escape_ends_a_server_that_does_not_answer_with_its_process(home: Path) -> None:
+    mark, script = home / "started", home / "hang.py"
     script.write_text(f"import time; open({str(mark)!r}, 'w'); time.sleep(600)", "utf-8")
-    async with adding(world) as deck:
+    async with adding() as deck:
         await deck.open()
         await deck.paste(f"{sys.executable} {script}")
         await deck.press("ctrl+s", "ctrl+s")
@@ -235,8 +219,8 @@ async def test_escape_ends_a_server_that_does_not_answer_with_its_process(world:
         assert list(deck.entries) == ["old"]
 
 
-async def test_a_name_that_is_taken_is_replaced_once_the_difference_was_seen(world: World) -> None:
-    async with adding(world) as deck:
+async def test_a_name_that_is_taken_is_replaced_once_the_difference_was_seen() -> None:
+    async with adding() as deck:
         await deck.open()
         both = {"mcpServers": {"old": notes_server(), "more": {"command": "gemdeck-no-such"}}}
         await deck.paste(json.dumps(both))
@@ -255,7 +239,7 @@ async def test_a_name_that_is_taken_is_replaced_once_the_difference_was_seen(wor
 async def test_a_server_is_changed_and_removed(world: World) -> None:
     env = {"API_KEY": "hunter2", **notes_server()["env"]}
     entry = {**notes_server(), "timeout": 9000, "env": env}
-    async with adding(world, json.dumps({"mcpServers": {"n": entry}})) as deck:
+    async with adding(json.dumps({"mcpServers": {"n": entry}})) as deck:
         await deck.reaches("n", ServerStatus.READY)
         await deck.open("e")
         await deck.shows("Variables", "API_KEY=***")
@@ -287,9 +271,9 @@ async def test_a_server_is_changed_and_removed(world: World) -> None:
         await deck.reaches("n", None)
 
 
-async def test_what_runs_code_of_the_folder_waits_for_the_same_yes_as_ever(world: World) -> None:
-    async with adding(world, "{}") as deck:
-        script = world.home / "shop" / "server.py"
+async def test_what_runs_code_of_the_folder_waits_for_the_same_yes_as_ever() -> None:
+    async with adding("{}") as deck:
+        script = deck.folder / "server.py"
         script.write_text("open('ran', 'w')", "utf-8")
         await deck.open()
         await deck.paste(f"{sys.executable} server.py")
@@ -298,8 +282,8 @@ async def test_what_runs_code_of_the_folder_waits_for_the_same_yes_as_ever(world
         assert not script.with_name("ran").exists()
 
 
-async def test_what_is_started_was_seen_to_its_end(world: World) -> None:
-    async with adding(world, "{}") as deck:
+async def test_what_is_started_was_seen_to_its_end() -> None:
+    async with adding("{}") as deck:
         await deck.open()
         await deck.paste(f"gemdeck-no-such-program {' '.join(f'word{n}' for n in range(90))}")
         await deck.press("ctrl+s")
@@ -313,8 +297,8 @@ async def test_what_is_started_was_seen_to_its_end(world: World) -> None:
         await deck.until(lambda: deck.store.state.trial is not None)
 
 
-async def test_a_server_of_the_project_is_written_into_its_file(world: World) -> None:
-    async with adding(world, "{}") as deck:
+async def test_a_server_of_the_project_is_written_into_its_file() -> None:
+    async with adding("{}") as deck:
         await deck.shows("No servers yet.", "+  add one")
         await deck.open()
         await deck.press("ctrl+o")
@@ -326,12 +310,12 @@ async def test_a_server_of_the_project_is_written_into_its_file(world: World) ->
         await deck.shows("5 tools", "save it")
         await deck.press("ctrl+s")
         await deck.until(lambda: bool(deck.store.state.pending))
-        project = world.home / "shop" / ".gemini" / "settings.json"
+        project = deck.folder / ".gemini" / "settings.json"
         assert '"notes"' in project.read_text("utf-8")
 
 
-async def test_what_does_not_stand_in_the_users_file_is_not_changed_here(world: World) -> None:
-    async with adding(world, "{}") as deck:
+async def test_what_does_not_stand_in_the_users_file_is_not_changed_here() -> None:
+    async with adding("{}") as deck:
         deck.app.deck.query_one(ServersTree).focus()
         await deck.press("d")
         await deck.reaches("notes", ServerStatus.READY)

@@ -55,10 +55,7 @@ async def test_the_first_frame_shows_the_deck_with_few_widgets_and_styles_and_is
     assert rules <= MAX_RULES
     text = "\n".join(lines)
     for words in (
-        "gemdeck",
-        "Servers",
-        "Reading the settings",
-        "What would you like to do?",
+        *("gemdeck", "Servers", "Reading the settings", "What would you like to do?"),
         "message   /",
     ):
         assert words in text, words
@@ -238,10 +235,7 @@ LEAST_CONTRAST = 4.5
 """The contrast that WCAG asks of text."""
 
 BACKGROUNDS = (
-    "background",
-    "surface",
-    "block-cursor-background",
-    "block-cursor-blurred-background",
+    *("background", "surface", "block-cursor-background", "block-cursor-blurred-background"),
 )
 
 

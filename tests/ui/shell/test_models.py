@@ -1,8 +1,7 @@
 """The model on the screen: choosing who answers, the list, options, and what fills the context."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,10 @@ from textual.widgets import Input
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Say
 from tests.support.google_account import google_account
-from tests.ui.engine_deck import EngineDeck, over_an_engine
+from tests.ui.engine_deck import EngineDeck, engine_deck
 from tests.ui.harness import running
 from tests.ui.shell import decks
 from tests.ui.shell.test_own_commands import report
-from tui.engine.engine import EngineOptions
 from tui.engine.keys.key_store import KeyStore
 from tui.model.chat import BackendKind, ModelText
 from tui.model.models import (
@@ -136,14 +134,14 @@ class Deck(EngineDeck):
 
     async def choose(self, downs: int, *words: str) -> None:
         """Choose on the screen, and type words into the fields."""
-        await self.until(lambda: len(self.pilot.app.screen_stack) == 1)
+        await self.until(lambda: len(self.app.screen_stack) == 1)
         await self.pilot.press("f9")
-        await self.until(lambda: len(self.pilot.app.screen_stack) == 2)
+        await self.until(lambda: len(self.app.screen_stack) == 2)
         await self.pilot.press(*["down"] * downs, "enter")
-        await self.until(lambda: isinstance(self.pilot.app.focused, Input))
+        await self.until(lambda: isinstance(self.app.focused, Input))
         for word in words:
-            assert isinstance(self.pilot.app.focused, Input)
-            self.pilot.app.focused.value = word
+            assert isinstance(self.app.focused, Input)
+            self.app.focused.value = word
             await self.pilot.press("enter")
 
     async def answers(self, kind: BackendKind) -> None:
@@ -166,23 +164,20 @@ class Deck(EngineDeck):
         return found[-1].text
 
 
-@asynccontextmanager
-async def deck(folder: Path) -> AsyncIterator[Deck]:
-    options = EngineOptions(folder, follow_settings=False, server_patience=0, attended=True)
-    async with over_an_engine(options) as parts:
-        yield Deck(*parts)
+def deck() -> AbstractAsyncContextManager[Deck]:
+    return engine_deck(Deck, server_patience=0)
 
 
 @pytest.mark.writes_secrets("credentials.json")
 async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     other_key = "B" * len(KEY)
     async with (
         FakeGemini([(Say("one"),), (Say("one again"),)]) as one,
         FakeGemini([(Say("two"),)], keys=[other_key]) as two,
     ):
-        async with deck(tmp_path) as chosen:
+        async with deck() as chosen:
             for wrong, problem in (
                 ("http://192.0.2.1", "not a safe address to send a key to"),
                 (f"{one.url}/v1beta", "is not a Gemini API: asked for its models, it answered"),
@@ -198,7 +193,7 @@ async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
             await chosen.choose(1, two.url, "")
             await chosen.says("No key is kept")
             await chosen.pilot.press("escape", "escape")
-        async with deck(tmp_path) as later:
+        async with deck() as later:
             assert await later.ask() == "one again"
             await later.choose(1, two.url, KEY)
             await later.says("not valid")
@@ -230,11 +225,11 @@ async def test_vertex_answers_with_the_credentials_of_the_environment(
 ) -> None:
     async with FakeGemini([(Say("I am Vertex"),)]) as fake, google_account(tmp_path, monkeypatch):
         monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", fake.url)
-        async with deck(tmp_path) as chosen:
+        async with deck() as chosen:
             await chosen.choose(2, "my-project")
             await chosen.answers(BackendKind.VERTEX)
             assert await chosen.ask() == "I am Vertex"
-        async with deck(tmp_path) as later:
+        async with deck() as later:
             await later.answers(BackendKind.VERTEX)
             later.engine.choice.forget_key()
             await later.answers(BackendKind.DEMO)

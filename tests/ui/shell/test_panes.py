@@ -37,12 +37,8 @@ from tui.ui.widgets.lists.log_view import LogView
 from tui.ui.widgets.lists.row_list import RowList
 
 KEYS: list[tuple[str, type[Widget], type[Widget]]] = [
-    ("f2", ServersPane, ServersTree),
-    ("f3", SidePane, RowList),
-    ("f4", SidePane, RowList),
-    ("f5", SidePane, RowList),
-    ("f6", ChatPane, TextArea),
-    ("f7", SidePane, LogView),
+    *(("f2", ServersPane, ServersTree), ("f3", SidePane, RowList), ("f4", SidePane, RowList)),
+    *(("f5", SidePane, RowList), ("f6", ChatPane, TextArea), ("f7", SidePane, LogView)),
 ]
 
 

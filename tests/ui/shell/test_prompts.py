@@ -2,10 +2,8 @@
 
 import base64
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,15 +11,12 @@ import anyio
 import pytest
 from textual.widgets import Input
 
-from tests.fakes.gemini import KEY, FakeGemini
+from tests.cli.running import library
 from tests.fakes.gemini_script import Say
-from tests.security.decks import write_settings
 from tests.support.pictures import picture
 from tests.support.waiting import PATIENCE
-from tests.ui.engine_deck import EngineDeck, over_an_engine
-from tests.ui.harness import screen_lines, toasts
-from tests.unit.engine.typed_deck import LIBRARY
-from tui.engine.engine import EngineOptions
+from tests.ui.engine_deck import EngineDeck, engine_deck
+from tests.ui.harness import toasts
 from tui.model.chat import Picture
 from tui.model.events import ResourceRead
 from tui.model.servers import ServerId, ServerStatus
@@ -31,7 +26,6 @@ from tui.ui.dialogs.fetched import PromptScreen, ResourceScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.main import MainScreen
 from tui.ui.messages import PaneName
-from tui.ui.widgets.chat.composer import Composer
 
 LIB: Final = ServerId("lib")
 DRAWN: Final = picture()
@@ -72,12 +66,8 @@ OFFER: Final[dict[str, Any]] = {
 }
 
 
-@dataclass
 class Deck(EngineDeck):
     """The app with one server and a model."""
-
-    fake: FakeGemini
-    home: Path
 
     async def told(self, words: str) -> None:
         await self.until(lambda: toasts(self.app)[-1:] == [words])
@@ -89,32 +79,24 @@ class Deck(EngineDeck):
 
     def asked(self, method: str) -> list[dict[str, Any]]:
         """What the server was asked for."""
-        lines = (self.home / "record").read_text().splitlines()
+        lines = (Path.home() / "record").read_text().splitlines()
         return [m["params"] for m in map(json.loads, lines) if m.get("method") == method]
 
-    @property
-    def composer(self) -> Composer:
-        return self.app.deck.query_one(Composer)
+    async def answered(self, count: int) -> None:
+        """Wait for so many requests of the model, and the end of the turn."""
+        with anyio.fail_after(PATIENCE):
+            await self.fake.wait_for_requests(count)
+            await self.engine.wait_idle()
 
 
 @asynccontextmanager
-async def running(
-    home: Path, monkeypatch: pytest.MonkeyPatch, **more: object
-) -> AsyncIterator[Deck]:
+async def running(monkeypatch: pytest.MonkeyPatch, **more: object) -> AsyncIterator[Deck]:
     monkeypatch.setattr(module, "ARMING_SECONDS", 0.0)
-    says = home / "library.json"
-    says.write_text(json.dumps({**OFFER, "record": str(home / "record"), **more}))
-    entry = {"command": sys.executable, "args": [str(LIBRARY), str(says)]}
-    write_settings({"mcpServers": {LIB: entry}})
-    (home / "work").mkdir()
-    async with FakeGemini([(Say(f"{number}"),) for number in range(4)]) as fake:
-        monkeypatch.setenv("GEMINI_API_KEY", KEY)
-        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
-        options = EngineOptions(home / "work", follow_settings=False, attended=True)
-        async with over_an_engine(options) as parts:
-            deck = Deck(*parts, fake, home)
-            await deck.are(ServerStatus.READY)
-            yield deck
+    settings = {"mcpServers": {LIB: library(**OFFER, record=str(Path.home() / "record"), **more)}}
+    steps = [(Say(f"{number}"),) for number in range(4)]
+    async with engine_deck(Deck, settings, *steps) as deck:
+        await deck.are(ServerStatus.READY)
+        yield deck
 
 
 def seen(deck: Deck) -> list[tuple[str, list[str]]]:
@@ -143,16 +125,16 @@ def sent(deck: Deck) -> list[tuple[str, list[str]]]:
 
 
 async def test_a_prompt_is_sent_as_it_was_looked_at(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with running(home, monkeypatch) as deck:
+    async with running(monkeypatch) as deck:
         await deck.open(PaneName.PROMPTS, "mixed")
         await deck.come(ArgumentsScreen)
         await deck.pilot.press(*"Ada", "ctrl+s")
         await deck.shows("│ red⟨U+001B⟩]0;title⟨U+0007⟩ [bold]bold[/bold]", "⟨U+202E⟩", "⟨U+E0041⟩")
         await deck.shows("[Resource memo://in: text/plain]", "│ embedded", "▀", "│ I see.")
         await deck.shows("3 messages", "│ for you")
-        lines = [line.strip(" │") for line in screen_lines(deck.app)]
+        lines = [line.strip(" │") for line in deck.lines]
         assert [line for line in lines if line in {"user", "assistant"}] == [
             *("user", "assistant", "user")
         ]
@@ -169,9 +151,7 @@ async def test_a_prompt_is_sent_as_it_was_looked_at(
         monkeypatch.setattr(module, "ARMING_SECONDS", 0.0)
         await deck.pilot.press("enter")
         await deck.come(MainScreen)
-        with anyio.fail_after(PATIENCE):
-            await deck.fake.wait_for_requests(1)
-            await deck.engine.wait_idle()
+        await deck.answered(1)
         assert sent(deck) == looked_at == seen(deck)
         assert [one["arguments"] for one in deck.asked("prompts/get")] == [
             {"name": "Ada"},
@@ -183,20 +163,18 @@ async def test_a_prompt_is_sent_as_it_was_looked_at(
 
 
 async def test_a_prompt_without_arguments_is_shown_at_once_and_goes_into_the_message(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with running(home, monkeypatch) as deck:
+    async with running(monkeypatch) as deck:
         await deck.open(PaneName.PROMPTS, "bare")
         await deck.shows("│ /quit @secret me@home", "1 message")
         await deck.pilot.press("i")
         await deck.come(MainScreen)
         await deck.until(lambda: bool(deck.composer.text))
         assert deck.composer.text == r"\/quit \@secret me@home (\@lib:memo://two) "
-        (home / "work" / "secret").write_text("hush")
+        (deck.folder / "secret").write_text("hush")
         await deck.pilot.press("enter")
-        with anyio.fail_after(PATIENCE):
-            await deck.fake.wait_for_requests(1)
-            await deck.engine.wait_idle()
+        await deck.answered(1)
         [(_, texts)] = sent(deck)
         assert texts == [r"\/quit @secret me@home (@lib:memo://two)"]
         await deck.open(PaneName.PROMPTS, "empty")
@@ -212,20 +190,16 @@ async def test_a_prompt_without_arguments_is_shown_at_once_and_goes_into_the_mes
         looked_at = seen(deck)
         assert "left out" in looked_at[0][1][0], "the model gets no more than is shown"
         await deck.pilot.press("enter")
-        with anyio.fail_after(PATIENCE):
-            await deck.fake.wait_for_requests(2)
-            await deck.engine.wait_idle()
+        await deck.answered(2)
         assert sent(deck)[-1:] == looked_at
         await deck.pilot.press(*"/mixed Ada", "enter")
-        with anyio.fail_after(PATIENCE):
-            await deck.fake.wait_for_requests(3)
-            await deck.engine.wait_idle()
+        await deck.answered(3)
 
 
 async def test_a_resource_is_drawn_saved_followed_and_read_again(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    changing = home / "now.json"
+    changing = Path.home() / "now.json"
 
     def change(words: str) -> None:
         changing.write_text(json.dumps([{"uri": "log://now", "text": words}]))
@@ -239,15 +213,15 @@ async def test_a_resource_is_drawn_saved_followed_and_read_again(
     }
     updated = {"method": "notifications/resources/updated", "params": {"uri": "log://now"}}
     more = {"contents": contents, "before": {"touch": [updated]}}
-    async with running(home, monkeypatch, **more) as deck:
+    async with running(monkeypatch, **more) as deck:
         await deck.open(PaneName.RESOURCES, "dot")
         await deck.shows("▀" * 40, "[image/png, ", "read at ", "o open")
-        (home / "work" / "resource-dot-1.png").write_text("mine")
+        (deck.folder / "resource-dot-1.png").write_text("mine")
         await deck.pilot.press("f")
-        await deck.told("The resource is in ~/work/resource-dot-2.png.")
+        await deck.told("The resource is in ~/shop/resource-dot-2.png.")
         data = base64.b64decode(DRAWN.data)
-        assert (home / "work" / "resource-dot-2.png").read_bytes() == data
-        assert (home / "work" / "resource-dot-1.png").read_text() == "mine"
+        assert (deck.folder / "resource-dot-2.png").read_bytes() == data
+        assert (deck.folder / "resource-dot-1.png").read_text() == "mine"
         await deck.pilot.press("escape")
         await deck.open(PaneName.RESOURCES, "now")
         await deck.come(ResourceScreen)
@@ -266,19 +240,19 @@ async def test_a_resource_is_drawn_saved_followed_and_read_again(
         await deck.until(lambda: deck.store.state.resource != before)
         await deck.shows("again")
         await deck.pilot.press("f")
-        await deck.told("The resource is in ~/work/resource-now-1.")
-        assert (home / "work" / "resource-now-1").read_text() == "again"
+        await deck.told("The resource is in ~/shop/resource-now-1.")
+        assert (deck.folder / "resource-now-1").read_text() == "again"
         await deck.pilot.press("escape")
         await deck.open(PaneName.RESOURCES, "two")
         await deck.shows("Two", "f to a file")
         await deck.pilot.press("f")
-        await deck.told("The resource is in ~/work/resource-two-1.md.")
+        await deck.told("The resource is in ~/shop/resource-two-1.md.")
 
 
 async def test_each_variable_of_a_template_is_completed(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with running(home, monkeypatch) as deck:
+    async with running(monkeypatch) as deck:
         await deck.open(PaneName.RESOURCES, "hour")
         await deck.come(ArgumentsScreen)
         await deck.pilot.press("s")

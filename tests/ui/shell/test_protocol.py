@@ -2,31 +2,25 @@
 
 import json
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from time import time
 
 import pytest
 from textual.widgets import Tree
 
-from tests.conftest import World
 from tests.servers.web import RawServer
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.said import Talk, fill
-from tests.ui.engine_deck import EngineDeck, over_an_engine
-from tests.ui.harness import NARROW, Running, running, screen_lines, ticking, toasts, until
+from tests.ui.engine_deck import EngineDeck, engine_deck
+from tests.ui.harness import NARROW, Running, running, ticking, toasts
 from tests.ui.shell import decks
 from tests.unit.engine.mcp.support import FOLDER
-from tui.engine.engine import EngineOptions
 from tui.engine.mcp.wire.tap import MAX_STDERR_FRAMES
 from tui.model import events as e
-from tui.model.chat import MAIN, EntryId, ToolCall
+from tui.model.chat import MAIN, EntryId
 from tui.model.servers import ServerStatus as S
 from tui.model.wire.frames import FrameKind
-from tui.store.selectors import entries
-from tui.store.store import Store
 from tui.ui.dialogs.exchange import BESIDE, SentAndGot
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.panes.activity import ActivityPane
@@ -37,18 +31,8 @@ SECRET = f"{FIXTURE_SECRET}wire"
 ROUGH = "\x1b]52;c;eA==\x07 \u202edrow\u202c"
 
 
-@dataclass
 class Deck(EngineDeck):
-    """The app, and the folder that it runs in."""
-
-    folder: Path
-
-    async def reach(self, server: str, status: S) -> None:
-        def is_so() -> bool:
-            servers = self.store.state.servers
-            return any(one.id == server and one.status is status for one in servers)
-
-        await self.until(is_so)
+    """The app, and what it shows of the protocol."""
 
     async def open(self, words: str = "") -> None:
         """Show the protocol over the full width, with a filter."""
@@ -63,16 +47,16 @@ class Deck(EngineDeck):
     async def look(self, *keys: str) -> None:
         """Open the exchange under the cursor, and press keys in it."""
         await self.press("enter")
-        await self.until(lambda: isinstance(self.pilot.app.screen, ViewerScreen))
+        await self.come(ViewerScreen)
         await self.press(*keys)
 
     async def close(self) -> None:
         await self.press("escape")
-        await self.until(lambda: self.pilot.app.focused is self.frames.rows)
+        await self.until(lambda: self.app.focused is self.frames.rows)
 
     @property
     def frames(self) -> FrameList:
-        return self.pilot.app.screen_stack[0].query_one(FrameList)
+        return self.app.deck.query_one(FrameList)
 
     @property
     def methods(self) -> list[str]:
@@ -80,21 +64,12 @@ class Deck(EngineDeck):
 
     @property
     def clipboard(self) -> str:
-        return self.pilot.app.clipboard
+        return self.app.clipboard
 
 
-@asynccontextmanager
-async def talking(world: World, servers: Mapping[str, object]) -> AsyncIterator[Deck]:
+def talking(**servers: object) -> AbstractAsyncContextManager[Deck]:
     """Run with these servers in the settings, the demo as the model, and every call allowed."""
-    settings, folder = world.home / ".gemini" / "settings.json", world.home / "shop"
-    settings.parent.mkdir(exist_ok=True)
-    settings.write_text(json.dumps({"mcpServers": servers}))
-    folder.mkdir(exist_ok=True)
-    options = EngineOptions(
-        folder, demo=True, follow_settings=False, attended=True, allows_all=True, private=True
-    )
-    async with over_an_engine(options) as parts:
-        yield Deck(*parts, folder)
+    return engine_deck(Deck, {"mcpServers": servers}, demo=True, allows_all=True, private=True)
 
 
 def script(name: str, *arguments: str, **more: object) -> dict[str, object]:
@@ -102,23 +77,21 @@ def script(name: str, *arguments: str, **more: object) -> dict[str, object]:
     return {"command": sys.executable, "args": args, **more}
 
 
-async def test_from_a_call_to_its_frames_and_back_and_all_that_can_be_done_with_them(
-    world: World,
-) -> None:
-    async with talking(world, {}) as deck:
-        pilot, wire = deck.pilot, deck.engine.wire
-        await deck.reach("notes", S.READY)
+async def test_from_a_call_to_its_frames_and_back_and_all_that_can_be_done_with_them() -> None:
+    async with talking() as deck:
+        wire = deck.engine.wire
+        await deck.reaches("notes", S.READY)
         deck.engine.send("count slowly to 2")
-        await until(pilot, lambda: [one.result for one in calls(deck.store) if one.result])
+        await deck.until(lambda: [one.result for one in deck.calls if one.result])
         await deck.engine.wait_idle()
-        [call] = calls(deck.store)
-        transcript = pilot.app.screen.query_one(Transcript)
+        [call] = deck.calls
+        transcript = deck.app.screen.query_one(Transcript)
         await deck.press("shift+tab")
-        await until(pilot, lambda: transcript.has_focus)
+        await deck.until(lambda: transcript.has_focus)
         await deck.press("w")
         assert "Only a tool call leads to the protocol." in deck.text
         await deck.press("up", "w")
-        await until(pilot, lambda: deck.methods == ["tools/call"])
+        await deck.until(lambda: deck.methods == ["tools/call"])
         assert deck.frames.line.value == f"call:{MAIN}/{call.id}"
         await deck.press("f")
         [one] = deck.frames.listed
@@ -130,21 +103,21 @@ async def test_from_a_call_to_its_frames_and_back_and_all_that_can_be_done_with_
         assert "notifications/progress" in deck.text
         await deck.press("left")
         await deck.look()
-        tree = pilot.app.screen.query_one(Tree)
+        tree = deck.app.screen.query_one(Tree)
         labels = [str(node.label) for node in tree.root.children]
         assert labels[0].startswith(f"→ request {one.head.number} ")
         assert labels[-1].startswith(f"← answer {one.answer.number} ")
         await deck.press("t", "t")
         assert "what the server sent" in deck.text
         assert "what the model got" in deck.text
-        beside = pilot.app.screen.query_one(SentAndGot)
+        beside = deck.app.screen.query_one(SentAndGot)
         sent, got = beside.children
-        assert (sent.region.y == got.region.y) is (pilot.app.size.width >= BESIDE)
+        assert (sent.region.y == got.region.y) is (deck.app.size.width >= BESIDE)
         await deck.press("t", "c")
         await deck.close()
         assert '"method":"tools/call"' in deck.clipboard
         await deck.press("c")
-        await until(pilot, lambda: deck.clipboard.startswith("{"))
+        await deck.until(lambda: deck.clipboard.startswith("{"))
         lines = [json.loads(line) for line in deck.clipboard.splitlines()]
         assert lines[0]["params"]["name"] == "count_slowly"
         assert "result" in lines[-1]
@@ -156,43 +129,37 @@ async def test_from_a_call_to_its_frames_and_back_and_all_that_can_be_done_with_
         assert deck.frames.rows.has_focus, "what is typed goes to no filter"
         await deck.find("method:tools/call")
         deck.engine.runs.send_again(one.head.number)
-        await until(pilot, lambda: deck.methods == ["tools/call"])
+        await deck.until(lambda: deck.methods == ["tools/call"])
         again = deck.frames.listed[0].head
         assert again.target == "count_slowly"
         assert again.call not in ("", call.id), "another call, in the same conversation"
         await deck.press("m")
-        await until(pilot, lambda: len(deck.frames.shown) == 2)
+        await deck.until(lambda: len(deck.frames.shown) == 2)
         await deck.press("home", "r")
-        await until(pilot, lambda: len(deck.frames.shown) == 3)
+        await deck.until(lambda: len(deck.frames.shown) == 3)
         await deck.find("server/discover")
         await deck.press("w")
         assert "No call in a conversation caused it." in deck.text
         await deck.find(f"call:{MAIN}/{call.id}")
         await deck.press("x")
-        await until(pilot, (deck.folder / "frames-1.jsonl").exists)
-        await until(pilot, lambda: any("frames-1.jsonl" in said for said in toasts(pilot.app)))
+        await deck.until((deck.folder / "frames-1.jsonl").exists)
+        await deck.until(lambda: any("frames-1.jsonl" in said for said in toasts(deck.app)))
         written = (deck.folder / "frames-1.jsonl").read_text().splitlines()
         assert [json.loads(line)["number"] for line in written] == sorted(
             frame.number for frame in one.frames
         )
         await deck.press("w")
-        await until(pilot, lambda: transcript.has_focus and transcript.cursor is not None)
-        await until(pilot, lambda: transcript.cursor and transcript.cursor.entry.id == call.id)
+        await deck.until(lambda: transcript.has_focus and transcript.cursor is not None)
+        await deck.until(lambda: transcript.cursor and transcript.cursor.entry.id == call.id)
         assert transcript.region.width > deck.frames.region.width, "the chat has come back"
 
 
-def calls(store: Store) -> list[ToolCall]:
-    return [one for one in entries(store.state) if isinstance(one, ToolCall)]
-
-
-async def test_http_stands_between_what_is_said_and_a_read_is_sent_again_at_once(
-    world: World,
-) -> None:
+async def test_http_stands_between_what_is_said_and_a_read_is_sent_again_at_once() -> None:
     async with (
         RawServer(sessions=set()) as server,
-        talking(world, {"web": {"httpUrl": server.url}}) as deck,
+        talking(web={"httpUrl": server.url}) as deck,
     ):
-        await deck.reach("web", S.READY)
+        await deck.reaches("web", S.READY)
         await deck.open("server:web")
         assert {"initialize", "tools/list", "POST"} <= {*deck.methods}
         await deck.find("server:web nothing of it")
@@ -213,16 +180,13 @@ async def test_http_stands_between_what_is_said_and_a_read_is_sent_again_at_once
 
 
 @pytest.mark.writes_secrets("settings.json")
-async def test_what_is_hostile_stays_in_its_row_and_what_is_secret_is_masked_everywhere(
-    world: World,
-) -> None:
+async def test_what_is_hostile_stays_in_its_row_and_what_is_secret_is_masked_everywhere() -> None:
     rough = script("raw", "noise", "bad_utf8", "stderr", "leaky", env={"RAW_TOKEN": SECRET})
-    async with talking(world, {"rough": rough, "chatty": script("sample")}) as deck:
-        pilot = deck.pilot
-        await deck.reach("rough", S.READY)
-        await deck.reach("chatty", S.READY)
+    async with talking(rough=rough, chatty=script("sample")) as deck:
+        await deck.reaches("rough", S.READY)
+        await deck.reaches("chatty", S.READY)
         await deck.open("server:rough err")
-        await until(pilot, lambda: "not JSON" in deck.text)
+        await deck.until(lambda: "not JSON" in deck.text)
         assert "noise" in deck.methods
         assert "! fault" in deck.text
         assert "npm notice: a new version is out" in deck.text
@@ -232,7 +196,7 @@ async def test_what_is_hostile_stays_in_its_row_and_what_is_secret_is_masked_eve
         assert "\\u001b]52" in deck.text, "as JSON writes it"
         await deck.close()
         await deck.find("server:rough stderr")
-        await until(pilot, lambda: "starting with" in deck.text)
+        await deck.until(lambda: "starting with" in deck.text)
         await deck.press("home")  # what follows comes in as many frames as the pipe makes of it
         await deck.look("c")
         await deck.close()
@@ -240,7 +204,7 @@ async def test_what_is_hostile_stays_in_its_row_and_what_is_secret_is_masked_eve
         await deck.find("server:rough")
         assert len(deck.frames.shown) > 5
         await deck.press("x")
-        await until(pilot, (deck.folder / "frames-1.jsonl").exists)
+        await deck.until((deck.folder / "frames-1.jsonl").exists)
         written = (deck.folder / "frames-1.jsonl").read_text()
         for place, text in (
             ("screen", deck.text),
@@ -248,7 +212,7 @@ async def test_what_is_hostile_stays_in_its_row_and_what_is_secret_is_masked_eve
             ("export", written),
         ):
             assert SECRET not in text, place
-        assert all(line.isprintable() for line in screen_lines(pilot.app))
+        assert all(line.isprintable() for line in deck.lines)
 
 
 @asynccontextmanager

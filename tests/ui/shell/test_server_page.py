@@ -4,18 +4,17 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from textual.widgets import Sparkline
 
 from tests.cli.running import library
-from tests.conftest import World
 from tests.servers.sample import server as sample
 from tests.servers.web import serving
 from tests.support.node import node_server
-from tests.ui.engine_deck import EngineDeck, over_an_engine
-from tests.ui.harness import running, screen_lines, ticking
+from tests.ui.engine_deck import EngineDeck, engine_deck
+from tests.ui.harness import running, ticking
 from tests.ui.shell import decks
-from tui.engine.engine import EngineOptions
 from tui.model.servers import ServerId, ServerInfo, ServerStatus
 from tui.store.selectors import server as find_server
 from tui.ui.dialogs.list_dialog import ListDialog
@@ -49,36 +48,27 @@ class Paging(EngineDeck):
         self.app.deck.post_message(ShowServer(server))
         await self.come(ServerPage)
 
-    async def ready(self, server: ServerId) -> None:
-        def is_ready() -> bool:
-            view = find_server(self.store.state, server)
-            return view is not None and view.status is ServerStatus.READY
-
-        await self.until(is_ready)
-
 
 @asynccontextmanager
-async def paging(world: World, **servers: object) -> AsyncIterator[Paging]:
+async def paging(**servers: object) -> AsyncIterator[Paging]:
     """Run servers of the user's settings, one of which is called over HTTP."""
-    folder, file = world.home / "shop", world.home / ".gemini" / "settings.json"
-    folder.mkdir()
-    file.parent.mkdir(exist_ok=True)
     async with serving(sample.streamable_http_app()) as base:
         entries = {**servers, "web": {"httpUrl": f"{base}/mcp"}}
-        file.write_text(json.dumps({"mcpServers": entries}, indent=1), "utf-8")
-        options = EngineOptions(folder, needs_model=False, trusted_folders=(folder,))
-        async with over_an_engine(options) as parts:
-            deck = Paging(*parts)
+        settings = json.dumps({"mcpServers": entries}, indent=1)
+        trusted = (Path.home() / "shop",)
+        async with engine_deck(
+            Paging, settings, attended=False, needs_model=False, trusted_folders=trusted
+        ) as deck:
             await deck.until(lambda: deck.app.query(ServersTree))
             yield deck
 
 
-async def test_a_page_tells_how_a_real_server_does_and_restarts_it(world: World) -> None:
+async def test_a_page_tells_how_a_real_server_does_and_restarts_it() -> None:
     command, arguments = node_server("everything", "stdio")
     entry = {"command": command, "args": arguments, "env": {"EXTRA_TOKEN": "fixture-token"}}
-    async with paging(world, everything=entry) as deck:
-        await deck.ready(EVERYTHING)
-        await deck.ready(WEB)
+    async with paging(everything=entry) as deck:
+        await deck.reaches(EVERYTHING, ServerStatus.READY)
+        await deck.reaches(WEB, ServerStatus.READY)
         await deck.until(lambda: deck.app.deck.servers._clock is None)
         before = ticking()
         await deck.open(EVERYTHING)
@@ -118,9 +108,9 @@ async def test_a_page_tells_how_a_real_server_does_and_restarts_it(world: World)
         await deck.until(lambda: ticking() == before)  # nothing is measured any more
 
 
-async def test_a_page_tells_of_a_server_that_sleeps_and_opening_it_wakes_it(world: World) -> None:
+async def test_a_page_tells_of_a_server_that_sleeps_and_opening_it_wakes_it() -> None:
     shelf = {**library(tools={"one": [], "two": []}), "start": "lazy"}
-    async with paging(world, shelf=shelf) as deck:
+    async with paging(shelf=shelf) as deck:
         await deck.open(SHELF)
         await deck.shows("● ready")
         deck.engine._context.sleep_after = 0.2
@@ -130,7 +120,7 @@ async def test_a_page_tells_of_a_server_that_sleeps_and_opening_it_wakes_it(worl
         deck.engine._context.sleep_after = 0
         await deck.pilot.press("escape")
         await deck.until(lambda: deck.app.screen is deck.app.deck)
-        lines = screen_lines(deck.app)
+        lines = deck.lines
         assert any(line.split()[1:4] == ["◌", "shelf", "asleep"] for line in lines), lines
         assert "1 asleep" in lines[0]
         await deck.open(SHELF)
@@ -138,12 +128,10 @@ async def test_a_page_tells_of_a_server_that_sleeps_and_opening_it_wakes_it(worl
         assert "What changed" not in deck.page, "it offers the same"
 
 
-async def test_a_page_names_what_a_restart_changed_and_shows_a_server_over_http(
-    world: World,
-) -> None:
+async def test_a_page_names_what_a_restart_changed_and_shows_a_server_over_http() -> None:
     shelf = library(tools={"one": [], "two": []}, info={"title": "Shelf"})
-    async with paging(world, shelf=shelf) as deck:
-        await deck.ready(SHELF)
+    async with paging(shelf=shelf) as deck:
+        await deck.reaches(SHELF, ServerStatus.READY)
         await deck.open(SHELF)
         await deck.shows("Shelf · library 1", "● ready")
         library(tools={"one": [], "[b]three": []})
@@ -153,7 +141,7 @@ async def test_a_page_names_what_a_restart_changed_and_shows_a_server_over_http(
         await deck.shows("○ disabled", "x enable     gemdeck mcp enable shelf")
         assert "/mcp restart" not in deck.page, "only what has an effect is listed"
         await deck.pilot.press("escape")
-        await deck.ready(WEB)
+        await deck.reaches(WEB, ServerStatus.READY)
         await deck.open(WEB)
         await deck.shows("transport    http", "sample 1.2.3", "2026-07-28 · stateless")
         assert "\nprocess " not in deck.page

@@ -4,21 +4,17 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
-import pytest
-
 from tests.conftest import World
-from tests.fakes.gemini import KEY, FakeGemini, Step
+from tests.fakes.gemini import Step
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Turncoat, records, tool
 from tests.support.waiting import eventually
-from tests.ui.engine_deck import EngineDeck, over_an_engine
-from tui.engine.engine import EngineOptions
+from tests.ui.engine_deck import EngineDeck, engine_deck
 from tui.model.catalog import Off, ToolView
-from tui.model.chat import ToolCall
 from tui.model.servers import ServerId, ServerStatus
-from tui.store.selectors import entries
 from tui.ui.panes.browser import ToolsPane
 
 SHOP, BANK = ServerId("shop"), ServerId("bank")
@@ -29,8 +25,7 @@ HOSTILE: Final = "[bold]${HOME}(all)"
 class Shown(EngineDeck):
     """The app with two servers that have a tool of one name."""
 
-    fake: FakeGemini
-    servers: Sequence[Turncoat]
+    servers: Sequence[Turncoat] = ()
 
     def tool(self, server: ServerId, name: str) -> ToolView:
         [view] = [one for one in self.store.state.servers if one.id == server]
@@ -49,7 +44,7 @@ class Shown(EngineDeck):
 
     @property
     def pane(self) -> ToolsPane:
-        return self.pilot.app.screen_stack[0].query_one(ToolsPane)
+        return self.app.deck.query_one(ToolsPane)
 
     async def declared(self) -> list[str]:
         """Send a message, and name what was declared to the model with it."""
@@ -62,38 +57,28 @@ class Shown(EngineDeck):
 
 
 @asynccontextmanager
-async def shown(
-    world: World, monkeypatch: pytest.MonkeyPatch, steps: Sequence[Step] = ()
-) -> AsyncIterator[Shown]:
-    shop, bank = (Turncoat(name, world.home) for name in (SHOP, BANK))
+async def shown(*steps: Step) -> AsyncIterator[Shown]:
+    shop, bank = (Turncoat(name, Path.home()) for name in (SHOP, BANK))
     shop.offer(tool("look"), tool("buy", "Buys. " * 500), tool(HOSTILE))
     bank.offer(tool("look"), tool("send_all"))
-    (world.home / "work").mkdir()
-    path = world.home / ".gemini" / "settings.json"
-    path.parent.mkdir()
     entry = json.dumps(shop.entry)[:-1]
     own = f'{{ // mine\n"mcpServers": {{"shop": {entry}, // theirs\n"timeout": 60000,}},'
-    path.write_text(f'{own}\n"bank": {json.dumps(bank.entry)}\n}}}}')
-    async with FakeGemini([*steps]) as fake:
-        monkeypatch.setenv("GEMINI_API_KEY", KEY)
-        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fake.url)
-        options = EngineOptions(world.home / "work", attended=True, allows_all=True)
-        async with over_an_engine(options) as parts:
-            made = Shown(*parts, fake, (shop, bank))
-            await made.are(ServerStatus.READY, ServerStatus.READY)
-            await made.press("f3")
-            yield made
+    settings = f'{own}\n"bank": {json.dumps(bank.entry)}\n}}}}'
+    steps = steps or ([Say("1")],)
+    async with engine_deck(Shown, settings, *steps, follow_settings=True, allows_all=True) as made:
+        made.servers = shop, bank
+        await made.are(ServerStatus.READY, ServerStatus.READY)
+        await made.press("f3")
+        yield made
 
 
-async def test_x_takes_a_tool_from_the_model_and_gives_it_back(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_x_takes_a_tool_from_the_model_and_gives_it_back(world: World) -> None:
     steps: list[Step] = [
         [Say("1")],
         [Call([("look", {"text": "a"}), ("bank__look", {"text": "b"})])],
         *([Say("2")], [Say("3")], [Say("4")], [Say("5")]),
     ]
-    async with shown(world, monkeypatch, steps) as deck:
+    async with shown(*steps) as deck:
         shop, bank = deck.servers
         whole = ["look", "buy", "_bold___HOME__all_", "bank__look", "send_all"]
         assert await deck.declared() == whole
@@ -134,27 +119,23 @@ async def test_x_takes_a_tool_from_the_model_and_gives_it_back(
         assert await deck.declared() == whole
 
 
-async def test_a_call_that_was_made_before_the_tool_was_off_does_not_run(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with shown(world, monkeypatch) as deck:
+async def test_a_call_that_was_made_before_the_tool_was_off_does_not_run() -> None:
+    async with shown() as deck:
 
         def meanwhile(_: object) -> Sequence[Any]:
             deck.engine.servers.switch_tools(BANK, "look", off=True)
             return [Call([("bank__look", {"text": "b"})])]
 
-        deck.fake.steps += [meanwhile, [Say("done")]]
+        deck.fake.steps = [meanwhile, [Say("done")]]
         await deck.declared()
-        [call] = [one for one in entries(deck.store.state) if isinstance(one, ToolCall)]
+        [call] = deck.calls
         assert call.result == "The user switched this tool off."
         assert deck.servers[1].calls == []
 
 
-async def test_capital_x_saves_it_with_comments_kept_and_says_the_command(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = world.home / ".gemini" / "settings.json"
-    async with shown(world, monkeypatch, [[Say("1")], [Say("2")]]) as deck:
+async def test_capital_x_saves_it_with_comments_kept_and_says_the_command(home: Path) -> None:
+    path = home / ".gemini" / "settings.json"
+    async with shown([Say("1")], [Say("2")]) as deck:
         before = path.read_text()
         await deck.press_at(SHOP, "look", "X", Off.SETTINGS)
         added = '60000,\n      "excludeTools": [\n        "look"\n      ]\n    }'
@@ -191,10 +172,8 @@ async def test_capital_x_saves_it_with_comments_kept_and_says_the_command(
         assert deck.tool(SHOP, HOSTILE).off is Off.SESSION, "a reload keeps it"
 
 
-async def test_what_tools_take_is_counted_when_somebody_looks(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with shown(world, monkeypatch, [[Say("1")]]) as deck:
+async def test_what_tools_take_is_counted_when_somebody_looks() -> None:
+    async with shown() as deck:
         deck.fake.tokens = 73_400
         checks = len(deck.fake.checks)
         deck.pane.entries.select((SHOP, deck.tool(SHOP, "buy")))
