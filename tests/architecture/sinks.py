@@ -218,7 +218,7 @@ class _Checker(ast.NodeVisitor):
         self.generic_visit(node)
         self._class = outer
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self._functions.append(node)
         if node.name == "render" and self._class:
             for child in ast.walk(node):
@@ -228,9 +228,7 @@ class _Checker(ast.NodeVisitor):
         self._functions.pop()
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self._functions.append(node)
-        self.generic_visit(node)
-        self._functions.pop()
+        self.visit_FunctionDef(node)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         for target in node.targets:

@@ -5,11 +5,12 @@ import gc
 import statistics
 import time
 import tracemalloc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import process_time
 
+import anyio
 import pytest
 from textual.app import App, ComposeResult
 from textual.containers import VerticalScroll
@@ -45,22 +46,20 @@ TICK = 0.005
 
 
 @asynccontextmanager
-async def lags() -> AsyncIterator[list[float]]:
-    """Record by how much the loop lags behind."""
-    found: list[float] = []
+async def lags(clock: Callable[[], float] = time.perf_counter) -> AsyncIterator[list[float]]:
+    """Record by how much the loop lags behind, or how much of another time it takes meanwhile."""
+    found, pause = list[float](), TICK if clock is time.perf_counter else 0.0
 
     async def tick() -> None:
         while True:
-            began = time.perf_counter()
+            began = clock()
             await asyncio.sleep(TICK)
-            found.append(time.perf_counter() - began - TICK)
+            found.append(clock() - began - pause)
 
-    ticking = asyncio.create_task(tick())
-    try:
+    async with anyio.create_task_group() as group:
+        group.start_soon(tick)
         yield found
-    finally:
-        ticking.cancel()
-        await asyncio.wait({ticking})
+        group.cancel_scope.cancel()
 
 
 def p99(found: list[float]) -> float:

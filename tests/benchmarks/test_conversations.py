@@ -15,19 +15,16 @@ import psutil
 import pytest
 
 from tests.benchmarks import streaming_service
-from tests.benchmarks.test_chat import TICK, lags, p99
+from tests.benchmarks.test_chat import lags, p99
 from tests.fakes.gemini import KEY
 from tests.support.measures import Measure
 from tests.support.waiting import PATIENCE
+from tests.ui.engine_deck import over_an_engine
 from tests.unit.engine.mcp.support import eventually
-from tui.engine.bus import EventBus
-from tui.engine.engine import Engine, EngineOptions
+from tui.engine.engine import EngineOptions
 from tui.model.chat import ModelText
-from tui.store.commands import Commands
-from tui.store.state import AppState, ConversationState
+from tui.store.state import ConversationState
 from tui.store.store import Store
-from tui.ui.app import GemdeckApp
-from tui.ui.themes import UiPreferences
 
 OPEN = 10
 STREAMING = 3
@@ -72,54 +69,30 @@ async def service() -> AsyncIterator[str]:
 
 async def cost(folder: Path, count: int, streaming: int, seconds: float = SECONDS) -> Cost:
     """Open so many conversations, let some of them stream, and watch the loop."""
-    bus, store = EventBus(), Store(AppState())
-    bus.subscribe(store.dispatch)
     options = EngineOptions(folder, follow_settings=False, attended=True, demo_without_key=False)
-    async with Engine(options, bus.publish) as engine:
-        commands = Commands(bus.publish)
-        app = GemdeckApp(store, commands, preferences=UiPreferences())
-        async with app.run_test(size=(120, 40)) as pilot:
-            await engine.start()
-            commands.attach(engine)
+    async with over_an_engine(options) as (engine, store, _, pilot):
+        await pilot.pause()
+        gc.collect()
+        gc.freeze()  # what was imported, as the app does
+        before = psutil.Process().memory_info().rss
+        for _ in range(count - 1):
+            engine.conversations.open()
             await pilot.pause()
-            gc.collect()
-            gc.freeze()  # what was imported, as the app does
-            before = psutil.Process().memory_info().rss
-            for _ in range(count - 1):
-                engine.conversations.open()
-                await pilot.pause()
-            grown = psutil.Process().memory_info().rss - before
-            for key in list(store.state.conversations)[-streaming:]:
-                engine.send("tell me", key)
-            await eventually(lambda: len(running(store)) == streaming)
-            used = time.process_time()
-            async with lags() as found, holds() as held:
-                await asyncio.sleep(seconds)
-            share = (time.process_time() - used) / seconds
-            told = sum(len(one.text) for chat in running(store) for one in texts(chat))
-            for key in store.state.conversations:
-                engine.cancel_turn(key)
-                await engine.wait_idle(key)
+        grown = psutil.Process().memory_info().rss - before
+        for key in list(store.state.conversations)[-streaming:]:
+            engine.send("tell me", key)
+        await eventually(lambda: len(running(store)) == streaming)
+        used = time.process_time()
+        async with lags() as found, lags(time.thread_time) as held:
+            await asyncio.sleep(seconds)
+        share = (time.process_time() - used) / seconds
+        told = sum(len(one.text) for chat in running(store) for one in texts(chat))
+        for key in store.state.conversations:
+            engine.cancel_turn(key)
+            await engine.wait_idle(key)
     gc.unfreeze()
     megabytes = grown / 2**20 / max(1, count - 1)
     return Cost(p99(found), p99(held), share, megabytes, told)
-
-
-@asynccontextmanager
-async def holds() -> AsyncIterator[list[float]]:
-    """Record how much CPU time the loop's thread takes between two looks at it."""
-    found: list[float] = []
-
-    async def look() -> None:
-        while True:
-            began = time.thread_time()
-            await asyncio.sleep(TICK)
-            found.append(time.thread_time() - began)
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(look)
-        yield found
-        group.cancel_scope.cancel()
 
 
 def running(store: Store) -> list[ConversationState]:

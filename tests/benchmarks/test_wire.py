@@ -12,14 +12,12 @@ import mcp_types as types
 import pytest
 from textual.pilot import Pilot
 
-from tests.benchmarks.test_conversations import holds
+from tests.benchmarks.test_chat import lags
 from tests.benchmarks.test_servers import lean
-from tests.fakes.commands import RecordingCommands
 from tests.servers.sample import server as sample
 from tests.servers.web import serving
-from tests.snapshots.decks import wait_until_filled
 from tests.support.measures import Measure
-from tests.ui.harness import until
+from tests.ui.harness import running as on_screen
 from tests.ui.shell import decks
 from tests.unit.engine.mcp.network.support import connected
 from tests.unit.engine.mcp.support import call, running
@@ -28,9 +26,7 @@ from tui.engine.mcp.wire.tap import MAX_FRAMES, Tap
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.servers import ProtocolEra, ServerId
 from tui.model.servers import ServerStatus as S
-from tui.ui.app import GemdeckApp
 from tui.ui.panes.protocol import FrameList
-from tui.ui.themes import UiPreferences
 
 CALLS: Final = 500
 """Calls of each kind, in turn."""
@@ -180,23 +176,21 @@ async def shown(measure: Measure, frames: int) -> tuple[float, float]:
     Returns:
         The seconds of CPU of a letter of the filter, and those that opening held the loop longest.
     """
-    commands, store = RecordingCommands(), decks.full_store()
-    wire = commands.wire
-    wire._publish = store.dispatch
-    for number in range(frames):
-        speak(wire, number)
-    app = GemdeckApp(store, commands, preferences=UiPreferences())
-    async with app.run_test(size=(160, 48)) as pilot:
-        await wait_until_filled(pilot)
+    store = decks.full_store()
+    async with on_screen(store, (160, 48)) as deck:
+        pilot, wire = deck.pilot, deck.commands.wire
+        wire._publish = store.dispatch
+        for number in range(frames):
+            speak(wire, number)
         gc.collect()
         gc.freeze()  # what was imported, as the app does
-        async with holds() as held:
+        async with lags(time.thread_time) as held:
             began = time.perf_counter()
             await pilot.press("f7", "v", "f")
-            listed = app.screen.query_one(FrameList)
-            await until(pilot, lambda: listed.shown)
+            listed = deck.app.screen.query_one(FrameList)
+            await deck.until(lambda: listed.shown)
             opened = time.perf_counter() - began
-            await until(pilot, lambda: len(listed.shown) == frames // 2)
+            await deck.until(lambda: len(listed.shown) == frames // 2)
             whole = time.perf_counter() - began
         await pilot.press("slash")
         letter = statistics.median(await typing(pilot))

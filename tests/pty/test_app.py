@@ -18,7 +18,6 @@ from tests.pty.driving import (
     assert_restored,
     leave,
     say,
-    send,
     wait_for_end_of_turn,
     wait_for_question,
     write_editor,
@@ -102,24 +101,7 @@ def test_a_note_is_added_after_a_question_and_kept(deck: Deck) -> None:
         assert "buy milk" not in question
         answer(terminal, "o")
         terminal.wait_for("buy milk")
-        show_one_side_at_a_time(terminal)
         leave(terminal)
-
-
-def show_one_side_at_a_time(terminal: Terminal) -> None:
-    """Open the side panes of a narrow terminal, and make it wider."""
-    assert "● notes" not in terminal.screen
-    terminal.press("f2")
-    terminal.wait_for(is_ready)
-    terminal.press("f3")
-    terminal.wait_gone("● notes")
-    terminal.wait_for("delete_note")
-    terminal.press("f3")
-    terminal.wait_gone("delete_note")
-    terminal.resize(140, 40)
-    terminal.wait_for(lambda screen: "● notes" in screen and "delete_note" in screen)
-    terminal.resize(80, 24)
-    terminal.wait_gone("● notes")
 
 
 def test_a_denied_or_stopped_call_does_not_run_and_only_who_looks_elsewhere_hears_of_a_question(
@@ -181,21 +163,6 @@ def test_D18_neither_keys_typed_ahead_nor_odd_bytes_nor_escapes_in_a_paste_do_ha
         assert "[31m" not in screen
         assert screen.count("You") == sent, "nothing was sent"
         leave(terminal)
-
-
-def test_typed_commands_reach_the_servers(deck: Deck) -> None:
-    with deck("--demo") as terminal:
-        terminal.wait_for("1 ready")
-        say(terminal, "/mcp stop notes")
-        terminal.wait_for("○ notes")
-        send(terminal, "/mcp strat notes")  # it comes back
-        terminal.wait_for("Did you mean /mcp start notes?")
-        terminal.press("ctrl+c")
-        terminal.wait_gone("> /mcp strat")
-        say(terminal, "/mcp start notes")
-        terminal.wait_for("● notes")
-        terminal.press("ctrl+c", "ctrl+c")
-        assert terminal.wait_for_exit() == 0
 
 
 def test_without_a_key_nothing_opens_and_a_closed_window_leaves_no_server(deck: Deck) -> None:

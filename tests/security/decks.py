@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -46,12 +47,14 @@ def tool(name: str, description: str = "", **more: object) -> Json:
     return {"name": name, "description": described, "inputSchema": schema, **more}
 
 
+def called(*calls: tuple[str, Json]) -> Script:
+    """Let the model make these calls, one a turn."""
+    return [step for call in calls for step in ([Call([call])], [Say("done")])]
+
+
 def calling(name: str, times: int = 1) -> Script:
     """Let the model call a tool once a turn."""
-    steps: Script = []
-    for number in range(times):
-        steps += [[Call([(name, {"text": f"{number}"})])], [Say("done")]]
-    return steps
+    return called(*((name, {"text": f"{number}"}) for number in range(times)))
 
 
 @dataclass
@@ -62,21 +65,15 @@ class Turncoat:
     folder: Path
     monkeypatch: pytest.MonkeyPatch | None = None
 
-    @asynccontextmanager
-    async def deck(
+    def deck(
         self,
         script: Script | None = None,
         *others: "Turncoat",
         **more: Any,  # noqa: ANN401 - as for `deck`
-    ) -> AsyncIterator["Deck"]:
+    ) -> AbstractAsyncContextManager["Deck"]:
         """Run an engine with this server and others, before a model that plays a script."""
         assert self.monkeypatch is not None
-        servers = [self, *others]
-        async with (
-            FakeGemini(script or []) as fake,
-            deck(fake, self.monkeypatch, servers=servers, **more) as running,
-        ):
-            yield running
+        return playing(self.monkeypatch, script or [], self, *others, **more)
 
     def offer(self, *tools: Json) -> None:
         """Let it list these tools from now on."""
@@ -265,20 +262,22 @@ Play = Callable[..., AbstractAsyncContextManager[Deck]]
 """Runs an engine until a block ends: ``play(script, *servers, **what_deck_takes)``."""
 
 
+@asynccontextmanager
+async def playing(
+    monkeypatch: pytest.MonkeyPatch,
+    script: Script,
+    *servers: Turncoat,
+    **more: Any,  # noqa: ANN401
+) -> AsyncIterator[Deck]:
+    """Run an engine with these servers, before a model that plays a script."""
+    async with (
+        FakeGemini(script) as fake,
+        deck(fake, monkeypatch, servers=servers, **more) as running,
+    ):
+        yield running
+
+
 @pytest.fixture
 def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     """Give what runs an engine whose model follows a script."""
-
-    @asynccontextmanager
-    async def playing(
-        script: Script,
-        *servers: Turncoat,
-        **more: Any,  # noqa: ANN401
-    ) -> AsyncIterator[Deck]:
-        async with (
-            FakeGemini(script) as fake,
-            deck(fake, monkeypatch, servers=servers, **more) as running,
-        ):
-            yield running
-
-    return playing
+    return partial(playing, monkeypatch)

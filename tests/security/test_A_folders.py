@@ -172,14 +172,6 @@ def test_A06_some_folders_never_cover_those_in_them(reader: Reader, tmp_path: Pa
     assert not may_cover_children(shared, home)
 
 
-def test_A02_a_folder_that_is_never_trusted_is_not_even_read(reader: Reader, clone: Path) -> None:
-    reader.word(clone).never()
-    (clone / ".gemini" / "settings.json").write_text("{")
-    loaded = reader.load(clone)
-    assert (loaded.verdict.trust, loaded.verdict.inside) == (T.NEVER, False)
-    assert (loaded.settings.servers, loaded.settings.problems) == ((), ())
-
-
 @pytest.mark.parametrize(
     "damage",
     [

@@ -122,43 +122,31 @@ def clone(world: World) -> Iterator[Clone]:
     outside.close()
 
 
-def poison(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Set variables as an activated environment, runners and shells do; give what may stay."""
-    folder = clone.folder
-    for name, value in {
-        "PYTHONPATH": f"{folder}/src",
-        "NODE_OPTIONS": "--require ./hook.js",
-        "NODE_PATH": "lib",
-        "VIRTUAL_ENV": f"{folder}/.venv",
-        "OLDPWD": "/usr",
-        "INIT_CWD": "/usr",
-        "PWD": str(folder),
-        "DIRENV_DIR": f"-{folder}",
-        "GIT_DIR": f"{folder}/.git",
-        "npm_config_userconfig": f"{folder}/.npmrc",
-        "UV_CONFIG_FILE": "../uv.toml",
-    }.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv(
-        "PATH", f"{folder}/.venv/bin:node_modules/.bin::{folder}/node_modules/.bin:/usr/bin:/bin"
-    )
-    kept = {"TZ": "Europe/Berlin", "NO_PROXY": "localhost,.example.com", "EDITOR": "vi"}
-    kept |= {"XDG_DATA_DIRS": "/usr/share:/usr/local/share", "DOCKER_IMAGE": "owner/repo"}
-    for name, value in kept.items():
-        monkeypatch.setenv(name, value)
-    return kept
+POISON = {
+    **{"PYTHONPATH": "{}/src", "NODE_OPTIONS": "--require ./hook.js", "NODE_PATH": "lib"},
+    **{"VIRTUAL_ENV": "{}/.venv", "OLDPWD": "/usr", "INIT_CWD": "/usr", "DIRENV_DIR": "-{}"},
+    **{"GIT_DIR": "{}/.git", "npm_config_userconfig": "{}/.npmrc", "UV_CONFIG_FILE": "../uv.toml"},
+}
+"""Variables as an activated environment, runners and shells set them in a folder."""
+
+KEPT = {
+    **{"TZ": "Europe/Berlin", "NO_PROXY": "localhost,.example.com", "EDITOR": "vi"},
+    **{"XDG_DATA_DIRS": "/usr/share:/usr/local/share", "DOCKER_IMAGE": "owner/repo"},
+}
+"""Those that may stay."""
 
 
-GONE = (
-    *("DIRENV_DIR", "GIT_DIR", "INIT_CWD", "NODE_OPTIONS", "NODE_PATH", "OLDPWD", "PYTHONPATH"),
-    *("UV_CONFIG_FILE", "VIRTUAL_ENV", "npm_config_userconfig"),
-)
+def poison(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = (".venv/bin", "node_modules/.bin")
+    ways = f"{clone.folder}/{places[0]}:{places[1]}::{clone.folder}/{places[1]}:/usr/bin:/bin"
+    for name, value in {**POISON, **KEPT, "PWD": "{}", "PATH": ways}.items():
+        monkeypatch.setenv(name, value.replace("{}", str(clone.folder)))
 
 
 async def test_A14_outside_a_server_starts_empty_private_and_without_a_word_of_the_folder(
     clone: Clone, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = poison(clone, monkeypatch)
+    poison(clone, monkeypatch)
     monkeypatch.chdir(clone.folder)
     other = replace(clone.witness(), id=ServerId("o/../ther"))
     for _ in range(2):
@@ -178,8 +166,8 @@ async def test_A14_outside_a_server_starts_empty_private_and_without_a_word_of_t
         assert str(clone.folder) not in json.dumps(env)
         assert env["PWD"] == str(place)
         assert env["PATH"] == "/usr/bin:/bin"
-        assert env.items() >= kept.items()
-        assert not env.keys() & set(GONE)
+        assert env.items() >= KEPT.items()
+        assert not env.keys() & POISON.keys()
 
 
 def test_what_was_left_out_is_named(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,9 +176,9 @@ def test_what_was_left_out_is_named(clone: Clone, monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("_", raising=False)  # a shell's, which says how Python was started
     own, left_out = clone.witness(env={"GIT_DIR": "/else"}), clone.context.outside.variables[1]
     given, withheld, lost = environment_names(own, os.environ, left_out)
-    assert lost == tuple(sorted({*GONE, "PATH"} - {"GIT_DIR"}))
+    assert lost == tuple(sorted({*POISON, "PATH"} - {"GIT_DIR"}))
     assert {"PATH", "PWD", "GIT_DIR"} <= {*given}
-    assert not {*given} & ({*GONE} - {"GIT_DIR"})
+    assert not {*given} & (POISON.keys() - {"GIT_DIR"})
     assert "BLOCKED_TOKEN" in withheld
     assert environment_names(replace(own, admission=INSIDE), os.environ, left_out)[2] == ()
 

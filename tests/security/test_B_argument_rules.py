@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes.gemini_script import Call, Say
-from tests.security.decks import Play, Script, Turncoat, tool
+from tests.security.decks import Play, Turncoat, called, calling, tool
 from tests.unit.engine.chats.support import make_policy, make_tool, rule
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.approval.grants import Grant, GrantBook, GrantNote, read_all, write_all
@@ -35,7 +34,6 @@ from tui.model.servers import Origin, ServerId, Transport
 from tui.model.settings import GemdeckSettings, ToolPattern
 
 IS, FOLDER, STARTS, ANY = ConditionKind
-FULLWIDTH: Final = dict(zip(map(ord, "docs"), "\uff44\uff4f\uff43\uff53", strict=True))
 
 
 def limit(
@@ -349,21 +347,13 @@ def test_B22_what_is_saved_is_read_and_an_older_gemdeck_takes_it_for_no_rule() -
     assert all(len(one) == 3 for one in entry["arguments"]), "two texts were the form of before"
 
 
-def paths(name: str, *values: object) -> Script:
-    """Let the model call a tool with a path, once a turn."""
-    script: Script = []
-    for value in values:
-        script += [[Call([(name, {"path": value})])], [Say("done")]]
-    return script
-
-
 async def test_B17_always_with_these_spares_the_question_for_calls_like_that_one_alone(
     shop: Turncoat, play: Play, shop_folder: Path
 ) -> None:
     shop.offer(tool("look"))
     docs, secret = shop_folder / "docs", shop_folder / "secret"
-    script = paths("look", *(str(one) for one in (docs / "a", docs / "b", secret / "c")))
-    async with play(script, shop) as running:
+    calls = [("look", {"path": str(one)}) for one in (docs / "a", docs / "b", secret / "c")]
+    async with play(called(*calls), shop) as running:
         running.engine.send("go")
         asked = await running.pending(ConfirmationRequest)
         assert asked.paths == (("path", str(docs / "a"), str(docs)),)
@@ -399,8 +389,7 @@ async def test_B17_a_link_bent_between_the_answer_and_the_call_keeps_it_from_the
 async def test_B19_without_a_condition_always_with_these_is_once(
     shop: Turncoat, play: Play
 ) -> None:
-    script: Script = [[Call([("look", {})])], [Say("done")]]
-    async with play(script, shop) as running:
+    async with play(called(("look", {})), shop) as running:
         running.engine.send("go")
         asked = await running.pending(ConfirmationRequest)
         running.engine.desk.answer(asked.id, Decision(Choice.ALWAYS_THESE))
@@ -417,9 +406,7 @@ async def test_B24_what_is_said_to_only_read_runs_as_it_was_then_and_nothing_els
 ) -> None:
     both: dict[str, Any] = {"annotations": {"readOnlyHint": True, "destructiveHint": True}}
     shop.offer(tool("look", **READS), tool("list", **READS), tool("buy"), tool("wipe", **both))
-    script: Script = []
-    for name in ("look", "list", "buy", "wipe", "look"):
-        script += [[Call([(name, {"text": "1"})])], [Say("done")]]
+    script = [step for name in ("look", "list", "buy", "wipe", "look") for step in calling(name)]
     async with play(script, shop) as running:
         asked = await running.answered("1", Choice.ALWAYS_READ_ONLY)
         assert asked.read_only == 2

@@ -6,8 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.fakes.gemini_script import Call, Say
-from tests.security.decks import Play, Script, Turncoat
+from tests.security.decks import Play, Turncoat, called, tool
 from tests.unit.engine.chats.support import make_policy, make_tool
 from tui.engine.approval.inquiry import file_change, look_at_files
 from tui.engine.definitions.definition import ServerDefinition
@@ -203,12 +202,9 @@ def test_B25_a_question_shows_the_file_that_is_written_or_says_that_it_cannot_te
 async def test_B25_always_exactly_this_file_asks_about_the_way_round_a_link(
     shop: Turncoat, play: Play, place: Path
 ) -> None:
-    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
-    shop.offer({"name": "look", "inputSchema": schema})
-    own = str(place / "shop/.env")
-    script: Script = []
-    for path in (own, str(place / "link/.env"), str(place / TRICK)):
-        script += [[Call([("look", {"path": path})])], [Say("done")]]
+    shop.offer(tool("look"))
+    own, by_link = str(place / "shop/.env"), str(place / "link/.env")
+    script = called(*(("look", {"path": path}) for path in (own, by_link, str(place / TRICK))))
     async with play(script, shop) as running:
         running.engine.send("go")
         asked = await running.pending(ConfirmationRequest)
@@ -218,4 +214,4 @@ async def test_B25_always_exactly_this_file_asks_about_the_way_round_a_link(
         await running.ask("by a link")
         request = await running.answered("round it", Choice.DENY)
         assert "cannot tell which file path means" in request.notes[0]
-    assert [call["path"] for _, call in shop.calls] == [own, str(place / "link/.env")]
+    assert [call["path"] for _, call in shop.calls] == [own, by_link]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.gemini_script import Call, Say
-from tests.security.decks import Deck, Play, Script, Turncoat, calling, tool
+from tests.security.decks import Deck, Play, Script, Turncoat, called, calling, tool
 from tests.unit.engine.mcp.support import eventually
 from tui.model.chat import TurnOutcome
 from tui.model.consent import Choice, Decision, Effect
@@ -99,8 +99,7 @@ async def test_B06_a_claim_to_be_harmless_spares_no_question(shop: Turncoat, pla
 
 async def test_B09_what_is_sent_is_what_was_shown(shop: Turncoat, play: Play) -> None:
     hidden = "a" + " " * 5_000 + "\U000e0041\u202e\x1b[2J" + "b" * 200_000
-    script: Script = [[Call([("buy", {"text": hidden})])], [Say("done")]]
-    async with play(script, shop) as running:
+    async with play(called(("buy", {"text": hidden})), shop) as running:
         [asked] = await running.ask("buy", Choice.ONCE)
     [(_, sent)] = shop.calls
     assert sent == json.loads(asked.arguments) == {"text": hidden}
@@ -110,8 +109,7 @@ async def test_B09_what_is_sent_is_what_was_shown(shop: Turncoat, play: Play) ->
 async def test_B09_edited_arguments_are_sent_shown_and_told_to_the_model(
     shop: Turncoat, play: Play
 ) -> None:
-    script: Script = [[Call([("buy", {"text": "ten"})])], [Say("done")]]
-    async with play(script, shop) as running:
+    async with play(called(("buy", {"text": "ten"})), shop) as running:
         running.engine.send("buy")
         await running.decide(Choice.ONCE, arguments='{"text": 10}')
         await eventually(lambda: len(running.raised(ConfirmationRequest)) == 2)

@@ -17,7 +17,7 @@ from mcp_types import JSONRPCResponse
 
 from tests.cli.running import Result, run, write_settings
 from tests.fakes.gemini_script import Call, Say
-from tests.security.decks import READY, Play, Turncoat, tool
+from tests.security.decks import READY, Play, Turncoat, called, tool
 from tests.servers.parrot import replies
 from tests.servers.web import Exchange, RawServer, answer
 from tests.support.leaks import FIXTURE_SECRET
@@ -154,26 +154,15 @@ async def test_D21_a_masked_secret_is_in_no_file_and_comes_back_in_no_call(
     """Neither to the server itself nor to another; no question is asked about such a call."""
     word = f"{FIXTURE_SECRET.replace('3', 'e')}word"
     SecretStore(usable_state_dir(), pytest.fail).set("bird", word)
-    entry = {
-        "command": sys.executable,
-        "args": [PARROT],
-        "env": {"PARROT_TOKEN": "${keyring:bird}"},
-    }
+    kept = {"PARROT_TOKEN": "${keyring:bird}"}
+    entry = {"command": sys.executable, "args": [PARROT], "env": kept}
     other = Turncoat("other", tmp_path)
     other.offer(tool("keep"))
     copied = [HIDES, HIDES.strip("[]").replace(" ", "\n"), HIDES.replace("_", "\\_").upper()]
-    calls = [
-        Call([("say", {})]),
-        *(Call([(n, {"text": f"x {c}"})]) for n in ("write", "keep") for c in copied),
-    ]
+    wrote = [(n, {"text": f"x {c}"}) for n in ("write", "keep") for c in copied]
+    wrote += [("keep", {"text": "[secret OTHER hidden by gemdeck]"})]
     settings = {"mcpServers": {"parrot": entry, other.name: other.entry}}
-    script = [
-        *([one] for one in calls),
-        [
-            Call([("keep", {"text": "[secret OTHER hidden by gemdeck]"})]),
-        ],
-        [Say("done")],
-    ]
+    script = [[Call([("say", {})])], *([Call([one])] for one in wrote), [Say("done")]]
     async with play(script, other, settings=settings, allowed_tools=("parrot", "other")) as deck:
         await eventually(lambda: deck.status("parrot") is READY)
         await deck.ask()
@@ -198,8 +187,7 @@ async def test_D21_a_call_that_the_user_edits_into_one_with_a_mask_is_not_run(
     server = Turncoat("shop", tmp_path)
     server.offer(tool("keep"))
     settings = {"mcpServers": {"shop": {**server.entry, "env": {"SHOP_TOKEN": "another-one-7"}}}}
-    script = [[Call([("keep", {"text": "x"})])], [Say("done")]]
-    async with play(script, server, settings=settings) as deck:
+    async with play(called(("keep", {"text": "x"})), server, settings=settings) as deck:
         deck.engine.send("go")
         await deck.decide(Choice.ONCE, arguments=json.dumps({"text": mask_of("SHOP_TOKEN")}))
         await deck.idle()
@@ -236,60 +224,43 @@ async def test_D21_no_command_prints_what_a_server_repeats() -> None:
         assert f"The arguments contain {HIDES}" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "found"),
-    [
-        ("API_TOKEN", "Zq7-Zq7-Zq7", ["Zq7-Zq7-Zq7"]),
-        ("GITHUB_PAT", "ghp_0123456789", ["ghp_0123456789"]),
-        ("Authorization", "Bearer abc.DEF-123", ["Bearer abc.DEF-123", "abc.DEF-123"]),
-        ("DB_CREDS", "reader:Zq7!x9", ["reader:Zq7!x9"]),
-        ("PASSPHRASE", "correct horse battery staple", ["correct horse battery staple"]),
-        ("url", "https://u:Zq7!x9_k@h/?api_key=Zq7!x9_l&q=a", ["Zq7!x9_k", "Zq7!x9_l"]),
-        ("DATABASE_URL", "postgres://u:Zq7!x9_k@h/db", ["Zq7!x9_k"]),
-        ("SECRET_KEY", "/k3+Fj0/x9==", ["/k3+Fj0/x9=="]),
-        ("AWS_SECRET_ACCESS_KEY", "/Ab3kZ9qR7tY", ["/Ab3kZ9qR7tY"]),
-        ("--password", "~/Ab3kZ9qR7tY", ["~/Ab3kZ9qR7tY"]),
-        ("DB_PASSWORD", "Summer2024@Company", ["Summer2024@Company"]),
-        ("KEY_FILE", "./keys", []),
-        ("KEY_FILE", "/" + "a" * 60 + "/b!", ["/" + "a" * 60 + "/b!"]),  # in linear time
-        ("TENANT", "0f8fad5b-d9cb-469f-a165-70867728950e", []),
-        ("API_TOKEN", "Zq7!x", []),  # too short to be told from other text
-        ("PASSWORD", "password1", []),
-        ("TOKEN", "localhost", []),
-        ("TOKEN", "localhost:8080", []),
-        ("SSH_KEY", "/home/u/.ssh/id_ed25519_of_work", []),
-        ("KEY_FILE", "~/keys/server-key-of-2026.pem", []),
-        ("KEY_FILE", "C:\\keys\\server-key-of-2026.pem", []),
-        ("TOKEN_URL", "https://login.example.com/oauth/token", []),
-        ("PIN_TOKEN", "12345678", []),
-        ("AUTH_TYPE", "service-account", []),
-        ("AUTH_USER", "jane.doe@example.com", []),
-        ("GIT_AUTHOR_NAME", "Maximilian Mustermann", []),
-        ("PRIVATE_REGISTRY", "registry.example.com:5000", []),
-        ("DATABASE_URL", "postgres://postgres:postgres@localhost/postgres", []),
-        ("url", "https://h/mcp?project=the-project-of-the-whole-team", []),
-        ("COLOUR", "Zq7-Zq7-Zq7", []),
-    ],
+SECRET_BY_NAME: Final = {
+    ("API_TOKEN", "Zq7-Zq7-Zq7"): ["Zq7-Zq7-Zq7"],
+    ("GITHUB_PAT", "ghp_0123456789"): ["ghp_0123456789"],
+    ("Authorization", "Bearer abc.DEF-123"): ["Bearer abc.DEF-123", "abc.DEF-123"],
+    ("DB_CREDS", "reader:Zq7!x9"): ["reader:Zq7!x9"],
+    ("PASSPHRASE", "correct horse battery staple"): ["correct horse battery staple"],
+    ("url", "https://u:Zq7!x9_k@h/?api_key=Zq7!x9_l&q=a"): ["Zq7!x9_k", "Zq7!x9_l"],
+    ("DATABASE_URL", "postgres://u:Zq7!x9_k@h/db"): ["Zq7!x9_k"],
+    ("SECRET_KEY", "/k3+Fj0/x9=="): ["/k3+Fj0/x9=="],
+    ("AWS_SECRET_ACCESS_KEY", "/Ab3kZ9qR7tY"): ["/Ab3kZ9qR7tY"],
+    ("--password", "~/Ab3kZ9qR7tY"): ["~/Ab3kZ9qR7tY"],
+    ("DB_PASSWORD", "Summer2024@Company"): ["Summer2024@Company"],
+    ("KEY_FILE", "/" + "a" * 60 + "/b!"): ["/" + "a" * 60 + "/b!"],  # in linear time
+}
+ORDINARY: Final = (
+    *("KEY_FILE ./keys", "TENANT 0f8fad5b-d9cb-469f-a165-70867728950e", "PASSWORD password1"),
+    *("API_TOKEN Zq7!x", "TOKEN localhost", "TOKEN localhost:8080", "PIN_TOKEN 12345678"),
+    *("SSH_KEY /home/u/.ssh/id_ed25519_of_work", "KEY_FILE ~/keys/server-key-of-2026.pem"),
+    *("KEY_FILE C:\\keys\\server-key-of-2026.pem", "AUTH_TYPE service-account"),
+    *("TOKEN_URL https://login.example.com/oauth/token", "AUTH_USER jane.doe@example.com"),
+    *("GIT_AUTHOR_NAME Maximilian Mustermann", "PRIVATE_REGISTRY registry.example.com:5000"),
+    "DATABASE_URL postgres://postgres:postgres@localhost/postgres",
+    *("url https://h/mcp?project=the-project-of-the-whole-team", "COLOUR Zq7-Zq7-Zq7"),
 )
-def test_D21_what_stands_in_ordinary_text_is_no_secret_by_its_name(
-    name: str, value: str, found: list[str]
-) -> None:
-    assert set(found) <= set(named_secrets(name, value)), "a part of it may be one as well"
-    assert bool(named_secrets(name, value)) == bool(found)
+"""Names with values that are no secret; one is too short to be told from other text."""
+
+
+def test_D21_what_stands_in_ordinary_text_is_no_secret_by_its_name() -> None:
+    for (name, value), found in SECRET_BY_NAME.items():
+        assert set(found) <= set(named_secrets(name, value)), "a part of it may be one as well"
+    for words in ORDINARY:
+        assert not [*named_secrets(*words.split(" ", 1))], words
 
 
 def test_D21_the_words_of_a_command_line_have_the_names_before_them() -> None:
-    words = [
-        "run",
-        "-e",
-        "A_TOKEN=a:b",
-        "--env=B_KEY=c",
-        "--token",
-        "d",
-        "--header",
-        "X-Key: e",
-        "f",
-    ]
+    words = ["run", "-e", "A_TOKEN=a:b", "--env=B_KEY=c", "--token", "d"]
+    words += ["--header", "X-Key: e", "f"]
     found = [*named_words(words)]
     named = [("A_TOKEN", "a:b"), ("B_KEY", "c"), ("--token", "d"), ("X-Key", "e"), ("", "f")]
     assert [one for one in named if one not in found] == []

@@ -31,6 +31,7 @@ from tests.support.samples import (
     server_view,
     tool_call,
 )
+from tests.ui.harness import until
 from tui.model import events as e
 from tui.model.chat import (
     BackendKind,
@@ -181,8 +182,8 @@ class Album:
             await settle(pilot)
             yield pilot
 
-    async def take(self, pilot: Pilot[Any], name: str) -> None:
-        """Compare the screen."""
+    async def take(self, pilot: Pilot[Any], name: str, *sizes: Size) -> None:
+        """Compare the screen, and then in other sizes."""
         await rest(pilot)
         columns, rows = pilot.app.size
         whole = f"{name}-{columns}x{rows}".strip("-")
@@ -191,15 +192,15 @@ class Album:
             file = self._folder / f"{whole}.svg"
             file.write_text(seen, "utf-8")
             self.changed.append(str(file))
+        for size in sizes:
+            await pilot.resize_terminal(*size)
+            await self.take(pilot, name)
 
     async def take_all(self, app: GemdeckApp, name: str, *keys: str, wide: bool = False) -> None:
         """Press keys and compare the screen in both sizes, or only in the wide one."""
         async with self.of(app, WIDE if wide else NARROW) as pilot:
             await press(pilot, *keys)
-            await self.take(pilot, name)
-            if not wide:
-                await pilot.resize_terminal(*WIDE)
-                await self.take(pilot, name)
+            await self.take(pilot, name, *([] if wide else [WIDE]))
 
 
 async def press(pilot: Pilot[Any], *keys: str) -> None:
@@ -229,17 +230,9 @@ async def settle(pilot: Pilot[Any]) -> None:
 
 async def wait_until_filled(pilot: Pilot[Any]) -> None:
     """Let the panes get what the first frame does without."""
-    for _ in range(500):
-        if pilot.app.screen_stack[0].query(ToolsPane):
-            return
-        await pilot.pause(0.02)
-    raise AssertionError("The side pane was never filled.")
+    await until(pilot, lambda: pilot.app.screen_stack[0].query(ToolsPane))
 
 
 async def wait_until_armed(pilot: Pilot[Any]) -> None:
     """Let a question take answers, which changes its look."""
-    for _ in range(200):
-        if getattr(pilot.app.screen, "armed", True):
-            return
-        await pilot.pause(0.02)
-    raise AssertionError("The question never took an answer.")
+    await until(pilot, lambda: getattr(pilot.app.screen, "armed", True))

@@ -79,12 +79,13 @@ async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
             interval = min(interval * 1.5, SELDOM)
 
 
-async def click(pilot: Pilot[Any], selector: str) -> None:
-    """Click as a terminal does; a click of the pilot's passes the app by."""
-    region = pilot.app.screen.query_one(selector).region
-    x, y = region.x + region.width // 2, region.y + region.height // 2
+async def click(pilot: Pilot[Any], where: str | tuple[int, int]) -> None:
+    """Click as a terminal does, on a widget or a cell; a click of the pilot's passes the app by."""
+    if isinstance(where, str):
+        region = pilot.app.screen.query_one(where).region
+        where = region.x + region.width // 2, region.y + region.height // 2
     for kind in (events.MouseDown, events.MouseUp):
-        pilot.app.post_message(kind(None, x, y, 0, 0, 1, False, False, False))
+        pilot.app.post_message(kind(None, *where, 0, 0, 1, False, False, False))
         await pilot.pause()
 
 
@@ -187,15 +188,6 @@ async def afresh(app: ChatApp, pilot: Pilot[None]) -> None:
     await until(pilot, lambda: not app.chat.transcript.views)
     app.chat.keep_draft()
     app.commands.calls.clear()
-
-
-@asynccontextmanager
-async def chat_app(size: tuple[int, int]) -> AsyncIterator[tuple[ChatApp, Pilot[None], Clock]]:
-    """Run the chat alone, on a clock that a test moves."""
-    clock = Clock()
-    app = ChatApp(clock=clock)
-    async with app.run_test(size=size) as pilot:
-        yield app, pilot, clock
 
 
 class OnScreen:
@@ -308,6 +300,14 @@ async def chatting(
     app = ChatApp(initial, history=history, clock=clock)
     async with app.run_test(size=size, notifications=notifications) as pilot:
         yield app, pilot
+
+
+@asynccontextmanager
+async def chat_app(size: tuple[int, int]) -> AsyncIterator[tuple[ChatApp, Pilot[None], Clock]]:
+    """Run the chat alone, on a clock that a test moves."""
+    clock = Clock()
+    async with chatting(size=size, clock=clock) as (app, pilot):
+        yield app, pilot, clock
 
 
 @asynccontextmanager

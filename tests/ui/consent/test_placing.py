@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from time import monotonic
 
 import pytest
@@ -22,7 +21,7 @@ from tui.store.store import Store
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.questions.question import Question
 from tui.ui.widgets.chat.transcript import Transcript
-from tui.ui.widgets.frame import WORDY, Frame
+from tui.ui.widgets.frame import WORDY
 
 WORDS = "These are the last words before the calls."
 LONG = asked({"text": "line\n" * 100})
@@ -78,26 +77,6 @@ async def test_the_words_that_led_to_calls_are_in_sight_above(calls: int) -> Non
             transcript = deck.one(Transcript)
             await deck.until(lambda: transcript.scroll_y == transcript.max_scroll_y > 0)  # noqa: B023
             assert transcript.styles.margin.bottom == 0
-
-
-def has_width(frame: Frame, width: int) -> bool:
-    return frame.region.width == width
-
-
-async def test_another_size_moves_the_question_with_the_chat() -> None:
-    store = Store(AppState())
-    async with running(store, (140, 40)) as deck:
-        for event in events(1):
-            store.dispatch(event)
-        question = await raised(deck)
-        await deck.until(lambda: not question.has_class("-placing"))
-        for width, height in ((90, 30), (50, 14), (120, 36)):
-            await deck.resize(width, height)
-            chat = deck.app.deck.query_one("ChatPane")
-            await deck.until(lambda: deck.app.deck.size.width == deck.app.size.width)
-            wanted = chat.region.width if width >= 110 else width
-            await deck.until(partial(has_width, question.frame, wanted))
-            assert question.region.contains_region(question.rows.region)
 
 
 async def test_beside_a_pane_every_button_has_all_its_words() -> None:

@@ -144,7 +144,7 @@ async def test_a_denying_answer_is_not_held_and_every_allowing_one_is() -> None:
 WORDS = ("tomatoes", "please do so", "oops", "aardvark", "ssh to it")
 
 
-async def test_what_is_typed_pasted_or_held_runs_nothing() -> None:
+async def test_B10_what_is_typed_pasted_or_held_runs_nothing() -> None:
     async with confirming() as hands:
         # Words with answers in them run nothing.
         for word in WORDS:

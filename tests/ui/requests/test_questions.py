@@ -195,28 +195,15 @@ def hostile(text: str) -> tuple[PendingRequest, ...]:
     facts: dict[str, Any] = dict.fromkeys(
         ("address", "host", "issuer", "resource", "token_host", "kept"), part
     )
+    asked = address(url=text, warning=text, message=text)
+    prompt = sampling(*messages, system=text)
+    signs_in = sign_in(url=text[:4_000], problem=part, notes=(part,))
+    facts |= {"server": ServerId(part), "shown_host": f"{part}.", "scopes": (text[:200],) * 20}
     return (
         replace(form(fields, problem=text, wrong=fields[0].key, message=text), server=server),
-        replace(
-            address(url=text, warning=text, message=text),
-            server=server,
-            host=text,
-            shown_host=f"{text}.",
-        ),
-        replace(
-            sampling(*messages, system=text),
-            server=server,
-            model=half,
-            hints=(half,),
-            tools=(half,),
-        ),
-        replace(
-            sign_in(url=text[:4_000], problem=part, notes=(part,)),
-            server=ServerId(part),
-            shown_host=f"{part}.",
-            scopes=(text[:200],) * 20,
-            **facts,
-        ),
+        replace(asked, server=server, host=text, shown_host=f"{text}."),
+        replace(prompt, server=server, model=half, hints=(half,), tools=(half,)),
+        replace(signs_in, **facts),
         replace(review(text), server=server, model=text),
         replace(result(text, text[:200]), server=server, tool=text),
     )

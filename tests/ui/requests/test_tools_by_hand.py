@@ -38,96 +38,62 @@ pytestmark = [pytest.mark.slow]
 
 SHOP: Final = ServerId("shop")
 
-ADDRESS: Final = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}, "zip": {"type": "string"}},
-    "required": ["city"],
-}
+WORD: Final = {"type": "string"}
 
-ORDER: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "what": {"type": "string", "description": "What to order"},
-        "many": {"type": "integer", "default": 1, "minimum": 1, "maximum": 9},
-        "price": {"type": "number"},
-        "gift": {"type": "boolean", "default": False},
-        "size": {"type": "string", "enum": ["small", "large"]},
-        "extras": {"type": "array", "items": {"type": "string", "enum": ["ribbon", "card"]}},
-        "tags": {"type": "array", "items": {"type": "string"}},
-        "to": ADDRESS,
-        "pay": {
-            "oneOf": [
-                {
-                    "title": "card",
-                    "type": "object",
-                    "properties": {"card": {"type": "string"}},
-                    "required": ["card"],
-                },
-                {
-                    "title": "invoice",
-                    "type": "object",
-                    "properties": {"customer": {"type": "string"}, "days": {"type": "integer"}},
-                    "required": ["customer"],
-                },
-            ]
-        },
+
+def record(*required: str, **properties: object) -> dict[str, Any]:
+    """Make the schema of an object."""
+    return {"type": "object", "properties": properties, "required": [*required]}
+
+
+ADDRESS: Final = record("city", city=WORD, zip=WORD)
+
+ORDER: Final = record(
+    "what",
+    what={"type": "string", "description": "What to order"},
+    many={"type": "integer", "default": 1, "minimum": 1, "maximum": 9},
+    price={"type": "number"},
+    gift={"type": "boolean", "default": False},
+    size={"type": "string", "enum": ["small", "large"]},
+    extras={"type": "array", "items": {"type": "string", "enum": ["ribbon", "card"]}},
+    tags={"type": "array", "items": WORD},
+    to=ADDRESS,
+    pay={
+        "oneOf": [
+            {"title": "card", **record("card", card=WORD)},
+            {"title": "invoice", **record("customer", customer=WORD, days={"type": "integer"})},
+        ]
     },
-    "required": ["what"],
+)
+
+LINKS: Final = (
+    {"type": "text", "text": "a shape, see https://example.org/shape"},
+    {"type": "resource_link", "uri": "note://shape", "name": "the note"},
+)
+PROGRESS: Final = {"progress": 3, "total": 12, "message": "third of twelve"}
+COLOUR: Final = {
+    "message": "Which colour?",
+    "requestedSchema": record("colour", colour=WORD),
 }
 
-PICTURE: Final = picture()
-
+TOOLS: Final = ("order", "wipe", "wait", "ask", "shape", "draw")
 SAYS: Final[dict[str, Any]] = {
-    "tools": {
-        "echo": ["text"],
-        "order": [],
-        "wipe": [],
-        "wait": [],
-        "ask": [],
-        "shape": [],
-        "draw": [],
-    },
+    "tools": {"echo": ["text"], **{name: [] for name in TOOLS}},
     "definitions": {
         "order": {"inputSchema": ORDER, "description": "Order something.\nMore of it."},
         "wipe": {"annotations": {"destructiveHint": True}, "description": "Wipe all."},
-        "shape": {
-            "outputSchema": {
-                "type": "object",
-                "properties": {"sides": {"type": "integer"}},
-                "required": ["sides"],
-            }
-        },
+        "shape": {"outputSchema": record("sides", sides={"type": "integer"})},
     },
     "results": {
-        "draw": {"content": [{"type": "image", "data": PICTURE.data, "mimeType": "image/png"}]},
-        "shape": {
-            "content": [
-                {"type": "text", "text": "a shape, see https://example.org/shape"},
-                {"type": "resource_link", "uri": "note://shape", "name": "the note"},
-            ],
-            "structuredContent": {"sides": "three"},
-        },
+        "draw": {"content": [{"type": "image", "data": picture().data, "mimeType": "image/png"}]},
+        "shape": {"content": LINKS, "structuredContent": {"sides": "three"}},
     },
     "resources": ["note://shape"],
     "silent": ["wait"],
     "before": {
         "ask": [
-            {
-                "method": "notifications/progress",
-                "params": {"progress": 3, "total": 12, "message": "third of twelve"},
-            },
-            {
-                "id": "asked",
-                "method": "elicitation/create",
-                "params": {
-                    "message": "Which colour?",
-                    "requestedSchema": {
-                        "type": "object",
-                        "properties": {"colour": {"type": "string"}},
-                        "required": ["colour"],
-                    },
-                },
-            },
+            {"method": "notifications/progress", "params": PROGRESS},
+            {"id": "asked", "method": "elicitation/create", "params": COLOUR},
         ]
     },
 }
@@ -486,27 +452,19 @@ HOSTILE: Final = "\x1b[31m[bold]x[/]\u202e\n✓ ran\u200b"
 
 
 async def test_hostile_texts_stay_texts_at_any_size() -> None:
+    fields = {
+        HOSTILE: {"type": "string", "title": HOSTILE, "default": HOSTILE},
+        "pick": {"enum": [HOSTILE, "b"], "description": HOSTILE},
+        "deep": {"oneOf": [{"type": "object", "title": HOSTILE}, ADDRESS]},
+    }
+    said = [{"type": "text", "text": HOSTILE}]
     says = {
         "tools": {"evil": []},
         "definitions": {
-            "evil": {
-                "description": HOSTILE,
-                "inputSchema": {
-                    "type": "object",
-                    "properties": {
-                        HOSTILE: {"type": "string", "title": HOSTILE, "default": HOSTILE},
-                        "pick": {"enum": [HOSTILE, "b"], "description": HOSTILE},
-                        "deep": {"oneOf": [{"type": "object", "title": HOSTILE}, ADDRESS]},
-                    },
-                },
-            }
+            "evil": {"description": HOSTILE, "inputSchema": record(**fields)},
         },
         "results": {
-            "evil": {
-                "content": [{"type": "text", "text": HOSTILE}],
-                "structuredContent": {HOSTILE: HOSTILE},
-                HOSTILE: HOSTILE,
-            }
+            "evil": {"content": said, "structuredContent": {HOSTILE: HOSTILE}, HOSTILE: HOSTILE},
         },
     }
     async with by_hand(says) as hand:

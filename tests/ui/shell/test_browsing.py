@@ -386,25 +386,6 @@ async def looks_at(deck: Running, name: str, values: dict[str, str]) -> None:
     await deck.until(lambda: deck.asked("messages.send_rendered")[-1:] == [(token,)])
 
 
-async def test_a_prompt_is_sent_with_the_arguments_that_were_filled_in(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(fetched, "ARMING_SECONDS", 0.0)
-    async with running(decks.full_store(), NARROW) as deck:
-        await open_complex_prompt(deck)
-        assert "How warm." in deck.text
-        await deck.press(*"hot", "escape")
-        assert deck.on_top(MainScreen)
-        await deck.press("enter", "ctrl+s")
-        assert "This is required." in deck.text
-        assert deck.asked("features.render_prompt") == []
-        await deck.press(*"hot", "enter", "enter", "enter")
-        await looks_at(deck, "complex_prompt", {"temperature": "hot"})
-        await deck.until(lambda: isinstance(deck.focus, TextArea))
-        await deck.press("f4", "up", "enter")
-        await looks_at(deck, "simple_prompt", {})
-
-
 async def test_a_typed_prompt_that_lacks_an_argument_opens_its_form_filled_in(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -38,18 +38,10 @@ HOSTILE = [
 def add_hostile_server(store: Store, text: str) -> tuple[ServerView, ServerView]:
     """Give two servers that carry a text wherever a server can carry one."""
     line, body = sanitize_line(text) or "(empty)", sanitize(text)
+    parameters = (Parameter(line, line, True, body),)
+    words = {"title": line, "schema": body, "claims": (line,), "problem": line}
     catalog = Catalog(
-        tools=(
-            decks.tool(
-                line,
-                body,
-                title=line,
-                parameters=(Parameter(line, line, True, body),),
-                schema=body,
-                claims=(line,),
-                problem=line,
-            ),
-        ),
+        tools=(decks.tool(line, body, parameters=parameters, **words),),
         prompts=(PromptView(line, line, body, (PromptArgument(line, True, body),)),),
         resources=(ResourceView(line, line, line, body, line, 3),),
         templates=(ResourceTemplateView(line, line, line, body, line),),

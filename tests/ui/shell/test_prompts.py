@@ -130,7 +130,9 @@ async def test_a_prompt_is_sent_as_it_was_looked_at(
     async with running(monkeypatch) as deck:
         await deck.open(PaneName.PROMPTS, "mixed")
         await deck.come(ArgumentsScreen)
-        await deck.pilot.press(*"Ada", "ctrl+s")
+        await deck.pilot.press("ctrl+s")
+        await deck.shows("This is required.")
+        await deck.pilot.press(*"Ada", "enter", "enter")
         await deck.shows("│ red⟨U+001B⟩]0;title⟨U+0007⟩ [bold]bold[/bold]", "⟨U+202E⟩", "⟨U+E0041⟩")
         await deck.shows("[Resource memo://in: text/plain]", "│ embedded", "▀", "│ I see.")
         await deck.shows("3 messages", "│ for you")
