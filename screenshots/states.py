@@ -7,6 +7,8 @@ from typing import Final
 
 from tests.snapshots.decks import NEVER
 from tests.support.samples import TURN, confirmation
+from tests.ui.consent.samples import asked
+from tests.ui.requests.samples import form
 from tests.ui.shell import decks
 from tui.engine.approval.inquiry import file_change
 from tui.model import events as e
@@ -27,7 +29,14 @@ from tui.model.chat import (
 from tui.model.consent import Effect, GrantId, GrantView, RequestId
 from tui.model.imports import ImportOffer, ImportState
 from tui.model.input.arguments import canonical_json
-from tui.model.requests import ConfirmationRequest
+from tui.model.requests import (
+    ConfirmationRequest,
+    FieldKind,
+    FieldOption,
+    FileChange,
+    FormField,
+    FormRequest,
+)
 from tui.model.servers import ServerId
 from tui.model.sessions import ConversationOpened, SessionId, SessionView
 from tui.store.store import Store
@@ -262,3 +271,48 @@ def tabbed_store() -> Store:
     asks = ConversationId("asks")
     store.dispatch(e.RequestRaised(replace(confirmation(), conversation=asks)))
     return store
+
+
+def greeting() -> ConfirmationRequest:
+    """Make a question about a call that changes a longer file in two places."""
+    head = ['"""Greets."""', "", "import sys", *(f"import part_{n}" for n in range(14))]
+    tail = ['    return f"Hello, {name}!"', *(f"    # note {n}" for n in range(9))]
+    before = [*head, "def greet(name: str) -> str:", *tail, "print(greet(sys.argv[1]))"]
+    after = [*head, "def greet(names: list[str]) -> str:", *tail, "print(greet(sys.argv[1:]))"]
+    changed = len(head), len(before) - 1
+    lines: list[tuple[str, str]] = []
+    for number, line in enumerate(before):
+        lines += [("-", line), ("+", "")] if number in changed else [(" ", "")]
+    change = FileChange("path", "content", "overwrites · +2 -2", tuple(lines))
+    made = asked({"path": "hello.py", "content": "\n".join(after) + "\n"})
+    made = replace(made, server=ServerId("files"), tool="write_file", change=change)
+    return replace(made, claims=("destructive",), origin="your settings", title="Write File")
+
+
+def many() -> ConfirmationRequest:
+    """Make a question about a call with many arguments, and something to attend to."""
+    values = {f"option_{number}": f"value {number}" for number in range(30)}
+    made = asked({"query": "all notes of the shop", "limit": 50, **values})
+    return replace(
+        made, notes=("This turn has read data from search.",), claims=("read-only", "open world")
+    )
+
+
+def prefilled() -> FormRequest:
+    """Make a form as the reference server's, most of it filled in by the server."""
+    titles = (FieldOption("h1", "Superman"), FieldOption("h2", "Batman"))
+    line = "It was a dark and stormy night; the rain fell in torrents."
+    return form(
+        (
+            FormField("name", FieldKind.TEXT, "Name", "Your legal name.", required=True),
+            FormField("agree", FieldKind.BOOLEAN, "Agree", "Whether you agree."),
+            FormField("line", FieldKind.TEXT, "First line", "Of a story.", default=line),
+            FormField("mail", FieldKind.TEXT, "Email", "Where to reach you.", format="email"),
+            FormField("site", FieldKind.TEXT, "Homepage", format="uri"),
+            FormField("born", FieldKind.TEXT, "Birthdate", format="date"),
+            FormField("whole", FieldKind.INTEGER, "Whole number", default=42, minimum=1),
+            FormField("hero", FieldKind.CHOICE, "Hero", options=titles, default="h1"),
+            FormField("heroes", FieldKind.CHOICES, "Heroes", options=titles, default=("h1",)),
+        ),
+        message="Please provide inputs for the following fields:",
+    )

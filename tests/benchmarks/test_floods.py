@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.cli.running import write_settings
 from tests.servers import deluge, web
 from tests.support.measures import Measure
 from tests.support.rows import row
@@ -35,11 +36,7 @@ FLOOD_SECONDS = 6.0
 SILENT = "silent"
 """The mode of a server that does not flood."""
 
-MODES = [
-    ("requests", "news", "replies"),
-    ("requests", "deaf"),
-    ("requests", "batches"),
-]
+MODES = [("requests", "news", "replies"), ("requests", "deaf"), ("requests", "batches")]
 
 PROTOCOL = {"f7": "/ search", "v": "exchanges", "f6": "> message"}
 """Shows what is said with servers beside the chat, and goes on; what each key shows."""
@@ -89,9 +86,7 @@ def cost(
     keys: Mapping[str, str] = NO_KEYS,
 ) -> Cost:
     """Run the deck beside a server, which may never get ready, press keys, and type."""
-    (Path.home() / ".gemini").mkdir(exist_ok=True)
-    settings = {"mcpServers": {"flooding": entry("flooding", *modes)}}
-    (Path.home() / ".gemini" / "settings.json").write_text(json.dumps(settings))
+    write_settings({"mcpServers": {"flooding": entry("flooding", *modes)}})
     delays, memory = list[float](), list[float]()
     with Terminal([sys.executable, "-m", "tui", "--demo"], cwd=folder) as terminal:
         terminal.wait_for("1 ready")
@@ -119,30 +114,20 @@ def cost(
 
 
 @pytest.mark.timeout(300)
-def test_a_flood_leaves_typing_and_memory(tmp_path: Path, measure: Measure) -> None:
-    silent = cost(tmp_path, SILENT)
-    for modes in MODES:
+@pytest.mark.parametrize("keys", [NO_KEYS, PROTOCOL], ids=["the chat", "the protocol"])
+def test_a_flood_leaves_typing_and_memory(
+    tmp_path: Path, measure: Measure, keys: Mapping[str, str]
+) -> None:
+    silent = cost(tmp_path, SILENT, keys=keys)
+    for modes in MODES[:1] if keys else MODES:
         with row(modes):
-            flooding = cost(tmp_path, *modes)
+            flooding = cost(tmp_path, *modes, keys=keys)
             measure(
                 f"{'+'.join(modes)}: a key takes {flooding.delay * 1000:.0f} ms (silent "
                 f"{silent.delay * 1000:.0f}), {flooding.megabytes:.0f} MB ({silent.megabytes:.0f})"
             )
             assert flooding.delay <= max(0.1, 4 * silent.delay)
             assert flooding.megabytes <= silent.megabytes + 60
-
-
-def test_typing_beside_the_protocol_of_a_flood_stays_at_the_floor(
-    tmp_path: Path, measure: Measure
-) -> None:
-    silent = cost(tmp_path, SILENT, keys=PROTOCOL)
-    flooding = cost(tmp_path, "requests", "news", keys=PROTOCOL)
-    measure(
-        f"beside the protocol a key takes {flooding.delay * 1000:.0f} ms in a flood (silent"
-        f" {silent.delay * 1000:.0f}), {flooding.megabytes:.0f} MB ({silent.megabytes:.0f})"
-    )
-    assert flooding.delay <= max(0.1, 4 * silent.delay)
-    assert flooding.megabytes <= silent.megabytes + 60
 
 
 def slow_down(

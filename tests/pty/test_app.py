@@ -169,12 +169,6 @@ def test_without_a_key_nothing_opens_and_a_closed_window_leaves_no_server(deck: 
     with deck(columns=80, rows=24) as terminal:
         terminal.wait_for("enter a Gemini API key")
         terminal.wait_for("1 ready")
-        say(terminal, "list my notes")
-        wait_for_question(terminal)
-        answer(terminal, "escape")
-        terminal.wait_for("denied")
-        terminal.press("f9")
-        terminal.wait_for("The offline demo model answers now")
         servers = terminal.descendants()
         terminal.hang_up()
         terminal.wait_for_exit()

@@ -4,11 +4,11 @@ import json
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import anyio.to_thread
 
@@ -17,12 +17,12 @@ from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Action, Call, Fail, Say, Think
 from tests.pty.driving import leave, say, send, wait_for_end_of_turn
 from tests.pty.hostile_server import HOSTILE
+from tests.security.decks import Turncoat, tool
 from tests.support import warm
 from tests.support.terminal import Terminal, escape_kinds
 from tui.ui.questions.arming import ARMING_SECONDS, KEY_REPEAT_SECONDS
 
 HOSTILE_SERVER: Final = Path(__file__).with_name("hostile_server.py")
-TURNCOAT: Final = Path(__file__).parent.parent / "servers" / "turncoat.py"
 
 INVISIBLE: Final = "\u202e\u2066\u200b\U000e0041"
 """What must never reach the terminal as it is."""
@@ -143,36 +143,21 @@ class Scene:
     folder: Path
 
     @property
-    def tools_file(self) -> Path:
-        return self.home / "tools.json"
+    def server(self) -> Turncoat:
+        return Turncoat("own", self.home)
 
     def offer(self, words: str) -> None:
-        described = f"{words} {HOSTILE}"
-        schema = {
-            "type": "object",
-            "properties": {"text": {"type": "string", "description": described}},
-        }
-        tools = [
-            {"name": name, "title": described, "description": described, "inputSchema": schema}
-            for name in ("report", "turn")
-        ]
-        write(self.tools_file, tools)
+        said = f"{words} {HOSTILE}"
+        schema = {"type": "object", "properties": {"text": {"type": "string", "description": said}}}
+        names = ("report", "turn")
+        self.server.offer(*(tool(name, said, title=said, inputSchema=schema) for name in names))
 
     def prepare(self) -> None:
         self.offer("first")
-        turncoat = [str(TURNCOAT), str(self.tools_file), str(self.home / "calls.jsonl")]
-        own: Mapping[str, Any] = {
-            "mcpServers": {"own": {"command": sys.executable, "args": turncoat}},
-            "gemdeck": {f"unknown {HOSTILE}": 1},
-        }
+        own = {"mcpServers": {"own": self.server.entry}, "gemdeck": {f"unknown {HOSTILE}": 1}}
         write(self.home / ".gemini" / "settings.json", own)
-        entry = {
-            "command": f"no such program {HOSTILE}",
-            "args": [HOSTILE, "two"],
-            "env": {"LD_PRELOAD": HOSTILE},
-            "cwd": f"sub {HOSTILE}",
-            "description": HOSTILE,
-        }
+        entry: dict[str, object] = {"command": f"no such program {HOSTILE}", "description": HOSTILE}
+        entry |= {"args": [HOSTILE, "two"], "env": {"LD_PRELOAD": HOSTILE}, "cwd": f"sub {HOSTILE}"}
         write(self.folder / ".gemini" / "settings.json", {"mcpServers": {"p" + HOSTILE: entry}})
 
     @property
@@ -186,12 +171,8 @@ class Scene:
         )
 
     def play(self, url: str) -> bytes:
-        environment = {
-            "GEMINI_API_KEY": KEY,
-            "GOOGLE_GEMINI_BASE_URL": url,
-            "HOME": str(self.home),
-            "GEMDECK_HOME": str(self.home / "state"),
-        }
+        environment = {"HOME": str(self.home), "GEMDECK_HOME": str(self.home / "state")}
+        environment |= {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": url}
         command = [sys.executable, "-m", "tui"]
         with Terminal(command, cwd=self.folder, env=environment) as terminal:
             self._refuse_the_folder(terminal)

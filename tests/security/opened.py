@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,6 @@ class Opened:
     store: Store
     place: Place
     redactor: Redactor
-    answered: list[TrustRequest] = field(default_factory=list)
 
     @property
     def state(self) -> AppState:
@@ -102,7 +101,6 @@ class Opened:
         """Answer the question that stands, or the next one."""
         question = await self.question()
         self.engine.desk.answer(question.id, answer)
-        self.answered.append(question)
         await eventually(lambda: question not in self.questions())
         return question
 

@@ -99,31 +99,6 @@ def rewriting() -> ConfirmationRequest:
     return replace(made, tool="write_file", server=ServerId("files"), change=change)
 
 
-def greeting() -> ConfirmationRequest:
-    """Make a question about a call that changes a longer file in two places."""
-    head = ['"""Greets."""', "", "import sys", *(f"import part_{n}" for n in range(14))]
-    tail = ['    return f"Hello, {name}!"', *(f"    # note {n}" for n in range(9))]
-    before = [*head, "def greet(name: str) -> str:", *tail, "print(greet(sys.argv[1]))"]
-    after = [*head, "def greet(names: list[str]) -> str:", *tail, "print(greet(sys.argv[1:]))"]
-    changed = len(head), len(before) - 1
-    lines: list[tuple[str, str]] = []
-    for number, line in enumerate(before):
-        lines += [("-", line), ("+", "")] if number in changed else [(" ", "")]
-    change = FileChange("path", "content", "overwrites · +2 -2", tuple(lines))
-    made = asked({"path": "hello.py", "content": "\n".join(after) + "\n"})
-    made = replace(made, server=ServerId("files"), tool="write_file", change=change)
-    return replace(made, claims=("destructive",), origin="your settings", title="Write File")
-
-
-def many() -> ConfirmationRequest:
-    """Make a question about a call with many arguments, and something to attend to."""
-    values = {f"option_{number}": f"value {number}" for number in range(30)}
-    made = asked({"query": "all notes of the shop", "limit": 50, **values})
-    return replace(
-        made, notes=("This turn has read data from search.",), claims=("read-only", "open world")
-    )
-
-
 def several() -> tuple[ConfirmationRequest, ...]:
     """Make the questions about the calls of one step."""
     calls = (asked(), rewriting(), asked({"path": "docs/guide.md"}))

@@ -46,26 +46,6 @@ def form(
     return FormRequest(request, EVERYTHING, message, fields, problem, wrong)
 
 
-def prefilled() -> FormRequest:
-    """Make a form as the reference server's, most of it filled in by the server."""
-    titles = (FieldOption("h1", "Superman"), FieldOption("h2", "Batman"))
-    line = "It was a dark and stormy night; the rain fell in torrents."
-    return form(
-        (
-            FormField("name", FieldKind.TEXT, "Name", "Your legal name.", required=True),
-            FormField("agree", FieldKind.BOOLEAN, "Agree", "Whether you agree."),
-            FormField("line", FieldKind.TEXT, "First line", "Of a story.", default=line),
-            FormField("mail", FieldKind.TEXT, "Email", "Where to reach you.", format="email"),
-            FormField("site", FieldKind.TEXT, "Homepage", format="uri"),
-            FormField("born", FieldKind.TEXT, "Birthdate", format="date"),
-            FormField("whole", FieldKind.INTEGER, "Whole number", default=42, minimum=1),
-            FormField("hero", FieldKind.CHOICE, "Hero", options=titles, default="h1"),
-            FormField("heroes", FieldKind.CHOICES, "Heroes", options=titles, default=("h1",)),
-        ),
-        message="Please provide inputs for the following fields:",
-    )
-
-
 def sign_in(*, url: str = "", problem: str = "", notes: tuple[str, ...] = ()) -> SignInRequest:
     parameters = "response_type=code&client_id=client-17&state=N0tRe4lJustALongState"
     return SignInRequest(

@@ -481,26 +481,13 @@ async def test_a_resource_opens_over_the_whole_height_is_sent_and_followed() -> 
         assert deck.asked("features.subscribe")[-1] == (decks.EVERYTHING, TWO, False)
 
 
-async def test_a_template_asks_for_its_variables_and_reads_the_address() -> None:
-    async with running(decks.full_store(), (120, 50)) as deck:
-        await deck.press("f5", "end", "s", "w")
-        assert deck.commands.calls == [], "nothing is known to send or follow yet"
-        await deck.press("enter")
-        assert "id" in deck.text
-        await deck.press(*"7 /", "ctrl+s")
-        await deck.until(lambda: bool(deck.asked("features.read_resource")))
-        uri = "test://static/resource/7%20%2F"
-        assert deck.asked("features.read_resource") == [(decks.EVERYTHING, uri)]
-        await deck.press("s")
-        await deck.until(lambda: bool(deck.asked("messages.send_resource")))
-        assert deck.asked("messages.send_resource") == [(decks.EVERYTHING, uri, ABOUT_RESOURCE)]
-
-
 async def test_every_kind_of_template_is_filled_in_and_one_that_cannot_be_read_refused() -> None:
     store = decks.full_store()
     async with running(store, (120, 50)) as deck:
-        await deck.press("f5")
+        await deck.press("f5", "end", "s", "w")
+        assert deck.commands.calls == [], "nothing is known to send or follow yet"
         for template, keys, uri in (
+            ("test://{id}", ("7", "space", "slash"), "test://7%20%2F"),
             ("file:///{+path}{?q,tags*}", ("a", "/", "b", "enter", "enter", *"x,y"),
              "file:///a/b?tags=x&tags=y"),
             ("memo://days{/day}", (), "memo://days"),
@@ -511,7 +498,11 @@ async def test_every_kind_of_template_is_filled_in_and_one_that_cannot_be_read_r
             await deck.press("end", "enter", *keys, "ctrl+s")
             await deck.until(lambda: bool(deck.asked("features.read_resource")))
             assert deck.asked("features.read_resource") == [(decks.EVERYTHING, uri)]
-            await deck.press("escape")
+            await deck.press("s")
+            await deck.until(lambda: bool(deck.asked("messages.send_resource")))
+            sent = [(decks.EVERYTHING, uri, ABOUT_RESOURCE)]
+            assert deck.asked("messages.send_resource") == sent
+            await deck.press("f5")
         deck.commands.calls.clear()
         broken = Catalog(templates=(ResourceTemplateView("file:///{path", "files"),))
         await deck.happen(e.CatalogChanged(decks.EVERYTHING, broken))
