@@ -25,14 +25,6 @@ def loosen(path: Path) -> None:
     path.chmod(0o620)
 
 
-def give_away(path: Path) -> None:
-    os.chown(path, 12_345, 12_345)
-
-
-def name_twice(path: Path) -> None:
-    path.with_name("other").hardlink_to(path)
-
-
 def lead_elsewhere(path: Path) -> None:
     elsewhere = path.parent / "elsewhere"
     elsewhere.mkdir()
@@ -40,27 +32,19 @@ def lead_elsewhere(path: Path) -> None:
     path.symlink_to(elsewhere / "trust.json")
 
 
-def open_folder(path: Path) -> None:
-    path.parent.chmod(0o777)
-
-
-def open_folder_above(path: Path) -> None:
-    path.parent.parent.chmod(0o777)
-
-
 @pytest.mark.parametrize(
     ("expose", "reason"),
     [
         (loosen, "others have permissions on it (620)"),
         pytest.param(
-            give_away,
+            lambda path: os.chown(path, 12_345, 12_345),
             "belongs to another user",
             marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away"),
         ),
-        (name_twice, "second name"),
+        (lambda path: path.with_name("other").hardlink_to(path), "second name"),
         (lead_elsewhere, "link into another folder"),
-        (open_folder, "others can write to its folder"),
-        (open_folder_above, "others can write to its folder"),
+        (lambda path: path.parent.chmod(0o777), "others can write to its folder"),
+        (lambda path: path.parent.parent.chmod(0o777), "others can write to its folder"),
     ],
 )
 def test_A07_what_others_could_have_written_grants_nothing_and_stays_as_it_is(

@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
@@ -53,10 +52,6 @@ def opened_files() -> Iterator[list[str]]:
         _watched.remove(names)
 
 
-def _was_read(read: list[ResourceRead], address: str) -> bool:
-    return any(event.uri == address for event in read)
-
-
 async def test_C05_images_and_links_of_the_model_are_not_followed() -> None:
     async with listening() as listener:
         app = ChatApp()
@@ -81,24 +76,21 @@ async def test_C05_images_and_links_of_the_model_are_not_followed() -> None:
 
 async def test_C06_a_resource_is_read_by_its_server_alone_whatever_its_address_says() -> None:
     stage = Stage()
-    read: list[ResourceRead] = []
-
-    def take(event: e.Event) -> None:
-        if isinstance(event, ResourceRead):
-            read.append(event)
-
+    told: list[e.Event] = []
     async with (
         listening() as listener,
         running(script("decoy", env={"DECOY_URL": listener.url})) as (manager, watcher),
-        FeatureCommands(manager, stage.context, take) as features,
+        FeatureCommands(manager, stage.context, told.append) as features,
     ):
         await watcher.until("decoy", ServerStatus.READY)
         addresses = [resource.uri for resource in watcher.catalog("decoy").resources]
         assert "file:///etc/shadow" in addresses
         with opened_files() as names:
-            for address in addresses:
+            for number, address in enumerate(addresses):
                 features.read_resource(DECOY, address)
-                await eventually(partial(_was_read, read, address))
+                await eventually(lambda number=number: len(told) > number)  # type: ignore[misc]
+        read = [one for one in told if isinstance(one, ResourceRead)]
+        assert [one.uri for one in read] == addresses
         assert {event.content.text for event in read} == {"what the server says"}
         assert not [name for name in names if "shadow" in name]
         assert listener.requests == []

@@ -112,18 +112,15 @@ async def test_a_long_name_gives_way_to_the_status() -> None:
 
 
 def details_of(deck: Running) -> str:
-    """Give the details below the tree, their lines joined."""
-    return " ".join(deck.one(ServersPane).details.render_line(y).text for y in range(30))
-
-
-def words(text: str) -> str:
-    return " ".join(text.split())
+    """Give the words of the details below the tree."""
+    lines = (deck.one(ServersPane).details.render_line(y).text for y in range(30))
+    return " ".join(" ".join(lines).split())
 
 
 async def test_the_details_follow_the_cursor_and_the_keys_the_focus() -> None:
     async with running(decks.full_store(), (120, 60)) as deck:
         await go_to(deck, decks.WEATHER)
-        told = words(details_of(deck))
+        told = details_of(deck)
         parts = (
             "weather",
             "The server ended with exit code 1 before it answered.",
@@ -134,9 +131,9 @@ async def test_the_details_follow_the_cursor_and_the_keys_the_focus() -> None:
         for key in ("r restart", "s start", "l log", "x disable", "↵ details"):
             assert key in deck.text
         await go_to(deck, decks.GIT)
-        assert "git 1.4.0" in words(details_of(deck))
+        assert "git 1.4.0" in details_of(deck)
         await go_to(deck, decks.TEAM)
-        assert "Press t to review" in words(details_of(deck))
+        assert "Press t to review" in details_of(deck)
         assert "s review" in deck.text
         await deck.press("escape")
         assert "s review" not in deck.text
