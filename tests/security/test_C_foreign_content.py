@@ -77,6 +77,10 @@ async def test_C05_images_and_links_of_the_model_are_not_followed() -> None:
 async def test_C06_a_resource_is_read_by_its_server_alone_whatever_its_address_says() -> None:
     stage = Stage()
     told: list[e.Event] = []
+
+    def read() -> list[ResourceRead]:
+        return [one for one in told if isinstance(one, ResourceRead)]
+
     async with (
         listening() as listener,
         running(script("decoy", env={"DECOY_URL": listener.url})) as (manager, watcher),
@@ -88,10 +92,9 @@ async def test_C06_a_resource_is_read_by_its_server_alone_whatever_its_address_s
         with opened_files() as names:
             for number, address in enumerate(addresses):
                 features.read_resource(DECOY, address)
-                await eventually(lambda number=number: len(told) > number)  # type: ignore[misc]
-        read = [one for one in told if isinstance(one, ResourceRead)]
-        assert [one.uri for one in read] == addresses
-        assert {event.content.text for event in read} == {"what the server says"}
+                await eventually(lambda number=number: len(read()) > number)  # type: ignore[misc]
+        assert [one.uri for one in read()] == addresses
+        assert {event.content.text for event in read()} == {"what the server says"}
         assert not [name for name in names if "shadow" in name]
         assert listener.requests == []
 
