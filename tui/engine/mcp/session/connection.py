@@ -17,6 +17,7 @@ from mcp import Client, InputRequiredRoundsExceededError, MCPError
 from mcp.client import ClientRequestContext, advertise
 from pydantic import ValidationError
 
+from tui.engine.background import wait_within
 from tui.engine.definitions.admission import Admission
 from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.mcp.backoff import Backoff
@@ -576,10 +577,7 @@ class Connection:
         )
 
     async def _reason_of_end(self) -> str:
-        try:
-            async with asyncio.timeout(ENDING_GRACE):
-                await self.ended.wait()
-        except TimeoutError:
+        if not await wait_within(self.ended, ENDING_GRACE):
             return "was closed"
         return self._log.mask(sanitize_line(self.transport.ending()))
 
