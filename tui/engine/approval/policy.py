@@ -189,8 +189,7 @@ def pattern_views(
 
 def rule_place(rule: ToolPattern) -> str:
     """Say where a rule that restricts tools stands."""
-    place = rule.source if isinstance(rule, Restriction) else ""
-    return place or "gemdeck.alwaysDeny"
+    return (rule.source if isinstance(rule, Restriction) else "") or "gemdeck.alwaysDeny"
 
 
 def trust_view(definition: ServerDefinition, asks: str = "") -> GrantView:

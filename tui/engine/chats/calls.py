@@ -146,17 +146,10 @@ class ResultReviewer(Frozen):
         text = "\n".join(part.text for part in result.parts if isinstance(part, TextPart))
         media = tuple(part for part in result.parts if isinstance(part, MediaPart))
         shown = sanitize(text)
-        request = ResultReview(
-            self.desk.new_id(),
-            call,
-            tool.server,
-            tool.view.name,
-            shown,
-            tuple(
-                f"{part.mime_type}, {counted(len(part.data) * 3 // 4, 'byte')}" for part in media
-            ),
-            conversation=conversation,
-        )
+        sizes = (counted(len(part.data) * 3 // 4, "byte") for part in media)
+        listed = tuple(f"{part.mime_type}, {size}" for part, size in zip(media, sizes, strict=True))
+        named = call, tool.server, tool.view.name, shown, listed
+        request = ResultReview(self.desk.new_id(), *named, conversation=conversation)
         try:
             reply = await self.desk.ask(request)
         except WithdrawnError:

@@ -162,11 +162,8 @@ def tool_search(servers: ProfiledServers) -> OwnTool | None:
         "Search before you say that something cannot be done. What is found can be called from "
         "the next step on."
     )
-    query = {
-        "type": "string",
-        "maxLength": MAX_QUERY,
-        "description": "Words for what the tool does, or its name.",
-    }
+    words = "Words for what the tool does, or its name."
+    query = {"type": "string", "maxLength": MAX_QUERY, "description": words}
 
     async def run(arguments: JsonObject) -> ToolResult:
         tools = servers.offered_tools()
@@ -332,11 +329,8 @@ class KeptResults:
         media = (part for part in result.parts if isinstance(part, MediaPart))
         got = min(len(said), self.limit) + min(len(beside), room)
         note = f"[The model gets {got:,} of {len(whole):,} characters, and can read on.]"
-        return replace(
-            result,
-            parts=(*(TextPart(text) for text in parts if text), *media),
-            display=f"{result.display}\n{note}",
-        )
+        kept: tuple[TextPart | MediaPart, ...] = (*map(TextPart, filter(None, parts)), *media)
+        return replace(result, parts=kept, display=f"{result.display}\n{note}")
 
     def _keep(self, tool: OfferedTool, whole: str) -> str:
         """Keep a result, in place of the oldest if there are too many, and return its id."""
@@ -348,11 +342,9 @@ class KeptResults:
 
     def tool(self) -> OwnTool:
         """Return the tool to read on; a call counts as one of the server that gave the result."""
-        properties = {"id": {"type": "string"}, "offset": {"type": "integer", "minimum": 0}}
+        place = {"id": {"type": "string"}, "offset": {"type": "integer", "minimum": 0}}
         words = "Read on in a long result, with the id and the offset that stand where it was cut."
-        made = make_own_tool(
-            "read_result", words, properties, self._read, *properties, is_free=True
-        )
+        made = make_own_tool("read_result", words, place, self._read, *place, is_free=True)
         return replace(made, bind=partial(self._bind, made))
 
     def declared(self) -> Iterator[OwnTool]:
@@ -362,10 +354,8 @@ class KeptResults:
 
     def _bind(self, tool: OwnTool, arguments: JsonObject) -> OwnTool:
         read, _ = self._find(arguments)
-        source = read.source if isinstance(read, OwnTool) else None  # which rules are about
-        return replace(
-            tool, server=read.server, is_reviewed=read.is_reviewed, source=source or read
-        )
+        source = (read.source if isinstance(read, OwnTool) else None) or read  # rules are about it
+        return replace(tool, server=read.server, is_reviewed=read.is_reviewed, source=source)
 
     def _find(self, arguments: JsonObject) -> tuple[OfferedTool, str]:
         if (found := self._kept.get(str(arguments.get("id")))) is None:
@@ -416,8 +406,7 @@ def task_tool(servers: ProfiledServers, conversation: ConversationId) -> Iterato
 
     listed = "; ".join(f"{key} ({task.tool.id})" for key, task in left().items())
     words = f"Look at calls that run on as tasks: how they stand, or their results: {listed}."
-    properties = {"id": {"type": "string"}}
-    made = make_own_tool("check_task", words, properties, look, "id", is_free=True)
+    made = make_own_tool("check_task", words, {"id": {"type": "string"}}, look, "id", is_free=True)
     if listed:
         yield replace(made, bind=bind)
 

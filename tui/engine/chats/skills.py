@@ -255,16 +255,10 @@ class Skills:
         """Ask the user about a skill, its text or a file of it; raise `SkillError` for a no."""
         skill = one.skill
         before = one.known.definition.splitlines() if one.known else None
-        request = SkillRequest(
-            self.desk.new_id(),
-            one.server,
-            f"{skill.view.name} {path}".rstrip(),
-            skill.view.description,
-            tuple(f"{path} · {size:,} bytes" for path, (size, _) in skill.files.items()),
-            skill.ignored,
-            () if before is None else compared_lines(before, skill.definition.splitlines()),
-            text,
-        )
+        named = one.server, f"{skill.view.name} {path}".rstrip(), skill.view.description
+        files = tuple(f"{path} · {size:,} bytes" for path, (size, _) in skill.files.items())
+        changes = () if before is None else compared_lines(before, skill.definition.splitlines())
+        request = SkillRequest(self.desk.new_id(), *named, files, skill.ignored, changes, text)
         try:
             answer = await self.desk.ask(request)
         except WithdrawnError as error:

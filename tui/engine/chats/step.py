@@ -44,11 +44,9 @@ class MalformedCallError(ModelError):
     """The model sent a tool call that cannot be read."""
 
     def __init__(self, words: str) -> None:
-        super().__init__(
-            "The model sent a malformed tool call" + (f": {words}" if words else "."),
-            advice="Send the message again, or choose another model with /model or --model.",
-            retryable=True,
-        )
+        text = "The model sent a malformed tool call" + (f": {words}" if words else ".")
+        advice = "Send the message again, or choose another model with /model or --model."
+        super().__init__(text, advice=advice, retryable=True)
 
 
 _REASONS: Final = {
@@ -194,10 +192,9 @@ class ModelStep:
             case "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL":
                 raise MalformedCallError(words)
             case "MAX_TOKENS":
-                raise ModelError(
-                    "The answer was cut off: it reached the model's output limit.",
-                    advice="Ask the model to continue, or ask for a shorter answer.",
-                )
+                advice = "Ask the model to continue, or ask for a shorter answer."
+                cut = "The answer was cut off: it reached the model's output limit."
+                raise ModelError(cut, advice=advice)
             case reason:
                 why = _REASONS.get(reason) or words or "the service gave no reason"
                 stopped = f"The answer was stopped ({sanitize_line(reason, 60)}): {why}."

@@ -216,10 +216,8 @@ def checked_base_url(url: str, what: str) -> str:
         CredentialError: If it is neither https nor http on loopback.
     """
     if not _is_safe_for_key(url):
-        raise CredentialError(
-            f"{what} is not a safe address to send a key to.",
-            advice="Use an https address, or http on 127.0.0.1 or localhost.",
-        )
+        advice = "Use an https address, or http on 127.0.0.1 or localhost."
+        raise CredentialError(f"{what} is not a safe address to send a key to.", advice=advice)
     return url
 
 

@@ -242,7 +242,5 @@ def _failure(words: str) -> CredentialError:
 
 def keyring_timeout() -> CredentialError:
     """Return the error for a keyring that may be waiting for a password."""
-    return CredentialError(
-        f"The keyring did not answer within {KEYRING_LIMIT:.0f} s.",
-        advice="Unlock the keyring and restart gemdeck.",
-    )
+    words = f"The keyring did not answer within {KEYRING_LIMIT:.0f} s."
+    return CredentialError(words, advice="Unlock the keyring and restart gemdeck.")

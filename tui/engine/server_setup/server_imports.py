@@ -174,8 +174,8 @@ class ServerImports:
         Raises:
             EditError: If the settings cannot be read.
         """
-        there = servers_in(self.edits.file_of(self.scope))
         target = self.edits.file_of(self.scope)
+        there = servers_in(target)
         return [
             (file, tuple(self._offer(candidate, there) for candidate in file.candidates))
             for file in files

@@ -286,10 +286,8 @@ async def _identity_assertion(
     if token is not None and oauth.identity_token_file and not url:
         return token.get_secret_value()  # of a workload, for the authorization server (RFC 7523)
     if token is None or not url:
-        raise AuthError(
-            "needs an identity token to be signed in to",
-            "Set oauth.identityTokenFile, or oauth.identityToken and oauth.identityTokenUrl.",
-        )
+        advice = "Set oauth.identityTokenFile, or oauth.identityToken and oauth.identityTokenUrl."
+        raise AuthError("needs an identity token to be signed in to", advice)
     checked_endpoint(url, client.server, "identity provider", is_own=True)
     client_id = oauth.identity_client_id or client.client_id
     change = {"client_id": client_id, "client_secret": "", "auth_method": "none"}
@@ -319,10 +317,9 @@ async def _signed(oauth: OAuthSettings, place: SignInPlace, client: SignInRecord
     try:
         assertion = await parameters.create_assertion_provider()(place.issuer)
     except Exception as error:  # noqa: BLE001 - its text may hold the key
-        raise AuthError(
-            f"got no token: the private key cannot sign ({type(error).__name__})",
-            "Check oauth.privateKey (PEM) and oauth.signingAlgorithm.",
-        ) from None
+        reason = f"got no token: the private key cannot sign ({type(error).__name__})"
+        advice = "Check oauth.privateKey (PEM) and oauth.signingAlgorithm."
+        raise AuthError(reason, advice) from None
     return {"client_assertion_type": _JWT_CLIENT, "client_assertion": assertion}
 
 

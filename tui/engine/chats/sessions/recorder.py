@@ -321,7 +321,7 @@ class Recorder:
                 self._sync()
             case e.UsageReported(usage):
                 self._put({"t": "usage", **asdict(usage)})
-                self._change(tokens=self._tokens() + usage.prompt + usage.output + usage.thoughts)
+                self._change(tokens=self._tokens() + usage.total)
             case e.TurnFinished(turn, seconds=seconds):
                 self._end_turn(EntryId(f"{turn}-end"), seconds)
             case e.ConversationCleared():
