@@ -143,8 +143,7 @@ class TaskSet:
     def __init__(
         self, failure: str, on_error: Callable[[BaseException], None] | None = None
     ) -> None:
-        self._failure = failure
-        self._on_error = on_error
+        self._failure, self._on_error = failure, on_error
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def __len__(self) -> int:

@@ -395,8 +395,7 @@ class Engine:
 
     def review_folder(self) -> None:
         """Ask about the folder, whatever was said of it."""
-        answered = self._answers.answered.reviewing()
-        self._plan_again(replace(self._answers, answered=answered))
+        self._plan_again(replace(self._answers, answered=self._answers.answered.reviewing()))
         if self._reader is not None:
             self._reader.read_again()
 

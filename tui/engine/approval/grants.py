@@ -150,8 +150,7 @@ class Grant(Frozen):
         if not self.is_on(tool.fingerprint, tool.name, tool.definition_hash, folder):
             return False
         rule = ArgumentRule(self.conditions, start, folder)
-        meets = rule.allows if self.effect is Effect.ALLOW else rule.denies
-        return meets(arguments)
+        return (rule.allows if self.effect is Effect.ALLOW else rule.denies)(arguments)
 
 
 def _label(place: int) -> Any:  # noqa: ANN401 - as pydantic types it
@@ -192,8 +191,7 @@ class GrantSet(dict[Grant, GrantNote]):
             return
         self[grant] = note
         if len(self) > MAX_GRANTS:
-            allowing = (known for known in self if known.effect is Effect.ALLOW)
-            del self[next(allowing, grant)]
+            del self[next((known for known in self if known.effect is Effect.ALLOW), grant)]
 
     def find(
         self, tool: OfferedTool, arguments: JsonObject | None, folder: str, start: str = ""
@@ -253,8 +251,7 @@ class GrantBook:
     ) -> None:
         self.grants = GrantSet()
         self.on_used: Callable[[], None] = lambda: None
-        self._file = file
-        self._clock = clock
+        self._file, self._clock = file, clock
         self._worker = OrderedWorker()
         self._submitted = self._written = 0
         self._stamp: Stamp = ()

@@ -95,9 +95,7 @@ async def read_edit(text: str, schema: JsonObject) -> Edit:
 
 def told_changes(before: JsonObject, after: JsonObject) -> str:
     """Describe to the model how the user changed the arguments of its call."""
-    was, now = (
-        {_text(name): _text(value) for name, value in some.items()} for some in (before, after)
-    )
+    was, now = ({_text(k): _text(v) for k, v in some.items()} for some in (before, after))
     changes = [f"{clip(name, MAX_TOLD)} was removed" for name in was if name not in now]
     changes += [
         f"{clip(name, MAX_TOLD)} is now {clip(text, MAX_TOLD)}"

@@ -197,22 +197,13 @@ def resource_tools(servers: ProfiledServers, opened: OpenSkills) -> Iterator[Own
     """Yield the tools, if a server that can be asked has resources."""
     if not _asked(servers):
         return
-    yield make_own_tool(
-        "list_mcp_resources",
-        "List the resources of the MCP servers, and templates of further ones: server, URI, name "
-        "and description.",
-        {"server": _SERVER, "query": _QUERY},
-        partial(_list, servers),
-        is_free=True,
-    )
-    reading = make_own_tool(
-        "read_mcp_resource",
-        "Read a resource of an MCP server.",
-        {"server": _SERVER, "uri": _URI},
-        partial(_read, servers, opened, ""),
-        *("server", "uri"),
-        is_free=False,
-    )
+    what = "List the resources of the MCP servers, and templates of further ones"
+    words, run = f"{what}: server, URI, name and description.", partial(_list, servers)
+    given = {"server": _SERVER, "query": _QUERY}
+    yield make_own_tool("list_mcp_resources", words, given, run, is_free=True)
+    words, given = "Read a resource of an MCP server.", {"server": _SERVER, "uri": _URI}
+    read = partial(_read, servers, opened, "")
+    reading = make_own_tool("read_mcp_resource", words, given, read, *given, is_free=False)
     yield replace(reading, bind=partial(_bind, servers, opened, reading))
 
 

@@ -140,9 +140,7 @@ class ModelStep:
     def __init__(
         self, publish: Publish, new_entry: Callable[[], EntryId], on_first_chunk: Callable[[], None]
     ) -> None:
-        self._publish = publish
-        self._new_entry = new_entry
-        self._on_first_chunk = on_first_chunk
+        self._publish, self._new_entry, self._on_first_chunk = publish, new_entry, on_first_chunk
         self._entry: EntryId | None = None
         self._streamed: _Streamed = TextStreamed
         self._sanitizer = DeltaSanitizer()
@@ -272,9 +270,8 @@ def _request(prompt: Prompt, traits: ModelTraits) -> ModelRequest:
     contents = wire_contents(prompt.messages)
     for content in contents if traits.signs_calls else ():
         sign_first_call(content["parts"])
-    return ModelRequest(
-        contents, prompt.declarations, prompt.system, prompt.max_tokens, prompt.must_call
-    )
+    limits = prompt.max_tokens, prompt.must_call
+    return ModelRequest(contents, prompt.declarations, prompt.system, *limits)
 
 
 async def generated(backend: ModelBackend, request: ModelRequest, publish: Publish) -> Generation:

@@ -494,10 +494,9 @@ class Turn:
         self._calls_left -= len(within)
         step_calls = [StepCall(call, self._context.new_entry()) for call in within]
         most = counted(self._setup.settings.max_tool_calls, "tool call")
-        limit = FunctionResponse.error(
-            f"Not run: a turn is limited to {most}. "
-            "Call no more tools and answer with what you have."
-        )
+        words = f"Not run: a turn is limited to {most}."
+        told = f"{words} Call no more tools and answer with what you have."
+        limit = FunctionResponse.error(told)
         try:
             await self._calls.announce(step_calls, offered)
             if beyond and not self._limit_reported:

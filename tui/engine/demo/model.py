@@ -190,8 +190,7 @@ def _code(text: str) -> str:
 
 def _quote(text: str) -> str:
     """Quote a tool's result."""
-    shown = clip_middle(text.strip("\n"), MAX_QUOTED * 3 // 4, MAX_QUOTED // 4)
-    return fenced(shown, "text")
+    return fenced(clip_middle(text.strip("\n"), MAX_QUOTED * 3 // 4, MAX_QUOTED // 4), "text")
 
 
 def _of_kind(content: WireContent, kind: str) -> list[Any]:

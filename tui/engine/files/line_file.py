@@ -70,10 +70,8 @@ class LineFile:
             error = self._write_waiting()
             if error is not None and write_later(self._retry, error) and is_first:
                 reason = sanitize_line(error.strerror or type(error).__name__)
-                on_problem(
-                    f"{true_name(self.path)} cannot be written: {reason}. "
-                    "What belongs there is kept in memory until it can be."
-                )
+                words = f"{true_name(self.path)} cannot be written: {reason}."
+                on_problem(f"{words} What belongs there is kept in memory until it can be.")
 
     def _retry(self) -> bool:
         with self._lock:

@@ -241,10 +241,9 @@ def _selected_vertex(environ: Mapping[str, str]) -> ModelAccess:
         key, base_url = _key_in(environ, variable), _base_url(environ, BackendKind.VERTEX)
         return ModelAccess(BackendKind.VERTEX, key, base_url=base_url, source=variable)
     switch = _first_switch(environ)
-    raise CredentialError(
-        f"{switch} selects Vertex, but GOOGLE_CLOUD_PROJECT is not set.",
-        advice=f"Set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or unset {switch}.",
-    )
+    advice = f"Set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or unset {switch}."
+    words = f"{switch} selects Vertex, but GOOGLE_CLOUD_PROJECT is not set."
+    raise CredentialError(words, advice=advice)
 
 
 def _selects_vertex(environ: Mapping[str, str]) -> bool:
@@ -270,11 +269,9 @@ def vertex_access(
     project, location = project.strip(), location.strip() or DEFAULT_LOCATION
     for value, what in ((project, "project"), (location, "location")):
         if not _CLOUD_NAME.fullmatch(value):
-            raise CredentialError(
-                f"The Google Cloud {what} is not a valid name.",
-                advice="Set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, for example to"
-                " my-project and global.",
-            )
+            variables = "GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION"
+            advice = f"Set {variables}, for example to my-project and global."
+            raise CredentialError(f"The Google Cloud {what} is not a valid name.", advice=advice)
     base_url = _base_url(environ, BackendKind.VERTEX)
     return ModelAccess(
         BackendKind.VERTEX, project=project, location=location, base_url=base_url, source=source
@@ -285,9 +282,8 @@ def _key_in(environ: Mapping[str, str], variable: str) -> SecretStr:
     try:
         return SecretStr(checked_key(environ[variable]))
     except ValueError as error:
-        raise CredentialError(
-            f"{variable} is not an API key. {error}", advice="Copy the key again or unset it."
-        ) from error
+        words = f"{variable} is not an API key. {error}"
+        raise CredentialError(words, advice="Copy the key again or unset it.") from error
 
 
 def _project(environ: Mapping[str, str]) -> str:
@@ -300,8 +296,7 @@ def _location(environ: Mapping[str, str]) -> str:
 
 def _base_url(environ: Mapping[str, str], kind: BackendKind) -> str:
     """Return the address from the environment; settings files cannot redirect the key."""
-    vertex = kind is BackendKind.VERTEX
-    variable = "GOOGLE_VERTEX_BASE_URL" if vertex else "GOOGLE_GEMINI_BASE_URL"
+    variable = "GOOGLE_VERTEX_BASE_URL" if kind is BackendKind.VERTEX else "GOOGLE_GEMINI_BASE_URL"
     url = environ.get(variable, "").strip()
     return checked_base_url(url, variable) if url else ""
 

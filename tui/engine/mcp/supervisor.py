@@ -118,20 +118,15 @@ class Supervisor:
         self.live: Connection | None = None
         self.usage = UsageMeter()
         self.is_launching = False
-        self._load_connect = load_connect
-        self._context = context
-        self._on_status = on_status
-        self._on_offer = on_offer
-        self._log = log
+        self._load_connect, self._context, self._on_status = load_connect, context, on_status
+        self._on_offer, self._log = on_offer, log
         self._backoff = backoff or Backoff()
         self._attempt: Connection | None = None
         self._deadline: asyncio.Timeout | None = None
         self._wake = asyncio.Event()
-        self._wanted = False
-        self._has_settled = False
+        self._wanted = self._has_settled = False
         self._enabled = enabled and not definition.may_enable
-        self._closing = False
-        self._is_told = False
+        self._closing = self._is_told = False
         self._began_outside: bool | None = None  # where the process runs, if one does
         self._dozes = self._may_recall = self._queues = False
         self._restarts = 0

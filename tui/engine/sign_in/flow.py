@@ -240,15 +240,10 @@ class SignInFlow:
         if max(len(found.client_id), len(secret)) > MAX_CLIENT_ID:
             raise AuthError("has an authorization server that gave a client id that is too long")
         method = found.token_endpoint_auth_method or ("client_secret_basic" if secret else "none")
-        return self._record(
-            place,
-            found.client_id,
-            client_secret=secret,
-            secret_ends_at=(found.client_secret_expires_at or 0) if secret else 0,
-            auth_method=method,
-            redirect_uri=redirect_uri,
-            is_registered=True,
-        )
+        ends_at = (found.client_secret_expires_at or 0) if secret else 0
+        own: dict[str, str | int] = {"client_secret": secret, "secret_ends_at": ends_at}
+        own |= {"auth_method": method, "redirect_uri": redirect_uri, "is_registered": True}
+        return self._record(place, found.client_id, **own)
 
     def _record(self, place: SignInPlace, client_id: str, **more: str | int) -> SignInRecord:
         own = {"server": canonical_address(self.definition.url), "client_id": client_id}

@@ -284,9 +284,8 @@ class GeminiBackend:
         found: list[ModelOffer] = []
         async with self._answering():
             async for model in await self._client.aio.models.list(config={"page_size": 100}):
-                if len(found) < MAX_MODELS and "generateContent" in (
-                    model.supported_actions or ["generateContent"]
-                ):
+                actions = model.supported_actions or ["generateContent"]
+                if len(found) < MAX_MODELS and "generateContent" in actions:
                     found.append(_offer(model))
         return found
 

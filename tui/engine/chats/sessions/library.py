@@ -85,8 +85,7 @@ class SessionError(AdvisedError):
 
 def new_id(now: float) -> SessionId:
     """Return the id of a session that begins now, in seconds since the epoch."""
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
-    return SessionId(f"{stamp}-{secrets.token_hex(3)}")
+    return SessionId(f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{secrets.token_hex(3)}")
 
 
 class SessionLibrary:

@@ -64,8 +64,7 @@ class DraftFile:
     """
 
     def __init__(self, place: Path, redactor: Redactor) -> None:
-        self._place = place
-        self._redactor = redactor
+        self._place, self._redactor = place, redactor
         self._held: dict[Path, SessionLock] = {}
 
     def take_over(self) -> str:

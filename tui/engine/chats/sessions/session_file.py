@@ -229,10 +229,8 @@ class SessionFile:
             if self.path.stat().st_size > MAX_SESSION:
                 self._is_full = True
                 size = MAX_SESSION // 1024 // 1024
-                self.on_problem(
-                    f"This conversation takes over {size} MiB, so the rest of it is not saved. "
-                    "Begin a new one, or let /compress do it."
-                )
+                words = f"This conversation takes over {size} MiB, so the rest of it is not saved."
+                self.on_problem(f"{words} Begin a new one, or let /compress do it.")
 
 
 def _encoded(record: Record) -> bytes:

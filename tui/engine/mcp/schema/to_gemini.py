@@ -305,9 +305,7 @@ class _Converter:
                 if branch.groups:
                     self._fold_groups(branch)
             for name in dict.fromkeys(name for branch in branches for name in branch.properties):
-                children = tuple(
-                    branch.properties[name] for branch in branches if name in branch.properties
-                )
+                children = tuple(b.properties[name] for b in branches if name in b.properties)
                 folded = children[0] if len(children) == 1 else (Scoped(Union(children)),)
                 flat.properties[name] = (*flat.properties.get(name, ()), *folded)
             for name in branches[0].required if branches else ():

@@ -169,9 +169,8 @@ class RequestHandler:
         folders = self._context.workspaces
         if self.is_outside:
             folders = tuple(f for f in folders if folders[0] not in (f, *f.parents))
-        return types.ListRootsResult(
-            roots=[types.Root(uri=f.as_uri(), name=f.name or str(f)) for f in folders]
-        )
+        roots = [types.Root(uri=f.as_uri(), name=f.name or str(f)) for f in folders]
+        return types.ListRootsResult(roots=roots)
 
     async def open_required(self, error: MCPError, tool: str) -> bool:
         return await self._attend(lambda: self.elicitation.open_required(error, tool), False)
@@ -371,9 +370,8 @@ class Connection:
         except Exception as error:  # whatever the SDK raises, the user wants the reason
             failure = await self._explain(error)
             if self._era.distrust(of_probe=not (self.connected or failure.permanent)):
-                self._log.remark(
-                    f"{failure.reason}; it is started again and greeted with initialize"
-                )
+                words = f"{failure.reason}; it is started again and greeted with initialize"
+                self._log.remark(words)
                 failure = ProbeError(failure.reason)
             raise failure from error
         return self
@@ -603,9 +601,8 @@ class Connection:
                 reason = f"refused to connect: {cause.error.message} (error {cause.code})"
                 return ServerError(reason)
             if isinstance(cause, ValidationError):
-                return ServerError(
-                    "sent an answer that is not MCP", "Is this an MCP server?", permanent=True
-                )
+                reason = "sent an answer that is not MCP"
+                return ServerError(reason, "Is this an MCP server?", permanent=True)
             if isinstance(cause, RuntimeError):  # no revision of the protocol in common
                 return ServerError(str(cause), permanent=True)
         return internal_error(error)

@@ -415,12 +415,10 @@ class FlowControl:
             if self._exceeds_since is None:
                 self._exceeds_since = now
             elif now - self._exceeds_since > MAX_EXCESS:
-                raise FloodError(
-                    f"sent more than {RATE:,.0f} messages or {RATE * PIECE / 2**20:.0f} MiB a "
-                    f"second for {MAX_EXCESS:.0f} s",
-                    "Its log may say why; r restarts it.",
-                    permanent=True,
-                )
+                size = f"{RATE * PIECE / 2**20:.0f} MiB"
+                much = f"{RATE:,.0f} messages or {size} a second for {MAX_EXCESS:.0f} s"
+                advice = "Its log may say why; r restarts it."
+                raise FloodError(f"sent more than {much}", advice, permanent=True)
             await self._sleep(max(PAUSE, -self._allowance / RATE))
         elif now - self._turn_began > SLICE:
             await self._sleep(0)

@@ -99,12 +99,11 @@ class _AuthRequests:
             with suppress(OSError):
                 around = await _look_up(self._server_host, port)
         if not all(may_reach(one, url.host, self._server_host, around) for one in found):
-            raise RefusedAddressError(
-                f"names {sanitize_line(url.host)} for the sign-in, which is a bare number or leads "
-                "into a private network; it is refused",
-                "If you trust it, name it yourself: oauth.issuer, or oauth.authorizationUrl and "
-                "oauth.tokenUrl.",
-            )
+            named = f"names {sanitize_line(url.host)} for the sign-in"
+            reason = "which is a bare number or leads into a private network; it is refused"
+            names = "oauth.issuer, or oauth.authorizationUrl and oauth.tokenUrl"
+            advice = f"If you trust it, name it yourself: {names}."
+            raise RefusedAddressError(f"{named}, {reason}", advice)
         return found
 
 

@@ -108,8 +108,7 @@ class StreamableHttp:
         self._http = http
         self._url = http.url
         self._transport = transport
-        self._session_id = ""
-        self._protocol_version = ""
+        self._session_id = self._protocol_version = ""
 
     async def send(self, outgoing: SessionMessage) -> None:
         """Post a message and deliver what answers it.
@@ -271,9 +270,8 @@ class StreamableHttp:
                     was_open = True
                     await self._read_answer(None, response, position)
             except ExchangeError as fault:
-                if fault.is_gone or (
-                    was_open and isinstance(fault.error, SessionLostError | SignInError)
-                ):
+                is_over = was_open and isinstance(fault.error, SessionLostError | SignInError)
+                if fault.is_gone or is_over:
                     await self._transport.end(fault.error)
                     return
                 if 0 < fault.status < 500 and not fault.is_cut:
@@ -347,8 +345,7 @@ class ServerSentEvents:
     """
 
     def __init__(self, http: HttpClient, transport: "HttpTransport") -> None:
-        self._http = http
-        self._transport = transport
+        self._http, self._transport = http, transport
         self._endpoint: asyncio.Future[httpx2.URL] = asyncio.get_running_loop().create_future()
 
     async def open(self, patience: float | None = None) -> None:

@@ -178,9 +178,8 @@ class HttpClient:
             given = (*signature.headers.values(), *signature.secrets)
             self.learn((AUTHORIZATION, one) for one in given)
             signed = url.copy_merge_params(signature.query) if signature.query else url
-            request = self._client.build_request(
-                method, signed, headers={**headers, **signature.headers}, content=content
-            )
+            both = {**headers, **signature.headers}
+            request = self._client.build_request(method, signed, headers=both, content=content)
             began = time.monotonic()
             async with self.send(request) as response:
                 if self.tap is not None:
@@ -206,9 +205,8 @@ class HttpClient:
                     yield response
                     return
                 following = response.next_request
-                if following.method != request.method or not _is_same_place(
-                    request.url, following.url
-                ):
+                is_same = _is_same_place(request.url, following.url)
+                if following.method != request.method or not is_same:
                     raise redirect_error(response)
                 await discard(response)
             finally:
@@ -395,8 +393,7 @@ class _Pieces(httpx2.AsyncByteStream):
     """The body of another response, its lines counted."""
 
     def __init__(self, response: httpx2.Response, count_lines: CountLines) -> None:
-        self._response = response
-        self._count_lines = count_lines
+        self._response, self._count_lines = response, count_lines
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in read_pieces(self._response):

@@ -80,12 +80,8 @@ class ExchangeError(Exception):
         reply: JSONRPCError | None = None,
     ) -> None:
         super().__init__(error.reason)
-        self.error = error
-        self.outcome = outcome
-        self.status = status
-        self.is_gone = is_gone
-        self.is_cut = is_cut
-        self.told = told
+        self.error, self.outcome, self.status = error, outcome, status
+        self.is_gone, self.is_cut, self.told = is_gone, is_cut, told
         self.reply = reply
 
 

@@ -102,22 +102,17 @@ class HttpTransport:
     ) -> None:
         self.ended = asyncio.Event()
         self.problem: ServerError | None = None
-        self._definition = definition
-        self._log = log
+        self._definition, self._log = definition, log
         self.tap = log.tap
-        self._credentials = credentials
-        self._pausing = pausing
+        self._credentials, self._pausing = credentials, pausing
         self._http: HttpClient
         self._channel: StreamableHttp | ServerSentEvents
         self._to_session: ToSession
         self._flow_control = FlowControl(log)
         self._tasks: set[asyncio.Task[None]] = set()
         self._requests: dict[types.RequestId, asyncio.Task[None]] = {}
-        self._notices = 0
-        self._breaks = 0
-        self._remarks = 0
-        self._is_up = False
-        self._is_ending = False
+        self._notices = self._breaks = self._remarks = 0
+        self._is_up = self._is_ending = False
 
     @property
     def kind(self) -> Transport:

@@ -62,9 +62,8 @@ def environment_names(
     if definition.transport is not Transport.STDIO:
         return (), (), ()
     given = server_environment(definition, environ)
-    lost = (
-        (given.keys() - definition.env.keys()) & set(left_out) if definition.is_outside else set()
-    )
+    inherited = given.keys() - definition.env.keys()
+    lost = inherited & set(left_out) if definition.is_outside else set()
     passed = given.keys() - (lost - {"PATH"})
     return _shown(passed), _shown(environ.keys() - given.keys()), _shown(lost)
 

@@ -110,8 +110,7 @@ class StdioTransport:
     kind: Final = Transport.STDIO
 
     def __init__(self, process: ServerProcess, log: ServerLog, probe: Probe) -> None:
-        self._process = process
-        self._probe = probe
+        self._process, self._probe = process, probe
         self._tasks: list[asyncio.Task[None]] = []
         self._flow_control = FlowControl(log)
         self._tap = log.tap
