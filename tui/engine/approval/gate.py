@@ -360,9 +360,8 @@ class ToolAccess:
         folder = os.path.realpath(options.folder)
         self.policy = Policy(GrantBook(grants), folder, bus.publish, allows_all=options.allows_all)
         self.review = ToolReview(desk, bus.publish, pins, self.policy)
-        self.gate = Gate(
-            desk, bus.publish, self.policy, options.allowed_tools, folder=options.folder
-        )
+        allowed, opened = options.allowed_tools, options.folder
+        self.gate = Gate(desk, bus.publish, self.policy, allowed, folder=opened)
         bus.subscribe(self.gate.heed)
         bus.subscribe(self.audit.heed)
 

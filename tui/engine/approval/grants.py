@@ -65,11 +65,8 @@ _ToolName = Annotated[str | None, PlainValidator(_read_name), PlainSerializer(_w
 _Scope = Annotated[GrantScope, PlainValidator(_read_scope), PlainSerializer(lambda s: s.name)]
 """Stands in the file by its name; its value is a word on the screen."""
 
-_Condition = Annotated[
-    Condition,
-    PlainValidator(_read_condition),
-    PlainSerializer(lambda one: [one.name, one.kind.value, one.value]),
-]
+_as_texts: Final = PlainSerializer(lambda one: [one.name, one.kind.value, one.value])
+_Condition = Annotated[Condition, PlainValidator(_read_condition), _as_texts]
 """Stands in the file as three texts, which a gemdeck that knows two takes for no rule."""
 
 

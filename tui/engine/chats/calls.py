@@ -241,12 +241,9 @@ class CallRunner:
         for step_call, prepared in zip(step_calls, every, strict=True):
             step_call.prepared = prepared
             tool = prepared.tool
-            row = ToolCall(
-                id=step_call.entry,
-                server=tool.server if tool else ServerId(""),
-                tool=tool.view.name if tool else sanitize_line(step_call.call.name, MAX_NAME),
-                arguments=prepared.shown,
-            )
+            server = tool.server if tool else ServerId("")
+            name = tool.view.name if tool else sanitize_line(step_call.call.name, MAX_NAME)
+            row = ToolCall(step_call.entry, server, name, prepared.shown)
             self.publish(ToolCallRequested(row))
 
     async def run(self, step_calls: Sequence[StepCall], offered: Mapping[str, OfferedTool]) -> None:

@@ -219,12 +219,8 @@ def _asked(servers: ProfiledServers) -> dict[ServerId, Catalog]:
 
 async def _list(servers: ProfiledServers, arguments: JsonObject) -> ToolResult:
     named, query = arguments.get("server"), str(arguments.get("query", ""))
-    lines = [
-        line
-        for server, catalog in _asked(servers).items()
-        if named in {None, "", server}
-        for line in _lines(server, catalog)
-    ]
+    asked = ((s, catalog) for s, catalog in _asked(servers).items() if named in {None, "", s})
+    lines = [line for server, catalog in asked for line in _lines(server, catalog)]
     shown = best(query, lines, MAX_LISTED) if query else lines[:MAX_LISTED]
     if len(lines) > len(shown):
         shown.append(f"… {len(shown)} of {len(lines)}. Name a server or a query for others.")

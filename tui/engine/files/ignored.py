@@ -247,6 +247,4 @@ def _set(written: bytes, *, is_negated: bool) -> bytes:
             ranges += re.escape(one)
         else:  # also where it goes down, its first character belongs to the set
             ranges += b"%b-%b" % (re.escape(low[-1:]), re.escape(max(low[-1:], high[-1:])))
-    if is_negated:
-        return rb"[^/\x00%b]" % ranges
-    return rb"(?![/\0])[%b]" % ranges
+    return rb"[^/\x00%b]" % ranges if is_negated else rb"(?![/\0])[%b]" % ranges

@@ -28,12 +28,8 @@ KEY_VARIABLES: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 VERTEX_SWITCHES: Final = ("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI")
 """Variables that choose Vertex; the first one set wins, as in the Google SDK."""
 
-_FILE_VARIABLES: Final = (
-    *KEY_VARIABLES,
-    *VERTEX_SWITCHES,
-    "GOOGLE_CLOUD_PROJECT",
-    "GOOGLE_CLOUD_LOCATION",
-)
+_PLACE: Final = ("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION")
+_FILE_VARIABLES: Final = (*KEY_VARIABLES, *VERTEX_SWITCHES, *_PLACE)
 """Variables that also count where a file of the user's sets them; an address is not among them."""
 
 _CLOUD_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")

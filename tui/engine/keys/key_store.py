@@ -118,9 +118,7 @@ def secret_place(user: str) -> "KeyringPlace | FilePlace":
     Raises:
         CredentialError: If the keyring does not answer.
     """
-    if uses_keyring():
-        return KeyringPlace(user)
-    return FilePlace(state_dir() / FILE_NAME, user)
+    return KeyringPlace(user) if uses_keyring() else FilePlace(state_dir() / FILE_NAME, user)
 
 
 def named_place(name: str) -> "KeyringPlace | FilePlace":

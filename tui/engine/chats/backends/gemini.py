@@ -135,12 +135,8 @@ def make_http_client(idle_timeout: float, tls: ssl.SSLContext) -> httpx2.AsyncCl
     """
 
     async def limit_request(request: httpx2.Request) -> None:
-        request.extensions["timeout"] = {
-            "connect": CONNECT_TIMEOUT,
-            "read": idle_timeout,
-            "write": WRITE_TIMEOUT,
-            "pool": CONNECT_TIMEOUT,
-        }
+        limits = httpx2.Timeout(CONNECT_TIMEOUT, read=idle_timeout, write=WRITE_TIMEOUT)
+        request.extensions["timeout"] = limits.as_dict()
         request.headers["accept-encoding"] = "identity"
 
     async def limit_response(response: httpx2.Response) -> None:
@@ -219,12 +215,7 @@ def context_limit(model: str) -> int:
 def traits(model: str) -> ModelTraits:
     """Return what a Gemini model's name says about it."""
     is_third = generation(model) >= (3, 0)
-    return ModelTraits(
-        context_limit(model),
-        signs_calls=is_third,
-        media_in_responses=is_third,
-        thinking_problem=partial(thinking_problem, model),
-    )
+    return ModelTraits(context_limit(model), is_third, is_third, partial(thinking_problem, model))
 
 
 class GeminiBackend:
@@ -412,23 +403,15 @@ class GeminiBackend:
         if counted is None:
             return None
         prompt = (counted.prompt_token_count or 0) + (counted.tool_use_prompt_token_count or 0)
-        return Usage(
-            prompt=prompt,
-            output=counted.candidates_token_count or 0,
-            thoughts=counted.thoughts_token_count or 0,
-            cached=counted.cached_content_token_count or 0,
-            context=prompt,
-            context_limit=self.traits.context_limit,
-        )
+        output, thoughts = counted.candidates_token_count or 0, counted.thoughts_token_count or 0
+        cached, limit = counted.cached_content_token_count or 0, self.traits.context_limit
+        return Usage(prompt, output, thoughts, cached, context=prompt, context_limit=limit)
 
 
 def _offer(model: types.Model) -> ModelOffer:
-    return ModelOffer(
-        sanitize_line((model.name or "").rpartition("models/")[2], 100),
-        sanitize_line(model.display_name or "", 100),
-        model.input_token_limit or 0,
-        model.output_token_limit or 0,
-    )
+    name = sanitize_line((model.name or "").rpartition("models/")[2], 100)
+    limits = model.input_token_limit or 0, model.output_token_limit or 0
+    return ModelOffer(name, sanitize_line(model.display_name or "", 100), *limits)
 
 
 def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> GeminiBackend:

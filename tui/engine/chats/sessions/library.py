@@ -370,12 +370,9 @@ def to_markdown(saved: SavedSession) -> str:
 
 def to_json(saved: SavedSession) -> str:
     """Return a session as JSON in ASCII."""
-    content = {
-        "kind": KIND,
-        "version": STATE_VERSION,
-        **fields_of(saved.view, "id", "title", "model", "started"),
-        "entries": [entry(shown) for shown in saved.entries],
-    }
+    about = fields_of(saved.view, "id", "title", "model", "started")
+    entries = [entry(shown) for shown in saved.entries]
+    content = {"kind": KIND, "version": STATE_VERSION, **about, "entries": entries}
     return json.dumps(content, indent=2) + "\n"
 
 

@@ -418,9 +418,6 @@ class Recorder:
             last["text"] += delta
         else:
             self._waiting.append({"t": kind, "id": entry, "text": delta})
-        self._flush_soon()
-
-    def _flush_soon(self) -> None:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(DELTA_EVERY, self._flush)
 

@@ -296,14 +296,10 @@ def _result(
     shared: Any = {"role": "assistant", "model": generation.model, "stop_reason": stop}
     if not with_tools:
         return types.CreateMessageResult(content=said, **shared)
+    named = ((call, call.id or f"call_{uuid.uuid4().hex}") for call in generation.calls)
     used = [
-        types.ToolUseContent(
-            type="tool_use",
-            id=call.id or f"call_{uuid.uuid4().hex}",
-            name=call.name,
-            input=call.arguments,
-        )
-        for call in generation.calls
+        types.ToolUseContent(type="tool_use", id=own, name=call.name, input=call.arguments)
+        for call, own in named
     ]
     content = [said, *used] if text or not used else used
     return types.CreateMessageResultWithTools(content=content, **shared)

@@ -98,12 +98,8 @@ logger = logging.getLogger(__name__)
 
 _SAMPLING: Final = types.SamplingCapability(tools=types.SamplingToolsCapability())
 
-_SEVERITIES: Final = {
-    "debug": Severity.INFO,
-    "info": Severity.INFO,
-    "notice": Severity.INFO,
-    "warning": Severity.WARNING,
-}
+_SEVERITIES: Final = dict.fromkeys(("debug", "info", "notice"), Severity.INFO)
+_SEVERITIES["warning"] = Severity.WARNING
 
 
 class RequestHandler:
@@ -400,18 +396,16 @@ class Connection:
         self.connected = self.clock() - begun
         stack.callback(self._handler.close)
         self.info = info = _server_info(client)
-        logger.debug(
-            "%s: %s %s speaks %s, declares %s",
-            *(definition.id, info.name, info.version, info.protocol_version),
-            ", ".join(info.capabilities) or "nothing",
-        )
+        said = info.name, info.version, info.protocol_version
+        declared = ", ".join(info.capabilities) or "nothing"
+        logger.debug("%s: %s %s speaks %s, declares %s", definition.id, *said, declared)
         self._era.check(client.protocol_version)
         sdk_patches.adapt(client, self._task_asked_for)
         self._lists = await list_offer(client, self._log, self._lists)
         self.listed = self.clock() - begun - self.connected
         self.offer = await asyncio.to_thread(read_offer, self._lists)
-        said, offered = self._log.own.said, lambda: self.offer
-        features = Features(client, definition.id, offered, context, self._call_timeout, said)
+        own, offered = self._log.own, lambda: self.offer
+        features = Features(client, definition.id, offered, context, self._call_timeout, own.said)
         self.features = await stack.enter_async_context(features)
         self.tasks = TaskRequests(client, self._clean, self._handler.withdraw)
         self.tasks.asked = self._call_timeout.asked

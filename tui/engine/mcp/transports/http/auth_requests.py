@@ -125,13 +125,9 @@ async def _exchange(
     """Send one request to one address; empty leaves the way to the proxy."""
     method, url, headers, body = order
     target = url.copy_with(host=place) if place else url
-    request = httpx2.Request(
-        method,
-        target,
-        headers={"accept-encoding": "identity", **headers, "host": url.netloc.decode("ascii")},
-        content=body,
-        extensions={"sni_hostname": url.host} if place else {},
-    )
+    sent = {"accept-encoding": "identity", **headers, "host": url.netloc.decode("ascii")}
+    tls = {"sni_hostname": url.host} if place else {}
+    request = httpx2.Request(method, target, headers=sent, content=body, extensions=tls)
     async with http.send(request) as response:
         content = await read_body(response, MAX_ANSWER)
         return AuthResponse(response.status_code, dict(response.headers), content)

@@ -298,8 +298,7 @@ class StreamableHttp:
 
     async def _take(self, data: bytes, request_id: types.RequestId | None) -> bool:
         """Deliver a message or a batch; return whether it answers this request."""
-        parts = await split_batch(data)
-        return any([await self._take_one(part, request_id) for part in parts])
+        return any([await self._take_one(part, request_id) for part in await split_batch(data)])
 
     async def _take_one(self, data: bytes, request_id: types.RequestId | None) -> bool:
         match await self._transport.take(data):

@@ -373,12 +373,9 @@ async def read_events(
     """
     if media_type(response) != EVENT_STREAM:
         raise content_error(response)
-    plain = httpx2.Response(
-        response.status_code,
-        headers={"content-type": f"{EVENT_STREAM}; charset=utf-8"},
-        stream=_Pieces(response, count_lines),
-        request=response.request,
-    )
+    headers = {"content-type": f"{EVENT_STREAM}; charset=utf-8"}
+    pieces, code = _Pieces(response, count_lines), response.status_code
+    plain = httpx2.Response(code, headers=headers, stream=pieces, request=response.request)
     with converting_errors(response.url, response.status_code):
         try:
             async for event in httpx2.EventSource(plain, max_event_size=MAX_EVENT):
