@@ -126,8 +126,7 @@ class Engine:
             check_folder(state, say)
         self.access = ToolAccess(bus, self.desk, options, state, problems=say, redactor=redactor)
         home, trusted, attended = Path.home(), options.trusted_folders, options.attended
-        folder = OpenedFolder(options.folder, home, state, trusted, say, attended=attended)
-        self._opened = folder
+        self._opened = OpenedFolder(options.folder, home, state, trusted, say, attended=attended)
         trace = TraceFile(options.trace, redactor, say) if options.trace is not None else None
         self.wire = Wire(publish, redactor, trace)
         self._tasks = TaskSet("A task of the engine broke down", self._say_broken)

@@ -220,7 +220,15 @@ def as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def json_or_text(text: str) -> object:
+def value_or_none(text: bytes) -> Any:  # noqa: ANN401 - any JSON
+    """Read a value like `read_value`; None if it cannot be read."""
+    try:
+        return read_value(text)
+    except JsonError:
+        return None
+
+
+def json_or_text(text: str | bytes) -> object:
     """Read JSON; what is none, such as arguments that were cut, stays text."""
     try:
         return json.loads(text)

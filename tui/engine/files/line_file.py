@@ -13,7 +13,7 @@ from typing import Final
 
 from tui.engine.files.atomic import locked
 from tui.engine.files.unwritten import make_folder, true_name, write_later
-from tui.model.bounded_json import JsonError, read_value
+from tui.model.bounded_json import value_or_none
 from tui.text import sanitize_line
 
 MAX_UNWRITTEN: Final = 1_000
@@ -162,10 +162,7 @@ class LineFile:
 
 def is_object(line: bytes) -> bool:
     """Tell whether a line is a whole JSON object."""
-    try:
-        return isinstance(read_value(line), dict)
-    except JsonError:
-        return False
+    return isinstance(value_or_none(line), dict)
 
 
 def _take_out_half_line(descriptor: int) -> None:

@@ -215,7 +215,12 @@ def context_limit(model: str) -> int:
 def traits(model: str) -> ModelTraits:
     """Return what a Gemini model's name says about it."""
     is_third = generation(model) >= (3, 0)
-    return ModelTraits(context_limit(model), is_third, is_third, partial(thinking_problem, model))
+    return ModelTraits(
+        context_limit(model),
+        signs_calls=is_third,
+        media_in_responses=is_third,
+        thinking_problem=partial(thinking_problem, model),
+    )
 
 
 class GeminiBackend:

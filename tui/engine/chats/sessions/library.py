@@ -32,6 +32,7 @@ from tui.engine.files.paths import SESSIONS, folder_key
 from tui.engine.files.state_file import STATE_VERSION
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import LATEST
+from tui.model.bounded_json import json_or_text
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.model.sessions import LastSessionFound, SessionId, SessionView
 from tui.text import AdvisedError, sanitize_line
@@ -330,10 +331,7 @@ def _last_line(file: BinaryIO, size: int, *starts: bytes) -> bytes:
 
 
 def _record(line: bytes) -> Record:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
+    record = json_or_text(line)
     return record if isinstance(record, dict) else {}
 
 

@@ -98,8 +98,8 @@ logger = logging.getLogger(__name__)
 
 _SAMPLING: Final = types.SamplingCapability(tools=types.SamplingToolsCapability())
 
-_SEVERITIES: Final = dict.fromkeys(("debug", "info", "notice"), Severity.INFO)
-_SEVERITIES["warning"] = Severity.WARNING
+_QUIET: Final = dict.fromkeys(("debug", "info", "notice"), Severity.INFO)
+_SEVERITIES: Final = {**_QUIET, "warning": Severity.WARNING}
 
 
 class RequestHandler:

@@ -27,7 +27,7 @@ from tui.engine.mcp.backoff import Clock
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.wire.tap import Tap
-from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_value, structure
+from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_value, structure, value_or_none
 from tui.model.wire.frames import FrameFault
 
 EXCHANGE_FAILED: Final = -31_001
@@ -161,10 +161,7 @@ async def split_batch(line: bytes) -> list[bytes]:
 
 
 def _split(line: bytes) -> list[bytes]:
-    try:
-        batch = read_value(line)
-    except JsonError:
-        return [line]
+    batch = value_or_none(line)
     messages = batch if isinstance(batch, list) else []
     return [json.dumps(message).encode() for message in messages] or [line]
 

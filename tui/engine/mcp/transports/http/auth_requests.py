@@ -111,8 +111,8 @@ async def _look_up(host: str, port: int) -> list[str]:
     with suppress(ValueError):
         return [str(ipaddress.ip_address(host))]
     try:
-        find = asyncio.get_running_loop().getaddrinfo
-        found = await find(host, port, type=socket.SOCK_STREAM)
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
         reason = f"names {sanitize_line(host)} for the sign-in, which was not found"
         raise AuthError(reason, "Check the network.", is_transient=True) from error
