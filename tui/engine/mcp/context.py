@@ -1,6 +1,5 @@
 """What all connections share: our services, and state that outlives one connection."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,10 +77,8 @@ class Generator(Frozen):
     generate: Callable[[Prompt], Awaitable[Generation]]
 
 
-async def open_nothing(url: str) -> bool:
+async def open_nothing(_url: str) -> bool:
     """Open nothing: the default without a browser."""
-    del url
-    await asyncio.sleep(0)
     return False
 
 

@@ -64,8 +64,7 @@ class Reaper:
     """
 
     def __init__(self, streams: list[int], descriptor: int) -> None:
-        self._streams = streams
-        self._socket = descriptor
+        self._streams, self._socket = streams, descriptor
         self._server = 0
         self._status: int | None = None
         self._signals = open_signals()
