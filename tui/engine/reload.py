@@ -202,10 +202,14 @@ def read_settings(
         check_keys=check_keys,
         tried=tried,
     )
-    own = [one for _, one in files.own if one.command]
+    own = [one for _, one in files.own if one.command or one.tls is not None]
     no_place = "" if outside_places(opened.state, folder, home) else NO_START_FOLDER
     reasons = (
-        (one.id, needs_folder(one, folder, home) or ("" if one.cwd is not None else no_place))
+        (
+            one.id,
+            needs_folder(one, folder, home)
+            or (no_place if one.command and one.cwd is None else ""),
+        )
         for one in own
     )
     seen = opened.see(identity, files.offer, {server: words for server, words in reasons if words})
