@@ -3,18 +3,21 @@
 import json
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.security.folders import Reader, reader
-from tests.security.opened import Place, place
+from tests.security.opened import Place, opened, place
 from tests.unit.cli.conftest import Run, run
+from tests.unit.engine.mcp.support import eventually
 from tui.engine.definitions.outside import without_folder
 from tui.engine.definitions.programs import search_path
 from tui.engine.files.paths import state_dir
-from tui.model.servers import ServerId
+from tui.model.servers import ServerId, ServerStatus
+from tui.model.trust import TrustAnswer
 from tui.ui.editor import edit
 
 __all__ = ["place", "reader", "run"]
@@ -175,3 +178,22 @@ async def test_A14_an_editor_starts_beside_its_file_without_a_word_of_the_folder
         await edit(_Suspended(), file, 1)  # type: ignore[arg-type]
         assert seen.read_text() == f"own {file.parent} \n"
         seen.unlink()
+
+
+async def test_A05_A22_nothing_starts_in_a_folder_that_took_the_place_of_the_trusted_one(
+    place: Place,
+) -> None:
+    place.user({"mcpServers": {"mine": {"command": sys.executable, "args": ["server.py"]}}})
+    place.script("server.py", "good")
+    async with opened(place, follow=False) as deck:  # as where no file can be watched
+        deck.engine.review_folder()
+        await deck.answer(TrustAnswer.TRUST)
+        await deck.reach("mine", ServerStatus.READY)
+        place.folder.rename(place.home / "away")
+        place.script("server.py", "evil")
+        deck.engine.servers.restart_all()
+        await eventually(lambda: deck.server("mine").failure)
+        failure = deck.server("mine").failure
+        assert failure is not None
+        assert "another folder has come" in failure.reason
+    assert place.words() == ["good"]

@@ -19,6 +19,7 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
+from tui.engine.trust.folder_identity import FolderIdentity, identify
 from tui.model.servers import Origin, Transport
 from tui.text import sanitize_line
 
@@ -211,7 +212,9 @@ def prepare(definition: ServerDefinition, context: ClientContext) -> Launch:
     is_outside, folder = definition.is_outside, definition.cwd
     environ = context.outside.variables[0] if is_outside else os.environ
     environment = server_environment(definition, environ, avoid)
-    if folder is None and is_outside:
+    if not is_outside:
+        _check_opened(context.opened)
+    elif folder is None:
         folder = _start_folder(definition, context.outside)
     try:
         folder = resolve_folder(folder or next(iter(context.workspaces), None))
@@ -225,6 +228,16 @@ def prepare(definition: ServerDefinition, context: ClientContext) -> Launch:
         context.outside.drop(folder)
         raise
     return Launch((program, *definition.args), environment, folder)
+
+
+def _check_opened(judged: FolderIdentity | None) -> None:
+    """Refuse to start in a folder that took the place of the one that was judged.
+
+    Who follows the files of the settings learns of that a moment later, or never.
+    """
+    if judged is not None and identify(judged.path) != judged:
+        reason = f"another folder has come to the place of {judged.path}"
+        raise ServerError(sanitize_line(reason), "Restart gemdeck: then it asks about that folder.")
 
 
 def _start_folder(definition: ServerDefinition, outside: Outside) -> Path:
