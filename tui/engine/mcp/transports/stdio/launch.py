@@ -212,14 +212,15 @@ def prepare(definition: ServerDefinition, context: ClientContext) -> Launch:
     is_outside, folder = definition.is_outside, definition.cwd
     environ = context.outside.variables[0] if is_outside else os.environ
     environment = server_environment(definition, environ, avoid)
-    if not is_outside:
-        _check_opened(context.opened)
-    elif folder is None:
+    if folder is None and is_outside:
         folder = _start_folder(definition, context.outside)
     try:
         folder = resolve_folder(folder or next(iter(context.workspaces), None))
+        place = _place_of(folder)  # looked at first: what comes later is another one
         if is_outside:
             environment = {"PWD": str(folder), **environment}
+        else:
+            _check_opened(context.opened)
         if definition.origin is Origin.PROJECT:
             program = shown_program(definition)
         else:
@@ -227,7 +228,15 @@ def prepare(definition: ServerDefinition, context: ClientContext) -> Launch:
     except ServerError:
         context.outside.drop(folder)
         raise
-    return Launch((program, *definition.args), environment, folder)
+    return Launch((program, *definition.args), environment, folder, place)
+
+
+def _place_of(folder: Path) -> str:
+    try:
+        found = folder.stat()
+    except OSError as error:
+        raise ServerError(f"its working folder is gone: {folder}") from error
+    return f"{found.st_dev}:{found.st_ino}"
 
 
 def _check_opened(judged: FolderIdentity | None) -> None:

@@ -153,11 +153,20 @@ class StderrQuota:
 
 
 class Launch(Frozen):
-    """What to start: arguments with a resolved program, the complete environment, a folder."""
+    """What to start: arguments with a resolved program, the complete environment, a folder.
+
+    Attributes:
+        arguments: The program and its arguments.
+        environment: All variables.
+        folder: The working folder.
+        place: Its device and inode, as ``DEVICE:INODE``; in another folder that has come to its
+            place nothing starts. Not held where there is no reaper.
+    """
 
     arguments: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
+    place: str = ""
 
 
 class ServerProcess(asyncio.SubprocessProtocol):
@@ -629,7 +638,8 @@ def _request(launch: Launch) -> bytes:
     if any(not name or "=" in name for name in launch.environment):
         raise ValueError("a variable has an invalid name")
     variables = (f"{name}={value}" for name, value in launch.environment.items())
-    words = (str(len(launch.arguments)), str(launch.folder), *launch.arguments, *variables)
+    size, folder = str(len(launch.arguments)), str(launch.folder)
+    words = (size, folder, launch.place, *launch.arguments, *variables)
     if any("\0" in word for word in words):
         raise ValueError("an argument or a variable contains a NUL")
     body = b"\0".join(map(os.fsencode, words))
