@@ -23,7 +23,7 @@ from urllib.parse import unquote
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.programs import FULL_PATH, guarded_folders, is_within, search_path
 from tui.engine.files.atomic import remove_stale, temporary_folder
-from tui.engine.files.paths import APP_NAME, is_same_place, shown_path
+from tui.engine.files.paths import APP_NAME, shown_path
 from tui.engine.logs.redaction import is_secret_name, masked_words
 from tui.text import sanitize_line
 
@@ -93,6 +93,7 @@ class _Places:
     def __init__(self, folder: Path, home: Path, start: Path | None = None) -> None:
         self.guarded = guarded_folders((folder,), home)
         self._home, self._start = home, start
+        self._places = {_identity(str(one)) for one in self.guarded} - {None}
         self._known: dict[str, bool] = {}
         names = map(str, (folder, *self.guarded))
         self._joined = 1 + max(len(_SEPARATORS.findall(name)) for name in names)
@@ -112,10 +113,10 @@ class _Places:
             if os.path.islink(at):  # noqa: PTH114 - it never raises
                 at = os.path.realpath(at)
             if at not in self._known:
-                self._known[at] = any(
-                    at.startswith(f"{place}{os.sep}") or is_same_place(Path(at), place)
-                    for place in self.guarded
+                by_name = (
+                    at == str(one) or at.startswith(f"{one}{os.sep}") for one in self.guarded
                 )
+                self._known[at] = any(by_name) or _identity(at) in self._places
             if self._known[at]:
                 return True
         return False
@@ -160,6 +161,15 @@ class _Places:
                 yield piece
                 if flag := _FLAG.match(piece):
                     yield piece[flag.end() :]
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return what tells a file or folder from others, whatever it is called."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - hot
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
 
 
 def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
