@@ -93,6 +93,7 @@ class _Places:
     def __init__(self, folder: Path, home: Path, start: Path | None = None) -> None:
         self.guarded = guarded_folders((folder,), home)
         self._home, self._start = home, start
+        self._beginnings = tuple(f"{one}{os.sep}" for one in self.guarded)
         self._places = {_identity(str(one)) for one in self.guarded} - {None}
         self._known: dict[str, bool] = {}
         names = map(str, (folder, *self.guarded))
@@ -113,10 +114,8 @@ class _Places:
             if os.path.islink(at):  # noqa: PTH114 - it never raises
                 at = os.path.realpath(at)
             if at not in self._known:
-                by_name = (
-                    at == str(one) or at.startswith(f"{one}{os.sep}") for one in self.guarded
-                )
-                self._known[at] = any(by_name) or _identity(at) in self._places
+                is_named = f"{at}{os.sep}".startswith(self._beginnings)
+                self._known[at] = is_named or _identity(at) in self._places
             if self._known[at]:
                 return True
         return False
