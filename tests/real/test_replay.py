@@ -14,11 +14,11 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.real.catalogue import REFERENCES, Reference, counts, use
+from tests.support.definitions import define_server
 from tests.ui.engine_deck import over_an_engine
 from tests.ui.harness import until
 from tests.unit.engine.mcp.asking import Stage
 from tests.unit.engine.mcp.support import call, eventually, ready, running
-from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.demo import model
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.mcp.manager import ServerManager
@@ -123,7 +123,7 @@ async def test_a_recording_in_the_whole_app_is_the_same_servers_once_more(
     async with AsyncExitStack() as stack:
         for one in LOCAL:
             real = await stack.enter_async_context(one.started(workspace))
-            servers[one.name] = {"command": real.command, "args": real.args}
+            servers[one.name] = {"command": real.launch.command, "args": real.launch.args}
         running = await stack.enter_async_context(deck(workspace, servers, file))
         panes = await shown(*running[1:])
         came = await by_hand(*running, workspace)
@@ -160,7 +160,7 @@ async def test_a_recording_over_http_is_the_server(reference: Reference, tmp_pat
         results = await used(manager, reference, tmp_path)
         catalog, info = manager.catalogs[server], watcher.last(server).info
     command, args = sys.executable, tuple(replay(file, server))
-    again = ServerDefinition(server, Origin.USER, Transport.STDIO, command=command, args=args)
+    again = define_server(server, Origin.USER, Transport.STDIO, command=command, args=args)
     async with ready(again, workspace=tmp_path, context=other.context) as (manager, watcher):
         await eventually(lambda: manager.catalogs[server] == catalog)
         assert watcher.last(server).info == info
