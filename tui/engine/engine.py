@@ -341,6 +341,7 @@ class Engine:
             self._redactor.know_masks(name for name, _ in one.given({}))
         trust = self._plan.trust if self._plan is not None else FolderTrust.UNKNOWN
         verdict, self._reading = reading.verdict, reading
+        self._context.opened = reading.seen.identity
         if verdict.source and verdict.trust is not trust:
             folder = str(self._options.folder)
             self._trust.record(folder, reading.seen.hash, verdict.trust.value, verdict.source)

@@ -154,11 +154,20 @@ class StderrQuota:
 
 
 class Invocation(Frozen):
-    """What to start: arguments with a resolved program, the complete environment, a folder."""
+    """What to start: arguments with a resolved program, the complete environment, a folder.
+
+    Attributes:
+        arguments: The program and its arguments.
+        environment: All variables.
+        folder: The working folder.
+        place: Its device and inode, as ``DEVICE:INODE``; in another folder that has come to its
+            place nothing starts. Not held where there is no reaper.
+    """
 
     arguments: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
+    place: str = ""
 
 
 class ServerProcess(asyncio.SubprocessProtocol):
@@ -617,8 +626,8 @@ def _request(invocation: Invocation) -> bytes:
     if any(not name or "=" in name for name in invocation.environment):
         raise ValueError("a variable has an invalid name")
     variables = (f"{name}={value}" for name, value in invocation.environment.items())
-    arguments = invocation.arguments
-    words = (str(len(arguments)), str(invocation.folder), *arguments, *variables)
+    arguments, folder = invocation.arguments, str(invocation.folder)
+    words = (str(len(arguments)), folder, invocation.place, *arguments, *variables)
     if any("\0" in word for word in words):
         raise ValueError("an argument or a variable contains a NUL")
     body = b"\0".join(map(os.fsencode, words))
