@@ -196,8 +196,7 @@ def for_model(text: str) -> tuple[str, int]:
         return re.sub("[\x07\x1b\x90-\x9f]", lambda control: _spelled(control[0]), run)
 
     start = int(text.startswith(_BYTE_ORDER_MARK))
-    spelled = re.sub(_HIDING, decide, text[start:], flags=re.VERBOSE)
-    revealed, hidden = _reveal(spelled)
+    revealed, hidden = _reveal(re.sub(_HIDING, decide, text[start:], flags=re.VERBOSE))
     return text[:start] + revealed, dropped + hidden
 
 
@@ -285,8 +284,7 @@ def _without_hidden(text: str) -> str:
 def _visible(text: str) -> str:
     """Give each character a visible form, but for invisible marks; cut piles of combining ones."""
     kinds = {character: unicodedata.category(character) for character in set(text)}
-    shown = {ord(one): _visible_character(one, kind) for one, kind in kinds.items()}
-    text = text.translate(shown)
+    text = text.translate({ord(c): _visible_character(c, kind) for c, kind in kinds.items()})
     combining = {one for one, kind in kinds.items() if kind in {"Mn", "Me"}} - INVISIBLE
     shape = text.translate(dict.fromkeys(map(ord, combining), "\u0301"))
     if re.search(f"(?:\u0301[\u200c\u200d]?){{{MAX_COMBINING + 1}}}", shape):

@@ -46,7 +46,6 @@ ADDED: Final = {
 """Rows that came after the list, and what each is about."""
 
 NOT_YET: Final = {
-    "A16": "there is neither an import of servers nor a link that adds one",
     "D20": "nothing is exported",
     "J09": "no session is kept",
     "J10": "no session is kept",

@@ -14,8 +14,16 @@ from tui.cli.output import ExitCode, block, say
 from tui.cli.secret import keyring_option, secret_store
 from tui.cli.servers.server_edits import edits_of, own_edits, scope_option
 from tui.engine.background import in_daemon_thread
+from tui.engine.definitions.programs import guarded_folders, is_within
 from tui.engine.server_setup.server_imports import ServerImports
-from tui.engine.settings.importers import CLIENTS, Candidate, Machine, asked, find_files
+from tui.engine.settings.importers import (
+    CLIENTS,
+    Candidate,
+    ClientFile,
+    Machine,
+    asked,
+    find_files,
+)
 from tui.model.imports import ImportOffer, ImportState
 from tui.text import sanitize_line
 
@@ -54,9 +62,10 @@ async def import_servers(
     """Take over servers from Claude, VS Code, Cursor, Windsurf, Zed, Codex or gemini-cli.
 
     Shows what each would run, with all arguments, and what deserves a second look. Only those
-    are written that you name, or with --all those that are new; none is started. Variables and
-    secrets of yours that they ask for are left out but for those that you give: --give TOKEN,
-    or --give keyring:github for a secret.
+    are written that you name, or with --all those that are new; what this folder brings goes
+    into your settings only by name. None is started. Variables and secrets of yours that they
+    ask for are left out but for those that you give: --give TOKEN, or --give keyring:github for
+    a secret.
     """
     if file is not None and client is None:
         raise click.UsageError("--file needs the client whose format it has.")
@@ -66,7 +75,7 @@ async def import_servers(
     imports = ServerImports(machine, own_edits(), scope, secret_store() if keyring else None)
     imports.given = frozenset(given)
     texts, listed, written = list[str](), list[dict[str, Any]](), list[str]()
-    named = list[ImportOffer]()
+    named, left = list[ImportOffer](), list[ImportOffer]()
     with edits_of(scope):
         target = imports.edits.file_of(scope)
         found = imports.offered(find_files(machine, client or "", file and Path.cwd() / file))
@@ -75,16 +84,22 @@ async def import_servers(
             if name not in known:
                 raise no_such("server", name, known)
         chosen = known if takes_all else set(names)
+        is_theirs = scope == "user" and file is None
+        away = guarded_folders((machine.folder,), machine.home) if is_theirs else ()
         listing = [one for file, _ in found for one in file.candidates]
         meant = [one for one in listing if one.name in (chosen or known)]
         for name in sorted(imports.given.difference(*(asked(one.entry) for one in meant))):
             say(sanitize_line(f"No server asks for {name}."))
 
-        def taken(there: Sequence[ImportOffer]) -> list[ImportOffer]:
-            return [imports.take(one) if one.server in chosen else one for one in there]
+        def taken(at: ClientFile, there: Sequence[ImportOffer]) -> list[ImportOffer]:
+            is_brought = any(is_within(at.path, place) for place in away)
+            wanted = set(names) if is_brought else chosen
+            offers = [imports.take(one) if one.server in wanted else one for one in there]
+            left.extend(offers if is_brought else ())
+            return offers
 
         for one, there in found:
-            offers = await in_daemon_thread(partial(taken, there))
+            offers = await in_daemon_thread(partial(taken, one, there))
             written += [offer.server for offer in offers if offer.state is ImportState.WRITTEN]
             texts.append(f"{CLIENTS[one.client].title}  {one.file}")
             texts += [f"  {one.problem}"] if one.problem else []
@@ -94,12 +109,17 @@ async def import_servers(
             listed.append({**value, "servers": [*map(_server_value, offers)]})
     whole = {"files": listed, "target": str(target), "written": written}
     summary, code = _summary(bool(known), written, target), ExitCode.OK
+    if takes_all and any(offer.state is ImportState.NEW for offer in left):
+        summary += f"\n{_BY_NAME}"
     if not written and any(one.state is not ImportState.THERE for one in named):
         code, summary = ExitCode.ERROR, "Nothing was written."
         taken_names = {one.server for one in named if one.state is ImportState.TAKEN}
         for first in [one for one in meant if one.name in taken_names][:1]:
             summary = _kept_words(first, given, scope)
     return CommandOutput(whole, "\n".join([*texts, summary]), code)
+
+
+_BY_NAME = "What this folder brings is taken over only by name: gemdeck import CLIENT SERVER"
 
 
 def _text(offer: ImportOffer) -> str:

@@ -18,7 +18,7 @@ from tui.engine.settings.entries import server_entries, server_id
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.origins import Layers, merged, settings_schema
 from tui.engine.settings.prohibitions import extension_rule
-from tui.engine.settings.sources.source import Report, layer_files, read_extensions, read_source
+from tui.engine.settings.sources.source import Report, layer_files, read_extensions, read_layer
 from tui.engine.trust.folder_identity import identify
 from tui.engine.trust.opened_folder import OpenedFolder
 from tui.text import sanitize_line
@@ -132,7 +132,7 @@ def server_names(_context: object, _parameter: object, incomplete: str) -> list[
     """
     opened, report = opened_folder(), Report(Path.home())
     layers = layer_files(opened.home, environ=os.environ, home=opened.home)  # those of the home
-    read = (read_source(one.origin, one.path, report) for one in layers)
+    read = (read_layer(one, report) for one in layers)
     sources = [one for one in read if one is not None]
     refusal = extension_rule(sources, os.environ)
     named = server_entries([*read_extensions(opened.folder, report, refusal), *sources])

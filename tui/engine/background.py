@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 CLOSE_PATIENCE: Final = 5.0
@@ -36,6 +37,14 @@ def within(seconds: float, function: Callable[[], Result]) -> Result:
         TimeoutError: If it has not ended by then; its thread keeps running.
     """
     return _start(function).result(seconds)
+
+
+async def wait_within(event: asyncio.Event, seconds: float | None) -> bool:
+    """Wait until an event is set, but at most `seconds`; return whether it is."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()
 
 
 def import_alone(module: str, load: Callable[[str], object] = importlib.import_module) -> None:
@@ -134,8 +143,7 @@ class TaskSet:
     def __init__(
         self, failure: str, on_error: Callable[[BaseException], None] | None = None
     ) -> None:
-        self._failure = failure
-        self._on_error = on_error
+        self._failure, self._on_error = failure, on_error
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def __len__(self) -> int:

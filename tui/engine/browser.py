@@ -68,6 +68,5 @@ def _open(what: str) -> bool:
 def _opener(path: str | None) -> str | None:
     """Return the program that opens addresses on this system."""
     names = ("open",) if sys.platform == "darwin" else ("xdg-open", "wslview", "x-www-browser")
-    return next(
-        (found for name in names if path and (found := shutil.which(name, path=path))), None
-    )
+    found = (shutil.which(name, path=path) for name in names if path)
+    return next(filter(None, found), None)

@@ -72,8 +72,7 @@ class Desk:
     """
 
     def __init__(self, publish: Publish, *, attended: bool = True) -> None:
-        self.attended = attended
-        self._publish = publish
+        self.attended, self._publish = attended, publish
         self._queues: dict[ServerId, deque[_Question]] = {}
         self._open: dict[RequestId, _Question] = {}
         self._numbers = itertools.count(1)
@@ -181,8 +180,7 @@ class Desk:
         self._tell_queued()
 
     def _tell_queued(self) -> None:
-        queued = sum(len(waiting) - 1 for waiting in self._queues.values() if waiting)
-        told = RequestsQueued(queued)
+        told = RequestsQueued(sum(len(line) - 1 for line in self._queues.values() if line))
         if told != self._told:
             self._told = told
             self._publish(told)

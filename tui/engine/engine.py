@@ -125,7 +125,8 @@ class Engine:
         if state is not None:
             check_folder(state, say)
         self.access = ToolAccess(bus, self.desk, options, state, problems=say, redactor=redactor)
-        self._opened = self._open_folder(state)
+        home, trusted, attended = Path.home(), options.trusted_folders, options.attended
+        self._opened = OpenedFolder(options.folder, home, state, trusted, say, attended=attended)
         trace = TraceFile(options.trace, redactor, say) if options.trace is not None else None
         self.wire = Wire(publish, redactor, trace)
         self._tasks = TaskSet("A task of the engine broke down", self._say_broken)
@@ -135,25 +136,19 @@ class Engine:
         self._enablement = Enablement(state and state / ENABLEMENT_FILE, say)
         self.context_files = ContextFiles(publish, Path.home(), self._tasks)
         self._context = self._make_context(open_url, state)
-        self.servers = ServerManager(
-            publish, self._context, late.import_connection, enablement=self._enablement
-        )
+        connect, kept = late.import_connection, self._enablement
+        self.servers = ServerManager(publish, self._context, connect, enablement=kept)
         self._first_starts = FirstStarts(self.servers)
-        self._turns = TurnSetup(
-            self.servers,
-            self.access.gate,
-            self._open_skills(state),
-            self.context_files.read,
-            self._first_starts.wait,
-            ResultReviewer(self.desk),
-            options.max_steps,
-        )
+        pins = PinStore(state and state / FOLDER_NAME, say)
+        skills = Skills(self.servers, self.desk, pins, publish, self.access.audit)
+        reviewer, wait = ResultReviewer(self.desk), self._first_starts.wait
+        parts = self.access.gate, skills, self.context_files.read, wait, reviewer
+        self._turns = TurnSetup(self.servers, *parts, options.max_steps)
         self.sessions = self._open_sessions(state)
         self.conversations = self.sessions.conversations
         saved = SavedCalls(state, publish, say)
-        self.runs = ToolRuns(
-            self._turns, self.access, self.conversations, saved, self.wire, publish
-        )
+        used = self.access, self.conversations, saved, self.wire, publish
+        self.runs = ToolRuns(self._turns, *used)
         self.features = FeatureCommands(self.servers, self._context, publish)
         self.sign_ins = SignInCommands(self.servers, self._context, state, self._definitions)
         self.trials = ServerTrials(self._read_trial, self._context)
@@ -174,15 +169,6 @@ class Engine:
         self.models = ModelCommands(bus, self._tasks, self.sessions, self.servers, use_model)
         bus.subscribe(self._heed)
         self._stack = contextlib.AsyncExitStack()
-
-    def _open_folder(self, state: Path | None) -> OpenedFolder:
-        options, home, say = self._options, Path.home(), self._problems
-        trusted, attended = options.trusted_folders, options.attended
-        return OpenedFolder(options.folder, home, state, trusted, say, attended=attended)
-
-    def _open_skills(self, state: Path | None) -> Skills:
-        store = PinStore(state and state / FOLDER_NAME, self._problems)
-        return Skills(self.servers, self.desk, store, self._publish, self.access.audit)
 
     def _open_sessions(self, state: Path | None) -> SessionCommands:
         library = SessionLibrary(state) if state is not None else None
@@ -355,6 +341,7 @@ class Engine:
             self._redactor.know_masks(name for name, _ in one.given({}))
         trust = self._plan.trust if self._plan is not None else FolderTrust.UNKNOWN
         verdict, self._reading = reading.verdict, reading
+        self._context.opened = reading.seen.identity
         if verdict.source and verdict.trust is not trust:
             folder = str(self._options.folder)
             self._trust.record(folder, reading.seen.hash, verdict.trust.value, verdict.source)
@@ -395,8 +382,7 @@ class Engine:
 
     def review_folder(self) -> None:
         """Ask about the folder, whatever was said of it."""
-        answered = self._answers.answered.reviewing()
-        self._plan_again(replace(self._answers, answered=answered))
+        self._plan_again(replace(self._answers, answered=self._answers.answered.reviewing()))
         if self._reader is not None:
             self._reader.read_again()
 

@@ -15,13 +15,8 @@ from tui.engine.mcp.supervisor import Connect
 from tui.engine.sign_in.sign_ins import MakeSend
 from tui.model.settings import GemdeckSettings
 
-_SERVING: Final = (
-    "mcp.server",
-    "mcp.server.mcpserver",
-    "mcp.server.runner",
-    "mcp.server.session",
-    "mcp.server.stdio",
-)
+_PARTS: Final = ("", ".mcpserver", ".runner", ".session", ".stdio")
+_SERVING: Final = tuple(f"mcp.server{part}" for part in _PARTS)
 """What the client half imports of the other one."""
 
 

@@ -34,6 +34,7 @@ from tui.engine.trust.verdict import Answered, FolderVerdict, Seen
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.frozen import Frozen
+from tui.model.servers import ServerId
 from tui.model.settings import GemdeckSettings
 
 if TYPE_CHECKING:
@@ -202,12 +203,14 @@ def read_settings(
         check_keys=check_keys,
         tried=tried,
     )
-    own = ((one, needs_folder(one, folder, home)) for _, one in files.own if one.launch.command)
     no_place = "" if outside_places(opened.state, folder, home) else NO_START_FOLDER
-    needs = {
-        one.id: words or ("" if one.launch.cwd is not None else no_place) for one, words in own
-    }
-    needs = {server: words for server, words in needs.items() if words}
+    needs: dict[ServerId, str] = {}
+    for _, one in files.own:
+        is_program = one.launch.command != ""
+        names_files = is_program or one.endpoint.tls is not None
+        words = needs_folder(one, folder, home) if names_files else ""
+        if words := words or (no_place if is_program and one.launch.cwd is None else ""):
+            needs[one.id] = words
     seen = opened.see(identity, files.offer, needs)
     verdict = judge(seen, record, answered)
     opened.heed(seen, record, verdict)

@@ -185,9 +185,8 @@ class Workspace:
                     if len(paths) >= MAX_LISTED:
                         return paths
                     shown = _shown(path, root, roots)
-                    if is_shown_whole(shown) and (
-                        is_folder or not SECRET_NAME.fullmatch(path.name)
-                    ):
+                    is_secret = not is_folder and SECRET_NAME.fullmatch(path.name)
+                    if is_shown_whole(shown) and not is_secret:
                         paths.append(f"{shown}/" if is_folder else shown)
         return paths
 
@@ -273,9 +272,8 @@ class PathReader:
     def _read_folder(self, found: WorkspacePath, name: str) -> PathReading:
         files = [path for path, is_folder in self._seen(found) if not is_folder]
         if len(files) > MAX_FILES:
-            raise UnreadablePathError(
-                f"it has more than {MAX_FILES} files, the most that a message can bring along"
-            )
+            words = f"it has more than {MAX_FILES} files, the most that a message can bring along"
+            raise UnreadablePathError(words)
         parts: list[Part] = []
         read = 0
         listed: list[str] = []

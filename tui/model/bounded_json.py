@@ -68,9 +68,7 @@ class JsonError(ValueError):
 
     def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
         super().__init__(f"line {line}, column {column}: {reason}" if line else reason)
-        self.reason = reason
-        self.line = line
-        self.column = column
+        self.reason, self.line, self.column = reason, line, column
 
 
 def read_object(
@@ -222,7 +220,15 @@ def as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def json_or_text(text: str) -> object:
+def value_or_none(text: bytes) -> Any:  # noqa: ANN401 - any JSON
+    """Read a value like `read_value`; None if it cannot be read."""
+    try:
+        return read_value(text)
+    except JsonError:
+        return None
+
+
+def json_or_text(text: str | bytes) -> object:
     """Read JSON; what is none, such as arguments that were cut, stays text."""
     try:
         return json.loads(text)
@@ -232,9 +238,7 @@ def json_or_text(text: str) -> object:
 
 def writable(value: object) -> Any:  # noqa: ANN401 - any JSON
     """Replace NaN and infinities, which JSON lacks, by their names."""
-    return mapped(
-        value, lambda one: str(one) if isinstance(one, float) and not math.isfinite(one) else one
-    )
+    return mapped(value, lambda n: str(n) if isinstance(n, float) and not math.isfinite(n) else n)
 
 
 def canonical_text(value: object) -> str:

@@ -231,14 +231,10 @@ class Usage(Frozen):
 
     def plus(self, other: "Usage") -> "Usage":
         """Add the counts of a later request."""
-        return Usage(
-            self.prompt + other.prompt,
-            self.output + other.output,
-            self.thoughts + other.thoughts,
-            self.cached + other.cached,
-            other.context or self.context,
-            other.context_limit or self.context_limit,
-        )
+        prompt, output = self.prompt + other.prompt, self.output + other.output
+        thoughts, cached = self.thoughts + other.thoughts, self.cached + other.cached
+        last = other.context or self.context, other.context_limit or self.context_limit
+        return Usage(prompt, output, thoughts, cached, *last)
 
     def cleared(self) -> "Usage":
         """Return no counts, with the state of the context."""

@@ -210,15 +210,9 @@ class ToolCallChanged(ConversationEvent):
 
     def applied(self, call: ToolCall) -> ToolCall:
         """Return a call as it stands after this."""
-        return replace(
-            call,
-            status=self.status,
-            seconds=self.seconds,
-            result=self.result,
-            progress=None,
-            pictures=self.pictures,
-            arguments=call.arguments if self.arguments is None else self.arguments,
-        )
+        given = call.arguments if self.arguments is None else self.arguments
+        call = replace(call, arguments=given, progress=None, pictures=self.pictures)
+        return replace(call, status=self.status, seconds=self.seconds, result=self.result)
 
 
 class ToolCallDecided(Event):

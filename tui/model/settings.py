@@ -358,11 +358,8 @@ class PriceSettings(Section):
         if (price := self.models.get(name)) is None:
             return None
         cached = price.input if price.cached is None else price.cached
-        spent = (
-            max(0, usage.prompt - usage.cached) * price.input
-            + usage.cached * cached
-            + (usage.output + usage.thoughts) * price.output
-        )
+        asked, said = max(0, usage.prompt - usage.cached), usage.output + usage.thoughts
+        spent = asked * price.input + usage.cached * cached + said * price.output
         return spent / MILLION
 
     def words(self, cost: float | None) -> str:

@@ -6,6 +6,8 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,14 +19,20 @@ FALLBACKS: Final = ("nano", "vim", "vi")
 _TAKE_A_LINE: Final = frozenset({"nano", "vi", "vim", "nvim", "emacs", "micro", "joe", "kak"})
 
 
-def editor_command(path: Path, line: int) -> list[str]:
+def editor_command(path: Path, line: int, environ: Mapping[str, str]) -> list[str]:
     """Return the command that opens a file, at a line where the editor is known to take one.
+
+    Args:
+        path: The file.
+        line: The line, from 1.
+        environ: The variables that the editor gets.
 
     Raises:
         ValueError: If there is no editor, or EDITOR cannot be read.
     """
-    named = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
-    command = shlex.split(named) or [name for name in FALLBACKS if shutil.which(name)][:1]
+    named, places = environ.get("VISUAL") or environ.get("EDITOR") or "", environ.get("PATH")
+    found = (name for name in FALLBACKS if shutil.which(name, path=places))
+    command = shlex.split(named) or [*found][:1]
     if not command:
         raise ValueError("EDITOR names no program, and there is no nano or vi.")
     place = [f"+{line}"] if Path(command[0]).name in _TAKE_A_LINE else []
@@ -48,13 +56,20 @@ async def edit_text(app: App[Any], text: str) -> str:
 async def edit(app: App[Any], path: Path, line: int) -> None:
     """Let the user edit a file; the servers go on meanwhile, the screen does not.
 
+    The editor starts in the folder of the file, with nothing that names a place in the opened
+    folder: some read their settings, and which programs they run, where they start.
+
     Raises:
         ValueError: If there is no editor that can be run here.
     """
-    command = editor_command(path, line)
+    from tui.engine.definitions.outside import without_folder  # noqa: PLC0415 - on first use
+
+    environ, _ = await asyncio.to_thread(without_folder, os.environ, Path.cwd(), Path.home())
+    command, place = editor_command(path, line, environ), path.parent
+    run = partial(subprocess.run, command, cwd=place, env={**environ, "PWD": str(place)})
     try:
         with app.suspend(), app.batch_update():
-            await asyncio.to_thread(subprocess.run, command, check=False)
+            await asyncio.to_thread(run, check=False)
     except OSError as error:
         raise ValueError(f"{command[0]} cannot be run: {error.strerror}.") from error
     except SuspendNotSupported as error:

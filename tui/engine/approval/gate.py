@@ -6,6 +6,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -169,14 +170,12 @@ class Gate:
 
     async def _look_at_files(self, inquiry: Inquiry) -> Look:
         """Compare the arguments with a file and find paths in them, unless that takes too long."""
-        if not inquiry.may_name_files:
-            return None, (), ()
-        start = self._policy.start_of(inquiry.tool.server)
-        look = partial(look_at_files, self._folder, start, inquiry.arguments)
-        try:
-            return await asyncio.wait_for(in_daemon_thread(look), COMPARING_SECONDS)
-        except TimeoutError:
-            return None, (), ()
+        if inquiry.may_name_files:
+            start = self._policy.start_of(inquiry.tool.server)
+            look = partial(look_at_files, self._folder, start, inquiry.arguments)
+            with suppress(TimeoutError):
+                return await asyncio.wait_for(in_daemon_thread(look), COMPARING_SECONDS)
+        return None, (), ()
 
     def _settled(self, inquiry: Inquiry) -> Permit | Denial | None:
         """Settle a call by rules and earlier answers, if they do."""
@@ -360,9 +359,8 @@ class ToolAccess:
         folder = os.path.realpath(options.folder)
         self.policy = Policy(GrantBook(grants), folder, bus.publish, allows_all=options.allows_all)
         self.review = ToolReview(desk, bus.publish, pins, self.policy)
-        self.gate = Gate(
-            desk, bus.publish, self.policy, options.allowed_tools, folder=options.folder
-        )
+        allowed, opened = options.allowed_tools, options.folder
+        self.gate = Gate(desk, bus.publish, self.policy, allowed, folder=opened)
         bus.subscribe(self.gate.heed)
         bus.subscribe(self.audit.heed)
 

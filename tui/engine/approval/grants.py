@@ -65,11 +65,8 @@ _ToolName = Annotated[str | None, PlainValidator(_read_name), PlainSerializer(_w
 _Scope = Annotated[GrantScope, PlainValidator(_read_scope), PlainSerializer(lambda s: s.name)]
 """Stands in the file by its name; its value is a word on the screen."""
 
-_Condition = Annotated[
-    Condition,
-    PlainValidator(_read_condition),
-    PlainSerializer(lambda one: [one.name, one.kind.value, one.value]),
-]
+_as_texts: Final = PlainSerializer(lambda one: [one.name, one.kind.value, one.value])
+_Condition = Annotated[Condition, PlainValidator(_read_condition), _as_texts]
 """Stands in the file as three texts, which a gemdeck that knows two takes for no rule."""
 
 
@@ -150,8 +147,7 @@ class Grant(Frozen):
         if not self.is_on(tool.fingerprint, tool.name, tool.definition_hash, folder):
             return False
         rule = ArgumentRule(self.conditions, start, folder)
-        meets = rule.allows if self.effect is Effect.ALLOW else rule.denies
-        return meets(arguments)
+        return (rule.allows if self.effect is Effect.ALLOW else rule.denies)(arguments)
 
 
 def _label(place: int) -> Any:  # noqa: ANN401 - as pydantic types it
@@ -192,8 +188,7 @@ class GrantSet(dict[Grant, GrantNote]):
             return
         self[grant] = note
         if len(self) > MAX_GRANTS:
-            allowing = (known for known in self if known.effect is Effect.ALLOW)
-            del self[next(allowing, grant)]
+            del self[next((known for known in self if known.effect is Effect.ALLOW), grant)]
 
     def find(
         self, tool: OfferedTool, arguments: JsonObject | None, folder: str, start: str = ""
@@ -253,8 +248,7 @@ class GrantBook:
     ) -> None:
         self.grants = GrantSet()
         self.on_used: Callable[[], None] = lambda: None
-        self._file = file
-        self._clock = clock
+        self._file, self._clock = file, clock
         self._worker = OrderedWorker()
         self._submitted = self._written = 0
         self._stamp: Stamp = ()

@@ -148,13 +148,6 @@ def names_tool(
     return any(meant in {((server, tool),), ((server, None),)} for meant in found)
 
 
-def grant_words(grant: Grant, note: GrantNote) -> str:
-    """Say where a grant comes from and how far it reaches."""
-    chosen = f"you chose {note.words}" if note.words else "a saved rule says so"
-    conditions = ", for certain arguments" if grant.conditions else ""  # also in the audit log
-    return sanitize_line(f"{chosen}, {_SCOPES[grant.scope]}{conditions}")
-
-
 @lru_cache(maxsize=MAX_GRANTS)
 def record_view(grant: Grant, note: GrantNote) -> GrantView:
     """Show a grant in the list of rules."""
@@ -189,8 +182,7 @@ def pattern_views(
 
 def rule_place(rule: ToolPattern) -> str:
     """Say where a rule that restricts tools stands."""
-    place = rule.source if isinstance(rule, Restriction) else ""
-    return place or "gemdeck.alwaysDeny"
+    return (rule.source if isinstance(rule, Restriction) else "") or "gemdeck.alwaysDeny"
 
 
 def trust_view(definition: ServerDefinition, asks: str = "") -> GrantView:
@@ -513,7 +505,11 @@ class Policy:
         return ArgumentRule(conditions, self.start_of(server), self._folder)
 
     def _words(self, grant: Grant) -> str:
-        return grant_words(grant, self._book.grants[grant])
+        """Say where a grant comes from and how far it reaches."""
+        words = self._book.grants[grant].words
+        chosen = f"you chose {words}" if words else "a saved rule says so"
+        conditions = ", for certain arguments" if grant.conditions else ""  # also in the audit log
+        return sanitize_line(f"{chosen}, {_SCOPES[grant.scope]}{conditions}")
 
     def _changed(self) -> None:
         self.state += 1

@@ -125,9 +125,8 @@ class ToolRuns:
         """Return what is wrong with arguments by the tool's input schema, in words."""
         schema = self._schema(server, tool)
         try:
-            return tuple(
-                await asyncio.to_thread(lambda: faults_of(schema, read_arguments(arguments)))
-            )
+            faults = await asyncio.to_thread(lambda: faults_of(schema, read_arguments(arguments)))
+            return tuple(faults)
         except JsonError as error:
             return (str(error),)
 

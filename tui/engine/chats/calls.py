@@ -95,9 +95,7 @@ async def read_edit(text: str, schema: JsonObject) -> Edit:
 
 def told_changes(before: JsonObject, after: JsonObject) -> str:
     """Describe to the model how the user changed the arguments of its call."""
-    was, now = (
-        {_text(name): _text(value) for name, value in some.items()} for some in (before, after)
-    )
+    was, now = ({_text(k): _text(v) for k, v in some.items()} for some in (before, after))
     changes = [f"{clip(name, MAX_TOLD)} was removed" for name in was if name not in now]
     changes += [
         f"{clip(name, MAX_TOLD)} is now {clip(text, MAX_TOLD)}"
@@ -146,17 +144,10 @@ class ResultReviewer(Frozen):
         text = "\n".join(part.text for part in result.parts if isinstance(part, TextPart))
         media = tuple(part for part in result.parts if isinstance(part, MediaPart))
         shown = sanitize(text)
-        request = ResultReview(
-            self.desk.new_id(),
-            call,
-            tool.server,
-            tool.view.name,
-            shown,
-            tuple(
-                f"{part.mime_type}, {counted(len(part.data) * 3 // 4, 'byte')}" for part in media
-            ),
-            conversation=conversation,
-        )
+        sizes = (counted(len(part.data) * 3 // 4, "byte") for part in media)
+        listed = tuple(f"{part.mime_type}, {size}" for part, size in zip(media, sizes, strict=True))
+        named = call, tool.server, tool.view.name, shown, listed
+        request = ResultReview(self.desk.new_id(), *named, conversation=conversation)
         try:
             reply = await self.desk.ask(request)
         except WithdrawnError:
@@ -250,12 +241,9 @@ class CallRunner:
         for step_call, prepared in zip(step_calls, every, strict=True):
             step_call.prepared = prepared
             tool = prepared.tool
-            row = ToolCall(
-                id=step_call.entry,
-                server=tool.server if tool else ServerId(""),
-                tool=tool.view.name if tool else sanitize_line(step_call.call.name, MAX_NAME),
-                arguments=prepared.shown,
-            )
+            server = tool.server if tool else ServerId("")
+            name = tool.view.name if tool else sanitize_line(step_call.call.name, MAX_NAME)
+            row = ToolCall(step_call.entry, server, name, prepared.shown)
             self.publish(ToolCallRequested(row))
 
     async def run(self, step_calls: Sequence[StepCall], offered: Mapping[str, OfferedTool]) -> None:

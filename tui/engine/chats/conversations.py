@@ -303,8 +303,7 @@ class Conversations:
         attended: bool,
     ) -> None:
         self._publish = bus.publish
-        self._tasks = tasks
-        self._new_recorder = new_recorder
+        self._tasks, self._new_recorder = tasks, new_recorder
         self.setup, self.attended = setup, attended
         self.on_context: Callable[[int], None] = lambda _: None
         self._is_saved = False

@@ -6,7 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tui.engine.chats.backends.backend import WireContent, WirePart
+from tui.engine.chats.backends.backend import WirePart
 from tui.engine.mcp.catalog.offered_tool import (
     FunctionCall,
     JsonObject,
@@ -135,11 +135,7 @@ class StepParts:
     """Collects the parts of a streamed step in the form in which they are sent back."""
 
     def __init__(self) -> None:
-        self._parts: list[_Wire] = []
-
-    @property
-    def parts(self) -> Sequence[WireContent]:
-        return self._parts
+        self.parts: list[_Wire] = []
 
     @property
     def calls(self) -> tuple[FunctionCall, ...]:
@@ -149,7 +145,7 @@ class StepParts:
                 arguments=deepcopy(call.get("args") or {}),
                 id=str(call.get("id") or ""),
             )
-            for call in (part.get("functionCall") for part in self._parts)
+            for call in (part.get("functionCall") for part in self.parts)
             if call is not None
         )
 
@@ -160,16 +156,13 @@ class StepParts:
         unchanged, because the service checks its signature.
         """
         if "thoughtSignature" in part:
-            self._parts.append(dict(part))
+            self.parts.append(dict(part))
         elif part.get("thought") or part.get("text") == "" or not part:
             return
-        elif "text" in part and self._parts and self._parts[-1].keys() == {"text"}:
-            self._parts[-1] = {"text": self._parts[-1]["text"] + part["text"]}
+        elif "text" in part and self.parts and self.parts[-1].keys() == {"text"}:
+            self.parts[-1] = {"text": self.parts[-1]["text"] + part["text"]}
         else:
-            self._parts.append(dict(part))
-
-    def sign_first_call(self) -> None:
-        sign_first_call(self._parts)
+            self.parts.append(dict(part))
 
 
 def sign_first_call(parts: Iterable[_Wire]) -> None:

@@ -162,11 +162,8 @@ def tool_search(servers: ProfiledServers) -> OwnTool | None:
         "Search before you say that something cannot be done. What is found can be called from "
         "the next step on."
     )
-    query = {
-        "type": "string",
-        "maxLength": MAX_QUERY,
-        "description": "Words for what the tool does, or its name.",
-    }
+    words = "Words for what the tool does, or its name."
+    query = {"type": "string", "maxLength": MAX_QUERY, "description": words}
 
     async def run(arguments: JsonObject) -> ToolResult:
         tools = servers.offered_tools()
@@ -200,22 +197,13 @@ def resource_tools(servers: ProfiledServers, opened: OpenSkills) -> Iterator[Own
     """Yield the tools, if a server that can be asked has resources."""
     if not _asked(servers):
         return
-    yield make_own_tool(
-        "list_mcp_resources",
-        "List the resources of the MCP servers, and templates of further ones: server, URI, name "
-        "and description.",
-        {"server": _SERVER, "query": _QUERY},
-        partial(_list, servers),
-        is_free=True,
-    )
-    reading = make_own_tool(
-        "read_mcp_resource",
-        "Read a resource of an MCP server.",
-        {"server": _SERVER, "uri": _URI},
-        partial(_read, servers, opened, ""),
-        *("server", "uri"),
-        is_free=False,
-    )
+    what = "List the resources of the MCP servers, and templates of further ones"
+    words, run = f"{what}: server, URI, name and description.", partial(_list, servers)
+    given = {"server": _SERVER, "query": _QUERY}
+    yield make_own_tool("list_mcp_resources", words, given, run, is_free=True)
+    words, given = "Read a resource of an MCP server.", {"server": _SERVER, "uri": _URI}
+    read = partial(_read, servers, opened, "")
+    reading = make_own_tool("read_mcp_resource", words, given, read, *given, is_free=False)
     yield replace(reading, bind=partial(_bind, servers, opened, reading))
 
 
@@ -231,12 +219,8 @@ def _asked(servers: ProfiledServers) -> dict[ServerId, Catalog]:
 
 async def _list(servers: ProfiledServers, arguments: JsonObject) -> ToolResult:
     named, query = arguments.get("server"), str(arguments.get("query", ""))
-    lines = [
-        line
-        for server, catalog in _asked(servers).items()
-        if named in {None, "", server}
-        for line in _lines(server, catalog)
-    ]
+    asked = ((s, catalog) for s, catalog in _asked(servers).items() if named in {None, "", s})
+    lines = [line for server, catalog in asked for line in _lines(server, catalog)]
     shown = best(query, lines, MAX_LISTED) if query else lines[:MAX_LISTED]
     if len(lines) > len(shown):
         shown.append(f"… {len(shown)} of {len(lines)}. Name a server or a query for others.")
@@ -332,11 +316,8 @@ class KeptResults:
         media = (part for part in result.parts if isinstance(part, MediaPart))
         got = min(len(said), self.limit) + min(len(beside), room)
         note = f"[The model gets {got:,} of {len(whole):,} characters, and can read on.]"
-        return replace(
-            result,
-            parts=(*(TextPart(text) for text in parts if text), *media),
-            display=f"{result.display}\n{note}",
-        )
+        kept: tuple[TextPart | MediaPart, ...] = (*map(TextPart, filter(None, parts)), *media)
+        return replace(result, parts=kept, display=f"{result.display}\n{note}")
 
     def _keep(self, tool: OfferedTool, whole: str) -> str:
         """Keep a result, in place of the oldest if there are too many, and return its id."""
@@ -348,11 +329,9 @@ class KeptResults:
 
     def tool(self) -> OwnTool:
         """Return the tool to read on; a call counts as one of the server that gave the result."""
-        properties = {"id": {"type": "string"}, "offset": {"type": "integer", "minimum": 0}}
+        place = {"id": {"type": "string"}, "offset": {"type": "integer", "minimum": 0}}
         words = "Read on in a long result, with the id and the offset that stand where it was cut."
-        made = make_own_tool(
-            "read_result", words, properties, self._read, *properties, is_free=True
-        )
+        made = make_own_tool("read_result", words, place, self._read, *place, is_free=True)
         return replace(made, bind=partial(self._bind, made))
 
     def declared(self) -> Iterator[OwnTool]:
@@ -362,10 +341,8 @@ class KeptResults:
 
     def _bind(self, tool: OwnTool, arguments: JsonObject) -> OwnTool:
         read, _ = self._find(arguments)
-        source = read.source if isinstance(read, OwnTool) else None  # which rules are about
-        return replace(
-            tool, server=read.server, is_reviewed=read.is_reviewed, source=source or read
-        )
+        source = (read.source if isinstance(read, OwnTool) else None) or read  # rules are about it
+        return replace(tool, server=read.server, is_reviewed=read.is_reviewed, source=source)
 
     def _find(self, arguments: JsonObject) -> tuple[OfferedTool, str]:
         if (found := self._kept.get(str(arguments.get("id")))) is None:
@@ -416,8 +393,7 @@ def task_tool(servers: ProfiledServers, conversation: ConversationId) -> Iterato
 
     listed = "; ".join(f"{key} ({task.tool.id})" for key, task in left().items())
     words = f"Look at calls that run on as tasks: how they stand, or their results: {listed}."
-    properties = {"id": {"type": "string"}}
-    made = make_own_tool("check_task", words, properties, look, "id", is_free=True)
+    made = make_own_tool("check_task", words, {"id": {"type": "string"}}, look, "id", is_free=True)
     if listed:
         yield replace(made, bind=bind)
 

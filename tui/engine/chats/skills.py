@@ -141,17 +141,11 @@ class Skills:
         """Yield the tool that loads skills of some servers into a conversation, if one can be."""
         if not self.told(servers.profile) and not opened:
             return
-        made = make_own_tool(
-            "load_skill",
-            "Load a skill that an MCP server offers, or read a file of one that is loaded.",
-            {
-                "name": {"type": "string", "description": "SERVER:SKILL, as it is listed."},
-                "file": {"type": "string", "description": f"The file's path, from {FILE_NAME}."},
-            },
-            partial(self._run, opened, None),
-            "name",
-            is_free=False,
-        )
+        words = "Load a skill that an MCP server offers, or read a file of one that is loaded."
+        name = {"type": "string", "description": "SERVER:SKILL, as it is listed."}
+        file = {"type": "string", "description": f"The file's path, from {FILE_NAME}."}
+        given, run = {"name": name, "file": file}, partial(self._run, opened, None)
+        made = make_own_tool("load_skill", words, given, run, "name", is_free=False)
         yield replace(made, bind=partial(self._bind, made, opened, servers))
 
     def _bind(
@@ -255,16 +249,10 @@ class Skills:
         """Ask the user about a skill, its text or a file of it; raise `SkillError` for a no."""
         skill = one.skill
         before = one.known.definition.splitlines() if one.known else None
-        request = SkillRequest(
-            self.desk.new_id(),
-            one.server,
-            f"{skill.view.name} {path}".rstrip(),
-            skill.view.description,
-            tuple(f"{path} · {size:,} bytes" for path, (size, _) in skill.files.items()),
-            skill.ignored,
-            () if before is None else compared_lines(before, skill.definition.splitlines()),
-            text,
-        )
+        named = one.server, f"{skill.view.name} {path}".rstrip(), skill.view.description
+        files = tuple(f"{path} · {size:,} bytes" for path, (size, _) in skill.files.items())
+        changes = () if before is None else compared_lines(before, skill.definition.splitlines())
+        request = SkillRequest(self.desk.new_id(), *named, files, skill.ignored, changes, text)
         try:
             answer = await self.desk.ask(request)
         except WithdrawnError as error:

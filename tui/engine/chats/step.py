@@ -44,11 +44,9 @@ class MalformedCallError(ModelError):
     """The model sent a tool call that cannot be read."""
 
     def __init__(self, words: str) -> None:
-        super().__init__(
-            "The model sent a malformed tool call" + (f": {words}" if words else "."),
-            advice="Send the message again, or choose another model with /model or --model.",
-            retryable=True,
-        )
+        text = "The model sent a malformed tool call" + (f": {words}" if words else ".")
+        advice = "Send the message again, or choose another model with /model or --model."
+        super().__init__(text, advice=advice, retryable=True)
 
 
 _REASONS: Final = {
@@ -142,9 +140,7 @@ class ModelStep:
     def __init__(
         self, publish: Publish, new_entry: Callable[[], EntryId], on_first_chunk: Callable[[], None]
     ) -> None:
-        self._publish = publish
-        self._new_entry = new_entry
-        self._on_first_chunk = on_first_chunk
+        self._publish, self._new_entry, self._on_first_chunk = publish, new_entry, on_first_chunk
         self._entry: EntryId | None = None
         self._streamed: _Streamed = TextStreamed
         self._sanitizer = DeltaSanitizer()
@@ -194,10 +190,9 @@ class ModelStep:
             case "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL":
                 raise MalformedCallError(words)
             case "MAX_TOKENS":
-                raise ModelError(
-                    "The answer was cut off: it reached the model's output limit.",
-                    advice="Ask the model to continue, or ask for a shorter answer.",
-                )
+                advice = "Ask the model to continue, or ask for a shorter answer."
+                cut = "The answer was cut off: it reached the model's output limit."
+                raise ModelError(cut, advice=advice)
             case reason:
                 why = _REASONS.get(reason) or words or "the service gave no reason"
                 stopped = f"The answer was stopped ({sanitize_line(reason, 60)}): {why}."
@@ -275,9 +270,8 @@ def _request(prompt: Prompt, traits: ModelTraits) -> ModelRequest:
     contents = wire_contents(prompt.messages)
     for content in contents if traits.signs_calls else ():
         sign_first_call(content["parts"])
-    return ModelRequest(
-        contents, prompt.declarations, prompt.system, prompt.max_tokens, prompt.must_call
-    )
+    limits = prompt.max_tokens, prompt.must_call
+    return ModelRequest(contents, prompt.declarations, prompt.system, *limits)
 
 
 async def generated(backend: ModelBackend, request: ModelRequest, publish: Publish) -> Generation:

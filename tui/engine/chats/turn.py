@@ -14,7 +14,7 @@ from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
-from tui.engine.chats.history import FunctionResponse, History, drop_media
+from tui.engine.chats.history import FunctionResponse, History, drop_media, sign_first_call
 from tui.engine.chats.instructions import Instructions, compose
 from tui.engine.chats.own_tools import (
     KeptResults,
@@ -366,7 +366,7 @@ class Turn:
             self._has_answer = True
             calls = self._step.gathered.calls
             if calls and self.backend.traits.signs_calls:
-                self._step.gathered.sign_first_call()
+                sign_first_call(self._step.gathered.parts)
             self._history.add_model(self._step.gathered.parts)
             self._accepted = len(self._history.contents)
             self._step = self._new_step()
@@ -494,10 +494,9 @@ class Turn:
         self._calls_left -= len(within)
         step_calls = [StepCall(call, self._context.new_entry()) for call in within]
         most = counted(self._setup.settings.max_tool_calls, "tool call")
-        limit = FunctionResponse.error(
-            f"Not run: a turn is limited to {most}. "
-            "Call no more tools and answer with what you have."
-        )
+        words = f"Not run: a turn is limited to {most}."
+        told = f"{words} Call no more tools and answer with what you have."
+        limit = FunctionResponse.error(told)
         try:
             await self._calls.announce(step_calls, offered)
             if beyond and not self._limit_reported:

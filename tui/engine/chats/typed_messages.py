@@ -289,10 +289,8 @@ class TypedMessages:
                 words = prompt.prompt.description or f"This is a prompt of {prompt.server}."
                 raise MessageError(clip(words, MAX_SHOWN), f"Type {usage(prompt.prompt)}")
             if missing := prompt.missing:
-                words = f"/{name} needs {', '.join(missing)}."
-                raise MessageError(
-                    words, f"Type {typed_command(name, dict.fromkeys(missing, '…'))}"
-                )
+                typed = typed_command(name, dict.fromkeys(missing, "…"))
+                raise MessageError(f"/{name} needs {', '.join(missing)}.", f"Type {typed}")
             return prompt
         name, _ = command_words(text)
         if name in OWN_COMMANDS:

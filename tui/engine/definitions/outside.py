@@ -45,9 +45,15 @@ MAX_REASON: Final = 120
 _SEPARATORS: Final = re.compile(r"""[\s=:,;'"`|&<>()\[\]{}!]|@(?=[/~.])""")
 _FILE_URL: Final = re.compile(r"\bfile:(?://(?:localhost)?)?(?=/)", re.IGNORECASE)
 _ADDRESS: Final = re.compile(
-    r"""\b(?:https?://(?!/)[^\s,;'"]*|[\w+.-]{1,20}://(?!/)[^\s,;'"?#]*)"""
+    r"""\b(?:https?://(?!/|[^\s/]*%2F)[^\s,;'"]*"""
+    r"""|[\w+.-]{1,20}://(?!/|[^\s/]*%2F)[^\s,;'"?#]*)""",
+    re.IGNORECASE,
 )
-"""What names no place of this machine; what a database's address asks for may."""
+"""What names no place of this machine, as a socket's address does in the place of a host; what a
+database's address asks for may."""
+
+_QUOTES: Final = re.compile(r"""["'\\]""")
+"""What a shell takes out of a word."""
 
 _FLAG: Final = re.compile(r"-[\w-]*(?=[/~]|\.{1,2}/)|-\w(?=\w)")
 """A flag with its value, as in ``-fFILE``."""
@@ -87,13 +93,17 @@ class _Places:
     def __init__(self, folder: Path, home: Path, start: Path | None = None) -> None:
         self.guarded = guarded_folders((folder,), home)
         self._home, self._start = home, start
+        self._beginnings = tuple(f"{one}{os.sep}" for one in self.guarded)
+        self._places = {_identity(str(one)) for one in self.guarded} - {None}
+        self._known: dict[str, bool] = {}
         names = map(str, (folder, *self.guarded))
         self._joined = 1 + max(len(_SEPARATORS.findall(name)) for name in names)
 
     def has(self, path: Path) -> bool:
         """Return whether a path leads into the folder or through it, on the way that links take.
 
-        So does one that has ``..`` behind a link, and is read without following that.
+        So does one that has ``..`` behind a link, and is read without following that, and one that
+        calls the folder by another name.
         """
         return any(map(self._leads_in, {str(path), os.path.normpath(path)}))
 
@@ -103,7 +113,10 @@ class _Places:
             at = os.path.dirname(at) if part == ".." else os.path.join(at, part)  # noqa: PTH118, PTH120
             if os.path.islink(at):  # noqa: PTH114 - it never raises
                 at = os.path.realpath(at)
-            if any(at == str(place) or at.startswith(f"{place}{os.sep}") for place in self.guarded):
+            if at not in self._known:
+                is_named = f"{at}{os.sep}".startswith(self._beginnings)
+                self._known[at] = is_named or _identity(at) in self._places
+            if self._known[at]:
                 return True
         return False
 
@@ -132,9 +145,10 @@ class _Places:
         """Yield all that could be a path in a word: in flags, lists, scripts, addresses of files.
 
         A name with blanks or other separators is found in a whole word, and the folder's anywhere.
+        What a shell puts together of quoted parts, and what an address encodes, is read as well.
         """
         plain = _ADDRESS.sub(" ", _FILE_URL.sub(" ", text.partition("\0")[0]))
-        for one in dict.fromkeys((plain, unquote(plain) if plain != text else plain)):
+        for one in dict.fromkeys((plain, unquote(plain), _QUOTES.sub("", plain))):
             cuts = [cut.span() for cut in _SEPARATORS.finditer(one)]
             ends = [*(begin for begin, _ in cuts), len(one)]
             parts = (
@@ -148,13 +162,22 @@ class _Places:
                     yield piece[flag.end() :]
 
 
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return what tells a file or folder from others, whatever it is called."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - hot
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
+
+
 def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
     """Say why a user's server needs the opened folder; "" where it does not. Blocks.
 
-    Its command, arguments, variables and working folder are read as text, after expansion. A path
-    counts that leads into the folder or through it, with its links followed or not, and so does a
-    relative one; where the entry starts elsewhere, relative paths count from there. What contains
-    the opened folder, such as the home as an argument, is the user's word.
+    Its command, arguments, variables, certificates and working folder are read as text, after
+    expansion. A path counts that leads into the folder or through it, with its links followed or
+    not, and so does a relative one; where the entry starts elsewhere, relative paths count from
+    there. What contains the opened folder, such as the home as an argument, is the user's word.
     """
     entry, launch = one.entry, one.launch
     written = {key: entry.written[key] for key in _PARTS_OF_ENTRY if key in entry.written}
@@ -169,6 +192,11 @@ def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
         return f"its cwd is {shown_path(launch.cwd, home)}"
     if found := _named_command(launch, places, home):
         return sanitize_line(f"its command is {found}", MAX_REASON)
+    tls = one.endpoint.tls
+    files = (tls.ca_file, tls.cert_file, tls.key_file) if tls is not None else ()
+    for file in filter(None, files):
+        if found := places.named_in(file):
+            return sanitize_line(f"its tls names {found}", MAX_REASON)
     masked = masked_words((launch.command, *launch.args), one.secrets)[1:]
     is_package = Path(launch.command).name in _FETCHERS
     for number, word in enumerate(launch.args, 1):

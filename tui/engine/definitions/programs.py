@@ -6,18 +6,20 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from tui.engine.files.paths import is_same_place
+
 FULL_PATH: Final = "GEMDECK_FULL_PATH"
 """The variable in which a cleaned ``PATH`` is kept as it was, to tell what it lost."""
 
 
 def is_within(path: str | Path, folder: Path) -> bool:
-    """Return whether a path is in a folder, literally or after following links. Blocks.
+    """Return whether a path is in a folder, by whatever name or after following links. Blocks.
 
     Node drops ``..`` with what stands before it, and follows no link that stands there.
     """
     short, place = Path(os.path.normpath(path)), Path(os.path.realpath(folder))
     ways = (Path(os.path.realpath(path)), Path(os.path.realpath(short)))
-    is_there = any(way == place or place in way.parents for way in ways)
+    is_there = any(is_same_place(at, place) for way in ways for at in (way, *way.parents))
     return is_there or folder in Path(path).parents or folder in short.parents
 
 

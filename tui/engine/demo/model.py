@@ -17,6 +17,7 @@ from tui.engine.definitions.definition import Entry, Launch, ServerDefinition
 from tui.engine.definitions.fingerprint import server_fingerprint
 from tui.engine.files.paths import state_dir
 from tui.engine.mcp.catalog.offered_tool import STRUCTURED
+from tui.model.bounded_json import json_or_text
 from tui.model.chat import BackendKind, Usage
 from tui.model.models import ModelOffer
 from tui.model.servers import Origin, ServerId, Transport
@@ -147,7 +148,7 @@ def _read(message: str, names: Sequence[str]) -> tuple[str, dict[str, Any]] | No
     """Return the offered tool and the arguments that a message asks for."""
     first, _, rest = message.strip().partition(" ")
     if first in names:
-        return first, {key: _value(text) for key, text in _ARGUMENT.findall(rest)}
+        return first, {key: json_or_text(text) for key, text in _ARGUMENT.findall(rest)}
     for tool, pattern in _SCRIPT:
         name = next((one for one in names if one.rpartition("__")[2] == tool), None)
         found = re.fullmatch(f"(?:please )?{pattern}", message.strip(), re.I | re.S)
@@ -155,14 +156,6 @@ def _read(message: str, names: Sequence[str]) -> tuple[str, dict[str, Any]] | No
             texts = {key: text.strip() for key, text in found.groupdict().items() if text}
             return name, {k: int(t) if k in {"id", "steps"} else t for k, t in texts.items()}
     return None
-
-
-def _value(text: str) -> Any:  # noqa: ANN401 - any JSON
-    """Read JSON, or else take the text as it is."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _report(response: Mapping[str, Any]) -> str:
@@ -191,8 +184,7 @@ def _code(text: str) -> str:
 
 def _quote(text: str) -> str:
     """Quote a tool's result."""
-    shown = clip_middle(text.strip("\n"), MAX_QUOTED * 3 // 4, MAX_QUOTED // 4)
-    return fenced(shown, "text")
+    return fenced(clip_middle(text.strip("\n"), MAX_QUOTED * 3 // 4, MAX_QUOTED // 4), "text")
 
 
 def _of_kind(content: WireContent, kind: str) -> list[Any]:

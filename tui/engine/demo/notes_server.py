@@ -187,8 +187,7 @@ class Server:
     """
 
     def __init__(self, notebook: Notebook, output: BinaryIO) -> None:
-        self._notebook = notebook
-        self._output = output
+        self._notebook, self._output = notebook, output
         self._writing = Lock()
         self._counting: dict[RequestId, Event] = {}
         self._listening: dict[RequestId, Json] = {}

@@ -105,9 +105,8 @@ class IgnoreRules:
         if path == self._top:
             return False
         steps = [step for step in reversed(path.parents) if step.is_relative_to(self._top)][1:]
-        return any(self.names(step, is_folder=True) for step in steps) or self.names(
-            path, is_folder=is_folder
-        )
+        is_inside = any(self.names(step, is_folder=True) for step in steps)
+        return is_inside or self.names(path, is_folder=is_folder)
 
     def names(self, path: Path, *, is_folder: bool) -> bool:
         """Return whether a pattern names this very path; the deepest folder's word counts."""
@@ -184,8 +183,8 @@ def _long_rule(pattern: bytes, end: bytes) -> tuple[bool, bool, bytes]:
     inside = pattern.removeprefix(b"/")
     plain = _LITERAL.match(inside)
     begun = plain[0] if plain else b""
-    rest = b"" if begun == inside else _ANYTHING
-    return True, b"/" not in pattern, re.escape(begun) + rest + end
+    end = end if begun == inside else _ANYTHING + end
+    return True, b"/" not in pattern, re.escape(begun) + end
 
 
 def _either(rules: Sequence[tuple[bool, bool, bytes]]) -> re.Pattern[bytes]:
@@ -248,6 +247,4 @@ def _set(written: bytes, *, is_negated: bool) -> bytes:
             ranges += re.escape(one)
         else:  # also where it goes down, its first character belongs to the set
             ranges += b"%b-%b" % (re.escape(low[-1:]), re.escape(max(low[-1:], high[-1:])))
-    if is_negated:
-        return rb"[^/\x00%b]" % ranges
-    return rb"(?![/\0])[%b]" % ranges
+    return rb"[^/\x00%b]" % ranges if is_negated else rb"(?![/\0])[%b]" % ranges

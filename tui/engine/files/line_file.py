@@ -13,7 +13,7 @@ from typing import Final
 
 from tui.engine.files.atomic import locked
 from tui.engine.files.unwritten import make_folder, true_name, write_later
-from tui.model.bounded_json import JsonError, read_value
+from tui.model.bounded_json import value_or_none
 from tui.text import sanitize_line
 
 MAX_UNWRITTEN: Final = 1_000
@@ -70,10 +70,8 @@ class LineFile:
             error = self._write_waiting()
             if error is not None and write_later(self._retry, error) and is_first:
                 reason = sanitize_line(error.strerror or type(error).__name__)
-                on_problem(
-                    f"{true_name(self.path)} cannot be written: {reason}. "
-                    "What belongs there is kept in memory until it can be."
-                )
+                words = f"{true_name(self.path)} cannot be written: {reason}."
+                on_problem(f"{words} What belongs there is kept in memory until it can be.")
 
     def _retry(self) -> bool:
         with self._lock:
@@ -164,10 +162,7 @@ class LineFile:
 
 def is_object(line: bytes) -> bool:
     """Tell whether a line is a whole JSON object."""
-    try:
-        return isinstance(read_value(line), dict)
-    except JsonError:
-        return False
+    return isinstance(value_or_none(line), dict)
 
 
 def _take_out_half_line(descriptor: int) -> None:

@@ -35,7 +35,9 @@ def state_dir() -> Path:
         OSError: If there is no location for it, or it cannot be created.
     """
     home = os.environ.get("GEMDECK_HOME")
-    path = Path(home).absolute() if home else _usual_place()
+    path = Path(home) if home else _usual_place()
+    if not path.is_absolute():  # it would be in the folder in which gemdeck was started
+        raise OSError(errno.EINVAL, "it is no whole path", home)
     _make(path)
     unwanted = 0o022 if home else 0o077
     is_exposed = path.is_dir() and path.stat().st_mode & 0o022 and any(path.rglob("*.json"))
@@ -62,6 +64,17 @@ def folder_key(folder: Path) -> str:
     digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", real.name)[:40].strip("-")
     return f"{name or 'folder'}-{digest}"
+
+
+def is_same_place(one: Path, other: Path) -> bool:
+    """Return whether two paths lead to the same file or folder, whatever each calls it.
+
+    A file system may ignore the case of letters, and a folder may be mounted twice. Blocks.
+    """
+    try:
+        return one == other or one.samefile(other)
+    except (OSError, ValueError):
+        return False
 
 
 LOG_NAME: Final = "gemdeck.log"

@@ -15,6 +15,7 @@ from tui.engine.files.atomic import UnfitFileError, locked, read_own, write_priv
 from tui.engine.files.line_file import LineFile
 from tui.engine.files.paths import SESSIONS, folder_key
 from tui.engine.files.state_file import Content, StateFile
+from tui.model.bounded_json import json_or_text
 
 MESSAGES: Final = "messages.jsonl"
 
@@ -111,9 +112,6 @@ def _cut_back(path: Path) -> None:
 
 
 def _message(line: bytes) -> str:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return ""
+    value = json_or_text(line)
     # without half surrogate pairs, which no terminal takes; the composer drops what is unsafe
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""

@@ -98,9 +98,7 @@ class StateFile:
         on_problem: Callable[[str], None],
         lock_wait: float = LOCK_WAIT,
     ) -> None:
-        self._path = path
-        self._fails_closed = fails_closed
-        self._on_problem = on_problem
+        self._path, self._fails_closed, self._on_problem = path, fails_closed, on_problem
         self._lock_wait = lock_wait
         self._memory: Content | None = None
         self._waiting: list[Change] = []
@@ -202,10 +200,9 @@ class StateFile:
             return self._parse(path)
         except JsonError as error:
             if (aside := set_aside(path)) is not None:
-                self._tell(
-                    f"{_name(path)} could not be used ({error}). It was renamed to "
-                    f"{_name(aside)}, and its content is ignored."
-                )
+                was, now = _name(path), _name(aside)
+                words = f"{was} could not be used ({error}). It was renamed to {now}"
+                self._tell(f"{words}, and its content is ignored.")
             return None
 
     def _parse(self, path: Path) -> Content | None:
@@ -304,8 +301,7 @@ class ServerFiles:
     """
 
     def __init__(self, folder: Path | None, on_problem: Callable[[str], None]) -> None:
-        self._folder = folder
-        self._on_problem = on_problem
+        self._folder, self._on_problem = folder, on_problem
         self._files: dict[str, StateFile] = {}
 
     def of(self, fingerprint: str) -> StateFile | None:

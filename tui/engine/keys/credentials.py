@@ -28,12 +28,8 @@ KEY_VARIABLES: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 VERTEX_SWITCHES: Final = ("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI")
 """Variables that choose Vertex; the first one set wins, as in the Google SDK."""
 
-_FILE_VARIABLES: Final = (
-    *KEY_VARIABLES,
-    *VERTEX_SWITCHES,
-    "GOOGLE_CLOUD_PROJECT",
-    "GOOGLE_CLOUD_LOCATION",
-)
+_PLACE: Final = ("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION")
+_FILE_VARIABLES: Final = (*KEY_VARIABLES, *VERTEX_SWITCHES, *_PLACE)
 """Variables that also count where a file of the user's sets them; an address is not among them."""
 
 _CLOUD_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
@@ -216,10 +212,8 @@ def checked_base_url(url: str, what: str) -> str:
         CredentialError: If it is neither https nor http on loopback.
     """
     if not _is_safe_for_key(url):
-        raise CredentialError(
-            f"{what} is not a safe address to send a key to.",
-            advice="Use an https address, or http on 127.0.0.1 or localhost.",
-        )
+        advice = "Use an https address, or http on 127.0.0.1 or localhost."
+        raise CredentialError(f"{what} is not a safe address to send a key to.", advice=advice)
     return url
 
 
@@ -243,10 +237,9 @@ def _selected_vertex(environ: Mapping[str, str]) -> ModelAccess:
         key, base_url = _key_in(environ, variable), _base_url(environ, BackendKind.VERTEX)
         return ModelAccess(BackendKind.VERTEX, key, base_url=base_url, source=variable)
     switch = _first_switch(environ)
-    raise CredentialError(
-        f"{switch} selects Vertex, but GOOGLE_CLOUD_PROJECT is not set.",
-        advice=f"Set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or unset {switch}.",
-    )
+    advice = f"Set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or unset {switch}."
+    words = f"{switch} selects Vertex, but GOOGLE_CLOUD_PROJECT is not set."
+    raise CredentialError(words, advice=advice)
 
 
 def _selects_vertex(environ: Mapping[str, str]) -> bool:
@@ -272,11 +265,9 @@ def vertex_access(
     project, location = project.strip(), location.strip() or DEFAULT_LOCATION
     for value, what in ((project, "project"), (location, "location")):
         if not _CLOUD_NAME.fullmatch(value):
-            raise CredentialError(
-                f"The Google Cloud {what} is not a valid name.",
-                advice="Set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, for example to"
-                " my-project and global.",
-            )
+            variables = "GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION"
+            advice = f"Set {variables}, for example to my-project and global."
+            raise CredentialError(f"The Google Cloud {what} is not a valid name.", advice=advice)
     base_url = _base_url(environ, BackendKind.VERTEX)
     return ModelAccess(
         BackendKind.VERTEX, project=project, location=location, base_url=base_url, source=source
@@ -287,9 +278,8 @@ def _key_in(environ: Mapping[str, str], variable: str) -> SecretStr:
     try:
         return SecretStr(checked_key(environ[variable]))
     except ValueError as error:
-        raise CredentialError(
-            f"{variable} is not an API key. {error}", advice="Copy the key again or unset it."
-        ) from error
+        words = f"{variable} is not an API key. {error}"
+        raise CredentialError(words, advice="Copy the key again or unset it.") from error
 
 
 def _project(environ: Mapping[str, str]) -> str:
@@ -302,8 +292,7 @@ def _location(environ: Mapping[str, str]) -> str:
 
 def _base_url(environ: Mapping[str, str], kind: BackendKind) -> str:
     """Return the address from the environment; settings files cannot redirect the key."""
-    vertex = kind is BackendKind.VERTEX
-    variable = "GOOGLE_VERTEX_BASE_URL" if vertex else "GOOGLE_GEMINI_BASE_URL"
+    variable = "GOOGLE_VERTEX_BASE_URL" if kind is BackendKind.VERTEX else "GOOGLE_GEMINI_BASE_URL"
     url = environ.get(variable, "").strip()
     return checked_base_url(url, variable) if url else ""
 

@@ -118,9 +118,7 @@ def secret_place(user: str) -> "KeyringPlace | FilePlace":
     Raises:
         CredentialError: If the keyring does not answer.
     """
-    if uses_keyring():
-        return KeyringPlace(user)
-    return FilePlace(state_dir() / FILE_NAME, user)
+    return KeyringPlace(user) if uses_keyring() else FilePlace(state_dir() / FILE_NAME, user)
 
 
 def named_place(name: str) -> "KeyringPlace | FilePlace":
@@ -242,7 +240,5 @@ def _failure(words: str) -> CredentialError:
 
 def keyring_timeout() -> CredentialError:
     """Return the error for a keyring that may be waiting for a password."""
-    return CredentialError(
-        f"The keyring did not answer within {KEYRING_LIMIT:.0f} s.",
-        advice="Unlock the keyring and restart gemdeck.",
-    )
+    words = f"The keyring did not answer within {KEYRING_LIMIT:.0f} s."
+    return CredentialError(words, advice="Unlock the keyring and restart gemdeck.")

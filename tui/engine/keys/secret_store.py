@@ -206,8 +206,7 @@ def without_literals(
     made, found = dict(entry), dict[str, str]()
     for key in ("env", "headers", "oauth"):
         given = entry.get(key)
-        items = given.items() if isinstance(given, dict) else ()
-        for name, value in items:
+        for name, value in given.items() if isinstance(given, dict) else ():
             text = str(value) if isinstance(value, str | int) else ""
             is_secret = is_secret_variable(name, text) or masked_words([text]) != [text]
             is_secret = name in OAUTH_SECRETS if key == "oauth" else is_secret
@@ -221,6 +220,5 @@ def without_literals(
                     parts = "\0".join((server, key, name))
                     kept += f"-{hashlib.sha256(parts.encode()).hexdigest()[:6]}"
                 found[kept] = secret
-                reference = f"{text.removesuffix(secret)}${{keyring:{kept}}}"
-                made[key] = {**made[key], name: reference}
+                made[key] = {**made[key], name: f"{text.removesuffix(secret)}${{keyring:{kept}}}"}
     return made, found

@@ -115,12 +115,8 @@ class AuditLog:
         """Write a record. Its fields are made in the thread: hashing takes a while."""
         if self._file is None:
             return
-        head = {
-            "time": round(self._clock(), 3),
-            "run": self._run,
-            "number": next(self._numbers),
-            "event": kind,
-        }
+        now, number = round(self._clock(), 3), next(self._numbers)
+        head = {"time": now, "run": self._run, "number": number, "event": kind}
         self._worker.submit(partial(self._write, self._file, head, fields))
 
     def _write(

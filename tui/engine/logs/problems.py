@@ -29,8 +29,7 @@ class Problems:
     """
 
     def __init__(self, publish: Publish, redactor: Redactor) -> None:
-        self._publish = publish
-        self._redactor = redactor
+        self._publish, self._redactor = publish, redactor
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: list[str] = []
         self._count = 0

@@ -70,8 +70,7 @@ class Backoff:
         *,
         gives_up: bool = True,
     ) -> None:
-        self.policy = policy
-        self._clock = clock
+        self.policy, self._clock = policy, clock
         self._rng = rng or random.random
         self._gives_up = gives_up
         self._failures = 0

@@ -1,6 +1,5 @@
 """What all connections share: our services, and state that outlives one connection."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.engine.mcp.wire.wire import Wire
 from tui.engine.sign_in.sign_ins import SignIns
+from tui.engine.trust.folder_identity import FolderIdentity
 from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 from tui.text import AdvisedError
@@ -78,10 +78,8 @@ class Generator(Frozen):
     generate: Callable[[Prompt], Awaitable[Generation]]
 
 
-async def open_nothing(url: str) -> bool:
+async def open_nothing(_url: str) -> bool:
     """Open nothing: the default without a browser."""
-    del url
-    await asyncio.sleep(0)
     return False
 
 
@@ -95,6 +93,7 @@ class ClientContext:
         generator: The model that answers sampling requests, or None for no sampling.
         open_url: Opens an address after the user's consent.
         workspaces: The opened folder, and further ones that servers get as roots; absolute.
+        opened: Which folder was judged; none starts in another that has come to its place.
         outside: Makes the folders in which servers start outside the opened one.
         subscriptions: Per server, the URIs, as shown, of the resources the user subscribed to.
         log_levels: Per server, the log level the user has set.
@@ -118,6 +117,7 @@ class ClientContext:
     generator: Generator | None = None
     open_url: OpenUrl = open_nothing
     workspaces: tuple[Path, ...] = ()
+    opened: FolderIdentity | None = None
     outside: Outside = field(default_factory=lambda: Outside(Path.cwd(), Path.home(), None))
     subscriptions: dict[ServerId, set[str]] = field(default_factory=dict)
     log_levels: dict[ServerId, str] = field(default_factory=dict)

@@ -18,9 +18,7 @@ class ServerError(Exception):
 
     def __init__(self, reason: str, advice: str = "", *, permanent: bool = False) -> None:
         super().__init__(reason)
-        self.reason = reason
-        self.advice = advice
-        self.permanent = permanent
+        self.reason, self.advice, self.permanent = reason, advice, permanent
 
     def masked(self, mask: Callable[[str], str]) -> Self:
         return type(self)(mask(self.reason), mask(self.advice), permanent=self.permanent)

@@ -179,8 +179,7 @@ class ServerManager:
         self.wire, self.redactor = context.wire, context.redactor
         self._enablement = enablement or Enablement()
         self._saving = TaskSet("whether a server is enabled could not be saved")
-        self._retry = retry
-        self._import_connect = import_connect
+        self._retry, self._import_connect = retry, import_connect
         self._importing: asyncio.Task[Connect] | None = None
         self._supervisors: dict[ServerId, Supervisor] = {}
         self._tasks = TaskSet("a server's supervisor broke down")

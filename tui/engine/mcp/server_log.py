@@ -68,9 +68,7 @@ class ServerLog:
         self._secrets.register(*secrets)
         self.tap = tap or Wire(redactor=redactor).tap(server)
         self._stderr: deque[bytes] = deque(maxlen=MAX_LOG_LINES)
-        self._pending: deque[tuple[float, str, Severity, bytes | str, str]] = deque(
-            maxlen=MAX_BATCH
-        )
+        self._pending = deque[tuple[float, str, Severity, bytes | str, str]](maxlen=MAX_BATCH)
         self._dropped = 0
         self._flush_at = 0.0
         self._timer: asyncio.TimerHandle | None = None

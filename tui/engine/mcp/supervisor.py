@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from tui.engine.background import wait_within
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.keys.key_store import CredentialError
 from tui.engine.keys.secret_store import with_extension_secrets, with_named_secrets
@@ -117,20 +118,15 @@ class Supervisor:
         self.live: Connection | None = None
         self.usage = UsageMeter()
         self.is_launching = False
-        self._load_connect = load_connect
-        self._context = context
-        self._on_status = on_status
-        self._on_offer = on_offer
-        self._log = log
+        self._load_connect, self._context, self._on_status = load_connect, context, on_status
+        self._on_offer, self._log = on_offer, log
         self._backoff = backoff or Backoff()
         self._attempt: Connection | None = None
         self._deadline: asyncio.Timeout | None = None
         self._wake = asyncio.Event()
-        self._wanted = False
-        self._has_settled = False
+        self._wanted = self._has_settled = False
         self._enabled = enabled and not definition.may_enable
-        self._closing = False
-        self._is_told = False
+        self._closing = self._is_told = False
         self._began_outside: bool | None = None  # where the process runs, if one does
         self._dozes = self._may_recall = self._queues = False
         self._restarts = 0
@@ -320,7 +316,7 @@ class Supervisor:
             offer = offer.only(lambda tool: visibility.is_known(definition, tool))
             if not offer.is_empty and self.status is _S.STARTING:
                 self.info = info
-                self.usage.recalled(offer)
+                self.usage.offered(offer, is_first=True)
                 self._on_offer(self, offer)
                 self._move(_S.ASLEEP)
                 return
@@ -334,9 +330,7 @@ class Supervisor:
                 return
             if clock_offset() - offset > ASLEEP:
                 return self.network_changed()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(left, ASLEEP)):
-                    await self._wake.wait()
+            await wait_within(self._wake, min(left, ASLEEP))
         if self.status is _S.RETRYING:
             self._restarts += 1
             self.restarted = f"restarted {self._restarts} ×, {self._cause}"
@@ -374,21 +368,16 @@ class Supervisor:
                             is_connected = True
                             self._take_offer(live.offer, is_first=True)
                             if live.offer.is_empty:
-                                error = ServerError(
-                                    "offers nothing: no usable tool, no prompt, no resource",
-                                    "Look at its log.",
-                                    permanent=True,
-                                )
+                                words = "offers nothing: no usable tool, no prompt, no resource"
+                                error = ServerError(words, "Look at its log.", permanent=True)
                             elif not self._must_stop():
                                 self._grant(None)
                                 await self._serve(live)
                             self._grant(CLOSE_TIMEOUT)
         except TimeoutError:
             if not is_connected and not self._must_stop():
-                error = ServerError(
-                    f"was not ready within {self.definition.timeout:g} s",
-                    "If it needs longer, set a larger `timeout` (milliseconds) in its entry.",
-                )
+                advice = "If it needs longer, set a larger `timeout` (milliseconds) in its entry."
+                error = ServerError(f"was not ready within {self.definition.timeout:g} s", advice)
         except ProbeError:
             self._backoff.failed()  # it is still to start, and does so at once
         except ServerError as caught:
@@ -454,9 +443,7 @@ class Supervisor:
                     self._begin_to_stop()
                 else:
                     self._wake.clear()
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(MOVE_POLL if self._is_misplaced else left):
-                            await self._wake.wait()
+                    await wait_within(self._wake, MOVE_POLL if self._is_misplaced else left)
         finally:
             for task in (*waits, following):
                 task.cancel()
@@ -478,8 +465,8 @@ class Supervisor:
     def _take_offer(self, offer: ServerOffer, *, is_first: bool = False) -> None:
         self.usage.offered(offer, is_first=is_first)
         if self.definition.is_lazy and self._attempt is not None:
-            own = self.definition.fingerprint
-            self._context.catalogs.save(own, offer.raw, self._attempt.info)
+            catalogs = self._context.catalogs
+            catalogs.save(self.definition.fingerprint, offer.raw, self._attempt.info)
         self._on_offer(self, offer)
 
     def _must_stop(self) -> bool:
@@ -521,8 +508,7 @@ class Supervisor:
         masked = error.masked(self._log.mask)  # before a text is cut
         failure = self._log.mask_failure(masked.as_failure(self._log.tail()))
         failure = replace(failure, advice=f"{self.lacks} {failure.advice}".strip())
-        reason = sanitize_line(failure.reason, MAX_CAUSE)
-        self._cause = reason if code is None else f"exit {code}"
+        self._cause = sanitize_line(failure.reason, MAX_CAUSE) if code is None else f"exit {code}"
         if isinstance(error, SignInError):
             self._move(_S.NEEDS_SIGN_IN, failure)
         elif error.permanent:
@@ -530,9 +516,8 @@ class Supervisor:
         else:
             retry_at = self._backoff.failed()
             if self._backoff.is_exhausted:
-                often = (
-                    f"It failed {self._backoff.policy.max_failures} times in a row; r restarts it."
-                )
+                times = self._backoff.policy.max_failures
+                often = f"It failed {times} times in a row; r restarts it."
                 advice = f"{failure.advice} {often}".strip()
                 self._move(_S.FAILED, replace(failure, advice=advice))
             else:

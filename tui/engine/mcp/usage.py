@@ -38,14 +38,10 @@ class UsageMeter:
     def started(self) -> None:
         self._now = replace(self._now, starts=self._now.starts + 1)
 
-    def recalled(self, offer: ServerOffer) -> None:
-        """Take an offer that was kept as that of the connection before."""
-        self._offer = offer
-
     def offered(self, offer: ServerOffer, *, is_first: bool) -> None:
         """Compare a new offer, `is_first` of its connection, with the last of the one before.
 
-        If there was no connection before, its own first offer takes that place.
+        If there was none before, this one takes that place: what was kept, or its own first.
         """
         last, self._offer = self._offer, offer
         if last is None:

@@ -175,13 +175,10 @@ class ServerImports:
         Raises:
             EditError: If the settings cannot be read.
         """
-        there = servers_in(self.edits.file_of(self.scope))
         target = self.edits.file_of(self.scope)
-        return [
-            (file, tuple(self._offer(candidate, there) for candidate in file.candidates))
-            for file in files
-            if file.path != target
-        ]
+        there = servers_in(target)
+        rest = (file for file in files if file.path != target)
+        return [(file, tuple(self._offer(one, there) for one in file.candidates)) for file in rest]
 
     def take(self, offer: ImportOffer) -> ImportOffer:
         """Write a server to the settings if it is new there; return how it stands then.

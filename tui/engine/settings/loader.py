@@ -54,7 +54,7 @@ from tui.engine.settings.sources.source import (
     known_keys,
     layer_files,
     read_extensions,
-    read_source,
+    read_layer,
     read_variables,
     user_variables,
 )
@@ -411,7 +411,7 @@ def read_files(
     report = Report(home)
     layers = layer_files(folder, environ=environ, home=home)
     own = [layer for layer in layers if layer.origin is not Origin.PROJECT]
-    sources = [one for at in own if (one := read_source(at.origin, at.path, report))]
+    sources = [one for at in own if (one := read_layer(at, report))]
     variables = read_variables(user_variables(home), report) or {}
     environ = {**variables, **environ}
     manifests = list(read_extensions(folder, report, extension_rule(sources, environ)))

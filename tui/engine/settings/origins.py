@@ -14,7 +14,7 @@ from pydantic_core.core_schema import ModelSchema
 
 from tui.engine.files.paths import shown_path
 from tui.engine.settings.loader import MODEL_VARIABLE, LoadedSettings
-from tui.engine.settings.sources.source import Report, Source, layer_files, read_source
+from tui.engine.settings.sources.source import Report, Source, layer_files, read_layer
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin
 from tui.model.settings import (
@@ -143,7 +143,7 @@ class Layers:
         self._sources: list[Source] = []
         self.files: list[SettingsFileState] = []
         for layer in layer_files(Path(os.path.realpath(folder)), environ=environ, home=home):
-            source = read_source(layer.origin, layer.path, report)
+            source = read_layer(layer, report)
             state = "read" if source else "not used" if os.path.lexists(layer.path) else "absent"
             shown = shown_path(layer.path, home)
             self.files.append(SettingsFileState(layer.origin, layer.path, shown, state))

@@ -30,7 +30,7 @@ from tui.engine.settings.sources.source import (
     known_keys,
     leads_out,
     read_dotenv,
-    read_source,
+    read_layer,
 )
 from tui.model.consent import conditions_words
 from tui.model.events import ContextFile
@@ -202,7 +202,7 @@ def read_offer(
     """
     folder = reader.folder
     inside = [one for one in layers if not leads_out(one.path, folder, report)]
-    sources = [one for at in inside if (one := read_source(at.origin, at.path, report))]
+    sources = [one for at in inside if (one := read_layer(at, report))]
     refers = any(references_in(source.content.get("mcpServers")) for source in sources)
     variables = read_dotenv(folder, report) if refers else _NONE
     brought: list[Brought] = []

@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 from tui.engine.sign_in.sign_in_record import AuthError
 from tui.model.frozen import Frozen
 from tui.model.input.addresses import is_loopback
+from tui.model.settings import DEFAULT_REDIRECT
 
 MAX_HEAD: Final = 8_192
 """Largest request, in bytes."""
@@ -74,11 +75,9 @@ class CallbackListener:
         parts = urlsplit(redirect_uri)
         host = parts.hostname or ""
         if parts.scheme != "http" or not is_loopback(host) or parts.query or parts.fragment:
-            raise AuthError(
-                "cannot send the browser back: redirectUri is not a plain http address of this "
-                "computer",
-                "Set oauth.redirectUri to http://localhost:7777/oauth/callback or leave it out.",
-            )
+            reason = "cannot send the browser back: redirectUri is not a plain http address"
+            advice = f"Set oauth.redirectUri to {DEFAULT_REDIRECT} or leave it out."
+            raise AuthError(f"{reason} of this computer", advice)
         self.redirect_uri = redirect_uri
         self.answer: asyncio.Future[Redirect] = asyncio.get_running_loop().create_future()
         if may_move and _is_name(host):

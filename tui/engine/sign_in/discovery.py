@@ -102,17 +102,14 @@ class Discovery:
         offered = metadata.code_challenge_methods_supported if metadata is not None else None
         with_code = metadata is not None and oauth.grant_type is GrantType.AUTHORIZATION_CODE
         if with_code and PKCE_METHOD not in (offered or []):
-            raise AuthError(
-                "has an authorization server that does not offer PKCE with S256, "
-                "without which others could use the code"
-            )
+            reason = "has an authorization server that does not offer PKCE with S256"
+            raise AuthError(f"{reason}, without which others could use the code")
         place = self._place(resource, metadata)
         is_own = oauth.authorization_url and oauth.token_url
         if oauth.grant_type is GrantType.AUTHORIZATION_CODE and not is_own:
             await self._check_page(place)
-        found = get_client_metadata_scopes(
-            challenge.scope or None, resource, metadata, ["authorization_code", "refresh_token"]
-        )
+        asked, grants = challenge.scope or None, ["authorization_code", "refresh_token"]
+        found = get_client_metadata_scopes(asked, resource, metadata, grants)
         scope = " ".join(oauth.scopes) or found or ""
         if challenge.is_step_up:
             scope = union_scopes(granted, challenge.scope or scope) or ""
@@ -125,9 +122,8 @@ class Discovery:
         named = challenge.resource_metadata or None
         rejected = False
         for url in build_protected_resource_metadata_discovery_urls(named, self._server):
-            answer = await self._fetch(
-                url, "resource metadata address", "failed to say where to sign in"
-            )
+            what = "resource metadata address"
+            answer = await self._fetch(url, what, "failed to say where to sign in")
             if answer.status != 200:
                 continue
             try:
@@ -157,9 +153,8 @@ class Discovery:
         expected = (issuer,) if issuer else (_origin(self._server), self._server)
         exact, others = _metadata_places(issuer or self._server)
         for url in (*exact, *others):
-            answer = await self._fetch(
-                url, "authorization server", "has an authorization server that fails"
-            )
+            failing = "has an authorization server that fails"
+            answer = await self._fetch(url, "authorization server", failing)
             if answer.status != 200:
                 continue
             try:
@@ -193,11 +188,10 @@ class Discovery:
             if isinstance(named, str):
                 if same_issuer(named, issuer):
                     return
-                raise AuthError(
-                    f"opens a page of another authorization server, {sanitize_line(named)}, whose "
-                    f"answer would go to {sanitize_line(issuer)}; the sign-in is refused",
-                    "Tell whoever runs the server: it may want to use what you have there.",
-                )
+                other = f"opens a page of another authorization server, {sanitize_line(named)}"
+                why = f"whose answer would go to {sanitize_line(issuer)}; the sign-in is refused"
+                advice = "Tell whoever runs the server: it may want to use what you have there."
+                raise AuthError(f"{other}, {why}", advice)
 
     def _place(
         self, resource: ProtectedResourceMetadata | None, metadata: OAuthMetadata | None

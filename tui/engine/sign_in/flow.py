@@ -239,15 +239,10 @@ class SignInFlow:
         if max(len(found.client_id), len(secret)) > MAX_CLIENT_ID:
             raise AuthError("has an authorization server that gave a client id that is too long")
         method = found.token_endpoint_auth_method or ("client_secret_basic" if secret else "none")
-        return self._record(
-            place,
-            found.client_id,
-            client_secret=secret,
-            secret_ends_at=(found.client_secret_expires_at or 0) if secret else 0,
-            auth_method=method,
-            redirect_uri=redirect_uri,
-            is_registered=True,
-        )
+        ends_at = (found.client_secret_expires_at or 0) if secret else 0
+        own: dict[str, str | int] = {"client_secret": secret, "secret_ends_at": ends_at}
+        own |= {"auth_method": method, "redirect_uri": redirect_uri, "is_registered": True}
+        return self._record(place, found.client_id, **own)
 
     def _record(self, place: SignInPlace, client_id: str, **more: str | int) -> SignInRecord:
         own = {"server": canonical_address(self.definition.endpoint.url), "client_id": client_id}
@@ -285,10 +280,8 @@ async def _identity_assertion(
     if token is not None and oauth.identity_token_file and not url:
         return token.get_secret_value()  # of a workload, for the authorization server (RFC 7523)
     if token is None or not url:
-        raise AuthError(
-            "needs an identity token to be signed in to",
-            "Set oauth.identityTokenFile, or oauth.identityToken and oauth.identityTokenUrl.",
-        )
+        advice = "Set oauth.identityTokenFile, or oauth.identityToken and oauth.identityTokenUrl."
+        raise AuthError("needs an identity token to be signed in to", advice)
     checked_endpoint(url, client.server, "identity provider", is_own=True)
     client_id = oauth.identity_client_id or client.client_id
     change = {"client_id": client_id, "client_secret": "", "auth_method": "none"}
@@ -318,10 +311,9 @@ async def _signed(oauth: OAuthSettings, place: SignInPlace, client: SignInRecord
     try:
         assertion = await parameters.create_assertion_provider()(place.issuer)
     except Exception as error:  # noqa: BLE001 - its text may hold the key
-        raise AuthError(
-            f"got no token: the private key cannot sign ({type(error).__name__})",
-            "Check oauth.privateKey (PEM) and oauth.signingAlgorithm.",
-        ) from None
+        reason = f"got no token: the private key cannot sign ({type(error).__name__})"
+        advice = "Check oauth.privateKey (PEM) and oauth.signingAlgorithm."
+        raise AuthError(reason, advice) from None
     return {"client_assertion_type": _JWT_CLIENT, "client_assertion": assertion}
 
 

@@ -111,9 +111,7 @@ class AuthError(Exception):
         is_permanent: bool = False,
     ) -> None:
         super().__init__(reason)
-        self.reason = reason
-        self.advice = advice
-        self.is_transient = is_transient
+        self.reason, self.advice, self.is_transient = reason, advice, is_transient
         self.is_permanent = is_permanent
 
 

@@ -251,13 +251,10 @@ def _with_token(record: SignInRecord, content: Mapping[str, Any], kind: str) -> 
     refresh_token, scope = content.get("refresh_token"), content.get("scope")
     if not isinstance(scope, str) or len(scope) > MAX_SCOPE or not _SCOPE.fullmatch(scope):
         scope = record.scope
-    change: dict[str, Any] = {
-        "access_token": token,
-        "refresh_token": checked_token(refresh_token) if refresh_token else record.refresh_token,
-        "scope": scope,
-        "expires_at": _end_of_life(content.get("expires_in")),
-    }
-    return record.model_copy(update=change)
+    kept = checked_token(refresh_token) if refresh_token else record.refresh_token
+    expires_at = _end_of_life(content.get("expires_in"))
+    tokens = {"access_token": token, "refresh_token": kept}
+    return record.model_copy(update={**tokens, "scope": scope, "expires_at": expires_at})
 
 
 def checked_token(token: object) -> str:

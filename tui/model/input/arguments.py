@@ -49,9 +49,7 @@ def canonical_json(arguments: Mapping[str, Any]) -> str:
         raise ValueError("the arguments are nested too deeply") from error
     if len(text) > MAX_ARGUMENTS:
         raise ValueError(f"the arguments are longer than {MAX_ARGUMENTS} characters")
-    if sanitize(text) == text:
-        return text
-    return "".join(map(reveal_character, text))
+    return text if sanitize(text) == text else "".join(map(reveal_character, text))
 
 
 def read_arguments(text: str) -> dict[str, Any]:
@@ -71,8 +69,7 @@ def reveal_character(character: str) -> str:
     """Return a character, or the JSON escape of one that cannot be seen."""
     if " " <= character <= "~" or character == "\n":
         return character
-    shown = unicodedata.category(character)[0] in _SHOWN_CATEGORIES
-    if shown and sanitize(character) == character:
+    if unicodedata.category(character)[0] in _SHOWN_CATEGORIES and sanitize(character) == character:
         return character
     return json.dumps(character)[1:-1].replace("\x7f", "\\u007f")
 

@@ -43,10 +43,5 @@ def in_order(wanted: str) -> re.Pattern[str]:
 def _rank(wanted: str, name: str) -> _Rank:
     """Rank a name, the best lowest: its last part counts more than where that is."""
     last = name.rstrip("/").rpartition("/")[2]
-    return (
-        not name.startswith(wanted),
-        not last.startswith(wanted),
-        wanted not in last,
-        wanted not in name,
-        len(name),
-    )
+    begins, ends = name.startswith(wanted), last.startswith(wanted)
+    return not begins, not ends, wanted not in last, wanted not in name, len(name)

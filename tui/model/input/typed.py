@@ -60,7 +60,7 @@ class TypedPrompt(Frozen):
 def find_prompt(text: str, catalogs: Iterable[tuple[ServerId, Catalog]]) -> TypedPrompt | None:
     """Return the prompt that a message names after ``/``; of several names the longest counts."""
     text = text.strip()
-    if not text.startswith("/") or _is_comment(text):
+    if not text.startswith("/") or text.startswith(("//", "/*")):  # it is a comment
         return None
     named = [
         (server, prompt)
@@ -100,10 +100,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     ends = {one[-MAX_LIKE:]: one for one in reversed(listed[:MAX_CLOSE])}
     close = difflib.get_close_matches(name[-MAX_LIKE:], ends, n=1)
     return ends[close[0]] if close else ""
-
-
-def _is_comment(text: str) -> bool:
-    return text.startswith(("//", "/*"))
 
 
 def _read_arguments(

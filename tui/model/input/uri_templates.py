@@ -103,9 +103,8 @@ class UriTemplate(Frozen):
             for spec in part.specs if isinstance(part, _Expression) else ():
                 before = found.get(spec.name, Variable(spec.name, required=False, is_list=False))
                 is_path = isinstance(part, _Expression) and not part.operator.first
-                found[spec.name] = Variable(
-                    spec.name, before.required or is_path, before.is_list or spec.explode
-                )
+                is_list = before.is_list or spec.explode
+                found[spec.name] = Variable(spec.name, before.required or is_path, is_list)
         return tuple(found.values())
 
     def expand(self, values: Mapping[str, str]) -> str:
@@ -256,8 +255,7 @@ def _encode(text: str, *, allow_reserved: bool) -> str:
     text = text.encode(errors="replace").decode()
     if not allow_reserved:
         return quote(text, safe="~")
-    pieces = _PERCENT_ENCODED.split(text)
     return "".join(
         piece if number % 2 else quote(piece, safe=_RESERVED + "~")
-        for number, piece in enumerate(pieces)
+        for number, piece in enumerate(_PERCENT_ENCODED.split(text))
     )

@@ -179,7 +179,7 @@ def test_children_are_found_where_the_system_shows_them(monkeypatch: pytest.Monk
 async def test_nothing_is_left_if_gemdeck_goes_at_a_start(zygote: Zygote, tmp_path: Path) -> None:
     mark = uuid.uuid4().hex
     arguments = [sys.executable, str(FOLDER / "raw.py"), "daemon", "ignore_eof"]
-    words = [str(len(arguments)), str(tmp_path), *arguments, f"GUARDED_BY_TEST={mark}"]
+    words = [str(len(arguments)), str(tmp_path), "", *arguments, f"GUARDED_BY_TEST={mark}"]
     request = "\0".join(words).encode()
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -187,6 +187,22 @@ async def test_nothing_is_left_if_gemdeck_goes_at_a_start(zygote: Zygote, tmp_pa
         ours.sendall(b"%08x" % len(request) + request)
         await eventually(lambda: len(marked(mark)) == 2)
     await eventually(lambda: marked(mark) == [] and reapers() == [])
+
+
+async def test_A22_nothing_starts_in_a_folder_that_comes_while_it_is_started(
+    zygote: Zygote, tmp_path: Path
+) -> None:
+    folder, sung = tmp_path / "folder", tmp_path / "sung"
+    folder.mkdir()
+    found = folder.stat()
+    launch = Invocation(
+        ("/bin/sh", "-c", f"echo >{sung}"), {}, folder, f"{found.st_dev}:{found.st_ino}"
+    )
+    folder.rename(tmp_path / "away")
+    folder.mkdir()
+    with pytest.raises(ServerError, match="could not be started"):
+        await ServerProcess.start(launch, lambda _: None, zygote)
+    assert not sung.exists()
 
 
 async def test_a_start_needs_descriptors(zygote: Zygote, monkeypatch: pytest.MonkeyPatch) -> None:

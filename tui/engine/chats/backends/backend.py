@@ -100,9 +100,7 @@ class ModelError(AdvisedError):
     ) -> None:
         super().__init__(f"{message}: {details}" if details else message, advice)
         self.brief = f"{message}." if details else ""
-        self.retry_after = retry_after
-        self.retryable = retryable
-        self.refused_tool = refused_tool
+        self.retry_after, self.retryable, self.refused_tool = retry_after, retryable, refused_tool
         self.refused_content = refused_content
 
 

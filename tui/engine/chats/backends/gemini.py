@@ -135,12 +135,8 @@ def make_http_client(idle_timeout: float, tls: ssl.SSLContext) -> httpx2.AsyncCl
     """
 
     async def limit_request(request: httpx2.Request) -> None:
-        request.extensions["timeout"] = {
-            "connect": CONNECT_TIMEOUT,
-            "read": idle_timeout,
-            "write": WRITE_TIMEOUT,
-            "pool": CONNECT_TIMEOUT,
-        }
+        limits = httpx2.Timeout(CONNECT_TIMEOUT, read=idle_timeout, write=WRITE_TIMEOUT)
+        request.extensions["timeout"] = limits.as_dict()
         request.headers["accept-encoding"] = "identity"
 
     async def limit_response(response: httpx2.Response) -> None:
@@ -284,9 +280,8 @@ class GeminiBackend:
         found: list[ModelOffer] = []
         async with self._answering():
             async for model in await self._client.aio.models.list(config={"page_size": 100}):
-                if len(found) < MAX_MODELS and "generateContent" in (
-                    model.supported_actions or ["generateContent"]
-                ):
+                actions = model.supported_actions or ["generateContent"]
+                if len(found) < MAX_MODELS and "generateContent" in actions:
                     found.append(_offer(model))
         return found
 
@@ -413,23 +408,15 @@ class GeminiBackend:
         if counted is None:
             return None
         prompt = (counted.prompt_token_count or 0) + (counted.tool_use_prompt_token_count or 0)
-        return Usage(
-            prompt=prompt,
-            output=counted.candidates_token_count or 0,
-            thoughts=counted.thoughts_token_count or 0,
-            cached=counted.cached_content_token_count or 0,
-            context=prompt,
-            context_limit=self.traits.context_limit,
-        )
+        output, thoughts = counted.candidates_token_count or 0, counted.thoughts_token_count or 0
+        cached, limit = counted.cached_content_token_count or 0, self.traits.context_limit
+        return Usage(prompt, output, thoughts, cached, context=prompt, context_limit=limit)
 
 
 def _offer(model: types.Model) -> ModelOffer:
-    return ModelOffer(
-        sanitize_line((model.name or "").rpartition("models/")[2], 100),
-        sanitize_line(model.display_name or "", 100),
-        model.input_token_limit or 0,
-        model.output_token_limit or 0,
-    )
+    name = sanitize_line((model.name or "").rpartition("models/")[2], 100)
+    limits = model.input_token_limit or 0, model.output_token_limit or 0
+    return ModelOffer(name, sanitize_line(model.display_name or "", 100), *limits)
 
 
 def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> GeminiBackend:

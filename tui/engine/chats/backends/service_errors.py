@@ -95,11 +95,9 @@ def translate(error: Exception, context: RequestContext) -> ModelError:
         case httpx2.HTTPError():
             return _from_transport(error, context)
         case google.auth.exceptions.GoogleAuthError():
-            return ModelError(
-                "Google's credentials could not be used",
-                details=context.clean(error),
-                advice="Run: gcloud auth application-default login",
-            )
+            words = "Google's credentials could not be used"
+            advice = "Run: gcloud auth application-default login"
+            return ModelError(words, details=context.clean(error), advice=advice)
         case _:
             return _unreadable(context.clean(error))
 
@@ -123,20 +121,15 @@ def _unreadable(text: str) -> ModelError:
     if _WEB_PAGE.search(text):
         return _web_page(retryable=True)
     _log.warning("an answer could not be read: %s", text)
-    return ModelError(
-        "The service's answer could not be read: it is not what a Gemini API sends.",
-        advice=f"Try again, or correct {ADDRESS}. The log has details.",
-        retryable=True,
-    )
+    words = "The service's answer could not be read: it is not what a Gemini API sends."
+    advice = f"Try again, or correct {ADDRESS}. The log has details."
+    return ModelError(words, advice=advice, retryable=True)
 
 
 def _web_page(*, retryable: bool, retry_after: float | None = None) -> ModelError:
-    return ModelError(
-        "A web page came instead of an answer.",
-        advice=f"Sign in to the network, or look at the proxy and at {ADDRESS}.",
-        retryable=retryable,
-        retry_after=retry_after,
-    )
+    words = "A web page came instead of an answer."
+    advice = f"Sign in to the network, or look at the proxy and at {ADDRESS}."
+    return ModelError(words, advice=advice, retryable=retryable, retry_after=retry_after)
 
 
 class _ServiceError(Frozen):
@@ -208,11 +201,9 @@ def _seconds(value: object) -> float | None:
 def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
     match error.code:
         case code if 300 <= code < 400:
-            return ModelError(
-                f"The service redirects to another address (HTTP {code}), which is not followed "
-                "because the key would be sent there.",
-                advice=f"Correct {ADDRESS}.",
-            )
+            words = f"The service redirects to another address (HTTP {code}), which is not followed"
+            why = "because the key would be sent there"
+            return ModelError(f"{words} {why}.", advice=f"Correct {ADDRESS}.")
         case code if _WEB_PAGE.match(error.raw.lstrip()):
             return _web_page(retryable=code >= 500, retry_after=error.retry_after)
         case 400:
@@ -281,10 +272,8 @@ def _from_refusal(error: _ServiceError, context: RequestContext) -> ModelError:
 
 def _from_quota(error: _ServiceError) -> ModelError:
     if any("PerDay" in quota for quota in error.quotas):
-        return ModelError(
-            "The quota for today is used up.",
-            advice="Choose another model (/model or --model), or a key of a project with billing.",
-        )
+        advice = "Choose another model (/model or --model), or a key of a project with billing."
+        return ModelError("The quota for today is used up.", advice=advice)
     wait = error.retry_after
     when = f"in {wait:.0f} s" if wait is not None and wait >= 1 else "in a moment"
     again = {"retryable": True, "retry_after": QUOTA_WAIT if wait is None else wait}

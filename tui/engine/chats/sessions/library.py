@@ -32,6 +32,7 @@ from tui.engine.files.paths import SESSIONS, folder_key
 from tui.engine.files.state_file import STATE_VERSION
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import LATEST
+from tui.model.bounded_json import json_or_text
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.model.sessions import LastSessionFound, SessionId, SessionView
 from tui.text import AdvisedError, sanitize_line
@@ -85,8 +86,7 @@ class SessionError(AdvisedError):
 
 def new_id(now: float) -> SessionId:
     """Return the id of a session that begins now, in seconds since the epoch."""
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
-    return SessionId(f"{stamp}-{secrets.token_hex(3)}")
+    return SessionId(f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{secrets.token_hex(3)}")
 
 
 class SessionLibrary:
@@ -331,10 +331,7 @@ def _last_line(file: BinaryIO, size: int, *starts: bytes) -> bytes:
 
 
 def _record(line: bytes) -> Record:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
+    record = json_or_text(line)
     return record if isinstance(record, dict) else {}
 
 
@@ -371,12 +368,9 @@ def to_markdown(saved: SavedSession) -> str:
 
 def to_json(saved: SavedSession) -> str:
     """Return a session as JSON in ASCII."""
-    content = {
-        "kind": KIND,
-        "version": STATE_VERSION,
-        **fields_of(saved.view, "id", "title", "model", "started"),
-        "entries": [entry(shown) for shown in saved.entries],
-    }
+    about = fields_of(saved.view, "id", "title", "model", "started")
+    entries = [entry(shown) for shown in saved.entries]
+    content = {"kind": KIND, "version": STATE_VERSION, **about, "entries": entries}
     return json.dumps(content, indent=2) + "\n"
 
 

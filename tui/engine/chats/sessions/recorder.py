@@ -64,8 +64,7 @@ class DraftFile:
     """
 
     def __init__(self, place: Path, redactor: Redactor) -> None:
-        self._place = place
-        self._redactor = redactor
+        self._place, self._redactor = place, redactor
         self._held: dict[Path, SessionLock] = {}
 
     def take_over(self) -> str:
@@ -321,7 +320,7 @@ class Recorder:
                 self._sync()
             case e.UsageReported(usage):
                 self._put({"t": "usage", **asdict(usage)})
-                self._change(tokens=self._tokens() + usage.prompt + usage.output + usage.thoughts)
+                self._change(tokens=self._tokens() + usage.total)
             case e.TurnFinished(turn, seconds=seconds):
                 self._end_turn(EntryId(f"{turn}-end"), seconds)
             case e.ConversationCleared():
@@ -419,9 +418,6 @@ class Recorder:
             last["text"] += delta
         else:
             self._waiting.append({"t": kind, "id": entry, "text": delta})
-        self._flush_soon()
-
-    def _flush_soon(self) -> None:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(DELTA_EVERY, self._flush)
 

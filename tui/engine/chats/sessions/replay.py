@@ -463,8 +463,7 @@ class Replay:
         if self._typed is not None:
             self._typed = None
             words = "gemdeck ended while this turn was running."
-            notice = ChatNotice(_id_at(len(self._entries)), Severity.WARNING, words)
-            self._entries.append(notice)
+            self._entries.append(ChatNotice(_id_at(len(self._entries)), Severity.WARNING, words))
 
     def _stopped_message(self, places: Sequence[int]) -> Sequence[str]:
         """Close a turn that did not end; return its message if it was never answered."""

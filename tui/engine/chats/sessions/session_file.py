@@ -14,15 +14,7 @@ from tui.engine.files.line_file import LineFile
 from tui.engine.files.state_file import STATE_VERSION
 from tui.engine.files.unwritten import make_folder
 from tui.engine.logs.redaction import Redactor
-from tui.model.chat import (
-    ChatNotice,
-    Entry,
-    ModelText,
-    Thought,
-    ToolCall,
-    TurnEnd,
-    UserMessage,
-)
+from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.model.sessions import SessionView
 
 MAX_SESSION: Final = 256 * 1024 * 1024
@@ -181,9 +173,8 @@ class SessionFile:
     _is_full: bool = False
 
     def __post_init__(self) -> None:
-        self._lines = LineFile(
-            self.path, 2 * MAX_SESSION, 1, max_unwritten=MAX_UNWRITTEN, alone=True
-        )
+        size = 2 * MAX_SESSION
+        self._lines = LineFile(self.path, size, 1, max_unwritten=MAX_UNWRITTEN, alone=True)
 
     def write(self, records: Iterable[Record]) -> None:
         """Append records now, or as soon as they can be."""
@@ -229,10 +220,8 @@ class SessionFile:
             if self.path.stat().st_size > MAX_SESSION:
                 self._is_full = True
                 size = MAX_SESSION // 1024 // 1024
-                self.on_problem(
-                    f"This conversation takes over {size} MiB, so the rest of it is not saved. "
-                    "Begin a new one, or let /compress do it."
-                )
+                words = f"This conversation takes over {size} MiB, so the rest of it is not saved."
+                self.on_problem(f"{words} Begin a new one, or let /compress do it.")
 
 
 def _encoded(record: Record) -> bytes:

@@ -196,12 +196,8 @@ class Elicitation:
         for params in required:
             if await self._visit(check_address(params.url), params) is not ReplyAction.ACCEPT:
                 return False
-        request = FormRequest(
-            id=self._context.desk.new_id(),
-            server=self._server,
-            message=f"Finish in the browser first. Accepting then calls {tool} again.",
-            fields=(),
-        )
+        words = f"Finish in the browser first. Accepting then calls {tool} again."
+        request = FormRequest(self._context.desk.new_id(), self._server, words, fields=())
         return bool(required) and (await self._context.desk.ask(request)).allows
 
     def complete(self, elicitation_id: str) -> None:
@@ -211,12 +207,8 @@ class Elicitation:
 
     async def _fill_in(self, form: Form, message: str) -> types.ElicitResult:
         answer: Answer = {}
-        fields = form.fields
-        if asks_for_secret(message):  # then any text may be one
-            fields = tuple(
-                replace(field, asks_secret=field.asks_secret or field.kind is FieldKind.TEXT)
-                for field in fields
-            )
+        free = {FieldKind.TEXT} if asks_for_secret(message) else set()  # any text may be one
+        fields = tuple(replace(f, asks_secret=f.asks_secret or f.kind in free) for f in form.fields)
 
         async def check(reply: Reply) -> FormRequest | None:
             nonlocal answer
@@ -226,12 +218,8 @@ class Elicitation:
                 return replace(request, problem=str(error), wrong=error.field)
             return None
 
-        request = FormRequest(
-            id=self._context.desk.new_id(),
-            server=self._server,
-            message=sanitize(message, MAX_MESSAGE),
-            fields=fields,
-        )
+        words = sanitize(message, MAX_MESSAGE)
+        request = FormRequest(self._context.desk.new_id(), self._server, words, fields)
         reply = await self._context.desk.ask(request, check)
         if not reply.allows:
             return types.ElicitResult(action=reply.action.value)
@@ -239,15 +227,9 @@ class Elicitation:
 
     async def _visit(self, address: Address, params: types.ElicitRequestURLParams) -> ReplyAction:
         """Ask the user, open the address if allowed, and return the user's action."""
-        request = UrlRequest(
-            id=self._context.desk.new_id(),
-            server=self._server,
-            message=sanitize(params.message, MAX_MESSAGE),
-            url=address.url,
-            host=address.host,
-            shown_host=address.shown_host,
-            warning=address.warning,
-        )
+        words = sanitize(params.message, MAX_MESSAGE)
+        where = address.url, address.host, address.shown_host, address.warning
+        request = UrlRequest(self._context.desk.new_id(), self._server, words, *where)
         reply = await self._context.desk.ask(request)
         if not reply.allows:
             return reply.action

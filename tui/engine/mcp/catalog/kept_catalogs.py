@@ -12,7 +12,7 @@ from tui.engine.background import OrderedWorker
 from tui.engine.files.entry_format import EntryFormat
 from tui.engine.files.state_file import ServerFiles, StateFile
 from tui.engine.mcp.catalog.offer import RawOffer
-from tui.model.bounded_json import mapped, read_value
+from tui.model.bounded_json import mapped, value_or_none
 from tui.model.servers import ServerInfo
 from tui.text import sanitize
 
@@ -62,10 +62,7 @@ class CatalogStore:
         text, pin = (((one and one.load()) or {}).get(_CATALOG) for one in (file, pins))
         if not isinstance(text, str) or len(text) > MAX_CATALOG or (pins and not pin):
             return None
-        try:
-            found = read_value(text.encode())
-        except ValueError:
-            return None
+        found = value_or_none(text.encode("utf-8", "replace"))
         kept = _read(found) if isinstance(found, dict) else None
         if kept is None or pins is None or pin == _digest(*kept):
             return kept

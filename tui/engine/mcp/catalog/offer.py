@@ -11,12 +11,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.catalog.offered_tool import (
-    JsonObject,
-    OfferedTool,
-    declaration,
-    sanitize_name,
-)
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, declaration, sanitize_name
 from tui.engine.mcp.catalog.skill_entry import Skill, read_skills
 from tui.engine.mcp.schema.to_gemini import GeminiSchema, UnusableSchemaError, convert_schema
 from tui.model.bounded_json import text_in

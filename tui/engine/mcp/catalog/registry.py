@@ -122,9 +122,8 @@ def search(query: str, tools: Sequence[OfferedTool]) -> list[OfferedTool]:
     wanted = set(_words(query[:MAX_QUERY]))
     named = [(set(_words(f"{tool.server} {tool.id} {tool.view.title}")), tool) for tool in tools]
     described = [set(_words(tool.view.description)) for tool in tools]
-    frequency = Counter(
-        word for (names, _), words in zip(named, described, strict=True) for word in names | words
-    )
+    pairs = list(zip(named, described, strict=True))
+    frequency = Counter(word for (names, _), words in pairs for word in names | words)
 
     def score(names: set[str], words: set[str]) -> float:
         return sum(
@@ -135,7 +134,7 @@ def search(query: str, tools: Sequence[OfferedTool]) -> list[OfferedTool]:
 
     scored = [
         (score(names, words) + 10 * (tool.id.casefold() in query.casefold()), tool)
-        for (names, tool), words in zip(named, described, strict=True)
+        for (names, tool), words in pairs
     ]
     scored.sort(key=lambda one: -one[0])
     least = scored[0][0] * MIN_SCORE if scored else 0

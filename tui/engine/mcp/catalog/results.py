@@ -178,12 +178,6 @@ def hidden_note(pieces: Iterable[Piece]) -> list[Piece]:
     return [text_piece(note)] if note else []
 
 
-def cut_note(parts: Iterable[Part], limit: int) -> str:
-    """Say on the screen how much of a text the model gets, if it does not get all."""
-    total = text_length(parts)
-    return f"[The model gets about {limit:,} of {total:,} characters.]" if total > limit else ""
-
-
 def text_length(parts: Iterable[Part]) -> int:
     """Count the characters of all texts."""
     return sum(len(part.text) for part in parts if isinstance(part, TextPart))
@@ -328,7 +322,8 @@ def convert_prompt(result: types.GetPromptResult) -> RenderedPrompt:
     if not any(isinstance(part, MediaPart) or part.text.strip() for part in parts):
         raise ServerCallError("The server rendered the prompt as empty.")
     notes = [*hidden_note(pieces), *_more(len(result.messages) - len(messages), "messages")]
-    share = MAX_PROMPT_TEXT / max(1, text_length(parts))
+    total = text_length(parts)
+    share = MAX_PROMPT_TEXT / max(1, total)
     turns = alternating(
         PromptMessage(ROLES[role], within_limit([piece.part for piece in own], share))
         for role, own in (*said, ("user", notes))
@@ -338,7 +333,8 @@ def convert_prompt(result: types.GetPromptResult) -> RenderedPrompt:
         for role, own in said
         for piece in ([text_piece(f"[{role}]")] if is_dialogue else []) + own
     )
-    shown = _display([*labelled, *notes], cut_note(parts, MAX_PROMPT_TEXT))
+    cut = f"[The model gets about {MAX_PROMPT_TEXT:,} of {total:,} characters.]"
+    shown = _display([*labelled, *notes], cut if total > MAX_PROMPT_TEXT else "")
     return RenderedPrompt(shown, turns[-1].parts, tuple(turns[:-1]), tuple(map(_looked_at, turns)))
 
 

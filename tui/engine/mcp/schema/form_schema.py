@@ -245,9 +245,8 @@ def _without_null(definition: _Json) -> tuple[_Json, bool]:
 
 def _kind(definition: _Json) -> FieldKind:
     name = definition.get("type")
-    if name in ("string", None) and (
-        {"enum", "oneOf"} & definition.keys() or options_of(definition)
-    ):
+    has_options = {"enum", "oneOf"} & definition.keys() or options_of(definition)
+    if name in ("string", None) and has_options:
         return FieldKind.CHOICE
     if not isinstance(name, str) or name not in _KINDS:
         raise UnusableFormError("one of its fields has a type that forms do not support")

@@ -194,8 +194,7 @@ class _Converter:
         if flat.groups and (flat.properties or single_type(flat) == "object"):
             self._fold_groups(flat)
         convert = self._alternatives if flat.groups else self._typed_variants
-        variants = [*convert(flat, depth)]
-        return self._describe(flat, combine(variants, flat))
+        return self._describe(flat, combine([*convert(flat, depth)], flat))
 
     def _leaf(self, schema: Mapping[str, Any]) -> GeminiSchema | None:
         """Convert a single value: its words anew, and all else as for the last one like it.
@@ -305,9 +304,7 @@ class _Converter:
                 if branch.groups:
                     self._fold_groups(branch)
             for name in dict.fromkeys(name for branch in branches for name in branch.properties):
-                children = tuple(
-                    branch.properties[name] for branch in branches if name in branch.properties
-                )
+                children = tuple(b.properties[name] for b in branches if name in b.properties)
                 folded = children[0] if len(children) == 1 else (Scoped(Union(children)),)
                 flat.properties[name] = (*flat.properties.get(name, ()), *folded)
             for name in branches[0].required if branches else ():
@@ -419,7 +416,8 @@ def enum_variants(flat: Flat) -> Iterator[GeminiSchema]:
             case "integer" | "number" if sendable := [v for v in values if abs(v) <= MAX_INTEGER]:
                 yield {"type": kind, "enum": list(dict.fromkeys(sendable))}
             case "object" | "array":
-                yield {"type": kind, "description": _clipped_json(values)}
+                listed = sanitize_line(json.dumps(values, default=str), 300)
+                yield {"type": kind, "description": f"one of: {listed}"}
             case _:
                 yield {"type": kind}
 
@@ -461,7 +459,3 @@ def is_default(value: object, schema: GeminiSchema) -> bool:
 def is_hidden(value: object) -> bool:
     """Return whether sanitizing would change an enum value."""
     return isinstance(value, str) and sanitize(value, MAX_VALUE) != value
-
-
-def _clipped_json(values: list[object]) -> str:
-    return f"one of: {sanitize_line(json.dumps(values, default=str), 300)}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from tui.engine.mcp.schema.flatten import (
@@ -335,11 +336,8 @@ class _Reader:
         if isinstance(kinds := own.get("type"), list):
             return tuple({**own, "type": kind} for kind in kinds)
         for key in ("oneOf", "anyOf"):
-            branches = [
-                b
-                for one in as_list(own.get(key))
-                for b in self._branches(self._own(one)[0]) or (one,)
-            ]
+            parts = (self._branches(self._own(one)[0]) or (one,) for one in as_list(own.get(key)))
+            branches = [*chain.from_iterable(parts)]
             says_kind = all(_SAYS_KIND & one.keys() and "const" not in one for one in branches)
             if 1 < len(branches) <= MAX_OPTIONS and says_kind:
                 rest = {name: value for name, value in own.items() if name != key}

@@ -85,9 +85,8 @@ def _guarded(base: type[Validator]) -> type[Validator]:
     keywords = {name: _counted(function) for name, function in base.VALIDATORS.items()}
     keywords["pattern"] = _counted(_check_pattern)
     keywords["patternProperties"] = _counted(_check_pattern_properties)
-    keywords["additionalProperties"] = _counted(
-        functools.partial(_check_additional, base.VALIDATORS["additionalProperties"])
-    )
+    additional = _without_patterns(base.VALIDATORS["additionalProperties"])
+    keywords["additionalProperties"] = _counted(additional)
     keywords["uniqueItems"] = _counted(_check_unique)
     keywords.pop("unevaluatedProperties", None)
     return cast("type[Validator]", extend(base, keywords))  # type: ignore[no-untyped-call]
@@ -152,22 +151,15 @@ def _check_pattern_properties(
                 yield from validator.descend(value, child, path=name, schema_path=pattern)
 
 
-def _check_additional(
-    original: _Keyword,
-    validator: Validator,
-    value: object,
-    instance: object,
-    schema: Mapping[str, Any],
-) -> _Errors:
+def _without_patterns(check: _Keyword) -> _Keyword:
     """Check additional properties, unless there are patterns, whose matches may be unknown."""
-    if not schema.get("patternProperties"):
-        yield from original(validator, value, instance, schema)
+    return lambda validator, value, instance, schema: (
+        () if schema.get("patternProperties") else check(validator, value, instance, schema)
+    )
 
 
 def _message(error: jsonschema.ValidationError, name: str) -> str:
-    place = "".join(
-        f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path
-    )
+    place = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in error.absolute_path)
     message = error.message
     if len(message) > MAX_MESSAGE_CHARS:
         message = f"does not meet {error.validator!r}"

@@ -17,6 +17,7 @@ from mcp import Client, InputRequiredRoundsExceededError, MCPError
 from mcp.client import ClientRequestContext, advertise
 from pydantic import ValidationError
 
+from tui.engine.background import wait_within
 from tui.engine.definitions.admission import Admission
 from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.mcp.backoff import Backoff
@@ -97,12 +98,8 @@ logger = logging.getLogger(__name__)
 
 _SAMPLING: Final = types.SamplingCapability(tools=types.SamplingToolsCapability())
 
-_SEVERITIES: Final = {
-    "debug": Severity.INFO,
-    "info": Severity.INFO,
-    "notice": Severity.INFO,
-    "warning": Severity.WARNING,
-}
+_QUIET: Final = dict.fromkeys(("debug", "info", "notice"), Severity.INFO)
+_SEVERITIES: Final = {**_QUIET, "warning": Severity.WARNING}
 
 
 class RequestHandler:
@@ -168,9 +165,8 @@ class RequestHandler:
         folders = self._context.workspaces
         if self.is_outside:
             folders = tuple(f for f in folders if folders[0] not in (f, *f.parents))
-        return types.ListRootsResult(
-            roots=[types.Root(uri=f.as_uri(), name=f.name or str(f)) for f in folders]
-        )
+        roots = [types.Root(uri=f.as_uri(), name=f.name or str(f)) for f in folders]
+        return types.ListRootsResult(roots=roots)
 
     async def open_required(self, error: MCPError, tool: str) -> bool:
         return await self._attend(lambda: self.elicitation.open_required(error, tool), False)
@@ -370,9 +366,8 @@ class Connection:
         except Exception as error:  # whatever the SDK raises, the user wants the reason
             failure = await self._explain(error)
             if self._era.distrust(of_probe=not (self.connected or failure.permanent)):
-                self._log.remark(
-                    f"{failure.reason}; it is started again and greeted with initialize"
-                )
+                words = f"{failure.reason}; it is started again and greeted with initialize"
+                self._log.remark(words)
                 failure = ProbeError(failure.reason)
             raise failure from error
         return self
@@ -401,18 +396,16 @@ class Connection:
         self.connected = self.clock() - begun
         stack.callback(self._handler.close)
         self.info = info = _server_info(client)
-        logger.debug(
-            "%s: %s %s speaks %s, declares %s",
-            *(definition.id, info.name, info.version, info.protocol_version),
-            ", ".join(info.capabilities) or "nothing",
-        )
+        said = info.name, info.version, info.protocol_version
+        declared = ", ".join(info.capabilities) or "nothing"
+        logger.debug("%s: %s %s speaks %s, declares %s", definition.id, *said, declared)
         self._era.check(client.protocol_version)
         sdk_patches.adapt(client, self._task_asked_for)
         self._lists = await list_offer(client, self._log, self._lists)
         self.listed = self.clock() - begun - self.connected
         self.offer = await asyncio.to_thread(read_offer, self._lists)
-        said, offered = self._log.own.said, lambda: self.offer
-        features = Features(client, definition.id, offered, context, self._call_timeout, said)
+        own, offered = self._log.own, lambda: self.offer
+        features = Features(client, definition.id, offered, context, self._call_timeout, own.said)
         self.features = await stack.enter_async_context(features)
         self.tasks = TaskRequests(client, self._clean, self._handler.withdraw)
         self.tasks.asked = self._call_timeout.asked
@@ -576,10 +569,7 @@ class Connection:
         )
 
     async def _reason_of_end(self) -> str:
-        try:
-            async with asyncio.timeout(ENDING_GRACE):
-                await self.ended.wait()
-        except TimeoutError:
+        if not await wait_within(self.ended, ENDING_GRACE):
             return "was closed"
         return self._log.mask(sanitize_line(self.transport.ending()))
 
@@ -605,9 +595,8 @@ class Connection:
                 reason = f"refused to connect: {cause.error.message} (error {cause.code})"
                 return ServerError(reason)
             if isinstance(cause, ValidationError):
-                return ServerError(
-                    "sent an answer that is not MCP", "Is this an MCP server?", permanent=True
-                )
+                reason = "sent an answer that is not MCP"
+                return ServerError(reason, "Is this an MCP server?", permanent=True)
             if isinstance(cause, RuntimeError):  # no revision of the protocol in common
                 return ServerError(str(cause), permanent=True)
         return internal_error(error)

@@ -53,12 +53,8 @@ MAX_BLOCKS: Final = 1_000
 
 _CALL: Final = "tools/call"
 _COMPLETE: Final = "complete"
-_RAW: Final = frozenset(
-    {
-        *("tools/list", "prompts/list", "resources/list", "resources/templates/list"),
-        *("skills/list", "tasks/get", "tasks/result"),
-    }
-)
+_LISTS: Final = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+_RAW: Final = frozenset({*_LISTS, "skills/list", "tasks/get", "tasks/result"})
 """Methods that only `request` uses, without the SDK's own parsing."""
 
 _HEADER: Final = b"x-mcp-header"

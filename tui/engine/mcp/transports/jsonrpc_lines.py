@@ -27,7 +27,7 @@ from tui.engine.mcp.backoff import Clock
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.wire.tap import Tap
-from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_value, structure
+from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_value, structure, value_or_none
 from tui.model.wire.frames import FrameFault
 
 EXCHANGE_FAILED: Final = -31_001
@@ -161,10 +161,7 @@ async def split_batch(line: bytes) -> list[bytes]:
 
 
 def _split(line: bytes) -> list[bytes]:
-    try:
-        batch = read_value(line)
-    except JsonError:
-        return [line]
+    batch = value_or_none(line)
     messages = batch if isinstance(batch, list) else []
     return [json.dumps(message).encode() for message in messages] or [line]
 
@@ -415,12 +412,10 @@ class FlowControl:
             if self._exceeds_since is None:
                 self._exceeds_since = now
             elif now - self._exceeds_since > MAX_EXCESS:
-                raise FloodError(
-                    f"sent more than {RATE:,.0f} messages or {RATE * PIECE / 2**20:.0f} MiB a "
-                    f"second for {MAX_EXCESS:.0f} s",
-                    "Its log may say why; r restarts it.",
-                    permanent=True,
-                )
+                size = f"{RATE * PIECE / 2**20:.0f} MiB"
+                much = f"{RATE:,.0f} messages or {size} a second for {MAX_EXCESS:.0f} s"
+                advice = "Its log may say why; r restarts it."
+                raise FloodError(f"sent more than {much}", advice, permanent=True)
             await self._sleep(max(PAUSE, -self._allowance / RATE))
         elif now - self._turn_began > SLICE:
             await self._sleep(0)

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from tui.model.bounded_json import JsonError, read_value
+from tui.model.bounded_json import value_or_none
 
 _HANDSHAKE: Final = frozenset({"initialize", "server/discover"})
 """Methods whose parameters say who asks, which may be another client."""
@@ -75,10 +75,7 @@ class Recording:
 
 def _object(line: bytes) -> _Message:
     """Read an object; an empty one stands for what is none."""
-    try:
-        value = read_value(line)
-    except JsonError:
-        return {}
+    value = value_or_none(line)
     return value if isinstance(value, dict) else {}
 
 

@@ -11,7 +11,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from tui.engine.mcp.wire.tap import Noted, label
-from tui.model.bounded_json import JsonError, read_value
+from tui.model.bounded_json import value_or_none
 from tui.model.wire.frames import Direction, FrameFault, FrameKind
 
 _SCHEMAS: Final[Mapping[tuple[Direction, FrameKind], Mapping[tuple[str, str], Any]]] = {
@@ -38,9 +38,7 @@ def check(noted: Noted) -> tuple[FrameFault, str] | None:
     schemas = _SCHEMAS.get((noted.direction, noted.kind))
     if schemas is None or noted.tail or noted.faults:
         return None
-    try:
-        value: Any = read_value(noted.head)
-    except JsonError:
+    if (value := value_or_none(noted.head)) is None:
         return None
     schema = schemas.get((noted.method, noted.version))
     if noted.kind is FrameKind.ANSWER:

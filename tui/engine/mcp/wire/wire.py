@@ -20,7 +20,7 @@ from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.wire.tap import MAX_FRAMES, Noted, Tap
 from tui.engine.mcp.wire.trace import TraceFile
-from tui.model.bounded_json import JsonError, mapped, read_value, writable
+from tui.model.bounded_json import mapped, read_value, value_or_none, writable
 from tui.model.chat import ConversationId, EntryId
 from tui.model.events import FramesNoted
 from tui.model.servers import ServerId
@@ -275,10 +275,7 @@ class Wire:
 
 
 def _parsed(noted: Noted, text: str) -> Any:  # noqa: ANN401 - any JSON
-    try:
-        return writable(read_value(text.encode())) if noted.kind is not FrameKind.STDERR else None
-    except JsonError:
-        return None
+    return writable(value_or_none(text.encode())) if noted.kind is not FrameKind.STDERR else None
 
 
 def _check(unchecked: Iterable[Noted]) -> list[tuple[Noted, FrameFault, str]]:

@@ -168,9 +168,12 @@ def context_settings(
         said = source.salvaged(ContextSettings, found, "context")
         names = said.file_name or names
         for text in said.include_directories:
-            named = report.home / text[2:] if text.startswith("~/") else folder / text
+            base, rest = (report.home, text[2:]) if text.startswith("~/") else (folder, text)
+            named = Path(os.path.normpath(base / rest))
             real = os.path.realpath(named)
-            is_out = inside is not None and not Path(real).is_relative_to(inside)
+            # where a link of the folder leads is no word of the user's
+            bounds = inside or (folder if named.is_relative_to(folder) else None)
+            is_out = bounds is not None and not Path(real).is_relative_to(bounds)
             if not is_out and os.path.isdir(real):  # noqa: PTH112 - that of a path can raise
                 folders.append(real)
             else:

@@ -23,8 +23,15 @@ from pydantic import BaseModel, ValidationError
 
 from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.expansion import Expansion, KeyPath
+from tui.engine.definitions.programs import guarded_folders, is_within
 from tui.engine.files.atomic import read_text
-from tui.engine.files.paths import GEMINI_FOLDER, extensions_folder, open_to_others, shown_path
+from tui.engine.files.paths import (
+    GEMINI_FOLDER,
+    extensions_folder,
+    is_same_place,
+    open_to_others,
+    shown_path,
+)
 from tui.engine.settings.sources.document import (
     BadDocumentError,
     SettingsDocument,
@@ -91,10 +98,17 @@ EXTENSION_RULES: Final = "extension-enablement.json"
 
 
 class LayerFile(Frozen):
-    """A settings file that may exist, and the layer it makes."""
+    """A settings file that may exist, and the layer it makes.
+
+    Attributes:
+        origin: The layer.
+        path: The file.
+        moved_by: The variable that puts it into the opened folder, or names no whole path; or "".
+    """
 
     origin: Origin
     path: Path
+    moved_by: str = ""
 
 
 def layer_files(
@@ -107,14 +121,15 @@ def layer_files(
     """
     user = home / GEMINI_FOLDER / FILE_NAME
     project = folder / GEMINI_FOLDER / FILE_NAME
+    guarded = guarded_folders((folder,), home)
     layers = [
-        LayerFile(Origin.SYSTEM_DEFAULTS, _system_file(Origin.SYSTEM_DEFAULTS, environ, platform)),
+        _system_layer(Origin.SYSTEM_DEFAULTS, environ, platform, guarded),
         LayerFile(Origin.USER, user),
         LayerFile(Origin.PROJECT, folder / SHARED_FILE_NAME),
         LayerFile(Origin.PROJECT, project),
-        LayerFile(Origin.SYSTEM, _system_file(Origin.SYSTEM, environ, platform)),
+        _system_layer(Origin.SYSTEM, environ, platform, guarded),
     ]
-    if _is_same(folder, home) or _is_same(project, user):
+    if is_same_place(folder, home) or is_same_place(project, user):
         layers = [layer for layer in layers if layer.origin is not Origin.PROJECT]
     return tuple(layers)
 
@@ -124,19 +139,16 @@ def system_folder(platform: str = sys.platform) -> Path:
     return Path(_SYSTEM_FOLDERS.get(platform, _SYSTEM_FOLDER))
 
 
-def _system_file(origin: Origin, environ: Mapping[str, str], platform: str) -> Path:
-    if moved := environ.get(_PATH_VARIABLES[origin]):
-        return Path(moved)
+def _system_layer(
+    origin: Origin, environ: Mapping[str, str], platform: str, guarded: Sequence[Path]
+) -> LayerFile:
+    variable = _PATH_VARIABLES[origin]
+    if moved := environ.get(variable):
+        path = Path(moved)
+        is_apart = path.is_absolute() and not any(is_within(path, one) for one in guarded)
+        return LayerFile(origin, path, "" if is_apart else variable)
     name = FILE_NAME if origin is Origin.SYSTEM else "system-defaults.json"
-    return system_folder(platform) / name
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    """Return whether two paths lead to the same place."""
-    try:
-        return one == other or one.samefile(other)
-    except (OSError, ValueError):
-        return False
+    return LayerFile(origin, system_folder(platform) / name)
 
 
 class Report:
@@ -250,6 +262,15 @@ def expansion_problems(
         yield problem(where, f"the variable {name} is not set; {what}")
     for where in expansion.too_long[:MAX_ENTRY_PROBLEMS]:
         yield problem(where, "too long with its variables filled in; left as it is")
+
+
+def read_layer(layer: LayerFile, report: Report) -> Source | None:
+    """Read the file of a layer, as `read_source`; none that a variable puts where it may not be."""
+    if layer.moved_by:
+        words = f"{layer.moved_by} names no whole path outside the opened folder"
+        report.note(layer.path, f"{words}; the file was not used")
+        return None
+    return read_source(layer.origin, layer.path, report)
 
 
 def read_source(origin: Origin, path: Path, report: Report) -> Source | None:

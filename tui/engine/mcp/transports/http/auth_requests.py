@@ -99,12 +99,11 @@ class _AuthRequests:
             with suppress(OSError):
                 around = await _look_up(self._server_host, port)
         if not all(may_reach(one, url.host, self._server_host, around) for one in found):
-            raise RefusedAddressError(
-                f"names {sanitize_line(url.host)} for the sign-in, which is a bare number or leads "
-                "into a private network; it is refused",
-                "If you trust it, name it yourself: oauth.issuer, or oauth.authorizationUrl and "
-                "oauth.tokenUrl.",
-            )
+            named = f"names {sanitize_line(url.host)} for the sign-in"
+            reason = "which is a bare number or leads into a private network; it is refused"
+            names = "oauth.issuer, or oauth.authorizationUrl and oauth.tokenUrl"
+            advice = f"If you trust it, name it yourself: {names}."
+            raise RefusedAddressError(f"{named}, {reason}", advice)
         return found
 
 
@@ -126,13 +125,9 @@ async def _exchange(
     """Send one request to one address; empty leaves the way to the proxy."""
     method, url, headers, body = order
     target = url.copy_with(host=place) if place else url
-    request = httpx2.Request(
-        method,
-        target,
-        headers={"accept-encoding": "identity", **headers, "host": url.netloc.decode("ascii")},
-        content=body,
-        extensions={"sni_hostname": url.host} if place else {},
-    )
+    sent = {"accept-encoding": "identity", **headers, "host": url.netloc.decode("ascii")}
+    tls = {"sni_hostname": url.host} if place else {}
+    request = httpx2.Request(method, target, headers=sent, content=body, extensions=tls)
     async with http.send(request) as response:
         content = await read_body(response, MAX_ANSWER)
         return AuthResponse(response.status_code, dict(response.headers), content)

@@ -90,8 +90,7 @@ class StreamPosition:
 
     def note(self, event: httpx2.ServerSentEvent) -> None:
         """Update the position after an event."""
-        fits_a_header = event.id.isascii() and event.id.isprintable()
-        if 0 < len(event.id) <= MAX_EVENT_ID and fits_a_header:
+        if 0 < len(event.id) <= MAX_EVENT_ID and event.id.isascii() and event.id.isprintable():
             self.event_id = event.id
         if event.retry is not None:
             self.retry = min(max(event.retry / 1000, MIN_RETRY), MAX_RETRY)
@@ -109,8 +108,7 @@ class StreamableHttp:
         self._http = http
         self._url = http.url
         self._transport = transport
-        self._session_id = ""
-        self._protocol_version = ""
+        self._session_id = self._protocol_version = ""
 
     async def send(self, outgoing: SessionMessage) -> None:
         """Post a message and deliver what answers it.
@@ -158,8 +156,7 @@ class StreamableHttp:
         stamped = metadata.headers if isinstance(metadata, ClientMessageMetadata) else None
         if isinstance(message, types.JSONRPCRequest) and message.method == "initialize":
             # It negotiates the revision, so that it must not carry an earlier one.
-            self._protocol_version = ""
-            self._session_id = ""
+            self._protocol_version = self._session_id = ""
         elif stamped and (version := stamped.get(MCP_PROTOCOL_VERSION_HEADER)):
             self._protocol_version = version
         return {**self._headers(), "content-type": _JSON, **(stamped or {})}
@@ -229,8 +226,8 @@ class StreamableHttp:
         async with aclosing(read_events(response, self._transport.take_lines)) as events:
             async for event in events:
                 position.note(event)
-                is_message = event.event == "message" and event.data
-                if is_message and await self._take(event.data.encode(), request_id):
+                data = event.data if event.event == "message" else ""
+                if data and await self._take(data.encode(), request_id):
                     break
             else:
                 return False
@@ -273,9 +270,8 @@ class StreamableHttp:
                     was_open = True
                     await self._read_answer(None, response, position)
             except ExchangeError as fault:
-                if fault.is_gone or (
-                    was_open and isinstance(fault.error, SessionLostError | SignInError)
-                ):
+                is_over = was_open and isinstance(fault.error, SessionLostError | SignInError)
+                if fault.is_gone or is_over:
                     await self._transport.end(fault.error)
                     return
                 if 0 < fault.status < 500 and not fault.is_cut:
@@ -302,8 +298,7 @@ class StreamableHttp:
 
     async def _take(self, data: bytes, request_id: types.RequestId | None) -> bool:
         """Deliver a message or a batch; return whether it answers this request."""
-        parts = await split_batch(data)
-        return any([await self._take_one(part, request_id) for part in parts])
+        return any([await self._take_one(part, request_id) for part in await split_batch(data)])
 
     async def _take_one(self, data: bytes, request_id: types.RequestId | None) -> bool:
         match await self._transport.take(data):
@@ -349,8 +344,7 @@ class ServerSentEvents:
     """
 
     def __init__(self, http: HttpClient, transport: "HttpTransport") -> None:
-        self._http = http
-        self._transport = transport
+        self._http, self._transport = http, transport
         self._endpoint: asyncio.Future[httpx2.URL] = asyncio.get_running_loop().create_future()
 
     async def open(self, patience: float | None = None) -> None:
@@ -421,17 +415,13 @@ class ServerSentEvents:
 
 def _resolve(place: str, base: httpx2.URL) -> httpx2.URL:
     """Return the endpoint of a server, which must be within its origin."""
-    try:
+    address = None
+    with suppress(httpx2.InvalidURL):
         address = base.join(place) if len(place) <= MAX_ENDPOINT else None
-    except httpx2.InvalidURL:
-        address = None
     if address is None:
         raise ExchangeError(ServerError("named an address for messages that is not valid"))
     if (address.scheme, address.host, address.port) != (base.scheme, base.host, base.port):
-        raise ExchangeError(
-            ServerError(
-                f"wants messages to go to another origin, {address.host}, which is refused",
-                "Put the address of that server into `url`, if you trust it.",
-            )
-        )
+        reason = f"wants messages to go to another origin, {address.host}, which is refused"
+        advice = "Put the address of that server into `url`, if you trust it."
+        raise ExchangeError(ServerError(reason, advice))
     return address

@@ -43,9 +43,7 @@ class HeadersCommand:
     def __init__(
         self, definition: ServerDefinition, log: ServerLog, context: ClientContext
     ) -> None:
-        self.definition = definition
-        self._log = log
-        self._context = context
+        self.definition, self._log, self._context = definition, log, context
         self._headers: Mapping[str, str] | None = None
         self._lock = asyncio.Lock()
 

@@ -7,7 +7,7 @@ import ssl
 import time
 import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
@@ -178,9 +178,8 @@ class HttpClient:
             given = (*signature.headers.values(), *signature.secrets)
             self.learn((AUTHORIZATION, one) for one in given)
             signed = url.copy_merge_params(signature.query) if signature.query else url
-            request = self._client.build_request(
-                method, signed, headers={**headers, **signature.headers}, content=content
-            )
+            both = {**headers, **signature.headers}
+            request = self._client.build_request(method, signed, headers=both, content=content)
             began = time.monotonic()
             async with self.send(request) as response:
                 if self.tap is not None:
@@ -206,9 +205,8 @@ class HttpClient:
                     yield response
                     return
                 following = response.next_request
-                if following.method != request.method or not _is_same_place(
-                    request.url, following.url
-                ):
+                is_same = _is_same_place(request.url, following.url)
+                if following.method != request.method or not is_same:
                     raise redirect_error(response)
                 await discard(response)
             finally:
@@ -326,18 +324,13 @@ def find_proxy(url: httpx2.URL) -> str | None:
 
 
 def _check_url(url: str) -> httpx2.URL:
-    try:
+    with suppress(httpx2.InvalidURL):
         address = httpx2.URL(url)
         is_complete = address.scheme in {"http", "https"} and address.host
         if is_complete and 0 < (address.port or 80) < 2**16:
             return address
-    except httpx2.InvalidURL:
-        pass
-    raise ServerError(
-        "has an address that is not http:// or https:// with a host and a valid port",
-        "Correct `url` in the settings.",
-        permanent=True,
-    )
+    reason = "has an address that is not http:// or https:// with a host and a valid port"
+    raise ServerError(reason, "Correct `url` in the settings.", permanent=True)
 
 
 def check_header(name: str, value: str) -> None:
@@ -347,11 +340,8 @@ def check_header(name: str, value: str) -> None:
         raise ServerError(words, "Remove it from `headers` in the settings.", permanent=True)
     token = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
     if not token or not value.isascii() or not value.isprintable() or value != value.strip():
-        raise ServerError(
-            f"has a header {name!r} with characters that cannot be sent",
-            "Correct `headers` in the settings.",
-            permanent=True,
-        )
+        words = f"has a header {name!r} with characters that cannot be sent"
+        raise ServerError(words, "Correct `headers` in the settings.", permanent=True)
 
 
 def _is_same_place(origin: httpx2.URL, target: httpx2.URL) -> bool:
@@ -361,15 +351,12 @@ def _is_same_place(origin: httpx2.URL, target: httpx2.URL) -> bool:
     if (origin.scheme, origin.host, origin.port) == (target.scheme, target.host, target.port):
         return True
     is_upgrade = (origin.scheme, target.scheme) == ("http", "https")
-    ports = (origin.port, target.port)
-    return is_upgrade and origin.host == target.host and ports == (None, None)
+    return is_upgrade and origin.host == target.host and origin.port is target.port is None
 
 
-def _too_large(limit: int) -> ExchangeError:
+def _too_large(limit: int, what: str = "an answer") -> ExchangeError:
     size = f"{limit // 2**20} MiB" if limit >= 2**20 else f"{limit // 2**10} KiB"
-    return ExchangeError(
-        ServerError(f"sent an answer of more than {size}"), told=FrameFault.TOO_LARGE
-    )
+    return ExchangeError(ServerError(f"sent {what} of more than {size}"), told=FrameFault.TOO_LARGE)
 
 
 async def read_events(
@@ -386,20 +373,15 @@ async def read_events(
     """
     if media_type(response) != EVENT_STREAM:
         raise content_error(response)
-    plain = httpx2.Response(
-        response.status_code,
-        headers={"content-type": f"{EVENT_STREAM}; charset=utf-8"},
-        stream=_Pieces(response, count_lines),
-        request=response.request,
-    )
+    headers = {"content-type": f"{EVENT_STREAM}; charset=utf-8"}
+    pieces, code = _Pieces(response, count_lines), response.status_code
+    plain = httpx2.Response(code, headers=headers, stream=pieces, request=response.request)
     with converting_errors(response.url, response.status_code):
         try:
             async for event in httpx2.EventSource(plain, max_event_size=MAX_EVENT):
                 yield event
         except httpx2.SSEError as error:
-            size = f"{MAX_EVENT // 2**20} MiB"
-            reason = f"sent an event of more than {size}"
-            raise ExchangeError(ServerError(reason), told=FrameFault.TOO_LARGE) from error
+            raise _too_large(MAX_EVENT, "an event") from error
         finally:
             await plain.aclose()
 
@@ -408,8 +390,7 @@ class _Pieces(httpx2.AsyncByteStream):
     """The body of another response, its lines counted."""
 
     def __init__(self, response: httpx2.Response, count_lines: CountLines) -> None:
-        self._response = response
-        self._count_lines = count_lines
+        self._response, self._count_lines = response, count_lines
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in read_pieces(self._response):

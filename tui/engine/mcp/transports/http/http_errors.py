@@ -80,12 +80,8 @@ class ExchangeError(Exception):
         reply: JSONRPCError | None = None,
     ) -> None:
         super().__init__(error.reason)
-        self.error = error
-        self.outcome = outcome
-        self.status = status
-        self.is_gone = is_gone
-        self.is_cut = is_cut
-        self.told = told
+        self.error, self.outcome, self.status = error, outcome, status
+        self.is_gone, self.is_cut, self.told = is_gone, is_cut, told
         self.reply = reply
 
 
@@ -114,10 +110,8 @@ def network_error(error: Exception, url: httpx2.URL, status: int = 0) -> Exchang
         case httpx2.ConnectError():
             return _no_connection(error, url)
         case httpx2.ProxyError():
-            return _unreachable(
-                "could not be reached: the proxy refused",
-                "Check HTTP_PROXY, HTTPS_PROXY and NO_PROXY.",
-            )
+            advice = "Check HTTP_PROXY, HTTPS_PROXY and NO_PROXY."
+            return _unreachable("could not be reached: the proxy refused", advice)
         case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError() | httpx2.InvalidURL():
             # The library's own message may contain a header's value.
             reason = "cannot be asked: its address or a header is not valid"
@@ -164,11 +158,8 @@ def redirect_error(response: httpx2.Response) -> ExchangeError:
         # Without user, query and fragment, which may contain secrets.
         there = response.next_request.url
         place = str(there.copy_with(userinfo=b"", query=None, fragment=None))
-    error = ServerError(
-        f"redirects to {place}, which is not followed",
-        "Put that address into `url` in the settings, if you trust it.",
-        permanent=True,
-    )
+    advice = "Put that address into `url` in the settings, if you trust it."
+    error = ServerError(f"redirects to {place}, which is not followed", advice, permanent=True)
     return ExchangeError(error, Outcome.NOT_EXECUTED, status=response.status_code)
 
 
@@ -199,16 +190,11 @@ def _no_connection(error: Exception, url: httpx2.URL) -> ExchangeError:
     place = f"{url.host}:{url.port or (443 if url.scheme == 'https' else 80)}"
     match telling_cause(error):
         case ssl.SSLCertVerificationError() as cause:
-            return _unreachable(
-                f"has a certificate that cannot be trusted: {cause.verify_message}",
-                CERTIFICATE_ADVICE,
-                permanent=True,
-            )
+            reason = f"has a certificate that cannot be trusted: {cause.verify_message}"
+            return _unreachable(reason, CERTIFICATE_ADVICE, permanent=True)
         case ssl.SSLError():
-            return _unreachable(
-                f"does not speak TLS as it should at {place}",
-                "Check whether `url` should begin with http:// rather than https://.",
-            )
+            advice = "Check whether `url` should begin with http:// rather than https://."
+            return _unreachable(f"does not speak TLS as it should at {place}", advice)
         case socket.gaierror():
             reason = f"was not found: there is no host {url.host}"
             return _unreachable(reason, "Check the name in `url`, and the network.")

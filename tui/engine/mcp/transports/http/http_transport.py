@@ -65,7 +65,6 @@ DISCONNECT_TIMEOUT: Final = 1.0
 MAX_REMARKS: Final = 20
 """Most remarks in the server's log; further ones are dropped."""
 
-CANCELLED: Final = "notifications/cancelled"
 
 _SAYS_NOTHING_OF_TRANSPORT: Final = frozenset({401, 403, 407, 408, 429})
 
@@ -103,22 +102,17 @@ class HttpTransport:
     ) -> None:
         self.ended = asyncio.Event()
         self.problem: ServerError | None = None
-        self._definition = definition
-        self._log = log
+        self._definition, self._log = definition, log
         self.tap = log.tap
-        self._credentials = credentials
-        self._pausing = pausing
+        self._credentials, self._pausing = credentials, pausing
         self._http: HttpClient
         self._channel: StreamableHttp | ServerSentEvents
         self._to_session: ToSession
         self._flow_control = FlowControl(log)
         self._tasks: set[asyncio.Task[None]] = set()
         self._requests: dict[types.RequestId, asyncio.Task[None]] = {}
-        self._notices = 0
-        self._breaks = 0
-        self._remarks = 0
-        self._is_up = False
-        self._is_ending = False
+        self._notices = self._breaks = self._remarks = 0
+        self._is_up = self._is_ending = False
 
     @property
     def kind(self) -> Transport:
@@ -214,9 +208,7 @@ class HttpTransport:
                     case types.JSONRPCNotification(method=method) if method == INITIALIZED:
                         # It ends the handshake: nothing may overtake it.
                         await self._send_notice(outgoing)
-                    case types.JSONRPCNotification(method=method, params=params) if (
-                        method == CANCELLED
-                    ):
+                    case types.JSONRPCNotification(method="notifications/cancelled", params=params):
                         self._cancel(outgoing, cancelled_request_id_from_params(params))
                     case _:
                         self._begin_notice(self._send_notice(outgoing))
@@ -401,9 +393,6 @@ def _reply(request: types.JSONRPCRequest, fault: ExchangeError) -> types.JSONRPC
     """Return the server's own error reply, or one in its place."""
     if fault.reply is not None:
         return fault.reply
-    is_lost = isinstance(fault.error, SessionLostError)
-    error = types.ErrorData(
-        code=SESSION_LOST if is_lost else EXCHANGE_FAILED,
-        message=f"{fault.error.reason}; {fault.outcome.value}",
-    )
+    code = SESSION_LOST if isinstance(fault.error, SessionLostError) else EXCHANGE_FAILED
+    error = types.ErrorData(code=code, message=f"{fault.error.reason}; {fault.outcome.value}")
     return types.JSONRPCError(jsonrpc="2.0", id=request.id, error=error)

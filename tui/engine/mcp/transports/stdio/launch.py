@@ -19,6 +19,7 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio.process import Invocation, ServerProcess
+from tui.engine.trust.folder_identity import FolderIdentity, identify
 from tui.model.servers import Origin, Transport
 from tui.text import sanitize_line
 
@@ -218,8 +219,11 @@ def prepare(definition: ServerDefinition, context: ClientContext) -> Invocation:
         folder = _start_folder(definition, context.outside)
     try:
         folder = resolve_folder(folder or next(iter(context.workspaces), None))
+        place = _place_of(folder)  # looked at first: what comes later is another one
         if is_outside:
             environment = {"PWD": str(folder), **environment}
+        else:
+            _check_opened(context.opened)
         if definition.entry.origin is Origin.PROJECT:
             program = shown_program(definition)
         else:
@@ -227,7 +231,25 @@ def prepare(definition: ServerDefinition, context: ClientContext) -> Invocation:
     except ServerError:
         context.outside.drop(folder)
         raise
-    return Invocation((program, *definition.launch.args), environment, folder)
+    return Invocation((program, *definition.launch.args), environment, folder, place)
+
+
+def _place_of(folder: Path) -> str:
+    try:
+        found = folder.stat()
+    except OSError as error:
+        raise ServerError(f"its working folder is gone: {folder}") from error
+    return f"{found.st_dev}:{found.st_ino}"
+
+
+def _check_opened(judged: FolderIdentity | None) -> None:
+    """Refuse to start in a folder that took the place of the one that was judged.
+
+    Who follows the files of the settings learns of that a moment later, or never.
+    """
+    if judged is not None and identify(judged.path) != judged:
+        reason = f"another folder has come to the place of {judged.path}"
+        raise ServerError(sanitize_line(reason), "Restart gemdeck: then it asks about that folder.")
 
 
 def _start_folder(definition: ServerDefinition, outside: Outside) -> Path:

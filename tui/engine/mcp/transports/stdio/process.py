@@ -17,6 +17,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Final, cast
 
+from tui.engine.background import wait_within
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.model.frozen import Frozen
@@ -153,11 +154,20 @@ class StderrQuota:
 
 
 class Invocation(Frozen):
-    """What to start: arguments with a resolved program, the complete environment, a folder."""
+    """What to start: arguments with a resolved program, the complete environment, a folder.
+
+    Attributes:
+        arguments: The program and its arguments.
+        environment: All variables.
+        folder: The working folder.
+        place: Its device and inode, as ``DEVICE:INODE``; in another folder that has come to its
+            place nothing starts. Not held where there is no reaper.
+    """
 
     arguments: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
+    place: str = ""
 
 
 class ServerProcess(asyncio.SubprocessProtocol):
@@ -265,11 +275,8 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if pipe is None or pipe.is_closing():
             raise ServerError("closed its standard input")
         pipe.write(data)
-        try:
-            async with asyncio.timeout(WRITE_TIMEOUT):
-                await self._writable.wait()
-        except TimeoutError:
-            raise ServerError(f"left its standard input unread for {WRITE_TIMEOUT:.0f} s") from None
+        if not await wait_within(self._writable, WRITE_TIMEOUT):
+            raise ServerError(f"left its standard input unread for {WRITE_TIMEOUT:.0f} s")
 
     def end_input(self) -> None:
         if (pipe := self._input()) is not None:
@@ -363,7 +370,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     async def _close(self) -> None:
         if self.output_ended.is_set():  # its end may not have been noticed yet
-            await _wait_within(self.exited, EXIT_DRAIN)
+            await wait_within(self.exited, EXIT_DRAIN)
         self._is_ending = True
         self.give_up("was closed")
         self._lines.clear()  # a server that is busy writing must be able to exit
@@ -372,12 +379,12 @@ class ServerProcess(asyncio.SubprocessProtocol):
         pipe = self._input()
         if pipe is not None:
             pipe.close()
-        if not await _wait_within(self.exited, EOF_GRACE):
+        if not await wait_within(self.exited, EOF_GRACE):
             self._signal_group(signal.SIGTERM)
-            if not await _wait_within(self.exited, TERMINATE_GRACE):
+            if not await wait_within(self.exited, TERMINATE_GRACE):
                 self._signal_group(signal.SIGKILL)
-                await _wait_within(self.exited, KILL_GRACE)
-        await _wait_within(self.errors_ended, EXIT_DRAIN)
+                await wait_within(self.exited, KILL_GRACE)
+        await wait_within(self.errors_ended, EXIT_DRAIN)
         if pipe is not None and pipe.get_write_buffer_size() > 0:
             pipe.abort()
         await self._drop()
@@ -386,7 +393,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """Close the pipes, and the socket to a reaper that does not answer."""
         self._process().close()
         try:
-            await _wait_within(self._closed, KILL_GRACE)
+            await wait_within(self._closed, KILL_GRACE)
         finally:
             if isinstance(self._transport, ReaperClient):
                 self._transport.abandon()
@@ -419,13 +426,6 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if self._transport is None:
             raise RuntimeError("the process has not been started")
         return self._transport
-
-
-async def _wait_within(event: asyncio.Event, seconds: float) -> bool:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    return event.is_set()
 
 
 async def _finish(task: asyncio.Task[None]) -> None:
@@ -474,12 +474,9 @@ class ReaperClient(asyncio.SubprocessTransport):
         request = _request(invocation)
         await self._connect(zygote)
         self._send(request)
-        try:
-            async with asyncio.timeout(START_TIMEOUT):
-                await self._answered.wait()
-        except TimeoutError as error:
+        if not await wait_within(self._answered, START_TIMEOUT):
             zygote.close()  # it may hang; the next server gets another
-            raise ServerError("could not be started: its parent process does not answer") from error
+            raise ServerError("could not be started: its parent process does not answer")
         if not self._pid:
             raise self._failure
 
@@ -629,8 +626,8 @@ def _request(invocation: Invocation) -> bytes:
     if any(not name or "=" in name for name in invocation.environment):
         raise ValueError("a variable has an invalid name")
     variables = (f"{name}={value}" for name, value in invocation.environment.items())
-    arguments = invocation.arguments
-    words = (str(len(arguments)), str(invocation.folder), *arguments, *variables)
+    arguments, folder = invocation.arguments, str(invocation.folder)
+    words = (str(len(arguments)), folder, invocation.place, *arguments, *variables)
     if any("\0" in word for word in words):
         raise ValueError("an argument or a variable contains a NUL")
     body = b"\0".join(map(os.fsencode, words))

@@ -16,8 +16,9 @@ it is killed itself, the kernel kills the server.
 
 The protocol on a reaper's socket, in bytes:
     from gemdeck: 8 hexadecimal digits, then so many bytes: the number of arguments, the working
-        folder, the arguments and the ``NAME=VALUE`` variables, each after the first behind a NUL;
-        then ``T`` to end the server's group and ``K`` to kill everything.
+        folder, its ``DEVICE:INODE`` or nothing, the arguments and the ``NAME=VALUE`` variables,
+        each after the first behind a NUL; then ``T`` to end the server's group and ``K`` to kill
+        everything.
     to gemdeck: ``started PID REAPER_PID`` or ``failed ERRNO``, and ``done EXIT_CODE`` at the end,
         a line each. An exit code is negative for a signal.
 """
@@ -26,6 +27,7 @@ The protocol on a reaper's socket, in bytes:
 import _signal as signal  # type: ignore[import-not-found]
 import _socket as socket
 import ctypes
+import errno
 import gc
 import os
 import select
@@ -64,8 +66,7 @@ class Reaper:
     """
 
     def __init__(self, streams: list[int], descriptor: int) -> None:
-        self._streams = streams
-        self._socket = descriptor
+        self._streams, self._socket = streams, descriptor
         self._server = 0
         self._status: int | None = None
         self._signals = open_signals()
@@ -103,12 +104,13 @@ class Reaper:
         status = self._status if self._status is not None else signal.SIGKILL
         self._send(b"done %d\n" % os.waitstatus_to_exitcode(status))
 
-    def _receive(self) -> tuple[bytes, list[bytes], dict[bytes, bytes]]:
-        """Read the working folder, the arguments and the environment of the server."""
-        count, folder, *words = self._read_exactly(int(self._read_exactly(8), 16)).split(b"\0")
+    def _receive(self) -> tuple[bytes, bytes, list[bytes], dict[bytes, bytes]]:
+        """Read the working folder, its place, the arguments and the environment of the server."""
+        body = self._read_exactly(int(self._read_exactly(8), 16))
+        count, folder, place, *words = body.split(b"\0")
         arguments, variables = words[: int(count)], words[int(count) :]
         split = [variable.partition(b"=") for variable in variables]
-        return folder, arguments, {name: value for name, _, value in split}
+        return folder, place, arguments, {name: value for name, _, value in split}
 
     def _read_exactly(self, size: int) -> bytes:
         data = b""
@@ -120,14 +122,14 @@ class Reaper:
         return data
 
     def _start(
-        self, folder: bytes, arguments: list[bytes], environment: dict[bytes, bytes]
+        self, folder: bytes, place: bytes, arguments: list[bytes], environment: dict[bytes, bytes]
     ) -> None:
         """Start the server in its own session and close our copies of its streams."""
         me = os.getpid()
         outcome, report = os.pipe()
         self._server = os.fork()
         if self._server == 0:
-            _become(folder, arguments, environment, self._streams, report, me)
+            _become(folder, place, arguments, environment, self._streams, report, me)
         for descriptor in (report, *self._streams):
             os.close(descriptor)
         failure = os.read(outcome, 16)
@@ -213,6 +215,7 @@ def _parent(pid: str) -> int:
 
 def _become(
     folder: bytes,
+    place: bytes,
     arguments: list[bytes],
     environment: dict[bytes, bytes],
     streams: list[int],
@@ -229,6 +232,9 @@ def _become(
         for standard, stream in enumerate(streams):
             os.dup2(stream, standard)
         os.chdir(folder)
+        here = os.stat(".")  # noqa: PTH116 - without pathlib
+        if place and b"%d:%d" % (here.st_dev, here.st_ino) != place:
+            raise OSError(errno.ESTALE, "")
         if os.getppid() == parent:
             os.execve(arguments[0], arguments, environment)  # noqa: S606 - as intended
     except OSError as error:

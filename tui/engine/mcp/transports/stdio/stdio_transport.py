@@ -8,12 +8,12 @@ process behind.
 import asyncio
 import logging
 import signal
-from contextlib import suppress
 from typing import Final
 
 import anyio
 import mcp_types as types
 
+from tui.engine.background import wait_within
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.jsonrpc_lines import (
@@ -110,8 +110,7 @@ class StdioTransport:
     kind: Final = Transport.STDIO
 
     def __init__(self, process: ServerProcess, log: ServerLog, probe: Probe) -> None:
-        self._process = process
-        self._probe = probe
+        self._process, self._probe = process, probe
         self._tasks: list[asyncio.Task[None]] = []
         self._flow_control = FlowControl(log)
         self._tap = log.tap
@@ -149,10 +148,8 @@ class StdioTransport:
     @property
     def exit_code(self) -> int | None:
         """The exit code of a process that ended by itself, as a shell gives it."""
-        process = self._process
-        if not process.exited_by_itself or process.exit_code is None:
-            return None
-        return process.exit_code if process.exit_code >= 0 else 128 - process.exit_code
+        code = self._process.exit_code if self._process.exited_by_itself else None
+        return code if code is None or code >= 0 else 128 - code
 
     def kill(self) -> None:
         """Kill the process and its group at once."""
@@ -212,9 +209,7 @@ class StdioTransport:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait(ends, timeout=EXIT_DRAIN)
             await asyncio.wait({reading}, timeout=DELIVERY_GRACE)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(EXIT_DRAIN if process.exited.is_set() else 0):
-                    await process.errors_ended.wait()
+            await wait_within(process.errors_ended, EXIT_DRAIN if process.exited.is_set() else 0)
             self.ended.set()
         finally:
             for task in ends:
