@@ -18,6 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.benchmarks.test_start_up import deck, home_in, settle
 from tests.servers.sample import server as sample
 from tests.servers.web import serving
+from tests.support.definitions import define_server
 from tests.support.measures import Measure
 from tests.unit.engine.mcp.network.support import connected
 from tests.unit.engine.mcp.processes import reapers, zygotes
@@ -87,7 +88,7 @@ PATIENCE: Final = 30.0
 
 def slow(name: str) -> ServerDefinition:
     """Define a server that takes a second to start."""
-    return ServerDefinition(
+    return define_server(
         ServerId(name), Origin.USER, Transport.STDIO, command="/bin/sh", args=(str(SLOW_SERVER),)
     )
 
@@ -208,7 +209,7 @@ async def check_calls(kind: str, client: Client, manager: ServerManager, measure
 
 def lean(*arguments: str, protocol: ProtocolEra = ProtocolEra.AUTO) -> ServerDefinition:
     """Define a server whose own work does not hide ours."""
-    return ServerDefinition(
+    return define_server(
         ServerId("lean"),
         Origin.USER,
         Transport.STDIO,

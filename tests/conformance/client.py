@@ -18,7 +18,6 @@ import os
 import sys
 import tempfile
 from collections.abc import Awaitable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ import httpx2
 
 from tests.conformance.stubs import STUB, fill_in, stub_arguments
 from tests.servers.web import free_port
+from tests.support.definitions import altered, define_server
 from tui.engine.approval.tool_review import PinStore
 from tui.engine.chats.skills import Skills
 from tui.engine.definitions.definition import ServerDefinition, SignInSettings
@@ -114,8 +114,8 @@ class Visit:
         with tempfile.TemporaryDirectory() as folder:
             context.workspaces = (Path(folder),)
             sign_in = sign_in_settings(Path(folder))
-            own = ServerDefinition(SERVER, Origin.USER, Transport.HTTP, url=self._url)
-            definition = replace(own, sign_in=sign_in)
+            own = define_server(SERVER, Origin.USER, Transport.HTTP, url=self._url)
+            definition = altered(own, sign_in=sign_in)
             async with ServerManager(
                 self._hear, context, import_connect=import_connection, retry=ONE_ATTEMPT
             ) as manager:

@@ -6,11 +6,12 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from tests.servers.web import process
+from tests.support.definitions import altered, define_server
 from tests.support.node import node_server
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.session.features import Features
@@ -73,11 +74,11 @@ class Reference:
         command, arguments = self._command(workspace)
         if self.transport is Transport.STDIO:
             environment = {"MEMORY_FILE_PATH": str(workspace / "memory.jsonl")}
-            own = ServerDefinition(server, Origin.USER, Transport.STDIO, command=command)
-            yield replace(own, args=tuple(arguments), env=environment, cwd=workspace)
+            own = define_server(server, Origin.USER, Transport.STDIO, command=command)
+            yield altered(own, args=tuple(arguments), env=environment, cwd=workspace)
             return
         async with process(command, *arguments) as (base, _):
-            yield ServerDefinition(server, Origin.USER, self.transport, url=base + self.path)
+            yield define_server(server, Origin.USER, self.transport, url=base + self.path)
 
     def _command(self, workspace: Path) -> tuple[str, list[str]]:
         arguments = self.arguments(workspace)

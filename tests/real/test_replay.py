@@ -9,9 +9,9 @@ from typing import Any, Final
 import pytest
 
 from tests.real.catalogue import REFERENCES, Reference, counts, use
+from tests.support.definitions import define_server
 from tests.unit.engine.mcp.asking import Stage
 from tests.unit.engine.mcp.support import call, eventually, ready, running
-from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.wire.trace import TraceFile
 from tui.engine.mcp.wire.wire import Wire
@@ -21,13 +21,8 @@ KEPT: Final = {"everything", "filesystem", "mcp-server-git"}
 RECORDED: Final = [one for one in REFERENCES if one.package in KEPT]
 
 
-def replay(file: Path, server: str) -> list[str]:
-    """Give the arguments that play what a server said."""
-    return ["-m", "tui", "mcp", "replay", str(file), "--server", server]
-
-
 async def used(manager: ServerManager, reference: Reference, workspace: Path) -> list[Any]:
-    """Use what a server offers without a screen; give what came of it."""
+    """Use what a server offers; give what came of it."""
     [tool] = [one for one in manager.offered_tools() if one.name == reference.call.tool]
     arguments: Mapping[str, Any] = reference.call.arguments(workspace)
     features = manager.features(ServerId(reference.name))
@@ -48,8 +43,9 @@ async def test_a_recording_is_the_server_once_more(reference: Reference, tmp_pat
         await eventually(lambda: counts(manager.catalogs[server]) == reference.counts)
         results = await used(manager, reference, tmp_path)
         catalog, info = manager.catalogs[server], watcher.last(server).info
-    command, args = sys.executable, tuple(replay(file, server))
-    again = ServerDefinition(server, Origin.USER, Transport.STDIO, command=command, args=args)
+    (tmp_path / "notes.txt").write_text("what is recorded counts\n")
+    command, args = sys.executable, ("-m", "tui", "mcp", "replay", str(file), "--server", server)
+    again = define_server(server, Origin.USER, Transport.STDIO, command=command, args=args)
     async with ready(again, workspace=tmp_path, context=other.context) as (manager, watcher):
         await eventually(lambda: manager.catalogs[server] == catalog)
         assert watcher.last(server).info == info

@@ -150,8 +150,8 @@ def test_A14_the_opened_folder_puts_no_program_in_the_way(
     write(reader, it={"command": "true"})
     reader.place.user({"mcpServers": {"mine": {"command": "true"}}})
     reader.say_yes()
-    assert os.path.realpath(reader.server().program) == os.path.realpath("/usr/bin/true")
-    assert reader.server("mine").program == reader.server().program
+    assert os.path.realpath(reader.server().launch.program) == os.path.realpath("/usr/bin/true")
+    assert reader.server("mine").launch.program == reader.server().launch.program
     avoid, own = guarded_folders((folder,), reader.place.home), reader.server("mine")
     assert server_environment(own, {"PATH": path}, avoid) == {"PATH": "/usr/bin:/bin"}
     assert server_environment(own, {"PATH": path.partition(":")[0]}, avoid) == {}
@@ -163,24 +163,24 @@ def test_A20_a_reference_is_read_only_after_the_yes_and_is_named_before(reader: 
     write(reader, it=entry)
     server = reader.server()
     assert server.withheld is ServerStatus.UNTRUSTED
-    assert "hunter22" not in server.url
+    assert "hunter22" not in server.endpoint.url
     [shown] = reader.question().servers
     assert shown.references == ("PORT", "GEMINI_API_KEY")
     assert shown.url == entry["url"]
     assert any("GEMINI_API_KEY" in warning for warning in shown.warnings)
     reader.environ["T"] = "5000"
     reader.say_yes()
-    assert reader.server().url == "http://127.0.0.1:1/?k=hunter22"
+    assert reader.server().endpoint.url == "http://127.0.0.1:1/?k=hunter22"
     assert reader.server().timeout == 5
     reader.environ["GEMINI_API_KEY"] = "${PORT}"
-    assert reader.server().url == "http://127.0.0.1:1/?k=${PORT}"
+    assert reader.server().endpoint.url == "http://127.0.0.1:1/?k=${PORT}"
 
 
 def test_A20_a_variable_that_is_not_set_is_reported_and_not_emptied(reader: Reader) -> None:
     write(reader, it={"command": "true", "args": ["${GONE}"]})
     assert reader.load().settings.problems == ()
     reader.say_yes()
-    assert reader.server().args == ("${GONE}",)
+    assert reader.server().launch.args == ("${GONE}",)
     assert "GONE is not set" in str(reader.load().settings.problems[0])
 
 
@@ -195,10 +195,10 @@ def test_A02_a_dotenv_serves_the_folders_own_references_and_nothing_else(reader:
     )
     (reader.place.home / ".env").write_text("TOKEN=above\n")
     assert reader.question().variables == ("TOKEN", "BOTH", "NESTED")
-    assert reader.server().args == tuple(args)
+    assert reader.server().launch.args == tuple(args)
     reader.say_yes()
-    assert reader.server().args == ("brought", "own", "${TOKEN}")
-    assert reader.server("mine").args == ("none",)
+    assert reader.server().launch.args == ("brought", "own", "${TOKEN}")
+    assert reader.server("mine").launch.args == ("none",)
     reader.place.project("TOKEN=other\nBOTH=brought\nNESTED='${TOKEN}'\n", ".gemini/.env")
     assert reader.trust() is T.CHANGED
     changed = {line.text for line in reader.question().difference if line.sign == "+"}
@@ -237,7 +237,7 @@ def test_A09_A14_another_program_under_the_same_command_is_another_server(
     before = reader.server()
     assert before == reader.server()
     reader.environ["PATH"] = f"{tmp_path}/two:{tmp_path}/one"
-    assert reader.server().command == before.command
+    assert reader.server().launch.command == before.launch.command
     assert reader.server().fingerprint != before.fingerprint
     assert reader.trust() is T.CHANGED
     assert reader.question().servers[0].program == f"{tmp_path}/two/tool"

@@ -224,7 +224,7 @@ def test_a_folder_named_on_the_command_line_is_forgotten_with_its_name(reader: R
     word = reader.word(folder, folder)
     assert reader.trust(folder, word) is T.TRUSTED
     reader.place.project({"mcpServers": {"it": {"command": "false"}}})
-    assert reader.trust(folder, word) is T.UNTRUSTED, "it was named for what it had"
+    assert reader.trust(folder, word) is T.CHANGED, "it was named for what it had"
     reader.place.project({"mcpServers": {"it": {"command": "true"}}})
     word.forget()
     assert reader.trust(folder, word) is T.UNTRUSTED
@@ -262,7 +262,7 @@ def test_A06_what_a_folder_forbade_ends_with_its_yes(reader: Reader) -> None:
     word = reader.word(folder, folder)
     assert reader.trust(folder, word) is T.TRUSTED
     reader.place.project({"tools": {"confirmationRequired": ["ask"]}})
-    assert reader.trust(folder, word) is T.UNTRUSTED, "it asks what it denied"
+    assert reader.trust(folder, word) is T.CHANGED, "it asks what it denied"
     word.forget()
     assert reader.load(folder, word).verdict.rules.always_deny == ()
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tests.security.opened import Place, opened, place
+from tests.support.definitions import define_server
 from tests.unit.engine.mcp.support import eventually
-from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.transports.stdio.launch import server_environment
 from tui.engine.plan import Answers, plan
 from tui.engine.reload import Reading
@@ -91,7 +91,7 @@ def test_A11_servers_inherit_no_more_than_when_gemdeck_started() -> None:
     environ = {"A_TOKEN": "a", "B_TOKEN": "b", "OPEN": "o", "SHUT": "s"}
     for allow, block in (("A_TOKEN", "SHUT"), ("B_TOKEN", ""), ("A_TOKEN", "OPEN")):
         settings = GemdeckSettings(environment_allow=(allow,), environment_block=(block,))
-        server = ServerDefinition(
+        server = define_server(
             ServerId("s"), Origin.USER, Transport.STDIO, inheritance=inheritance_of(settings)
         )
         found = Reading(LoadedSettings(settings, (server,), ()))

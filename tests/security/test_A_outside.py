@@ -14,6 +14,7 @@ import pytest
 
 from tests.conftest import World
 from tests.servers.web import Exchange, RawServer
+from tests.support.definitions import define_server
 from tests.unit.engine.mcp.network.support import WEB, define
 from tests.unit.engine.mcp.support import Watcher, call, eventually, running
 from tui.engine import browser
@@ -82,7 +83,7 @@ class Clone:
     context: ClientContext
 
     def witness(self, **more: Any) -> ServerDefinition:  # noqa: ANN401
-        return ServerDefinition(
+        return define_server(
             ServerId("witness"),
             Origin.USER,
             Transport.STDIO,

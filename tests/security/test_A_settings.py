@@ -75,8 +75,11 @@ def test_A02_every_other_key_of_the_schema_is_named_as_without_effect(reader: Re
     reader.say_yes()
     loaded = reader.load()
     [server] = loaded.settings.servers
-    assert (server.trust, server.tls, server.command) == (False, None, "true")
-    assert (server.sign_in, loaded.settings.gemdeck) == (SignInSettings(), GemdeckSettings())
+    assert (server.trust, server.endpoint.tls, server.launch.command) == (False, None, "true")
+    assert (server.endpoint.sign_in, loaded.settings.gemdeck) == (
+        SignInSettings(),
+        GemdeckSettings(),
+    )
 
 
 def test_A02_not_even_a_trusted_project_grants_or_chooses_the_model(reader: Reader) -> None:
@@ -257,7 +260,7 @@ def test_A13_a_command_is_a_file_and_no_shell_reads_it(reader: Reader) -> None:
     reader.place.project({"mcpServers": {"it": {"command": "/bin/echo; touch canary"}}})
     assert reader.question().servers[0].program == ""
     reader.say_yes()
-    assert reader.server().program == ""
+    assert reader.server().launch.program == ""
     assert not (reader.place.folder / "canary").exists()
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Play, Script, Turncoat, tool
+from tests.support.definitions import define_server
 from tests.unit.engine.chats.support import make_policy, make_tool, rule
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.approval.grants import Grant, GrantBook, GrantNote, read_all, write_all
 from tui.engine.approval.policy import Policy
-from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.argument_rules import ArgumentRule
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.catalog.permit import Permit
@@ -335,9 +335,7 @@ def made_policy(
 ) -> Policy:
     settings = GemdeckSettings.model_validate({"alwaysAllow": [*allow], "alwaysDeny": [*deny]})
     policy = make_policy()
-    server = ServerDefinition(
-        ServerId("notes"), origin, Transport.STDIO, fingerprint="what notes is"
-    )
+    server = define_server(ServerId("notes"), origin, Transport.STDIO, fingerprint="what notes is")
     policy.configure(settings.always_allow, settings.always_deny, [server])
     return policy
 
@@ -353,7 +351,7 @@ def test_B22_the_rules_of_the_settings_are_about_calls_and_a_projects_never_allo
     assert judged({"text": "c"}, [{}], rules) is Effect.ALLOW
     assert judged({"path": "docs/a"}, [pattern(path={"folder": "docs"})]) is Effect.ALLOW
     hides = made_policy(deny=rules).hidden
-    server = ServerDefinition(ServerId("notes"), Origin.USER, Transport.STDIO)
+    server = define_server(ServerId("notes"), Origin.USER, Transport.STDIO)
     assert hides(server, [("go", "h")]) == {}, "some calls of it may run"
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.definitions import define_server
 from tests.unit.engine.chats.support import make_policy, make_tool, rule
 from tui.engine.approval import grants as g
 from tui.engine.approval.grants import Grant, GrantNote, GrantSet
@@ -32,7 +33,7 @@ def offered(identity: tuple[str, str, str]) -> OfferedTool:
 
 
 def definition(name: str, origin: Origin = Origin.USER, *, trust: bool = False) -> ServerDefinition:
-    return ServerDefinition(ServerId(name), origin, Transport.STDIO, trust=trust)
+    return define_server(ServerId(name), origin, Transport.STDIO, trust=trust)
 
 
 def judged(

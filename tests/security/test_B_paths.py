@@ -8,9 +8,9 @@ import pytest
 
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import Play, Script, Turncoat
+from tests.support.definitions import define_server
 from tests.unit.engine.chats.support import make_policy, make_tool
 from tui.engine.approval.inquiry import file_change, look_at_files
-from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.argument_rules import ArgumentRule
 from tui.model.consent import Choice, Condition, ConditionKind, Decision, GrantScope, exact_text
 from tui.model.requests import ConfirmationRequest
@@ -162,7 +162,7 @@ def test_B25_what_decodes_to_a_path_elsewhere_is_in_no_folder(place: Path) -> No
 
 def test_B25_relative_paths_lead_on_from_where_the_server_really_starts(place: Path) -> None:
     policy, tool = make_policy(), make_tool("go")
-    server = ServerDefinition(
+    server = define_server(
         *(tool.server, Origin.USER, Transport.STDIO),
         fingerprint=tool.fingerprint,
         cwd=place / "clone/docs/L",

@@ -279,9 +279,9 @@ def _server(
     verdict = Level.WARNING if view.lacks and verdict is Level.OK else verdict
     words = f"{view.status.value}: {reason}" if reason else view.status.value
     section.add(verdict, words, advice)
-    section.add(Level.NOTE, f"{view.transport.value} from {definition.source}: {view.target}")
-    if definition.program:
-        section.add(Level.OK, f"its program is {definition.program}")
+    section.add(Level.NOTE, f"{view.transport.value} from {definition.entry.source}: {view.target}")
+    if definition.launch.program:
+        section.add(Level.OK, f"its program is {definition.launch.program}")
     frames = [one for one in session.engine.wire.frames() if one.server == view.id]
     taken = [one for one in frames if one.kind in _STEPS][:MAX_STEPS]
     if steps := [(round(one.time - taken[0].time, 3), _step_words(one)) for one in taken]:

@@ -51,8 +51,8 @@ async def show() -> CommandOutput:
         {
             "name": one.id,
             "target": shown_target(one),
-            "origin": one.origin.value,
-            "places": list(layers.server_places(one.id)) or [one.source],
+            "origin": one.entry.origin.value,
+            "places": list(layers.server_places(one.id)) or [one.entry.source],
             "reason": one.failure.reason if one.failure is not None else "",
         }
         for one in loaded.servers

@@ -89,7 +89,7 @@ class Answers(Frozen):
             added = (
                 one
                 for one in (users if found.added else ())
-                if written_keys(one.written, found.salt)[1] in found.added
+                if written_keys(one.entry.written, found.salt)[1] in found.added
             )
             return replace(now, accepted=self.accepted.union(map(known_server, added)))
         words = {known_server(one): _words_on(one, found) for one in users}
@@ -118,7 +118,7 @@ class Answers(Frozen):
 
 def _words_on(one: ServerDefinition, found: Reading) -> set[str]:
     """Return what was said of a server when it appeared in the settings."""
-    keys = written_keys(one.written, found.salt)
+    keys = written_keys(one.entry.written, found.salt)
     return {word for key in keys if (word := found.refused.get(key)) is not None}
 
 
@@ -187,11 +187,12 @@ def _admitted(
 
     It inherits no more than when gemdeck started, whatever was written since.
     """
-    one = replace(one, inheritance=one.inheritance.narrowed(answers.inheritance))
+    inherited = one.launch.inheritance.narrowed(answers.inheritance)
+    one = replace(one, launch=replace(one.launch, inheritance=inherited))
     waits, accepted = ServerStatus.UNTRUSTED, answers.accepted or frozenset()
     if one.withheld is not None and not one.may_enable:
         return one
-    if one.origin is Origin.PROJECT:
+    if one.entry.origin is Origin.PROJECT:
         reason = "Comes with this folder, which is no longer trusted."
         return one if one.id in verdict.servers else one.held(waits, reason, REVIEW_ADVICE)
     if is_new(one, accepted):
@@ -238,7 +239,9 @@ def _questions(found: Reading, verdict: FolderVerdict, answers: Answers) -> Iter
             TrustSubject.SETTINGS,
             servers=new,
             refusal_keys=tuple(refusal_key(one, accepted, found.salt) for one in new),
-            entry_keys=tuple(key for one in new for key in written_keys(one.written, found.salt)),
+            entry_keys=tuple(
+                key for one in new for key in written_keys(one.entry.written, found.salt)
+            ),
             changed=frozenset(known.id for known in accepted),
         )
 

@@ -202,13 +202,13 @@ def read_settings(
         check_keys=check_keys,
         tried=tried,
     )
-    own = [one for _, one in files.own if one.command]
+    own = ((one, needs_folder(one, folder, home)) for _, one in files.own if one.launch.command)
     no_place = "" if outside_places(opened.state, folder, home) else NO_START_FOLDER
-    reasons = (
-        (one.id, needs_folder(one, folder, home) or ("" if one.cwd is not None else no_place))
-        for one in own
-    )
-    seen = opened.see(identity, files.offer, {server: words for server, words in reasons if words})
+    needs = {
+        one.id: words or ("" if one.launch.cwd is not None else no_place) for one, words in own
+    }
+    needs = {server: words for server, words in needs.items() if words}
+    seen = opened.see(identity, files.offer, needs)
     verdict = judge(seen, record, answered)
     opened.heed(seen, record, verdict)
     return Reading(

@@ -13,8 +13,8 @@ from keyring.backends import fail, null
 from keyring.errors import KeyringLocked
 from pydantic import SecretStr
 
+from tests.support.definitions import altered, define_server
 from tests.support.rows import row
-from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.files.atomic import write_private
 from tui.engine.keys import key_store
@@ -277,12 +277,12 @@ def test_the_keyring_keeps_the_key_without_the_space_around_it(
 @pytest.mark.parametrize("signs_in", [False, True])
 async def test_a_secret_that_a_server_names_is_masked(ring: MemoryKeyring, signs_in: bool) -> None:
     ring.kept[SERVICE, f"{NAMED}github"] = "hunter2-of-github"
-    server = ServerDefinition(ServerId("git"), Origin.USER, Transport.STDIO)
-    server = replace(server, env={"T": "${keyring:github}"}, named=frozenset({"github"}))
+    server = define_server(ServerId("git"), Origin.USER, Transport.STDIO)
+    server = altered(server, env={"T": "${keyring:github}"}, named=frozenset({"github"}))
     redactor = Redactor()
     filled = await with_named_secrets(server, redactor, signs_in=signs_in)
     assert redactor.redact("It is hunter2-of-github.") == "It is ***."
-    assert (filled.env["T"] == "hunter2-of-github") is not signs_in
+    assert (filled.launch.env["T"] == "hunter2-of-github") is not signs_in
 
 
 def test_a_locked_keyring_says_so_to_who_needs_a_key(ring: MemoryKeyring) -> None:

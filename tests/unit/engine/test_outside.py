@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import World
+from tests.support.definitions import define_server
 from tests.support.waiting import PATIENCE
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.outside import Outside, needs_folder, outside_places, without_folder
@@ -39,7 +40,7 @@ def server(
     env: Mapping[str, str] | None = None,
     **more: Any,  # noqa: ANN401
 ) -> ServerDefinition:
-    return ServerDefinition(
+    return define_server(
         ServerId("s"),
         Origin.USER,
         Transport.STDIO,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.definitions import altered, define_server
 from tui.engine.definitions.admission import Held, Starts, Where
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.plan import Answers, Plan, plan
@@ -29,10 +30,10 @@ EMPTY = FolderContent("nothing", (), "")
 
 
 def server(name: str, origin: Origin = Origin.USER, **more: object) -> ServerDefinition:
-    made = ServerDefinition(
+    made = define_server(
         ServerId(name), origin, Transport.STDIO, command=name, fingerprint=name, source="file"
     )
-    return replace(made, written={"command": name}, **more)  # type: ignore[arg-type]
+    return altered(made, written={"command": name}, **more)
 
 
 def trusted(content: FolderContent = EMPTY) -> Standing:
@@ -108,7 +109,7 @@ def test_an_edit_that_allows_more_is_new_and_one_that_allows_less_is_not() -> No
         (replace(bounded, include_tools=frozenset({"a", "c"})), WAITS),
         (replace(bounded, exclude_tools=frozenset()), WAITS),
         (replace(bounded, trust=True), WAITS),
-        (replace(bounded, command="other"), WAITS),
+        (altered(bounded, command="other"), WAITS),
     ):
         later = found(edit)
         assert admitted(plan(later, answers.reading(later))) == {"s": status}, edit
@@ -125,7 +126,7 @@ def test_an_edit_that_allows_more_is_new_and_one_that_allows_less_is_not() -> No
 def test_what_was_refused_or_not_answered_in_an_earlier_run_waits(
     word: str, questions: int, reason: str
 ) -> None:
-    for key in written_keys(server("s").written, b""):
+    for key in written_keys(server("s").entry.written, b""):
         reading = found(server("s"), refused={key: word})
         now = planned(reading)
         assert (admitted(now), len(now.questions)) == ({"s": WAITS}, questions)

@@ -398,8 +398,8 @@ async def remove(name: str, scope: str) -> CommandOutput:
     except NoSuchServerError as error:
         known = {one.id: one for one in load().servers}
         if (one := known.get(ServerId(name))) is not None:
-            where = f"{name} is in {one.source}"
-            other = {Origin.USER: "user", Origin.PROJECT: "project"}.get(one.origin)
+            where = f"{name} is in {one.entry.source}"
+            other = {Origin.USER: "user", Origin.PROJECT: "project"}.get(one.entry.origin)
             hint = f": gemdeck mcp remove -s {other} {shlex.quote(name)}" if other else "."
             raise CommandError(where + hint, ExitCode.NOT_FOUND) from error
         raise no_such("server", name, error.known) from error

@@ -200,7 +200,7 @@ def trust_view(definition: ServerDefinition, asks: str = "") -> GrantView:
         definition: The server.
         asks: Why it spares no question, or "".
     """
-    origin = f"trust: true in {definition.source or definition.origin.value}"
+    origin = f"trust: true in {definition.entry.source or definition.entry.origin.value}"
     effect = Effect.ALLOW if not asks else Effect.ASK
     origin = f"{origin}, which {asks}" if asks else origin
     everything = ToolPattern.model_construct(server=definition.id)
@@ -330,7 +330,7 @@ class Policy:
 
     @property
     def origins(self) -> Mapping[ServerId, Origin]:
-        return {server: definition.origin for server, definition in self._definitions.items()}
+        return {server: definition.entry.origin for server, definition in self._definitions.items()}
 
     def judge(self, tool: OfferedTool, arguments: JsonObject | None = None) -> Verdict:
         """Decide what the rules say about a call.
@@ -479,7 +479,7 @@ class Policy:
         definition = self._definitions.get(tool.server)
         if definition is None or not (tool.trusted and definition.trust):
             return ""
-        place = f" in {definition.source}" if definition.source else ""
+        place = f" in {definition.entry.source}" if definition.entry.source else ""
         return f"its server has trust: true{place}"
 
     def start_of(self, server: ServerId) -> str:
@@ -487,7 +487,7 @@ class Policy:
         definition = self._definitions.get(server)
         if definition is None or definition.transport is not Transport.STDIO:
             return ""
-        return os.path.realpath(definition.cwd or self._folder)
+        return os.path.realpath(definition.launch.cwd or self._folder)
 
     def _denying(self, tool: OfferedTool, arguments: JsonObject | None) -> ToolPattern | None:
         """Return a rule of the settings that denies a call, or a tool whatever its arguments."""
@@ -501,7 +501,8 @@ class Policy:
         allowed; a project's tools never, since it picks their names.
         """
         definition = self._definitions.get(tool.server)
-        if definition is None or definition.origin is Origin.PROJECT or not is_plain(tool.name):
+        is_own = definition is not None and definition.entry.origin is not Origin.PROJECT
+        if not is_own or not is_plain(tool.name):
             return None
         rules = (rule for rule in self._allow if rule.matches(tool.server, tool.name))
         limits = (self._limit(rule, tool.server) for rule in rules)

@@ -204,7 +204,7 @@ class ToolReview(ToolVisibility):
         known = self._servers.get(definition.id)
         pin = known.pins.get(pin_key(tool.name)) if known is not None else None
         is_as_pinned = pin is not None and pin.definition_hash == tool.definition_hash
-        return is_as_pinned or not tool.is_usable or definition.origin is Origin.DEMO
+        return is_as_pinned or not tool.is_usable or definition.entry.origin is Origin.DEMO
 
     def keep_only(self, servers: Collection[ServerId]) -> None:
         """Forget servers that are gone, with their questions."""
@@ -225,7 +225,7 @@ class ToolReview(ToolVisibility):
         known = self._servers.setdefault(definition.id, _Known(definition))
         new: dict[PinKey, Pin] = {}
         known.changed = {}
-        for tool in usable if definition.origin is not Origin.DEMO else ():
+        for tool in usable if definition.entry.origin is not Origin.DEMO else ():
             if tool.name in denied:
                 continue
             key = pin_key(tool.name)

@@ -176,6 +176,74 @@ class SignInSettings(Frozen):
         return is_own and self.oauth.enabled is False
 
 
+class Entry(Frozen):
+    """A server's entry in the settings, as written.
+
+    Attributes:
+        origin: The layer it comes from.
+        source: The file it is in, as shown.
+        line: Its line there, from 1; 0 where unknown.
+        extension: The name of the gemini-cli extension it belongs to, or "".
+        named: The names of the user's secrets that it refers to; they are still references.
+        written: The entry with its references.
+        preview: What the entry comes to, or None where it is in no file.
+    """
+
+    origin: Origin
+    source: str = ""
+    line: int = field(default=0, compare=False)
+    extension: str = ""
+    named: frozenset[str] = frozenset()
+    written: Mapping[str, object] = field(
+        default_factory=lambda: MappingProxyType({}), repr=False, compare=False
+    )
+    preview: Preview | None = field(default=None, repr=False, compare=False)
+
+
+class Launch(Frozen):
+    """The program of a server, ready to start: the server, or what prints headers for one.
+
+    Attributes:
+        command: The program as configured, or "".
+        args: Its arguments.
+        env: Variables added to those it inherits.
+        inheritance: Which it inherits.
+        cwd: Its working directory, or None for gemdeck's.
+        program: The file that is executed, resolved when the settings were read; empty where
+            there was none.
+        keychain: The service under which the keyring has the secrets of the server's extension.
+        kept: The names of these secrets, each with the user's own value for want of one. They
+            are still references.
+    """
+
+    command: str = ""
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    inheritance: Inheritance = field(default_factory=Inheritance)
+    cwd: Path | None = None
+    program: str = ""
+    keychain: str = ""
+    kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+
+
+class Endpoint(Frozen):
+    """Where a server answers over the network.
+
+    Attributes:
+        url: Its address, or "" for a local server.
+        headers: HTTP headers to send.
+        sign_in: How to sign in.
+        tls: Certificates for it and its sign-in, or None.
+        sse_fallback: Whether SSE is to be tried where streamable HTTP is refused.
+    """
+
+    url: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    sign_in: SignInSettings = SignInSettings()
+    tls: TlsSettings | None = None
+    sse_fallback: bool = False
+
+
 class ServerDefinition(Frozen):
     """One server as configured. Values are raw: they go to the server, never to the screen.
 
@@ -183,61 +251,30 @@ class ServerDefinition(Frozen):
 
     Attributes:
         id: Its sanitized name.
-        origin: The layer it comes from.
-        transport: How it is reached; a bare ``url`` counts as HTTP with `sse_fallback`.
-        command: The program, for stdio; over the network the one that prints headers, or "".
-        args: Its arguments.
-        env: Variables added to those it inherits.
-        inheritance: Which it inherits.
-        cwd: Its working folder, or None for gemdeck's.
-        url: Its address, for HTTP and SSE.
-        headers: HTTP headers to send.
-        sign_in: How to sign in.
-        tls: Certificates for it and its sign-in, or None.
-        sse_fallback: Whether SSE is to be tried where streamable HTTP is refused.
+        transport: How it is reached; a bare ``url`` is HTTP with `Endpoint.sse_fallback`.
+        entry: Its entry in the settings.
+        launch: The program to start.
+        endpoint: Where it answers over the network.
         protocol: The era of the protocol to speak, where the settings force one.
-        extension: The name of the gemini-cli extension it belongs to, or "".
-        keychain: The service under which the keyring has the secrets of that extension.
-        kept: The names of these secrets, each with the user's own value for want of one. They
-            are still references.
-        named: The names of the user's secrets that the entry refers to; they are still references.
         timeout: Seconds a call may take.
-        review_results: Whether the user sees results before the model does.
         trust: Whether its tools run unasked; never true for a project's server.
+        review_results: Whether the user sees results before the model does.
+        start: When it starts.
         description: The user's words on it, sanitized.
         include_tools: If set, only these tools are offered.
         exclude_tools: These tools are not offered, whatever `include_tools` says.
         admission: Whether and where it starts, as far as that is known.
-        start: When it starts.
         secrets: Values that must not reach the screen or a log: those of variables and
             headers whose names say so.
-        program: The file that is executed, resolved when the settings were read; empty where
-            there was none.
         fingerprint: SHA-256 (hex) of all that says what this server is; consent binds to it.
-        source: The file it stands in, as shown.
-        line: Its line there, from 1; 0 where unknown.
-        written: Its entry as written in that file, with its references.
-        preview: What its entry comes to, or None where it stands in no file.
     """
 
     id: ServerId
-    origin: Origin
     transport: Transport
-    command: str = ""
-    args: tuple[str, ...] = field(default=(), repr=False)
-    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    inheritance: Inheritance = field(default_factory=Inheritance)
-    cwd: Path | None = None
-    url: str = field(default="", repr=False)
-    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    sign_in: SignInSettings = SignInSettings()
-    tls: TlsSettings | None = None
-    sse_fallback: bool = False
+    entry: Entry
+    launch: Launch = field(default_factory=Launch)
+    endpoint: Endpoint = field(default_factory=Endpoint)
     protocol: ProtocolEra = ProtocolEra.AUTO
-    extension: str = ""
-    keychain: str = ""
-    kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    named: frozenset[str] = frozenset()
     timeout: float = 600.0
     trust: bool = False
     review_results: bool = False
@@ -247,14 +284,7 @@ class ServerDefinition(Frozen):
     exclude_tools: frozenset[str] = frozenset()
     admission: Admission = Starts()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
-    program: str = ""
     fingerprint: str = ""
-    source: str = ""
-    line: int = field(default=0, compare=False)
-    written: Mapping[str, object] = field(
-        default_factory=lambda: MappingProxyType({}), repr=False, compare=False
-    )
-    preview: Preview | None = field(default=None, repr=False, compare=False)
 
     @property
     def withheld(self) -> ServerStatus | None:
@@ -287,10 +317,22 @@ class ServerDefinition(Frozen):
         Args:
             environ: The environment that it inherits from; empty for names of the entry alone.
         """
-        inherited = self.inheritance.of(environ, is_small=self.origin is Origin.PROJECT)
-        own = inherited | {**self.kept, **self.env}
-        more = {"url": self.url, AUTHORIZATION: ""}  # may also be the names of headers
-        yield from (*own.items(), *self.headers.items(), *more.items(), *named_words(self.args))
+        inherited = self.launch.inheritance.of(
+            environ, is_small=self.entry.origin is Origin.PROJECT
+        )
+        own = inherited | {**self.launch.kept, **self.launch.env}
+        more = {"url": self.endpoint.url, AUTHORIZATION: ""}  # may also be the names of headers
+        yield from (
+            *own.items(),
+            *self.endpoint.headers.items(),
+            *more.items(),
+            *named_words(self.launch.args),
+        )
+
+    def with_oauth(self, oauth: OAuthSettings) -> "ServerDefinition":
+        """Return the same server, which signs in as these settings say."""
+        sign_in = replace(self.endpoint.sign_in, oauth=oauth)
+        return replace(self, endpoint=replace(self.endpoint, sign_in=sign_in))
 
     def held(
         self, status: ServerStatus, reason: str, advice: str, *, may_enable: bool = False
@@ -331,19 +373,19 @@ def secrets_of(servers: Iterable[ServerDefinition]) -> Iterator[str]:
     or so many that the user's own would be crowded out.
     """
     for server in servers:
-        is_of_project = server.origin is Origin.PROJECT and server.withheld is not None
+        is_of_project = server.entry.origin is Origin.PROJECT and server.withheld is not None
         if server.withheld is not ServerStatus.UNTRUSTED and not is_of_project:
             yield from server.secrets
-            yield from secrets_in_address(server.url)
+            yield from secrets_in_address(server.endpoint.url)
 
 
 def shown_target(definition: ServerDefinition) -> str:
     """Return the command line or address of a server as one line, with secrets masked."""
     if definition.transport is not Transport.STDIO:
-        return sanitize_line(masked_address(definition.url, definition.secrets))
-    if not definition.command:
+        return sanitize_line(masked_address(definition.endpoint.url, definition.secrets))
+    if not definition.launch.command:
         return ""
-    words = masked_words((definition.command, *definition.args), definition.secrets)
+    words = masked_words((definition.launch.command, *definition.launch.args), definition.secrets)
     return sanitize_line(" ".join(map(_quoted, words)))
 
 

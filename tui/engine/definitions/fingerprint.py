@@ -15,7 +15,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.definition import Launch, ServerDefinition
 from tui.engine.definitions.programs import FULL_PATH, find_program, guarded_folders, search_path
 from tui.engine.files.state_file import StateFile
 from tui.model.frozen import Frozen
@@ -86,16 +86,17 @@ def server_fingerprint(
             given day does not make it another server. What the folder itself chooses does: the
             values that it fills in.
     """
-    written = definition.written
+    entry, launch, endpoint = definition.entry, definition.launch, definition.endpoint
+    written = entry.written
     content: dict[str, object] = {
         "purpose": _PURPOSE,
         "transport": definition.transport.value,
-        "program": definition.program,
-        "source": [definition.origin.value, definition.source, definition.extension],
+        "program": launch.program,
+        "source": [entry.origin.value, entry.source, entry.extension],
         "sign-in": {key: written[key] for key in SIGN_IN_KEYS if key in written},
     }
     if folder is not None:
-        preview = definition.preview
+        preview = entry.preview
         content |= {
             "folder": list(folder),
             "written": dict(effective_entry(written)),
@@ -103,19 +104,19 @@ def server_fingerprint(
             "defaults": list(map(list, preview.defaults)) if preview is not None else [],
             "files": [],  # as it was while these were hashed, so that grants go on counting
         }
-        if added := definition.inheritance.added():
+        if added := launch.inheritance.added():
             content["inherits"] = added
     else:
         content |= {
-            "command": definition.command,
-            "args": list(definition.args),
-            "cwd": str(definition.cwd) if definition.cwd is not None else None,
-            "env": dict(definition.env),
-            "url": definition.url,
-            "sse": definition.sse_fallback,
-            "headers": dict(definition.headers),
+            "command": launch.command,
+            "args": list(launch.args),
+            "cwd": str(launch.cwd) if launch.cwd is not None else None,
+            "env": dict(launch.env),
+            "url": endpoint.url,
+            "sse": endpoint.sse_fallback,
+            "headers": dict(endpoint.headers),
         }
-        content |= {"tls": definition.tls.model_dump()} if definition.tls is not None else {}
+        content |= {"tls": endpoint.tls.model_dump()} if endpoint.tls is not None else {}
     return digest(content, salt)
 
 
@@ -167,20 +168,22 @@ class Identifier:
 
     def __call__(self, definition: ServerDefinition) -> ServerDefinition:
         """Return the definition with its program and fingerprint."""
-        found = replace(definition, program=self._program(definition))
-        folder = self._known.folder if definition.origin is Origin.PROJECT else None
+        is_project = definition.entry.origin is Origin.PROJECT
+        program = self._program(definition.launch, is_project=is_project)
+        found = replace(definition, launch=replace(definition.launch, program=program))
+        folder = self._known.folder if is_project else None
         return replace(found, fingerprint=server_fingerprint(found, self._known.salt, folder))
 
-    def _program(self, definition: ServerDefinition) -> str:
+    def _program(self, launch: Launch, *, is_project: bool) -> str:
         """Find the program; one whose name holds a variable that is not set is not looked for."""
-        path = definition.env.get(_PATH, self._environ.get(_PATH, os.defpath))
-        if not definition.command or "$" in definition.command or "$" in path:
+        path = launch.env.get(_PATH, self._environ.get(_PATH, os.defpath))
+        if not launch.command or "$" in launch.command or "$" in path:
             return ""
         if path not in self._paths:
             self._paths[path] = search_path(path, self._avoid)
-        folder = definition.cwd if definition.cwd is not None else self._folder
-        found = find_program(definition.command, {_PATH: self._paths[path]}, folder)
-        if not found and definition.origin is not Origin.PROJECT:  # it may be in the folder alone
-            full = definition.env.get(_PATH, self._environ.get(FULL_PATH, path))
-            found = find_program(definition.command, {_PATH: full}, folder)
+        folder = launch.cwd if launch.cwd is not None else self._folder
+        found = find_program(launch.command, {_PATH: self._paths[path]}, folder)
+        if not found and not is_project:  # it may be in the folder alone
+            full = launch.env.get(_PATH, self._environ.get(FULL_PATH, path))
+            found = find_program(launch.command, {_PATH: full}, folder)
         return found or ""

@@ -20,7 +20,7 @@ from stat import S_IFDIR
 from typing import Final
 from urllib.parse import unquote
 
-from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.definition import Launch, ServerDefinition
 from tui.engine.definitions.programs import FULL_PATH, guarded_folders, is_within, search_path
 from tui.engine.files.atomic import remove_stale, temporary_folder
 from tui.engine.files.paths import APP_NAME, shown_path
@@ -156,21 +156,22 @@ def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
     relative one; where the entry starts elsewhere, relative paths count from there. What contains
     the opened folder, such as the home as an argument, is the user's word.
     """
-    written = {key: one.written[key] for key in _PARTS_OF_ENTRY if key in one.written}
+    entry, launch = one.entry, one.launch
+    written = {key: entry.written[key] for key in _PARTS_OF_ENTRY if key in entry.written}
     if _WORKING.search(json.dumps(written, default=str)):
         return "it uses ${PWD}"
-    cwd = (one.preview.whole if one.preview is not None else one.written).get("cwd")
+    cwd = (entry.preview.whole if entry.preview is not None else entry.written).get("cwd")
     is_relative = isinstance(cwd, str) and cwd and not cwd.startswith(("/", "~"))
-    if is_relative or (one.cwd is not None and not one.cwd.is_absolute()):
+    if is_relative or (launch.cwd is not None and not launch.cwd.is_absolute()):
         return "its cwd is relative"
-    places = _Places(folder, home, one.cwd)
-    if one.cwd is not None and places.has(one.cwd):
-        return f"its cwd is {shown_path(one.cwd, home)}"
-    if found := _named_command(one, places, home):
+    places = _Places(folder, home, launch.cwd)
+    if launch.cwd is not None and places.has(launch.cwd):
+        return f"its cwd is {shown_path(launch.cwd, home)}"
+    if found := _named_command(launch, places, home):
         return sanitize_line(f"its command is {found}", MAX_REASON)
-    masked = masked_words((one.command, *one.args), one.secrets)[1:]
-    is_package = Path(one.command).name in _FETCHERS
-    for number, word in enumerate(one.args, 1):
+    masked = masked_words((launch.command, *launch.args), one.secrets)[1:]
+    is_package = Path(launch.command).name in _FETCHERS
+    for number, word in enumerate(launch.args, 1):
         ends_as_file = not (is_package and not word.startswith("-"))
         is_package = is_package and ends_as_file
         if found := places.named_in(word, ends_as_file=ends_as_file):
@@ -178,20 +179,21 @@ def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
             verb = "is" if found == word else "names"
             what = f"{verb} {found}" if is_shown else "names a place in it"
             return sanitize_line(f"argument {number} {what}", MAX_REASON)
-    for name, value in one.env.items():
+    for name, value in launch.env.items():
         if found := places.named_by(name, value):
             what = "a place in it" if is_secret_name(name) or value in one.secrets else found
             return sanitize_line(f"the variable {name} names {what}", MAX_REASON)
     return ""
 
 
-def _named_command(one: ServerDefinition, places: _Places, home: Path) -> str:
+def _named_command(launch: Launch, places: _Places, home: Path) -> str:
     """Return the command of a server if it lies in the opened folder, or is found only there."""
-    if "/" in one.command and one.cwd is None and not one.command.startswith(("/", "~")):
-        return one.command
-    if one.program and places.has(Path(one.program)):
-        return shown_path(Path(one.program), home)
-    return places.named_in(one.command) if "/" in one.command else ""
+    command = launch.command
+    if "/" in command and launch.cwd is None and not command.startswith(("/", "~")):
+        return command
+    if launch.program and places.has(Path(launch.program)):
+        return shown_path(Path(launch.program), home)
+    return places.named_in(command) if "/" in command else ""
 
 
 def without_folder(

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tui.engine.chats.backends.backend import ModelChunk, ModelRequest, ModelTraits, WireContent
 from tui.engine.chats.sessions.library import fenced
-from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.definition import Entry, Launch, ServerDefinition
 from tui.engine.definitions.fingerprint import server_fingerprint
 from tui.engine.files.paths import state_dir
 from tui.engine.mcp.catalog.offered_tool import STRUCTURED
@@ -61,15 +61,16 @@ def demo_server() -> ServerDefinition:
     notes = os.environ.get(NOTES_DB_VARIABLE) or str(state_dir() / "demo" / "notes.db")
     definition = ServerDefinition(
         id=ServerId("notes"),
-        origin=Origin.DEMO,
         transport=Transport.STDIO,
-        command=sys.executable,
-        args=("-I", "-S", str(Path(__file__).with_name("notes_server.py"))),
-        env=MappingProxyType({NOTES_DB_VARIABLE: notes}),
+        entry=Entry(Origin.DEMO, "gemdeck"),
+        launch=Launch(
+            sys.executable,
+            ("-I", "-S", str(Path(__file__).with_name("notes_server.py"))),
+            MappingProxyType({NOTES_DB_VARIABLE: notes}),
+            program=sys.executable,
+        ),
         timeout=CALL_TIMEOUT,
         description="A small notebook on this computer, and slow work to watch.",
-        program=sys.executable,
-        source="gemdeck",
     )
     # nothing in it is secret, so its fingerprint needs no salt
     return replace(definition, fingerprint=server_fingerprint(definition, b""))

@@ -122,9 +122,9 @@ async def with_named_secrets(
     Raises:
         CredentialError: If one cannot be had; says what to do.
     """
-    if not server.named or server.origin is Origin.PROJECT:
+    if not server.entry.named or server.entry.origin is Origin.PROJECT:
         return server
-    values = await in_daemon_thread(partial(_read, server.named))
+    values = await in_daemon_thread(partial(_read, server.entry.named))
     redactor.register(*values.values())
 
     def fill(text: str) -> str:
@@ -134,12 +134,14 @@ async def with_named_secrets(
         return MappingProxyType({name: fill(text) for name, text in texts.items()})
 
     if signs_in:
-        oauth = server.sign_in.oauth
+        oauth = server.endpoint.sign_in.oauth
         given = {key: one.get_secret_value() for key, one in oauth.secrets().items()}
         oauth = oauth.model_copy(update={key: SecretStr(fill(given[key])) for key in given})
-        return replace(server, sign_in=replace(server.sign_in, oauth=oauth))
+        return server.with_oauth(oauth)
     known = server.secrets | frozenset(values.values())
-    return replace(server, env=filled(server.env), headers=filled(server.headers), secrets=known)
+    launch = replace(server.launch, env=filled(server.launch.env))
+    endpoint = replace(server.endpoint, headers=filled(server.endpoint.headers))
+    return replace(server, launch=launch, endpoint=endpoint, secrets=known)
 
 
 async def with_extension_secrets(
@@ -153,33 +155,32 @@ async def with_extension_secrets(
     Returns:
         The server, and what it starts without, why, and what to do; or an empty string.
     """
-    found: dict[str, str] = {}
+    launch, endpoint, found = server.launch, server.endpoint, dict[str, str]()
     why = "the keyring is not used with GEMDECK_HOME"
     if not os.environ.get("GEMDECK_HOME"):
         why = "the keyring has no value"
         try:
-            reading = in_daemon_thread(partial(_read_extensions, server.keychain, server.kept))
+            reading = in_daemon_thread(partial(_read_extensions, launch.keychain, launch.kept))
             found = await asyncio.wait_for(reading, key_store.KEYRING_LIMIT)
         except TimeoutError:
             why = "the keyring did not answer"
         except Exception:  # noqa: BLE001 - backends are plugins and raise errors of their own
             why = "the keyring cannot be read"
-    values = {name: value for name, value in {**server.kept, **found}.items() if value}
+    values = {name: value for name, value in {**launch.kept, **found}.items() if value}
     redactor.register(*values.values())
     fill = Expansion(values, blank=frozenset({"env", "headers"}))
-    entry = {"env": {**server.env}, "headers": {**server.headers}, "url": server.url}
-    filled = fill.members({**entry, "args": [*server.args]})
+    entry = {"env": {**launch.env}, "headers": {**endpoint.headers}, "url": endpoint.url}
+    filled = fill.members({**entry, "args": [*launch.args]})
+    env, headers = {**found, **filled["env"]}, MappingProxyType(filled["headers"])
     server = replace(
         server,
-        env=MappingProxyType({**found, **filled["env"]}),
-        headers=MappingProxyType(filled["headers"]),
-        url=filled["url"],
-        args=tuple(filled["args"]),
+        launch=replace(launch, env=MappingProxyType(env), args=tuple(filled["args"])),
+        endpoint=replace(endpoint, url=filled["url"], headers=headers),
         secrets=server.secrets | frozenset(values.values()),
     )
-    set_here = {**values, **{name: value for name, value in server.env.items() if value}}
-    missing = ", ".join(name for name in server.kept if name not in set_here)
-    advice = f"Set it: gemini extensions config {server.extension}, or in `env` of its entry."
+    set_here = {**values, **{name: value for name, value in server.launch.env.items() if value}}
+    missing = ", ".join(name for name in server.launch.kept if name not in set_here)
+    advice = f"Set it: gemini extensions config {server.entry.extension}, or in `env` of its entry."
     return server, f"Without {missing}: {why}. {advice}" if missing else ""
 
 

@@ -140,7 +140,7 @@ def _disabled(content: Content) -> frozenset[Key]:
 
 
 def _key(definition: ServerDefinition) -> Key:
-    return definition.origin.value, definition.id
+    return definition.entry.origin.value, definition.id
 
 
 class ServerManager:
@@ -607,22 +607,23 @@ def server_view(
         left_out: The variables that no server gets outside the opened folder.
     """
     definition = supervisor.definition
+    entry, cwd = definition.entry, definition.launch.cwd
     passed, withheld, lost = environment_names(definition, os.environ, left_out)
     return ServerView(
         id=definition.id,
-        origin=definition.origin,
+        origin=entry.origin,
         target=shown_target(definition),
         description=definition.description,
         catalog=catalog,
         **_condition(supervisor),
         environment=passed,
-        variables=tuple(sanitize_line(name) for name in sorted(definition.env)),
+        variables=tuple(sanitize_line(name) for name in sorted(definition.launch.env)),
         withheld=withheld,
         is_outside=definition.is_outside,
         left_out=lost,
-        cwd="" if definition.cwd is None else shown_path(definition.cwd, Path.home()),
+        cwd="" if cwd is None else shown_path(cwd, Path.home()),
         timeout=definition.timeout,
         trusted=definition.trust,
-        source=definition.source + (f", line {definition.line}" if definition.line else ""),
-        extension=definition.extension,
+        source=entry.source + (f", line {entry.line}" if entry.line else ""),
+        extension=entry.extension,
     )

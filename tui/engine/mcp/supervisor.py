@@ -416,7 +416,7 @@ class Supervisor:
     async def _filled(self) -> ServerDefinition:
         """Return the server with the secrets that its extension or the user keeps elsewhere."""
         definition, redactor, self.lacks = self.definition, self._context.redactor, ""
-        if definition.kept:
+        if definition.launch.kept:
             definition, self.lacks = await with_extension_secrets(definition, redactor)
         if self.lacks:
             self._log.remark(self.lacks)
@@ -514,7 +514,7 @@ class Supervisor:
     def _fail(self, error: ServerError) -> None:
         """Publish a failure, and decide whether and when to retry."""
         self._is_told = True
-        if isinstance(error, SignInError) and self.definition.sign_in.is_off:
+        if isinstance(error, SignInError) and self.definition.endpoint.sign_in.is_off:
             advice = "Remove oauth.enabled from its entry to sign in, or set `headers`."
             error = ServerError(error.reason, advice, permanent=True)
         code = self._attempt.transport.exit_code if self._attempt is not None else None

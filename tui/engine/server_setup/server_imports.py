@@ -86,7 +86,7 @@ class OwnEdits:
             self._opened.store.add(written_keys(entry, self._opened.salt)[1])
         now = self.change(path, name, lambda: add_server(path, name, entry, replaces))
         why = "this folder is never trusted. To be asked again: gemdeck trust forget"
-        for source in [one.source for one in now.servers if one.id == name]:
+        for source in [one.entry.source for one in now.servers if one.id == name]:
             why = "" if source == shown_path(path, self._home) else f"the one in {source} counts."
         return path, why
 
@@ -111,9 +111,10 @@ class OwnEdits:
             EditError: If the entry is not the user's, or cannot be written.
         """
         path = self.file_of("user")
-        entry = servers_in(path).get(one.id) if one.origin is Origin.USER else None
+        entry = servers_in(path).get(one.id) if one.entry.origin is Origin.USER else None
         if not isinstance(entry, dict):
-            raise EditError(f"the entry of {one.id} is in {one.source or one.origin.value}.")
+            place = one.entry.source or one.entry.origin.value
+            raise EditError(f"the entry of {one.id} is in {place}.")
         if "$" in tool or "(" in tool:
             raise EditError("in a list of tools, $ and ( mean something else than in this name.")
         listed = entry.get(EXCLUDED, [])

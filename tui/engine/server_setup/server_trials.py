@@ -65,7 +65,7 @@ class ServerTrials:
         for problem in problems:
             tell(NoticeRaised(problem_notice(problem)))
         if is_project:  # its servers get fewer variables
-            one = replace(one, origin=Origin.PROJECT)
+            one = replace(one, entry=replace(one.entry, origin=Origin.PROJECT))
         self._context.redactor.register(*secrets_of([one]))
         alone = replace(
             self._context,

@@ -98,7 +98,7 @@ class SignInCommands:
             raise AuthError(f"is {found.withheld}; it is not contacted")
         if found.transport is Transport.STDIO:
             raise AuthError("runs on this computer and takes no sign-in")
-        if found.command:
+        if found.launch.command:
             raise AuthError("gets its headers from headersCommand and takes no sign-in")
         return found
 

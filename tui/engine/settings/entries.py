@@ -12,7 +12,10 @@ from pydantic import ValidationError
 
 from tui.engine.definitions.definition import (
     REVIEW_ADVICE,
+    Endpoint,
+    Entry,
     Inheritance,
+    Launch,
     ServerDefinition,
     SettingsProblem,
     SignInSettings,
@@ -70,7 +73,7 @@ _BLANKABLE: Final = frozenset({"env", "headers"})
 """Keys below which a variable that is not set is empty, as in gemini-cli."""
 
 
-class Entry(Frozen):
+class RawEntry(Frozen):
     """One server's entry in a file.
 
     Attributes:
@@ -85,13 +88,13 @@ class Entry(Frozen):
     raw: object = field(repr=False)
     source: Source
     path: KeyPath
-    changes: "Entry | None" = None
+    changes: "RawEntry | None" = None
 
     @property
     def project(self) -> bool:
         return self.source.origin is Origin.PROJECT
 
-    def changed_by(self, changes: "Entry") -> "Entry":
+    def changed_by(self, changes: "RawEntry") -> "RawEntry":
         """Return an extension's entry with the user's changes, merged as gemini-cli does."""
         raw, own = self.raw, changes.raw
         if not isinstance(raw, dict) or not isinstance(own, dict):
@@ -111,7 +114,7 @@ class Entry(Frozen):
     def problem(self, message: str, *keys: str | int) -> SettingsProblem:
         """Make a problem with a key, in the file where that key stands."""
         match self.changes:
-            case Entry(raw=dict() as own) as changes if keys and keys[0] in own:
+            case RawEntry(raw=dict() as own) as changes if keys and keys[0] in own:
                 return changes.problem(message, *keys)
         return self.source.problem((*self.path, *keys), message)
 
@@ -129,14 +132,14 @@ def _names(value: object) -> list[str] | None:
     return value
 
 
-def server_entries(sources: Iterable[Source]) -> Iterable[Entry]:
+def server_entries(sources: Iterable[Source]) -> Iterable[RawEntry]:
     """Merge the servers of files, lowest layer first: a higher layer replaces a whole entry."""
-    merged: dict[str, Entry] = {}
+    merged: dict[str, RawEntry] = {}
     for source in sources:
         found = source.section("mcpServers")
         names = list(found)
         for name in names[:MAX_SERVERS]:
-            merged[name] = Entry(name, found[name], source, ("mcpServers", name))
+            merged[name] = RawEntry(name, found[name], source, ("mcpServers", name))
         if rest := names[MAX_SERVERS:]:
             named = ", ".join(map(server_id, rest[:MAX_ENTRY_PROBLEMS]))
             more = len(rest) - MAX_ENTRY_PROBLEMS
@@ -243,7 +246,7 @@ class ServerReader:
         other.problems, other._taken, other._variables = [], set(self._taken), variables
         return other
 
-    def read(self, entry: Entry) -> ServerDefinition:
+    def read(self, entry: RawEntry) -> ServerDefinition:
         """Read one entry. Its id is its name, made distinct where another has that name."""
         base = server_id(entry.name)
         number = 1
@@ -259,18 +262,20 @@ class ServerReader:
             return self._refuse(definition, entry, f"another server already has the name {base}")
         return definition
 
-    def _define(self, entry: Entry, server: ServerId) -> ServerDefinition:
+    def _define(self, entry: RawEntry, server: ServerId) -> ServerDefinition:
         """Validate an entry; the definition is withheld where it must not start."""
         source = entry.source
         blank = ServerDefinition(
             server,
-            source.origin,
             Transport.STDIO,
-            inheritance=self._inheritance,
-            extension=source.extension,
-            source=source.file,
-            line=source.document.line_of(entry.path),
-            written=MappingProxyType(dict(entry.raw)) if isinstance(entry.raw, dict) else _EMPTY,
+            Entry(
+                source.origin,
+                source.file,
+                source.document.line_of(entry.path),
+                source.extension,
+                written=MappingProxyType(entry.raw) if isinstance(entry.raw, dict) else _EMPTY,
+            ),
+            Launch(inheritance=self._inheritance),
         )
         if not isinstance(entry.raw, dict):
             return self._refuse(blank, entry, "must be an object: { … }")
@@ -279,7 +284,8 @@ class ServerReader:
         own = {key: self._environ[key] for key in self._environ if key not in source.variables}
         expansion = Expansion(self._variables_of(entry), blank=_BLANKABLE)
         preview = preview_of(entry.raw, expansion, own)
-        blank = replace(blank, preview=preview, named=secret_names(entry.raw))
+        named = secret_names(entry.raw)
+        blank = replace(blank, entry=replace(blank.entry, preview=preview, named=named))
         raw = preview.whole
         self.problems += expansion_problems(
             expansion, (), lambda where, words: entry.problem(words, *where)
@@ -297,15 +303,17 @@ class ServerReader:
         definition = self._from_settings(blank, settings, expansion.secrets)
         if env := source.env:
             secret = frozenset(v for name, v in env.items() if is_secret_variable(name, v))
-            everything = MappingProxyType({**env, **definition.env})
+            everything = MappingProxyType({**env, **definition.launch.env})
             secret |= definition.secrets | source.secrets
-            definition = replace(definition, env=everything, secrets=secret)
+            launch = replace(definition.launch, env=everything)
+            definition = replace(definition, launch=launch, secrets=secret)
         if names := source.kept:
             read = references_in(dict(entry.raw))
             own = {name: self._environ.get(name, "") if name in read else "" for name in names}
             secrets = definition.secrets - {source.variables[name] for name in names}
             kept = MappingProxyType(own)
-            definition = replace(definition, keychain=source.keychain, kept=kept, secrets=secrets)
+            launch = replace(definition.launch, keychain=source.keychain, kept=kept)
+            definition = replace(definition, launch=launch, secrets=secrets)
         if entry.project:
             definition = replace(definition, trust=False)
         value = raw.get("disabled")  # as other clients write it; when unclear, it counts
@@ -315,10 +323,10 @@ class ServerReader:
             return definition.held(ServerStatus.DISABLED, reason, advice, may_enable=True)
         return definition
 
-    def _note(self, entry: Entry, message: str, *keys: str | int) -> None:
+    def _note(self, entry: RawEntry, message: str, *keys: str | int) -> None:
         self.problems.append(entry.problem(message, *keys))
 
-    def _variables_of(self, entry: Entry) -> Mapping[str, str]:
+    def _variables_of(self, entry: RawEntry) -> Mapping[str, str]:
         """Return the variables for an entry: the process's own win over the folder's."""
         brought = self._variables if entry.project else _NONE
         return {**brought, **self._environ, **entry.source.variables}
@@ -333,20 +341,25 @@ class ServerReader:
         return replace(
             blank,
             transport=transport,
-            command=own[0] if own else "",
-            args=own[1:],
-            env=MappingProxyType(dict(settings.env)),
-            cwd=self._folder_of(settings.cwd),
-            url=settings.http_url or settings.url or "",
-            headers=MappingProxyType(dict(settings.headers)),
-            sign_in=SignInSettings(
-                settings.oauth or OAuthSettings(),
-                settings.auth_provider_type,
-                settings.target_audience or "",
-                settings.target_service_account or "",
+            launch=replace(
+                blank.launch,
+                command=own[0] if own else "",
+                args=own[1:],
+                env=MappingProxyType(dict(settings.env)),
+                cwd=self._folder_of(settings.cwd),
             ),
-            tls=settings.tls,
-            sse_fallback=is_bare and settings.named_transport in {None, Transport.STDIO},
+            endpoint=Endpoint(
+                settings.http_url or settings.url or "",
+                MappingProxyType(dict(settings.headers)),
+                SignInSettings(
+                    settings.oauth or OAuthSettings(),
+                    settings.auth_provider_type,
+                    settings.target_audience or "",
+                    settings.target_service_account or "",
+                ),
+                settings.tls,
+                is_bare and settings.named_transport in {None, Transport.STDIO},
+            ),
             timeout=settings.timeout / 1000,
             trust=settings.trust,
             review_results=settings.review_results,
@@ -365,7 +378,7 @@ class ServerReader:
             return self.home / cwd[2:]
         return self.folder / cwd
 
-    def _report_unknown(self, entry: Entry, raw: Mapping[str, Any]) -> None:
+    def _report_unknown(self, entry: RawEntry, raw: Mapping[str, Any]) -> None:
         """Report unknown keys, such as those of other clients."""
         oauth = raw.get("oauth")
         for key in [key for key in raw if key not in KNOWN | {"disabled"}][:MAX_ENTRY_PROBLEMS]:
@@ -376,7 +389,7 @@ class ServerReader:
         if not isinstance(raw.get("disabled", False), bool | str):
             self._note(entry, "must be true or false", "disabled")
 
-    def _report_ignored(self, entry: Entry, settings: ServerSettings) -> None:
+    def _report_ignored(self, entry: RawEntry, settings: ServerSettings) -> None:
         """Report keys that are valid but have no effect."""
         used = "httpUrl" if settings.http_url else "url" if settings.url else "command"
         kind, named = "type" if settings.type else "transportType", settings.named_transport
@@ -392,7 +405,9 @@ class ServerReader:
         if settings.tcp:
             self._note(entry, "tcp is not supported and ignored", "tcp")
 
-    def _refuse(self, definition: ServerDefinition, entry: Entry, message: str) -> ServerDefinition:
+    def _refuse(
+        self, definition: ServerDefinition, entry: RawEntry, message: str
+    ) -> ServerDefinition:
         problem = entry.problem(message)
         self.problems.append(problem)
         return _invalid(replace(definition, trust=False), problem)
@@ -407,20 +422,15 @@ def _invalid(definition: ServerDefinition, problem: SettingsProblem) -> ServerDe
 
 def as_written(one: ServerDefinition) -> ServerDefinition:
     """Return a server of an untrusted folder, with nothing filled in; it does not start."""
-    raw, none = one.written, frozenset[str]()
+    raw, none = one.entry.written, frozenset[str]()
     if one.withheld is ServerStatus.INVALID and not references_in(dict(raw)):
         return one
     blank = ServerDefinition(
         one.id,
-        one.origin,
         one.transport,
-        inheritance=one.inheritance,
+        replace(one.entry, extension="", named=frozenset()),
+        Launch(inheritance=one.launch.inheritance, program=one.launch.program),
         start=one.start,
-        source=one.source,
-        line=one.line,
-        written=raw,
-        preview=one.preview,
-        program=one.program,
         fingerprint=one.fingerprint,
         description=sanitize_line(str(raw.get("description", "")), MAX_DESCRIPTION),
     )
@@ -428,7 +438,7 @@ def as_written(one: ServerDefinition) -> ServerDefinition:
     return _sketch(blank, raw, none).held(ServerStatus.UNTRUSTED, reason, REVIEW_ADVICE)
 
 
-def _misplaced(entry: Entry) -> str:
+def _misplaced(entry: RawEntry) -> str:
     """Say why an entry may not name the secrets that it names, or return an empty string.
 
     Only the user's own entry may, and only where it is filled in: what comes with a folder or an
@@ -476,8 +486,11 @@ def _sketch(
     return replace(
         blank,
         transport=Transport.HTTP if address else blank.transport,
-        command=str(command) if is_local else "",
-        args=tuple(word for word in words if isinstance(word, str)),
-        url=address,
+        launch=replace(
+            blank.launch,
+            command=str(command) if is_local else "",
+            args=tuple(word for word in words if isinstance(word, str)),
+        ),
+        endpoint=Endpoint(address),
         secrets=secrets,
     )

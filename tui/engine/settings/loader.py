@@ -13,7 +13,7 @@ from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import Installation
 from tui.engine.files.paths import shown_path
 from tui.engine.settings.entries import (
-    Entry,
+    RawEntry,
     ServerReader,
     as_written,
     reaches,
@@ -209,7 +209,7 @@ class McpRules(Frozen):
     off: Mapping[str, str]
     run: RunRules = RunRules()
 
-    def apply(self, entry: Entry, definition: ServerDefinition) -> ServerDefinition:
+    def apply(self, entry: RawEntry, definition: ServerDefinition) -> ServerDefinition:
         """Withhold a server that the rules do not let start."""
         name = compared(entry.name)
         if definition.withheld is not None and not definition.may_enable:
@@ -269,14 +269,15 @@ def read_mcp(
     return rules
 
 
-def command_entry(command: str, source: Source) -> Entry:
+def command_entry(command: str, source: Source) -> RawEntry:
     """Turn ``mcp.serverCommand`` into an entry; no shell ever reads it."""
     path = ("mcp", "serverCommand")
     try:
         words = shlex.split(command)
     except ValueError:
-        return Entry(COMMAND_SERVER, "a quote is not closed", source, path)
-    return Entry(COMMAND_SERVER, {"command": "".join(words[:1]), "args": words[1:]}, source, path)
+        return RawEntry(COMMAND_SERVER, "a quote is not closed", source, path)
+    raw = {"command": "".join(words[:1]), "args": words[1:]}
+    return RawEntry(COMMAND_SERVER, raw, source, path)
 
 
 class LoadedSettings(Frozen):
@@ -340,7 +341,7 @@ class SettingsFiles:
         files: The files, as shown, lowest layer first.
     """
 
-    own: Sequence[tuple[Entry, ServerDefinition]]
+    own: Sequence[tuple[RawEntry, ServerDefinition]]
     brought: Sequence[Brought]
     offer: ProjectOffer | None
     rest: LoadedSettings
@@ -360,7 +361,7 @@ class SettingsFiles:
         for entry, server, wrong in self.brought:
             is_trusted = server.id in trusted
             shown = server if is_trusted else as_written(server)
-            if is_trusted or not references_in(dict(server.written)):
+            if is_trusted or not references_in(dict(server.entry.written)):
                 problems += wrong
             servers.append((entry, shown))
         lowered = {
@@ -440,7 +441,7 @@ def read_files(
 
 def _own_entries(
     sources: Sequence[Source], mcp: McpRules, manifests: Iterable[Source]
-) -> Sequence[Entry]:
+) -> Sequence[RawEntry]:
     """Return the servers of the user and the system, then those of extensions.
 
     An entry that says nothing of how to reach its server changes that of an extension.
@@ -456,9 +457,9 @@ def _own_entries(
     return (*entries, *extensions.values())
 
 
-def _extension_entries(sources: Iterable[Source]) -> dict[ServerId, Entry]:
+def _extension_entries(sources: Iterable[Source]) -> dict[ServerId, RawEntry]:
     """Return the servers of the user's extensions; of two with one name the first counts."""
-    found: dict[ServerId, Entry] = {}
+    found: dict[ServerId, RawEntry] = {}
     for entry in (entry for source in sources for entry in server_entries([source])):
         server, raw = server_id(entry.name), entry.raw
         if server in found:
@@ -476,7 +477,7 @@ def _extension_entries(sources: Iterable[Source]) -> dict[ServerId, Entry]:
 
 def _with_choices(server: ServerDefinition, gemdeck: GemdeckSettings) -> ServerDefinition:
     """Add when a server starts, which a project can only delay, and the era that is forced."""
-    can_only_delay = server.origin is Origin.PROJECT and gemdeck.start is StartMode.LAZY
+    can_only_delay = server.entry.origin is Origin.PROJECT and gemdeck.start is StartMode.LAZY
     start = gemdeck.start if can_only_delay else server.start or gemdeck.start
     return replace(server, protocol=gemdeck.protocols.get(server.id, server.protocol), start=start)
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, PlainSerializer
 
 from tui.engine.definitions.definition import ServerDefinition, SettingsProblem
 from tui.engine.definitions.expansion import KeyPath, references_in
-from tui.engine.settings.entries import Entry, ServerReader, server_entries, server_id
+from tui.engine.settings.entries import RawEntry, ServerReader, server_entries, server_id
 from tui.engine.settings.prohibitions import (
     DENY_KEY,
     HookRule,
@@ -178,7 +178,7 @@ class ProjectOffer(Frozen):
         return not (runs or has_rules or self.context)
 
 
-Brought: TypeAlias = tuple[Entry, ServerDefinition, Sequence[SettingsProblem]]
+Brought: TypeAlias = tuple[RawEntry, ServerDefinition, Sequence[SettingsProblem]]
 """An entry of a folder's, the server that it comes to, and what is wrong with it."""
 
 
@@ -217,7 +217,7 @@ def read_offer(
             entry, inner.problems = replace(found, raw=_entry(found)), []
             brought.append((entry, inner.read(entry), inner.problems))
     servers = tuple(server for _, server, _ in brought)
-    names = {name for server in servers for name in references_in(dict(server.written))}
+    names = {name for server in servers for name in references_in(dict(server.entry.written))}
     used = MappingProxyType({name: variables[name] for name in variables if name in names})
     context = with_project(context, sources, folder, report)
     said = project_context(context, folder, report)
@@ -270,7 +270,7 @@ def note_texts(source: Source, mcp: Mapping[str, Any]) -> None:
             source.note(("mcp", key), "this text counts as one name; several are a list: [ … ]")
 
 
-def _entry(entry: Entry) -> object:
+def _entry(entry: RawEntry) -> object:
     """Return an entry with the keys alone that count in a project's file."""
     if not isinstance(entry.raw, dict):
         return entry.raw

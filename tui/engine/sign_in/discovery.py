@@ -82,8 +82,8 @@ class Discovery:
     """
 
     def __init__(self, definition: ServerDefinition, send: Send) -> None:
-        self._oauth: OAuthSettings = definition.sign_in.oauth
-        self._server = canonical_address(definition.url)
+        self._oauth: OAuthSettings = definition.endpoint.sign_in.oauth
+        self._server = canonical_address(definition.endpoint.url)
         self._send = send
 
     async def find(self, challenge: Challenge, granted: str = "") -> SignInPlace:

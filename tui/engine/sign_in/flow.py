@@ -19,9 +19,8 @@ from mcp.client.auth.oauth2 import PKCEParameters, check_registration_usable
 from mcp.client.auth.utils import handle_registration_response, is_valid_client_metadata_url
 from mcp.shared.auth import JWT_BEARER_GRANT_TYPE
 
-from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.desk import Desk, WithdrawnError
-from tui.engine.logs.redaction import masked_address
 from tui.engine.sign_in.callback import CallbackListener, Redirect
 from tui.engine.sign_in.discovery import PKCE_METHOD, Discovery, SignInPlace
 from tui.engine.sign_in.sign_in_record import (
@@ -125,7 +124,7 @@ class SignInFlow:
     keep: KeepClient
 
     def __post_init__(self) -> None:
-        self._oauth = self.definition.sign_in.oauth
+        self._oauth = self.definition.endpoint.sign_in.oauth
 
     async def run(self, challenge: Challenge) -> SignInRecord:
         """Sign in; return the record with its tokens.
@@ -251,7 +250,7 @@ class SignInFlow:
         )
 
     def _record(self, place: SignInPlace, client_id: str, **more: str | int) -> SignInRecord:
-        own = {"server": canonical_address(self.definition.url), "client_id": client_id}
+        own = {"server": canonical_address(self.definition.endpoint.url), "client_id": client_id}
         return SignInRecord.model_validate({**own, **_kept_of(place), **more})
 
 
@@ -444,7 +443,7 @@ class PersonAsker:
         return SignInRequest(
             id=self.desk.new_id(),
             server=definition.id,
-            address=sanitize_line(masked_address(definition.url, definition.secrets), MAX_FACT),
+            address=sanitize_line(shown_target(definition), MAX_FACT),
             host=address.host,
             shown_host=address.shown_host,
             issuer=sanitize_line(place.issuer, MAX_FACT),

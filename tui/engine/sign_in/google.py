@@ -71,8 +71,8 @@ class GoogleSession:
 
         They are the user's own, and what they allow is not bound to a server, as an ID token is.
         """
-        host = urlsplit(self.definition.url).hostname or ""
-        is_own = self.definition.sign_in.provider is AuthProviderType.GOOGLE_CREDENTIALS
+        host = urlsplit(self.definition.endpoint.url).hostname or ""
+        is_own = self.definition.endpoint.sign_in.provider is AuthProviderType.GOOGLE_CREDENTIALS
         return is_own and not host.endswith(".googleapis.com")
 
     async def signature(self) -> Signature:
@@ -83,7 +83,7 @@ class GoogleSession:
                 await self._refresh()
         headers = {"authorization": f"Bearer {self._token}"}
         project = getattr(self._credentials, "quota_project_id", None)
-        named = {name.lower() for name in self.definition.headers}
+        named = {name.lower() for name in self.definition.endpoint.headers}
         if isinstance(project, str) and project.isascii() and _QUOTA_HEADER not in named:
             headers[_QUOTA_HEADER] = project
         return Signature(self._token, headers)
@@ -119,7 +119,7 @@ class GoogleSession:
 
     async def _check(self) -> None:
         """Refuse to send a token where the user did not agree, or unencrypted."""
-        if not may_carry_tokens(self.definition.url):
+        if not may_carry_tokens(self.definition.endpoint.url):
             reason = "gets no Google credentials: its address is not encrypted"
             raise AuthError(reason, "Use https in `url`.")
         if not self._is_agreed:
@@ -130,8 +130,8 @@ class GoogleSession:
 
     def _word(self) -> SignInRecord:
         """Return what stands for the user's agreement: this server with these scopes."""
-        scope = " ".join(self.definition.sign_in.oauth.scopes)
-        server = canonical_address(self.definition.url)
+        scope = " ".join(self.definition.endpoint.sign_in.oauth.scopes)
+        server = canonical_address(self.definition.endpoint.url)
         return SignInRecord(
             server=server, issuer=ISSUER, resource=server, client_id=f"adc {scope}", scope=scope
         )
@@ -164,7 +164,7 @@ class GoogleSession:
 
         credentials: Any = self._credentials
         if credentials is None:
-            sign_in = self.definition.sign_in
+            sign_in = self.definition.endpoint.sign_in
             is_own = sign_in.provider is AuthProviderType.GOOGLE_CREDENTIALS
             scopes = list(sign_in.oauth.scopes) if is_own else [_CLOUD]
             credentials, _ = google.auth.default(scopes=scopes)

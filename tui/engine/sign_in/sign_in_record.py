@@ -188,8 +188,8 @@ class SignInRecord(BaseModel):
 
     def fits(self, definition: ServerDefinition) -> bool:
         """Return whether it was made for this server, with these settings."""
-        oauth = definition.sign_in.oauth
-        if self.server != canonical_address(definition.url):
+        oauth = definition.endpoint.sign_in.oauth
+        if self.server != canonical_address(definition.endpoint.url):
             return False
         if oauth.issuer and not same_issuer(oauth.issuer, self.issuer):
             return False

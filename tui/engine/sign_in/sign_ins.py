@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -90,7 +90,7 @@ class SignIns:
 
     def credentials(self, definition: ServerDefinition) -> "TokenSession | GoogleSession | None":
         """Return what signs requests to a server; None if nothing does."""
-        return None if definition.sign_in.is_off else self._session(definition)
+        return None if definition.endpoint.sign_in.is_off else self._session(definition)
 
     async def sign_in(self, definition: ServerDefinition) -> str:
         """Sign in with the person; return in a sentence what came of it.
@@ -101,7 +101,7 @@ class SignIns:
         session = self._session(definition)
         if isinstance(session, GoogleSession):
             return await self._agree(session)
-        if definition.sign_in.is_off:
+        if definition.endpoint.sign_in.is_off:
             reason = "is not signed in to: its entry forbids it"
             raise AuthError(reason, "Remove oauth.enabled from its entry.")
         await self.renew(session, session.challenge)
@@ -143,7 +143,7 @@ class SignIns:
         """Return the session of a server with these settings; another entry gets another."""
         known = self._sessions.get(definition.id)
         if known is None or not is_same_sign_in(known.definition, definition):
-            if definition.sign_in.provider is AuthProviderType.DYNAMIC_DISCOVERY:
+            if definition.endpoint.sign_in.provider is AuthProviderType.DYNAMIC_DISCOVERY:
                 known = TokenSession(definition, self)
             else:
                 known = GoogleSession(definition, self.store, self.redactor.register)
@@ -158,8 +158,8 @@ class SignIns:
             from tui.engine.sign_in.discovery import SignInPlace  # noqa: PLC0415 - imports the SDK
             from tui.engine.sign_in.flow import Consent, PersonAsker  # noqa: PLC0415 - ditto
 
-            scope = " ".join(definition.sign_in.oauth.scopes)
-            place = SignInPlace(ISSUER, definition.url, scope, "", token_endpoint=definition.url)
+            scope, url = " ".join(definition.endpoint.sign_in.oauth.scopes), definition.endpoint.url
+            place = SignInPlace(ISSUER, url, scope, "", token_endpoint=url)
             note = "Your Google credentials go to this server, with all that these scopes allow."
             ask = PersonAsker(definition, self.desk, self.open_url, "Google's own files")
             async with self._asking:
@@ -177,13 +177,13 @@ class SignIns:
             filled = await with_named_secrets(definition, self.redactor, signs_in=True)
         except CredentialError as error:
             raise AuthError(str(error), error.advice, is_transient=True) from error
-        oauth = filled.sign_in.oauth
+        oauth = filled.endpoint.sign_in.oauth
         if not (path := oauth.identity_token_file):
             return filled
         token = await in_daemon_thread(lambda: token_in(path))
         self.redactor.register(token)
         oauth = oauth.model_copy(update={"identity_token": SecretStr(token)})
-        return replace(filled, sign_in=replace(filled.sign_in, oauth=oauth))
+        return filled.with_oauth(oauth)
 
     async def renew(self, session: "TokenSession", challenge: Challenge) -> None:
         """Sign in anew; persons are asked about one server after the other.
@@ -191,7 +191,7 @@ class SignIns:
         Raises:
             AuthError: If it did not work.
         """
-        if not may_carry_tokens(session.definition.url):
+        if not may_carry_tokens(session.definition.endpoint.url):
             reason = "is not signed in to: its address is not encrypted"
             raise AuthError(reason, "Use https in `url`.")
         await asyncio.to_thread(import_alone, _FLOW)
@@ -218,9 +218,10 @@ class SignIns:
 
 def is_same_sign_in(one: ServerDefinition, other: ServerDefinition) -> bool:
     """Return whether two definitions mean the same server and the same way to sign in to it."""
-    parts = attrgetter("url", "transport", "sign_in")
+    parts = attrgetter("endpoint.url", "transport", "endpoint.sign_in")
     # the secrets among the headers are filled in while it runs
-    return bool(parts(one) == parts(other)) and one.headers.keys() == other.headers.keys()
+    has_same_headers = one.endpoint.headers.keys() == other.endpoint.headers.keys()
+    return bool(parts(one) == parts(other)) and has_same_headers
 
 
 class TokenSession:
@@ -266,7 +267,7 @@ class TokenSession:
 
     async def signature(self) -> Signature:
         """Return the token for a request, refreshed if it is about to expire."""
-        if not may_carry_tokens(self.definition.url):
+        if not may_carry_tokens(self.definition.endpoint.url):
             return Signature()
         try:
             record = await self.record()
@@ -278,7 +279,7 @@ class TokenSession:
         if record is None or not record.access_token:
             return Signature()
         # over SSE the settings may name a query parameter that carries it
-        name, token = self.definition.sign_in.oauth.token_param_name, record.access_token
+        name, token = self.definition.endpoint.sign_in.oauth.token_param_name, record.access_token
         if name and self.definition.transport is Transport.SSE:
             return Signature(token, query={name: token}, secrets=record.secrets())
         return Signature(token, {"authorization": f"Bearer {token}"}, secrets=record.secrets())
@@ -299,7 +300,7 @@ class TokenSession:
             record = await self._fresher(record)
         if record is not None and record.access_token:
             return record.access_token != sent.token
-        oauth = self.definition.sign_in.oauth
+        oauth = self.definition.endpoint.sign_in.oauth
         is_named = bool(oauth.issuer or oauth.token_url)
         if is_named and oauth.grant_type is not GrantType.AUTHORIZATION_CODE:  # nobody is needed
             await self._owner.renew(self, challenge)
@@ -383,7 +384,7 @@ class TokenSession:
                     await self.take(stale.without_tokens())  # the registered client stays
                     return
                 send = await self._owner.load_send(self.definition)
-                audience = " ".join(self.definition.sign_in.oauth.audiences)
+                audience = " ".join(self.definition.endpoint.sign_in.oauth.audiences)
                 try:
                     fresh = await refresh(send, stale, audience)
                 except RejectedError as error:

@@ -63,7 +63,7 @@ class TokenStore:
         Raises:
             CredentialError: If it cannot be read.
         """
-        kept = map(self.get, self._keys(canonical_address(definition.url)))
+        kept = map(self.get, self._keys(canonical_address(definition.endpoint.url)))
         return next((one for one in kept if one is not None and one.fits(definition)), None)
 
     def get(self, key: str) -> SignInRecord | None:
@@ -183,7 +183,7 @@ def gemini_sign_in(home: Path, definition: ServerDefinition) -> SignInRecord:
     Raises:
         AuthError: If there is none that could be used.
     """
-    server = canonical_address(definition.url)
+    server = canonical_address(definition.endpoint.url)
     for kept in _entries(home / GEMINI_TOKENS):
         if _address(kept.get("mcpServerUrl")) == server:
             return _record(server, kept)

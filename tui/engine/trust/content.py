@@ -67,19 +67,20 @@ def disclose(
         folder: The opened folder, where it brings the server or could hold its program.
         change: ``new``, ``changed`` or ``gone``, as `Disclosure.change`.
     """
-    preview = definition.preview or Preview(definition.written, definition.written, {}, {})
+    entry = definition.entry
+    preview = entry.preview or Preview(entry.written, entry.written, {}, {})
     shown, own = preview.shown, preview.own
     command, args, address = _target(shown)
     env, headers = _names(shown.get("env")), _names(shown.get("headers"))
-    written = definition.written
+    written = definition.entry.written
     named = references_in({key: written[key] for key in _SHOWN_KEYS if key in written})
     references = [name for name in named if name in own]
     return Disclosure(
         server=definition.id,
-        source=definition.source,
+        source=definition.entry.source,
         transport=definition.transport.value,
         command=spelled(command) if command else "",
-        program=spelled(definition.program) if definition.program else "",
+        program=spelled(definition.launch.program) if definition.launch.program else "",
         args=tuple(map(spelled, args)) if command else (),
         cwd=spelled(_text(shown.get("cwd"))) if shown.get("cwd") else "",
         env=tuple(map(spelled, env)),
@@ -96,8 +97,8 @@ def disclose(
 
 def inherited_names(definition: ServerDefinition) -> list[str]:
     """Name the variables that the user's list adds to what a project's server inherits."""
-    adds = definition.origin is Origin.PROJECT and definition.transport is Transport.STDIO
-    return definition.inheritance.added() if adds else []
+    adds = definition.entry.origin is Origin.PROJECT and definition.transport is Transport.STDIO
+    return definition.launch.inheritance.added() if adds else []
 
 
 def _values(variables: object) -> Iterator[str]:
@@ -121,7 +122,7 @@ def _cautions(
     own = known_secrets([*masked, *map(spelled, masked)])
     of_entry = entry_cautions(preview.whole, references)
     yield from (masked_text(caution, own) for caution in of_entry)
-    yield from program_cautions(definition.program, folder)
+    yield from program_cautions(definition.launch.program, folder)
 
 
 def entry_cautions(entry: Mapping[str, object], references: Iterable[str]) -> Iterator[str]:
@@ -289,22 +290,23 @@ def difference(before: FolderContent, now: FolderContent) -> tuple[DifferenceLin
 def _server(
     server: ServerDefinition, variables: Mapping[str, str], salt: bytes, folder: Path
 ) -> ServerContent:
-    entry = effective_entry(server.written)
+    entry = effective_entry(server.entry.written)
     used = {name: variables[name] for name in references_in(dict(entry)) if name in variables}
     content = {
         "name": server.id,
-        "source": server.source,
+        "source": server.entry.source,
         "entry": dict(entry),
-        "program": server.program,
+        "program": server.launch.program,
         "variables": used,
-        "own": sorted(preview.own) if (preview := server.preview) is not None else [],
+        "own": sorted(preview.own) if (preview := server.entry.preview) is not None else [],
         "files": [],  # as it was while these were hashed, so that a yes goes on counting
     }
     if added := inherited_names(server):
         content["inherits"] = added
     lines = tuple(_lines(server, entry, used, salt, folder))
     content_hash = digest(content, salt)
-    return ServerContent(server.id, server.source, server.transport.value, content_hash, lines)
+    source, transport = server.entry.source, server.transport.value
+    return ServerContent(server.id, source, transport, content_hash, lines)
 
 
 def _lines(
@@ -327,7 +329,7 @@ def _lines(
             word = "variable" if kind == "env" else "header"
             yield f"{word} {_short(name)} = {_mark(value, salt)}"
     yield from (f".env variable {_short(n)} = {_brought(v, salt)}" for n, v in used.items())
-    for name, value in server.preview.defaults if server.preview is not None else ():
+    for name, value in server.entry.preview.defaults if server.entry.preview is not None else ():
         yield f"default of {_short(name)} = {_brought(value, salt)}"
     yield from (f"reads your variable {_short(name)}" for name in shown.references)
     yield from (f"inherits your variable {_short(name)}" for name in shown.inherited)

@@ -37,7 +37,7 @@ def known_server(definition: ServerDefinition) -> KnownServer:
 
 def is_users(definition: ServerDefinition) -> bool:
     """Return whether a server is one of the user's that could run."""
-    return definition.origin not in _NOT_OURS and definition.withheld is None
+    return definition.entry.origin not in _NOT_OURS and definition.withheld is None
 
 
 def is_new(definition: ServerDefinition, accepted: Iterable[KnownServer]) -> bool:
@@ -68,7 +68,7 @@ def refusal_key(definition: ServerDefinition, accepted: Iterable[KnownServer], s
     """
     now = known_server(definition).entry
     ran = any(known.entry == now for known in accepted)
-    return written_keys(definition.written, salt)[ran]
+    return written_keys(definition.entry.written, salt)[ran]
 
 
 def _gains_nothing(now: KnownServer, before: KnownServer) -> bool:

@@ -84,7 +84,7 @@ def request_of(case: TrustCase, opened: Path, home: Path) -> TrustRequest:
     return TrustRequest(
         NO_ID,
         case.subject,
-        ", ".join(dict.fromkeys(one.source for one in case.servers)),
+        ", ".join(dict.fromkeys(one.entry.source for one in case.servers)),
         tuple(disclose(one, opened, words[one.id]) for one in case.servers),
         rules=tuple(f"The tools of {name} would run without asking." for name in trusting),
     )
@@ -185,8 +185,8 @@ class TrustQuestions:
         """Record an answer and begin to write it."""
         if question.subject is TrustSubject.FOLDER:
             return self._keep_folder(question.seen, answer)
-        for source in dict.fromkeys(one.source for one in question.servers):
-            known = tuple(one for one in question.servers if one.source == source)
+        for source in dict.fromkeys(one.entry.source for one in question.servers):
+            known = tuple(one for one in question.servers if one.entry.source == source)
             self.record(source, content_of(known), answer.value)
         keys = question.entry_keys if answer.allows else question.refusal_keys
         word = "" if answer.allows else answer.value

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.definitions import define_server
 from tests.unit.engine.chats.support import make_inquiry, make_policy, make_tool
 from tui.engine.approval.gate import Gate
 from tui.engine.approval.grants import Grant, GrantBook, GrantNote
@@ -21,7 +22,7 @@ Pair = tuple[str, str]
 
 def configured(*servers: str, trust: bool = False) -> list[ServerDefinition]:
     ids = map(ServerId, dict.fromkeys(servers))
-    return [ServerDefinition(one, Origin.USER, Transport.STDIO, trust=trust) for one in ids]
+    return [define_server(one, Origin.USER, Transport.STDIO, trust=trust) for one in ids]
 
 
 def headless(

@@ -22,12 +22,12 @@ from tests.security.decks import (
     tool,
     write_settings,
 )
+from tests.support.definitions import define_server
 from tests.unit.engine.chats.support import InProcessTools, make_policy, make_tool
 from tests.unit.engine.mcp.support import eventually, find_tool
 from tui.engine.approval.gate import Gate
 from tui.engine.approval.inquiry import Denial, Inquiry, TurnRecord
 from tui.engine.chats.calls import CallRunner
-from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
@@ -67,7 +67,7 @@ async def test_a_server_handed_in_by_a_library_is_not_trusted_by_its_own_word(
     shop: Turncoat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command, arguments = shop.entry["command"], tuple(shop.entry["args"])
-    own = ServerDefinition(SHOP, Origin.USER, Transport.STDIO, command, arguments, trust=True)
+    own = define_server(SHOP, Origin.USER, Transport.STDIO, command, arguments, trust=True)
     async with FakeGemini() as fake, deck(fake, monkeypatch, servers=[]) as running:
         running.engine.servers.configure((own,))
         await eventually(lambda: find_tool(running.engine.servers, "look"))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.definitions import define_server
 from tests.unit.engine.chats.support import make_inquiry, make_policy, make_tool, rule
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.approval.gate import Gate
@@ -14,7 +15,6 @@ from tui.engine.approval.grants import GrantBook
 from tui.engine.approval.inquiry import Denial, Edit, TurnRecord
 from tui.engine.approval.policy import Verdict
 from tui.engine.chats.own_tools import KeptResults
-from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.files.state_file import StateFile
 from tui.engine.mcp.catalog.offered_tool import (
@@ -394,7 +394,7 @@ async def test_what_another_gemdeck_revoked_counts_before_the_next_call(tmp_path
 async def test_a_question_says_where_its_server_comes_from() -> None:
     asked, fake = Asked(), "min\u0435"
     origins = {"mine": Origin.USER, fake: Origin.PROJECT}
-    servers = [ServerDefinition(ServerId(n), o, Transport.STDIO) for n, o in origins.items()]
+    servers = [define_server(ServerId(n), o, Transport.STDIO) for n, o in origins.items()]
     asked.policy.configure((), (), servers)
     tasks = [(await asked.ask(make_tool("go", server)))[0] for server in (fake, "mine")]
     found = [(one.server, one.origin, one.notes) for one in asked.questions]

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.support.definitions import define_server
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.chats.support import make_policy, make_tool, rule
 from tui.engine.approval import grants as grants_module
@@ -57,7 +58,7 @@ async def refreshed(policy: Policy, holds: Callable[[], bool]) -> None:
 
 
 def stdio(name: str, **more: Any) -> ServerDefinition:  # noqa: ANN401
-    return ServerDefinition(ServerId(name), Origin.USER, Transport.STDIO, **more)
+    return define_server(ServerId(name), Origin.USER, Transport.STDIO, **more)
 
 
 @pytest.fixture

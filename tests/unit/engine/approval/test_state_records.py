@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.definitions import altered, define_server
 from tui.engine.approval.grants import Grant, GrantBook, GrantNote, read_all, write_all
 from tui.engine.approval.tool_review import Pin, PinStore
 from tui.engine.definitions.admission import Starts, Where
-from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.fingerprint import server_fingerprint
 from tui.engine.files.state_file import StateFile
 from tui.engine.settings.project import ProjectOffer, ProjectRules
@@ -200,10 +200,10 @@ def test_a_yes_keeps_earlier_contents_of_this_very_folder_alone(tmp_path: Path) 
 def test_what_was_allowed_before_named_files_were_left_out_goes_on_counting() -> None:
     """Grants and trust hold on to these hashes, which came of the code before."""
     written = {"command": "true", "args": ["a"], "env": {"A": "1"}}
-    own = ServerDefinition(
+    own = define_server(
         ServerId("s"),
         *(Origin.USER, Transport.STDIO, "true", ("a",)),
-        MappingProxyType({"A": "1"}),
+        env=MappingProxyType({"A": "1"}),
         cwd=Path("/srv"),
         program="/bin/true",
         source="~/x.json",
@@ -212,7 +212,7 @@ def test_what_was_allowed_before_named_files_were_left_out_goes_on_counting() ->
     assert server_fingerprint(own, b"salt").startswith("0fdb6be272d6f6e6f2de74ad6c")
     outside = replace(own, admission=Starts(Where.OUTSIDE))
     assert server_fingerprint(outside, b"salt") == server_fingerprint(own, b"salt")
-    theirs, folder = replace(own, origin=Origin.PROJECT), ("/clone", 1, 2, 3)
+    theirs, folder = altered(own, origin=Origin.PROJECT), ("/clone", 1, 2, 3)
     assert server_fingerprint(theirs, b"salt", folder).startswith("d4e8f828c64951e4fdbe32c4")
     rules, said = ProjectRules(max_tool_calls=5), (ContextFile("A.md", "x"),)
     content = describe(ProjectOffer((theirs,), rules, context=said), b"salt", Path("/clone"))

@@ -4,12 +4,12 @@ import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.support.definitions import altered, define_server
 from tests.unit.engine.chats.support import make_policy
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.approval import tool_review as module
@@ -27,7 +27,7 @@ FINGERPRINT = "ab" * 32
 
 
 def definition(name: str = "git", fingerprint: str = FINGERPRINT) -> ServerDefinition:
-    return ServerDefinition(ServerId(name), Origin.USER, Transport.STDIO, fingerprint=fingerprint)
+    return define_server(ServerId(name), Origin.USER, Transport.STDIO, fingerprint=fingerprint)
 
 
 def tools(*described: tuple[str, object]) -> tuple[Tool, ...]:
@@ -155,7 +155,7 @@ async def test_a_server_that_nothing_identifies_is_known_by_its_entry() -> None:
         for entry, words, withheld in (
             (bare, "one", {}),
             (bare, "two", {"a": CHANGED}),
-            (replace(bare, url="x"), "two", {}),
+            (altered(bare, url="x"), "two", {}),
         ):
             await reviewed.review.prepare(entry)
             assert reviewed.examine(("a", words), of=entry) == withheld, words
@@ -163,7 +163,7 @@ async def test_a_server_that_nothing_identifies_is_known_by_its_entry() -> None:
 
 async def test_only_a_tool_as_it_was_shown_is_known_before_its_server_runs() -> None:
     [one], [two] = tools(("a", "one")), tools(("a", "two"))
-    own, other, demo = definition(), definition("other"), replace(definition(), origin=Origin.DEMO)
+    own, other, demo = definition(), definition("other"), altered(definition(), origin=Origin.DEMO)
     async with reviewing(None) as reviewed:
         is_known = reviewed.review.is_known
         assert not is_known(own, one)

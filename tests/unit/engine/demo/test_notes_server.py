@@ -52,8 +52,12 @@ async def connect(stderr: Path) -> AsyncIterator[Client]:
     """Start the server as its definition says, and give a client."""
     server = demo_server()
     with anyio.fail_after(PATIENCE), stderr.open("w") as errors:
-        said = {"args": list(server.args), "env": dict(server.env), "cwd": stderr.parent}
-        parameters = StdioServerParameters(command=server.command, **said)
+        said = {
+            "args": list(server.launch.args),
+            "env": dict(server.launch.env),
+            "cwd": stderr.parent,
+        }
+        parameters = StdioServerParameters(command=server.launch.command, **said)
         async with Client(stdio_client(parameters, errlog=errors)) as client:
             yield client
 
@@ -89,10 +93,14 @@ def request(method: str, version: str = "2026-07-28", **params: str) -> dict[str
 
 def test_the_definition_starts_this_python_alone(world: World) -> None:
     server = demo_server()
-    assert (server.id, server.origin, server.transport) == ("notes", Origin.DEMO, Transport.STDIO)
-    found = (server.command, server.args[:2], server.trust)
+    assert (server.id, server.entry.origin, server.transport) == (
+        "notes",
+        Origin.DEMO,
+        Transport.STDIO,
+    )
+    found = (server.launch.command, server.launch.args[:2], server.trust)
     assert found == (sys.executable, ("-I", "-S"), False)
-    assert dict(server.env) == {NOTES_DB_VARIABLE: str(world.state / "demo" / "notes.db")}
+    assert dict(server.launch.env) == {NOTES_DB_VARIABLE: str(world.state / "demo" / "notes.db")}
 
 
 def test_the_demo_loads_nothing_heavy() -> None:
@@ -285,7 +293,7 @@ def test_a_place_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     server, place = demo_server(), tmp_path / "file" / "notes.db"
     (tmp_path / "file").touch()
     options = {"env": {**os.environ, NOTES_DB_VARIABLE: str(place)}, "cwd": tmp_path, "input": b""}
-    command = [server.command, *server.args]
+    command = [server.launch.command, *server.launch.args]
     done = subprocess.run(command, capture_output=True, check=False, **options)  # type: ignore[call-overload]
     assert done.returncode == 1
     assert done.stderr.startswith(f"The notes file {place} cannot be used".encode())

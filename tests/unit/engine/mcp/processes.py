@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from tests.unit.engine.mcp.support import FOLDER, children, eventually, is_alive
-from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
+from tui.engine.mcp.transports.stdio.process import Invocation, ServerProcess
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 
 READER = "echo 1; read x; exit 0"
@@ -19,7 +19,7 @@ READER = "echo 1; read x; exit 0"
 
 async def started(zygote: Zygote, code: str = READER) -> ServerProcess:
     """Start a server that is written for the shell, which starts much sooner than Python."""
-    launch = Launch(("/bin/sh", "-c", code), {}, Path("/"))
+    launch = Invocation(("/bin/sh", "-c", code), {}, Path("/"))
     return await ServerProcess.start(launch, lambda _: None, zygote)
 
 

@@ -9,6 +9,7 @@ from itertools import product
 from time import monotonic
 from typing import Any
 
+from tests.support.definitions import define_server
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import LATER, eventually
 from tui.engine.definitions.definition import ServerDefinition
@@ -27,7 +28,7 @@ from tui.model.servers import ServerStatus as S
 
 def definition(withheld: S | None = None, timeout: float = 600) -> ServerDefinition:
     transport = Transport.HTTP  # so that no process is started
-    one = ServerDefinition(ServerId("s"), Origin.USER, transport, timeout=timeout)
+    one = define_server(ServerId("s"), Origin.USER, transport, timeout=timeout)
     return one.held(withheld, "not trusted", "") if withheld is not None else one
 
 

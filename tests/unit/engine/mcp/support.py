@@ -13,6 +13,7 @@ import pytest
 
 from tests import servers
 from tests.support import leaks, warm
+from tests.support.definitions import define_server
 from tests.support.waiting import eventually as eventually  # noqa: PLC0414 - found here, too
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.late import import_connection
@@ -27,7 +28,7 @@ from tui.engine.mcp.transports.stdio.zygote import REAPER
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress
 from tui.model.events import CatalogChanged, Event, ServerLogged, ServerStatusChanged
-from tui.model.servers import Failure, Origin, ServerId, ServerInfo, ServerStatus, Transport
+from tui.model.servers import Failure, ServerInfo, ServerStatus
 
 LATER = RetryPolicy(first_delay=60.0)
 """A policy under which no server is started again while a test looks at it."""
@@ -50,10 +51,8 @@ def script(
     name: str, *arguments: str, server: str = "", env: Mapping[str, str] | None = None, **more: Any
 ) -> ServerDefinition:
     """Define a server of `tests/servers`, such as ``sample`` or ``raw`` with behaviours."""
-    return ServerDefinition(
-        id=ServerId(server or name),
-        origin=Origin.USER,
-        transport=Transport.STDIO,
+    return define_server(
+        server or name,
         command=warm.python() if name in OF_THE_SDK else sys.executable,
         args=(str(FOLDER / f"{name}.py"), *arguments),
         env=env or {},

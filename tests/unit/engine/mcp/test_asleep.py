@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.servers.web import RawServer, answer
+from tests.support.definitions import altered
 from tests.unit.engine.mcp.network.support import define, stateless
 from tests.unit.engine.mcp.staging import Stage, on_stage, orders, pairs
 from tests.unit.engine.mcp.support import (
@@ -71,7 +72,7 @@ async def learn(folder: Path, definition: ServerDefinition) -> None:
 @asynccontextmanager
 async def asleep(folder: Path, definition: ServerDefinition, **more: Any) -> Running:  # noqa: ANN401
     """Run a server that is known and sleeps."""
-    await learn(folder, replace(definition, args=definition.args[:1]))
+    await learn(folder, altered(definition, args=definition.launch.args[:1]))
     async with dozing(folder, definition, **more) as (manager, watcher):
         await watcher.until(definition.id, S.STARTING, S.ASLEEP)
         yield manager, watcher
@@ -205,7 +206,7 @@ async def test_commands_work_from_sleep_as_from_readiness(tmp_path: Path) -> Non
 async def test_settings_read_again_wake_replace_and_change_when_it_starts(tmp_path: Path) -> None:
     it = lazy()
     async with asleep(tmp_path, it, sleep_after=0.1) as (manager, watcher):
-        manager.configure([replace(it, line=7)])
+        manager.configure([altered(it, line=7)])
         assert watcher.statuses("raw")[-1] is S.ASLEEP
         manager.configure([replace(it, start=StartMode.EAGER)])
         assert watcher.of(ServersConfigured)[-1].servers[0].status is S.STARTING

@@ -2,8 +2,8 @@ import hashlib
 from dataclasses import replace
 from typing import Any
 
+from tests.support.definitions import define_server
 from tests.support.rows import row
-from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offer import (
     RawOffer,
     ServerOffer,
@@ -14,7 +14,7 @@ from tui.engine.mcp.catalog.offer import (
 from tui.model.catalog import Parameter, PromptArgument
 from tui.model.servers import Origin, ServerId, Transport
 
-SERVER = ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO)
+SERVER = define_server(ServerId("s"), Origin.USER, Transport.STDIO)
 ECHO: dict[str, Any] = {"name": "echo", "inputSchema": {"type": "object"}}
 
 

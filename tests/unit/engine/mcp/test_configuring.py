@@ -8,6 +8,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
+from tests.support.definitions import altered
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.staging import Pretended, definition
 from tests.unit.engine.mcp.support import eventually, permit, running
@@ -20,7 +21,7 @@ from tui.model.servers import ServerStatus as S
 
 ONE = definition()
 OUTSIDE = Starts(Where.OUTSIDE)
-TWO, THREE = replace(ONE, command="two"), replace(ONE, command="three")
+TWO, THREE = altered(ONE, command="two"), altered(ONE, command="three")
 
 
 class Connections:

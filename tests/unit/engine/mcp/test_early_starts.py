@@ -4,11 +4,11 @@ import shutil
 import threading
 from collections.abc import Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.support.definitions import altered
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import Running, eventually, running, script, server_processes
 from tui.engine.definitions.definition import ServerDefinition
@@ -48,7 +48,7 @@ async def starting(importing: Callable[[], Connect], *definitions: ServerDefinit
 
 def touching(canary: Path) -> ServerDefinition:
     """Define a server that only tells that it ran."""
-    return replace(SERVERS[0], command=shutil.which("touch") or "", args=(str(canary),))
+    return altered(SERVERS[0], command=shutil.which("touch") or "", args=(str(canary),))
 
 
 async def test_all_processes_run_before_the_import_begins() -> None:
@@ -63,7 +63,7 @@ async def test_all_processes_run_before_the_import_begins() -> None:
 
 
 async def test_a_command_that_cannot_start_does_not_hold_up_the_import(tmp_path: Path) -> None:
-    broken = replace(script("raw", server="broken"), command=str(tmp_path / "gone"))
+    broken = altered(script("raw", server="broken"), command=str(tmp_path / "gone"))
     async with starting(Import(may_end=True), broken, SERVERS[0]) as (_, watcher):
         await watcher.until("one", S.STARTING, S.READY)
         assert watcher.statuses("broken") == [S.STARTING, S.FAILED]

@@ -2,9 +2,9 @@
 
 import json
 import stat
-from dataclasses import replace
 from pathlib import Path
 
+from tests.support.definitions import altered
 from tests.unit.engine.mcp.support import children, ready, running, script
 from tui.engine.mcp.manager import Enablement
 from tui.model.events import ServersConfigured
@@ -30,7 +30,7 @@ def test_choices_are_kept_in_a_private_file_that_two_gemdecks_share(tmp_path: Pa
     third = loaded(path)
     assert not third.is_enabled(script("raw"))
     assert not third.is_enabled(script("sample"))
-    assert third.is_enabled(replace(script("raw"), origin=Origin.PROJECT)), "another layer"
+    assert third.is_enabled(altered(script("raw"), origin=Origin.PROJECT)), "another layer"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     third.set_enabled(script("raw"), enabled=True)
     third.save()

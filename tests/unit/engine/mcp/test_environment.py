@@ -1,12 +1,12 @@
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from tui.engine.definitions.definition import Inheritance, ServerDefinition
+from tests.support.definitions import altered, define_server
+from tui.engine.definitions.definition import Inheritance
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
@@ -55,7 +55,7 @@ _WITHHELD = """
     GOOGLE_CLOUD_ACCOUNT FIREBASE_PROJECT_ID
 """
 
-SERVER = ServerDefinition(ServerId("s"), Origin.USER, Transport.STDIO)
+SERVER = define_server(ServerId("s"), Origin.USER, Transport.STDIO)
 PASSED, WITHHELD = _PASSED.split(), _WITHHELD.split()
 SMALL = ["HOME", "LANG", "PATH", "USER", "TERM", "SHELL", "LOGNAME", "LC_ALL"]
 
@@ -63,7 +63,7 @@ SMALL = ["HOME", "LANG", "PATH", "USER", "TERM", "SHELL", "LOGNAME", "LC_ALL"]
 def gets(name: str, value: str = "/v", *, origin: Origin = Origin.USER, **lists: set[str]) -> bool:
     """Tell whether a server inherits a variable."""
     inheritance = Inheritance(**{key: frozenset(names) for key, names in lists.items()})
-    server = replace(SERVER, origin=origin, inheritance=inheritance)
+    server = altered(SERVER, origin=origin, inheritance=inheritance)
     return name in launch.server_environment(server, {name: value})
 
 
@@ -107,7 +107,7 @@ def test_a_shell_function_is_not_inherited() -> None:
 
 
 def test_the_variables_of_the_entry_win_and_are_not_judged() -> None:
-    server = replace(SERVER, env={"API_KEY": "k", "HOME": "/other"})
+    server = altered(SERVER, env={"API_KEY": "k", "HOME": "/other"})
     environ = {"HOME": "/h", "PATH": "/bin", "API_KEY": "theirs", "MY_TOKEN": "t"}
     given = launch.server_environment(server, environ)
     assert given == {"API_KEY": "k", "HOME": "/other", "PATH": "/bin"}
@@ -143,13 +143,13 @@ def test_the_users_program_is_the_one_that_its_grants_are_for(tmp_path: Path) ->
     second.mkdir()
     path = {"PATH": f"{first}:{second}"}
     known = program(second / "tool")
-    server = replace(SERVER, command="tool", program=str(known))
+    server = altered(SERVER, command="tool", program=str(known))
     other = program(first / "tool")
     assert launch.own_program(server, path, tmp_path) == str(known)
     known.unlink()
     with pytest.raises(ServerError, match=f"is now {other}"):
         launch.own_program(server, path, tmp_path)
-    assert launch.own_program(replace(server, program=""), path, tmp_path) == str(other)
+    assert launch.own_program(altered(server, program=""), path, tmp_path) == str(other)
 
 
 async def test_no_start_reads_on_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +164,7 @@ async def test_no_start_reads_on_the_loop(tmp_path: Path, monkeypatch: pytest.Mo
 
     for name in ("resolve_folder", "own_program", "server_environment"):
         monkeypatch.setattr(launch, name, observed(name, getattr(launch, name)))
-    server = replace(SERVER, command="no-such-tool")
+    server = altered(SERVER, command="no-such-tool")
     context = ClientContext(workspaces=(tmp_path,))
     log = ServerLog(server.id, context.publish)
     with pytest.raises(ServerError, match="command not found: no-such-tool"):

@@ -11,6 +11,7 @@ import mcp_types as types
 import pytest
 from mcp.shared.message import SessionMessage
 
+from tests.support.definitions import altered
 from tests.unit.engine.mcp.asking import Stage, stateless
 from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses, running, script
 from tui.engine.mcp.session.era import LIFETIME, MAX_ENTRIES, SUSPICION, EraCache, target_hash
@@ -53,12 +54,12 @@ def test_eras_are_kept_in_a_private_file_that_two_runs_share(tmp_path: Path) -> 
 def test_the_key_depends_on_the_target_alone() -> None:
     one = script("raw")
     assert target_hash(one) == target_hash(script("raw", server="x", env={"A": "t"}, trust=True))
-    assert target_hash(one) != target_hash(replace(one, args=("other.py",)))
+    assert target_hash(one) != target_hash(altered(one, args=("other.py",)))
     written = {"args": ["$PWD/a.py"]}
-    there = replace(one, cwd=Path("/elsewhere"), args=("/elsewhere/a.py",), written=written)
-    assert target_hash(there) == target_hash(replace(there, cwd=None, args=("/here/a.py",)))
-    web = replace(one, url="https://example.com/mcp?key=1")
-    assert target_hash(web) == target_hash(replace(one, url="https://example.com/mcp?key=2"))
+    there = altered(one, cwd=Path("/elsewhere"), args=("/elsewhere/a.py",), written=written)
+    assert target_hash(there) == target_hash(altered(there, cwd=None, args=("/here/a.py",)))
+    web = altered(one, url="https://example.com/mcp?key=1")
+    assert target_hash(web) == target_hash(altered(one, url="https://example.com/mcp?key=2"))
 
 
 def test_what_is_unchanged_is_not_written_and_goes_after_a_month(tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ async def test_who_does_not_survive_the_probe_is_old(opening: str, tmp_path: Pat
         await eventually(path.exists)
     assert methods(record)[0] == "server/discover"
     record.unlink()
-    elsewhere = replace(definition, cwd=tmp_path)
+    elsewhere = altered(definition, cwd=tmp_path)
     async with ready(elsewhere, eras=EraCache(path), workspace=tmp_path):
         assert methods(record)[0] == "initialize"
 
@@ -153,7 +154,7 @@ async def test_a_server_that_is_slow_to_start_is_not_taken_for_an_old_one(
         assert first.era is (STATELESS if refusal else HANDSHAKE)
         assert (await call(manager, "echo", {"text": "a"})).display == "a"
         await eventually(lambda: eras.recall(slow) is STATELESS)
-    quick = replace(slow, args=tuple(one for one in slow.args if one != "hesitant"))
+    quick = altered(slow, args=tuple(one for one in slow.launch.args if one != "hesitant"))
     impatient.setattr(eras, "recall", lambda _: STATELESS)
     async with ready(quick, eras=eras) as (_, watcher):
         assert (await watcher.info("raw", S.READY)).era is STATELESS

@@ -21,7 +21,7 @@ from tests.unit.engine.mcp.processes import gone, host, marked, pid_of, reapers,
 from tests.unit.engine.mcp.support import FOLDER, eventually, ready, script, server_processes
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio import reaper as reaper_module
-from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
+from tui.engine.mcp.transports.stdio.process import Invocation, ServerProcess
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.model.servers import ServerId
 from tui.model.servers import ServerStatus as S
@@ -88,7 +88,7 @@ async def test_the_end_of_the_server_is_passed_on(zygote: Zygote) -> None:
 async def test_the_streams_are_the_servers_own(zygote: Zygote) -> None:
     lines: list[bytes] = []
     code = "read x; echo you said $x; echo e >&2"
-    launch = Launch(("/bin/sh", "-c", code), {}, Path("/"))
+    launch = Invocation(("/bin/sh", "-c", code), {}, Path("/"))
     process = await ServerProcess.start(launch, lines.extend, zygote)
     await process.write(b"hi\n")
     assert await process.read_line() == b"you said hi"
@@ -108,7 +108,7 @@ async def test_the_server_gets_what_it_is_given_as_it_is(zygote: Zygote, tmp_pat
     odd = "ü\udcff\n=x"
     env = {"A": "1=2", "B": odd, "LC_ALL": "C.UTF-8"}
     env |= {f"V{number}": "x" * 100_000 for number in range(5)}  # more than a pipe holds
-    launch = Launch((sys.executable, "-I", "-c", code, odd, ""), env, tmp_path)
+    launch = Invocation((sys.executable, "-I", "-c", code, odd, ""), env, tmp_path)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGCHLD})
     try:
         process = await ServerProcess.start(launch, lambda _: None, zygote)
@@ -139,7 +139,7 @@ async def test_what_cannot_start_says_so_and_leaves_nothing(zygote: Zygote, tmp_
         (("/bin/true", "a\0b"), {}, "/", "an argument or a variable contains a NUL"),
         (("/bin/true",), {"A=": "b"}, "/", "a variable has an invalid name"),
     ]:
-        launch = Launch(arguments, env, tmp_path / folder)
+        launch = Invocation(arguments, env, tmp_path / folder)
         with pytest.raises(ServerError) as caught:
             await ServerProcess.start(launch, lambda _: None, zygote)
         assert caught.value.reason == f"could not be started: {reason}"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.definitions import define_server
 from tests.unit.engine.chats.support import make_tool
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offer import MAX_LISTED, RawOffer, ServerOffer, Tool, read_offer
@@ -39,7 +40,7 @@ offers = st.lists(listed_tools, max_size=5, unique_by=lambda offer: offer[0])
 
 
 def definition(server: ServerId, *, trust: bool = False) -> ServerDefinition:
-    return ServerDefinition(server, Origin.USER, Transport.STDIO, trust=trust)
+    return define_server(server, Origin.USER, Transport.STDIO, trust=trust)
 
 
 def offer(server: ServerId, *names: object) -> ServerOffer:

@@ -490,7 +490,9 @@ def test_what_is_written_at_any_length_costs_and_shows_little(wire: Wire, tap: T
 
 async def test_a_call_leads_to_its_frames_and_is_sent_again_as_it_was(tmp_path: Path) -> None:
     raw = script("raw")
-    write_settings({"mcpServers": {"raw": {"command": raw.command, "args": [*raw.args]}}})
+    write_settings(
+        {"mcpServers": {"raw": {"command": raw.launch.command, "args": [*raw.launch.args]}}}
+    )
     watcher, options = Watcher(), EngineOptions(tmp_path, follow_settings=False, needs_model=False)
     async with Engine(options, watcher) as engine:
         await engine.start()

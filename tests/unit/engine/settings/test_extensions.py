@@ -40,10 +40,10 @@ def test_a_server_of_an_extension_is_loaded_with_its_paths_expanded(machine: Mac
     loaded = machine.load()
     [sky] = loaded.servers
     assert messages(loaded) == []
-    assert (sky.id, sky.origin, sky.extension) == ("sky", Origin.EXTENSION, "weather")
-    assert sky.args == (f"{place}/dist/server.js", str(machine.folder))
-    assert sky.cwd == place
-    assert dict(sky.env) == {"KEY": "t0ken"}
+    assert (sky.id, sky.entry.origin, sky.entry.extension) == ("sky", Origin.EXTENSION, "weather")
+    assert sky.launch.args == (f"{place}/dist/server.js", str(machine.folder))
+    assert sky.launch.cwd == place
+    assert dict(sky.launch.env) == {"KEY": "t0ken"}
     assert sky.withheld is None
 
 
@@ -77,14 +77,14 @@ def test_the_users_server_of_the_same_name_wins_silently(machine: Machine) -> No
     loaded = machine.load()
     assert messages(loaded) == []
     mine, theirs = ("sky", "mine", Origin.USER), ("sea", "theirs", Origin.EXTENSION)
-    assert [(s.id, s.command, s.origin) for s in loaded.servers] == [mine, theirs]
+    assert [(s.id, s.launch.command, s.entry.origin) for s in loaded.servers] == [mine, theirs]
 
 
 def test_of_two_extensions_the_first_keeps_the_name(machine: Machine) -> None:
     install(machine, "b", {"sky": {"command": "second"}})
     install(machine, "a", {"sky": {"command": "first"}})
     loaded = machine.load()
-    assert [(s.id, s.command) for s in loaded.servers] == [("sky", "first")]
+    assert [(s.id, s.launch.command) for s in loaded.servers] == [("sky", "first")]
     [problem] = messages(loaded)
     assert "b/gemini-extension.json" in problem
     assert "the extension a defines a server with this name" in problem
@@ -103,7 +103,7 @@ def test_a_project_neither_replaces_nor_changes_a_server_of_an_extension(machine
     for entry in ({"command": "evil"}, {"env": {"LD_PRELOAD": "/evil.so"}}):
         machine.write("project", {"mcpServers": {"sky": entry}})
         [sky] = machine.load().servers
-        assert (sky.command, dict(sky.env)) == ("theirs", {})
+        assert (sky.launch.command, dict(sky.launch.env)) == ("theirs", {})
 
 
 def test_the_rules_over_all_servers_hold_for_extensions(machine: Machine) -> None:
@@ -150,7 +150,7 @@ def test_a_linked_extension_is_read_where_it_is(machine: Machine, tmp_path: Path
     link = {"type": "link", "source": str(real)}
     (place / ".gemini-extension-install.json").write_text(json.dumps(link))
     [sky] = machine.load().servers
-    assert sky.command == f"{real}/run"
+    assert sky.launch.command == f"{real}/run"
     assert manifest_files(machine.home) == [real / "gemini-extension.json"]
 
 
@@ -191,10 +191,10 @@ def test_an_entry_without_a_target_is_merged_as_gemini_cli_does(machine: Machine
     machine.write("user", {"mcpServers": {"first": {"command": "x"}, "sky": changes}})
     sky = machine.servers()["sky"]
     assert list(machine.servers()) == ["first", "sky"]
-    assert (sky.command, sky.extension, sky.withheld) == ("run", "sky", None)
+    assert (sky.launch.command, sky.entry.extension, sky.withheld) == ("run", "sky", None)
     assert sky.include_tools == frozenset({"b", "c"})
     assert sky.exclude_tools == frozenset({"b", "c"})
-    assert dict(sky.env) == {"A": "1", "B": "3"}
+    assert dict(sky.launch.env) == {"A": "1", "B": "3"}
     assert (sky.timeout, sky.description, sky.trust) == (2.0, "mine", False)
 
 
@@ -217,7 +217,7 @@ def test_an_extensions_env_file_outside_its_folder_is_not_read(machine: Machine)
     (place / ".env").symlink_to(machine.home / "other")
     loaded = machine.load()
     [sky] = loaded.servers
-    assert dict(sky.env) == {}
+    assert dict(sky.launch.env) == {}
     assert "links to a file outside" in messages(loaded)[0]
 
 
@@ -232,13 +232,13 @@ def test_a_sensitive_setting_is_looked_for_where_gemini_cli_keeps_it(machine: Ma
     (place / ".env").write_text("SET='plain words'\n")
     machine.environ["K"] = "own"
     [sky] = machine.load().servers
-    assert (sky.url, dict(sky.headers), dict(sky.kept)) == (
+    assert (sky.endpoint.url, dict(sky.endpoint.headers), dict(sky.launch.kept)) == (
         *("https://h/${K}", {"X": "Bearer ${K}"}),
         {"K": "own"},
     )
     assert "${K}" not in sky.secrets
     assert "plain words" in sky.secrets
-    assert sky.env["SET"] == "plain words"
+    assert sky.launch.env["SET"] == "plain words"
     rows = {
         None: "sky",
         ("git", "https://github.com/a/b.git"): "https://github.com/a/b",
@@ -252,7 +252,9 @@ def test_a_sensitive_setting_is_looked_for_where_gemini_cli_keeps_it(machine: Ma
             made = json.dumps({"type": how[0], "source": how[1]})
             (place / ".gemini-extension-install.json").write_text(made)
         number = hashlib.sha256(whole.encode()).hexdigest()
-        assert machine.servers()["sky"].keychain == f"Gemini CLI Extensions sky {number}", how
+        assert machine.servers()["sky"].launch.keychain == f"Gemini CLI Extensions sky {number}", (
+            how
+        )
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ CASES = (
         one(env={"N": None, "M": "m"}),
         "warns, connects",
         warns=("a.env.N: must be a valid string; left out",),
-        check=lambda s, _: dict(s["a"].env) == {"M": "m"},
+        check=lambda s, _: dict(s["a"].launch.env) == {"M": "m"},
     ),
     Case(
         "list in env",
@@ -111,14 +111,14 @@ CASES = (
         servers(a={"url": "https://h/", "type": "ws"}),
         "warns, connects",
         warns=("a.type: must be ",),
-        check=lambda s, _: s["a"].transport is Transport.HTTP and s["a"].sse_fallback,
+        check=lambda s, _: s["a"].transport is Transport.HTTP and s["a"].endpoint.sse_fallback,
     ),
     Case(
         "all three targets",
         one(url="https://h/", httpUrl="https://i/"),
         "httpUrl wins",
         warns=("a.url: ignored beside httpUrl", "a.command: ignored beside httpUrl"),
-        check=lambda s, _: (s["a"].url, s["a"].command) == ("https://i/", ""),
+        check=lambda s, _: (s["a"].endpoint.url, s["a"].launch.command) == ("https://i/", ""),
     ),
     *(
         Case(
@@ -169,7 +169,7 @@ CASES = (
             **extension(mcpServers=SKY, settings=[{"name": "k", "envVar": "K"}]),
             ".gemini/extensions/sky/.env": "K=from-env\nOTHER=no\n",
         },
-        check=lambda s, _: dict(s["sky"].env) == {"K": "from-env"},
+        check=lambda s, _: dict(s["sky"].launch.env) == {"K": "from-env"},
     ),
     Case(
         "own .env",
@@ -177,7 +177,7 @@ CASES = (
         "used",
         files={".gemini/.env": "FOO=foo\nGEMINI_API_KEY=k\n"},
         check=lambda s, loaded: (
-            (s["a"].args, dict(s["a"].env)) == (("foo",), {"BAR": "foo"})
+            (s["a"].launch.args, dict(s["a"].launch.env)) == (("foo",), {"BAR": "foo"})
             and loaded.variables["GEMINI_API_KEY"] == "k"
         ),
     ),
@@ -187,14 +187,14 @@ CASES = (
         "the process wins",
         files={".gemini/.env": "FOO=foo\n"},
         environ={"FOO": "set"},
-        check=lambda s, _: s["a"].args == ("set",),
+        check=lambda s, _: s["a"].launch.args == ("set",),
     ),
     Case(
         ".env of the folder",
         one(args=["${FOO:-none}"]),
         "used after trust",
         files={"shop/.env": "FOO=evil\n"},
-        check=lambda s, _: s["a"].args == ("none",),
+        check=lambda s, _: s["a"].launch.args == ("none",),
     ),
     Case(
         "trusted folders",
@@ -211,7 +211,9 @@ CASES = (
         one(args=["$NOPE"], env={"K": "a$NOPE2", "P": "$5"}),
         "empty",
         warns=("NOPE2 is not set; it is empty", "NOPE is not set; the reference is left"),
-        check=lambda s, _: (s["a"].args, dict(s["a"].env)) == (("$NOPE",), {"K": "a", "P": "$5"}),
+        check=lambda s, _: (
+            (s["a"].launch.args, dict(s["a"].launch.env)) == (("$NOPE",), {"K": "a", "P": "$5"})
+        ),
     ),
 )
 

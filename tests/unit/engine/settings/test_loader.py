@@ -56,7 +56,7 @@ def test_the_home_and_a_link_to_the_users_folder_make_no_project_layer(machine: 
     (linked / ".gemini").symlink_to(machine.home / ".gemini")
     for folder in (machine.home, linked):
         loaded = machine.load_folder(folder)
-        assert [server.origin for server in loaded.servers] == [Origin.USER]
+        assert [server.entry.origin for server in loaded.servers] == [Origin.USER]
         assert not loaded.problems
 
 
@@ -69,10 +69,10 @@ def test_a_whole_entry_of_a_higher_layer_replaces_a_lower_one(machine: Machine) 
     machine.write("system", {"mcpServers": {"c": {"command": "s"}}})
     servers = machine.servers()
     assert list(servers) == ["a", "z", "b", "c"]
-    assert (servers["a"].command, servers["a"].trust) == ("u", False)
-    assert servers["a"].origin is Origin.USER
-    assert (servers["c"].command, servers["c"].origin) == ("s", Origin.SYSTEM)
-    assert servers["z"].origin is Origin.SYSTEM_DEFAULTS
+    assert (servers["a"].launch.command, servers["a"].trust) == ("u", False)
+    assert servers["a"].entry.origin is Origin.USER
+    assert (servers["c"].launch.command, servers["c"].entry.origin) == ("s", Origin.SYSTEM)
+    assert servers["z"].entry.origin is Origin.SYSTEM_DEFAULTS
 
 
 def test_own_settings_merge_key_by_key(machine: Machine) -> None:
@@ -244,11 +244,11 @@ def test_a_projects_servers_are_listed_and_not_trusted(machine: Machine) -> None
     machine.write("project", {"mcpServers": {"mine": mine, "off": off, "bad": bad}})
     servers = machine.servers()
     for server in servers.values():
-        assert server.origin is Origin.PROJECT
+        assert server.entry.origin is Origin.PROJECT
         assert not server.trust
         assert server.failure is not None
-        assert "hunter2" not in f"{server.args}{server.url}"
-    assert servers["mine"].args == ("$SECRET", "${SECRET}")
+        assert "hunter2" not in f"{server.launch.args}{server.endpoint.url}"
+    assert servers["mine"].launch.args == ("$SECRET", "${SECRET}")
     assert servers["mine"].withheld is ServerStatus.UNTRUSTED
     assert servers["mine"].failure is not None
     assert "untrusted folder" in servers["mine"].failure.reason
@@ -268,7 +268,7 @@ def test_a_project_cannot_stand_in_for_a_server_of_the_user(machine: Machine, la
         '{"mcpServers": {\n"git": {"command": "evil"},\n" git\\u001b[0m": {"command": "evil"}}}',
     )
     loaded = machine.load()
-    assert [(server.id, server.command) for server in loaded.servers] == [("git", "safe")]
+    assert [(server.id, server.launch.command) for server in loaded.servers] == [("git", "safe")]
     said = [(problem.line, problem.message.split(":")[0]) for problem in loaded.problems]
     assert said == [(2, "skipped"), (3, "skipped")]
 
@@ -333,8 +333,8 @@ def test_the_server_command_becomes_a_server_without_a_shell(machine: Machine) -
     machine.environ["D"] = "a dir; touch x"
     machine.write("user", {"mcp": {"serverCommand": "run --dir 'my dir' ; echo \"$D\""}})
     server = machine.servers()["mcp"]
-    assert (server.command, server.origin) == ("run", Origin.USER)
-    assert server.args == ("--dir", "my dir", ";", "echo", "a dir; touch x")
+    assert (server.launch.command, server.entry.origin) == ("run", Origin.USER)
+    assert server.launch.args == ("--dir", "my dir", ";", "echo", "a dir; touch x")
 
 
 def test_a_server_command_that_cannot_be_read_is_invalid(machine: Machine) -> None:
@@ -349,7 +349,7 @@ def test_a_server_command_that_cannot_be_read_is_invalid(machine: Machine) -> No
 def test_a_server_called_mcp_is_not_replaced_by_the_command(machine: Machine) -> None:
     machine.write("user", {"mcpServers": {"mcp": GOOD}, "mcp": {"serverCommand": "other"}})
     servers = machine.servers()
-    assert servers["mcp"].command == "x"
+    assert servers["mcp"].launch.command == "x"
     assert servers["mcp (2)"].withheld is ServerStatus.INVALID
 
 
@@ -402,11 +402,11 @@ def test_no_content_makes_the_loader_raise(
         failure = str(server.failure)
         for shown in (server.id, shown_target(server), server.description, failure):
             assert sanitize_line(shown) == shown
-        if server.origin is Origin.PROJECT:
+        if server.entry.origin is Origin.PROJECT:
             assert server.withheld in {ServerStatus.UNTRUSTED, ServerStatus.INVALID}
             assert not server.trust
         if server.withheld is None:
-            assert bool(server.command) != bool(server.url)
+            assert bool(server.launch.command) != bool(server.endpoint.url)
     for problem in loaded.problems:
         assert sanitize_line(str(problem)) == str(problem)
 

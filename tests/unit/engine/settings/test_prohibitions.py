@@ -302,7 +302,7 @@ def test_variables_that_gemini_cli_withholds_are_withheld_and_its_list_allows_no
     loaded = machine.load()
     environ = {"MY_TOKEN": "t", "KUBECONFIG": "k", "HOME": "/h"}
     [git] = loaded.servers
-    assert git.inheritance.of(environ, is_small=False) == {"HOME": "/h"}
+    assert git.launch.inheritance.of(environ, is_small=False) == {"HOME": "/h"}
     [problem] = messages(loaded)
     assert problem.endswith("use gemdeck.environmentAllow")
 
@@ -317,7 +317,7 @@ def test_what_is_wrong_in_a_list_of_variables_takes_no_other_name_with_it(machin
             machine.write("user", {**SERVERS, **content})
             loaded = machine.load()
             [git] = loaded.servers
-            assert git.inheritance.of({"KUBECONFIG": "k"}, is_small=False) == {}, names
+            assert git.launch.inheritance.of({"KUBECONFIG": "k"}, is_small=False) == {}, names
             assert [problem.key for problem in loaded.problems] == [key] * (names != "KUBECONFIG")
 
 

@@ -23,22 +23,22 @@ def test_a_stdio_server_has_all_that_its_entry_says(machine: Machine) -> None:
         excludeTools=["write"],
     )
     assert server.transport is Transport.STDIO
-    assert (server.command, server.args) == ("npx", ("-y", "pkg", "debug"))
-    assert dict(server.env) == {"L": "debug"}
-    assert server.cwd == machine.folder / "sub"
+    assert (server.launch.command, server.launch.args) == ("npx", ("-y", "pkg", "debug"))
+    assert dict(server.launch.env) == {"L": "debug"}
+    assert server.launch.cwd == machine.folder / "sub"
     assert server.timeout == 5.0
     assert server.trust
     assert server.description == "my notes"
     assert server.include_tools == frozenset({"read", "write"})
     assert server.exclude_tools == frozenset({"write"})
     assert server.withheld is None
-    assert not server.sse_fallback
+    assert not server.endpoint.sse_fallback
     assert not machine.load().problems
 
 
 def test_what_is_left_out_has_the_defaults(machine: Machine) -> None:
     server = machine.server(command="x")
-    assert (server.timeout, server.trust, server.cwd) == (600.0, False, None)
+    assert (server.timeout, server.trust, server.launch.cwd) == (600.0, False, None)
     assert (server.include_tools, server.exclude_tools) == (None, frozenset())
     assert machine.server(command="x", includeTools=[]).include_tools == frozenset()
 
@@ -54,8 +54,8 @@ def test_the_transport_follows_from_address_and_type(machine: Machine) -> None:
         ({"httpUrl": "https://h/mcp"}, Transport.HTTP, False),
     ]:
         server = machine.server(**entry)
-        assert (server.url, server.transport) == ("https://h/mcp", transport), entry
-        assert server.sse_fallback is fallback, entry
+        assert (server.endpoint.url, server.transport) == ("https://h/mcp", transport), entry
+        assert server.endpoint.sse_fallback is fallback, entry
         assert not machine.load().problems, entry
 
 
@@ -64,18 +64,18 @@ def test_text_is_coerced_as_gemini_cli_does(machine: Machine) -> None:
         command="x", timeout="5000", trust="true", args=[80, 1.5, True], env={"PORT": 80, "A": "b"}
     )
     assert (server.timeout, server.trust) == (5.0, True)
-    assert server.args == ("80", "1.5", "true")
-    assert dict(server.env) == {"PORT": "80", "A": "b"}
+    assert server.launch.args == ("80", "1.5", "true")
+    assert dict(server.launch.env) == {"PORT": "80", "A": "b"}
 
 
 def test_null_and_empty_mean_that_a_key_is_not_there(machine: Machine) -> None:
     server = machine.server(command="x", url="", httpUrl=None, args=None, oauth=None)
-    assert (server.withheld, server.args) == (None, ())
+    assert (server.withheld, server.launch.args) == (None, ())
 
 
 @pytest.mark.parametrize(("cwd", "expected"), [("~", "."), ("~/a/b", "a/b"), ("/abs", "/abs")])
 def test_a_working_folder_may_be_under_the_home(machine: Machine, cwd: str, expected: str) -> None:
-    assert machine.server(command="x", cwd=cwd).cwd == machine.home / expected
+    assert machine.server(command="x", cwd=cwd).launch.cwd == machine.home / expected
 
 
 @pytest.mark.parametrize(
@@ -195,11 +195,11 @@ def test_how_to_sign_in_is_part_of_a_definition(machine: Machine) -> None:
     loaded = machine.load()
     assert not loaded.problems
     (server,) = loaded.servers
-    assert server.sign_in.oauth.client_id == "c"
-    assert server.sign_in.provider is AuthProviderType.SERVICE_ACCOUNT_IMPERSONATION
-    assert (server.sign_in.audience, server.sign_in.account) == ("a", "s")
+    assert server.endpoint.sign_in.oauth.client_id == "c"
+    assert server.endpoint.sign_in.provider is AuthProviderType.SERVICE_ACCOUNT_IMPERSONATION
+    assert (server.endpoint.sign_in.audience, server.endpoint.sign_in.account) == ("a", "s")
     assert "hunter2" in server.secrets
-    assert "hunter2" not in repr(server.sign_in)
+    assert "hunter2" not in repr(server.endpoint.sign_in)
 
 
 def test_a_list_that_restricts_is_never_left_out_and_what_is_invalid_is_recognised(
@@ -242,9 +242,9 @@ def test_what_runs_for_headers_and_certificates_tell_one_server_from_another(
     ]
     found = [machine.server(url="https://h/mcp", **entry) for entry in entries]
     assert len({server.fingerprint for server in found}) == len(entries)
-    assert (found[1].command, found[1].args) == ("sh", ("-c", "x"))
-    assert found[5].named == frozenset({"a"})
-    assert dict(found[5].headers) == {"A": "${keyring:a}"}
+    assert (found[1].launch.command, found[1].launch.args) == ("sh", ("-c", "x"))
+    assert found[5].entry.named == frozenset({"a"})
+    assert dict(found[5].endpoint.headers) == {"A": "${keyring:a}"}
     assert "${keyring:a}" not in found[5].secrets
 
 
@@ -309,8 +309,8 @@ def test_what_is_not_disabled_loads_and_what_is_disabled_has_to_be_sound(
 
 def test_an_undefined_variable_stays_and_is_reported(machine: Machine) -> None:
     server = machine.server(command="x", args=["$NOPE", "${NOPE}"], env={"A": "${OTHER:-d}"})
-    assert server.args == ("$NOPE", "${NOPE}")
-    assert dict(server.env) == {"A": "d"}
+    assert server.launch.args == ("$NOPE", "${NOPE}")
+    assert dict(server.launch.env) == {"A": "d"}
     (problem,) = machine.load().problems
     assert problem.key == "mcpServers.it.args[0]"
     assert "NOPE is not set" in problem.message
@@ -365,4 +365,4 @@ def test_secrets_of_the_schema_do_not_show() -> None:
 
 
 def test_a_relative_opened_folder_still_gives_absolute_folders(machine: Machine) -> None:
-    assert machine.server(command="x", cwd="a").cwd == machine.folder.absolute() / "a"
+    assert machine.server(command="x", cwd="a").launch.cwd == machine.folder.absolute() / "a"

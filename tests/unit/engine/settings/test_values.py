@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.engine.definitions.definition import ServerDefinition, shown_target
+from tests.support.definitions import altered, define_server
+from tui.engine.definitions.definition import shown_target
 from tui.engine.definitions.expansion import MAX_EXPANDED, MAX_GROWTH, Expansion, references_in
 from tui.engine.logs import redaction
 from tui.engine.settings.entries import salvaged
@@ -147,12 +148,12 @@ def test_in_env_and_headers_a_default_may_follow_a_dash() -> None:
     assert {"NOPE", "F"} <= set(references_in(raw))
 
 
-STDIO = ServerDefinition(ServerId("it"), Origin.USER, Transport.STDIO)
+STDIO = define_server(ServerId("it"), Origin.USER, Transport.STDIO)
 HTTP = replace(STDIO, transport=Transport.HTTP)
 
 
 def command_line(*words: str, secrets: frozenset[str] = frozenset()) -> str:
-    return shown_target(replace(STDIO, command=words[0], args=words[1:], secrets=secrets))
+    return shown_target(altered(STDIO, command=words[0], args=words[1:], secrets=secrets))
 
 
 def test_an_ordinary_command_line_is_shown_as_it_is() -> None:
@@ -205,7 +206,7 @@ def test_an_address_is_shown_without_what_may_be_secret() -> None:
         ("https://h/550e8400-e29b-41d4-a716-446655440000", "https://h/***"),
         ("http://[::1", "***"),
     ]:
-        assert shown_target(replace(HTTP, url=url)) == expected
+        assert shown_target(altered(HTTP, url=url)) == expected
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=6), st.text(max_size=30))
@@ -213,7 +214,7 @@ def test_a_target_is_one_clean_line_and_hides_what_is_known(words: list[str], ur
     secret = "K9-very-secret"
     known = frozenset({secret})
     line = command_line(*words, f"a{secret}b", secrets=known)
-    address = shown_target(replace(HTTP, url=url + secret, secrets=known))
+    address = shown_target(altered(HTTP, url=url + secret, secrets=known))
     for shown in (line, address):
         assert secret not in shown
         assert sanitize_line(shown) == shown
@@ -241,7 +242,7 @@ def test_a_hostile_word_costs_no_more_than_its_size(unit: str) -> None:
 
 
 def test_a_definition_does_not_show_what_may_be_secret_in_its_representation() -> None:
-    definition = replace(
+    definition = altered(
         STDIO, args=("hunter2",), env={"A": "hunter2"}, headers={"A": "hunter2"}, url="hunter2"
     )
     assert "hunter2" not in repr(definition)

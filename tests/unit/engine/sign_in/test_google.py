@@ -128,7 +128,7 @@ async def test_another_host_gets_them_after_one_question(tmp_path: Path, google:
     await session(definition, tmp_path).signature()
     more = replace(OWN, oauth=OAuthSettings(scopes=(*SCOPES, "more")))
     with pytest.raises(AuthError, match="wants your"):
-        await session(define(definition.url, sign_in=more), tmp_path).signature()
+        await session(define(definition.endpoint.url, sign_in=more), tmp_path).signature()
     await sign_ins.sign_out(definition)
     with pytest.raises(AuthError, match="wants your"):
         await session(definition, tmp_path).signature()

@@ -17,6 +17,7 @@ import pytest
 
 from tests.servers.authority import walk_through
 from tests.servers.web import RawServer
+from tests.support.definitions import altered
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.mcp.network.support import WEB
 from tests.unit.engine.mcp.support import eventually
@@ -230,7 +231,7 @@ async def test_two_servers_are_asked_about_in_turn() -> None:
     person = Person(reply=lambda _: None)
     async with guarded() as a, guarded() as b, deck(a.url, person) as one:
         await one.watcher.until(WEB, S.STARTING, S.NEEDS_SIGN_IN)
-        other = replace(one.definition, id=ServerId("other"), url=b.url)
+        other = altered(one.definition, id=ServerId("other"), url=b.url)
         both = [asyncio.create_task(one.sign_ins.sign_in(d)) for d in (one.definition, other)]
         await eventually(lambda: person.asked)
         await asyncio.sleep(0.1)
@@ -263,7 +264,7 @@ async def test_a_locked_keyring_is_said(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("tui.engine.sign_in.token_store.uses_keyring", locked)
     google = SignInSettings(provider=AuthProviderType.GOOGLE_CREDENTIALS)
     async with unsigned(folder=tmp_path) as (_, sign_ins, definition):
-        for one in (definition, replace(definition, sign_in=google)):
+        for one in (definition, altered(definition, sign_in=google)):
             with pytest.raises(AuthError, match="did not answer"):
                 await sign_ins.sign_in(one)
 
@@ -465,7 +466,7 @@ async def test_a_workload_signs_in_with_the_token_that_its_file_has_then(tmp_pat
             os.mkfifo(tmp_path / "pipe")
             pipe = oauth(**settings, identity_token_file=str(tmp_path / "pipe"))
             with pytest.raises(AuthError, match="not a regular file"):
-                await one.sign_ins.sign_in(replace(one.definition, sign_in=pipe))
+                await one.sign_ins.sign_in(altered(one.definition, sign_in=pipe))
             assert len(authority.forms) == 2
         assert person.asked == []
 
@@ -481,6 +482,6 @@ async def test_a_clients_secret_is_read_at_the_sign_in_alone(tmp_path: Path) -> 
         async with deck(server.url, Person(), tmp_path, sign_in=sign_in, named=named) as one:
             await one.ready()
             assert server.authority.forms[0]["basic"] == f"me:{FIXTURE_SECRET}client"
-            secret = one.session.definition.sign_in.oauth.client_secret
+            secret = one.session.definition.endpoint.sign_in.oauth.client_secret
             assert secret is not None
             assert secret.get_secret_value() == "${keyring:client}"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.engine.definitions.definition import ServerDefinition
+from tests.support.definitions import define_server
 from tui.engine.settings.project import ProjectOffer, ProjectRules
 from tui.engine.trust.content import MAX_KEPT, ContextContent, FolderContent, ServerContent
 from tui.engine.trust.folder_identity import FolderIdentity
@@ -172,7 +172,7 @@ def test_a_yes_for_this_run_alone_outlives_a_change_and_gemdecks_own_edit(tmp_pa
     opened.trust_edit(first, other, ServerId("s"))
     assert read(replace(OFFER, rules=NOW))[1].trust is T.CHANGED, "more than the server changed"
     assert read(replace(OFFER, rules=NOW), said(A.TRUST, other))[1].trust is T.TRUSTED
-    server = ServerDefinition(ServerId("s"), Origin.PROJECT, Transport.STDIO, "true")
+    server = define_server(ServerId("s"), Origin.PROJECT, Transport.STDIO, "true")
     edited, verdict = read(replace(OFFER, rules=NOW, servers=(server,)))
     assert (verdict.trust, verdict.servers) == (T.CHANGED, frozenset())
     opened.trust_edit(other, edited, server.id)

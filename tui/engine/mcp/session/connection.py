@@ -347,7 +347,7 @@ class Connection:
         else:
             sign_ins = context.sign_ins
             credentials = sign_ins.credentials(definition) if sign_ins is not None else None
-            if definition.command:
+            if definition.launch.command:
                 self._commanded = HeadersCommand(definition, log, context)
             signs, pausing = self._commanded or credentials, self._call_timeout.pause
             self.transport = HttpTransport(definition, log, signs, pausing)

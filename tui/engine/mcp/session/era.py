@@ -99,13 +99,13 @@ class EraCache:
 
 def target_hash(definition: ServerDefinition) -> str:
     """Return the SHA-256 (hex) of what identifies the program, whichever folder is open."""
-    written, is_project = definition.written, definition.origin is Origin.PROJECT
+    written, is_project = definition.entry.written, definition.entry.origin is Origin.PROJECT
     target = (
         definition.transport.value,
-        definition.source if is_project else definition.extension,
-        written.get("command", definition.command),
-        written.get("args", definition.args),
-        definition.url.partition("?")[0],
+        definition.entry.source if is_project else definition.entry.extension,
+        written.get("command", definition.launch.command),
+        written.get("args", definition.launch.args),
+        definition.endpoint.url.partition("?")[0],
     )
     return hashlib.sha256(json.dumps(target, default=str).encode()).hexdigest()
 

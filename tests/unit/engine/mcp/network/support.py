@@ -15,12 +15,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.servers.web import ECHO, Exchange, Handler, Message, RawServer
+from tests.support.definitions import define_server
 from tests.unit.engine.mcp.support import LATER, Running, Watcher, eventually, running
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.backoff import RetryPolicy
 from tui.engine.mcp.manager import ServerManager
 from tui.model.events import ServerStatusChanged
-from tui.model.servers import Failure, Origin, ServerId, Transport
+from tui.model.servers import Failure, ServerId, Transport
 from tui.model.servers import ServerStatus as S
 
 WEB = ServerId("web")
@@ -28,7 +29,7 @@ WEB = ServerId("web")
 
 def define(url: str, transport: Transport = Transport.HTTP, **more: Any) -> ServerDefinition:
     """Define a server on the network."""
-    return ServerDefinition(id=WEB, origin=Origin.USER, transport=transport, url=url, **more)
+    return define_server(WEB, transport=transport, url=url, **more)
 
 
 @asynccontextmanager

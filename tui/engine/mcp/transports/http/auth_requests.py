@@ -40,11 +40,11 @@ class _AuthRequests:
     """Sends requests for the sign-in to one server; see `Send`."""
 
     def __init__(self, definition: ServerDefinition) -> None:
-        self._server_host = urlsplit(definition.url).hostname or ""
-        self._tls = definition.tls
-        oauth = definition.sign_in.oauth
+        self._server_host = urlsplit(definition.endpoint.url).hostname or ""
+        self._tls = definition.endpoint.tls
+        oauth = definition.endpoint.sign_in.oauth
         named = (oauth.authorization_url, oauth.token_url, oauth.registration_url, oauth.issuer)
-        is_own = definition.origin is not Origin.PROJECT
+        is_own = definition.entry.origin is not Origin.PROJECT
         self._own = {urlsplit(url).hostname for url in named if url} if is_own else set()
 
     async def send(

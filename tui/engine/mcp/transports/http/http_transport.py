@@ -127,8 +127,8 @@ class HttpTransport:
 
     async def __aenter__(self) -> Streams:
         definition = self._definition
-        headers, tls = definition.headers, definition.tls
-        self._http = http = await HttpClient.make(definition.url, headers, tls)
+        headers, tls = definition.endpoint.headers, definition.endpoint.tls
+        self._http = http = await HttpClient.make(definition.endpoint.url, headers, tls)
         http.credentials, http.pausing, http.tap = self._credentials, self._pausing, self.tap
         http.learn = self._log.learn
         streams, self._to_session, from_session = open_streams(self.tap)
@@ -185,7 +185,7 @@ class HttpTransport:
         if http.url.scheme == "http" and not is_loopback(http.url.host):
             words = "the connection is not encrypted: use https:// in `url` if the server can"
             self._log.remark(words)
-        names = {name.lower() for name in self._definition.headers}
+        names = {name.lower() for name in self._definition.endpoint.headers}
         if self._credentials is None or "authorization" not in names:
             return
         with suppress(AuthError):  # the first request says why
@@ -327,7 +327,7 @@ class HttpTransport:
 
     def _may_be_sse(self, message: types.JSONRPCMessage, fault: ExchangeError) -> bool:
         is_handshake = isinstance(message, types.JSONRPCRequest) and message.method == "initialize"
-        if not self._definition.sse_fallback or not is_handshake or self._is_up:
+        if not self._definition.endpoint.sse_fallback or not is_handshake or self._is_up:
             return False
         if fault.reply is not None and fault.reply.error.code == types.UNSUPPORTED_PROTOCOL_VERSION:
             return False

@@ -18,7 +18,7 @@ from tui.engine.definitions.programs import find_program, guarded_folders, searc
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
-from tui.engine.mcp.transports.stdio.process import Launch, ServerProcess
+from tui.engine.mcp.transports.stdio.process import Invocation, ServerProcess
 from tui.model.servers import Origin, Transport
 from tui.text import sanitize_line
 
@@ -38,11 +38,12 @@ def server_environment(
         environ: The environment to inherit from, without relative entries in its ``PATH``.
         avoid: Folders that are also removed from that ``PATH``, such as the opened one.
     """
-    inherited = definition.inheritance.of(environ, is_small=definition.origin is Origin.PROJECT)
+    launch, is_small = definition.launch, definition.entry.origin is Origin.PROJECT
+    inherited = launch.inheritance.of(environ, is_small=is_small)
     path = search_path(inherited.pop("PATH", ""), avoid)
     if path:  # an empty PATH would mean the working folder
         inherited["PATH"] = path
-    return inherited | dict(definition.env)
+    return inherited | dict(launch.env)
 
 
 def environment_names(
@@ -62,9 +63,8 @@ def environment_names(
     if definition.transport is not Transport.STDIO:
         return (), (), ()
     given = server_environment(definition, environ)
-    lost = (
-        (given.keys() - definition.env.keys()) & set(left_out) if definition.is_outside else set()
-    )
+    left_out = left_out if definition.is_outside else ()
+    lost = (given.keys() - definition.launch.env.keys()) & set(left_out)
     passed = given.keys() - (lost - {"PATH"})
     return _shown(passed), _shown(environ.keys() - given.keys()), _shown(lost)
 
@@ -127,11 +127,12 @@ def own_program(
     Raises:
         ServerError: If its name now finds another program.
     """
-    if definition.program and shutil.which(definition.program):
-        return definition.program
-    found = resolve_program(definition.command, environment, folder, avoid)
-    if definition.program:
-        reason = f"its program was {definition.program} and is now {found}"
+    known = definition.launch.program
+    if known and shutil.which(known):
+        return known
+    found = resolve_program(definition.launch.command, environment, folder, avoid)
+    if known:
+        reason = f"its program was {known} and is now {found}"
         raise ServerError(reason, "If that is right, restart gemdeck.", permanent=True)
     return found
 
@@ -142,11 +143,11 @@ def shown_program(definition: ServerDefinition) -> str:
     Raises:
         ServerError: If there was none.
     """
-    if not definition.program:
-        reason = f"command not found: {definition.command}"
-        advice = f"Review the folder again; {definition.source} says what is started."
+    if not definition.launch.program:
+        reason = f"command not found: {definition.launch.command}"
+        advice = f"Review the folder again; {definition.entry.source} says what is started."
         raise ServerError(reason, advice, permanent=True)
-    return definition.program
+    return definition.launch.program
 
 
 @asynccontextmanager
@@ -170,11 +171,11 @@ async def running_server(
     if definition.transport is not Transport.STDIO or must_stop():
         yield None
         return
-    async with launched(definition, context) as launch:
+    async with launched(definition, context) as invocation:
         if must_stop():
             yield None
             return
-        process = await ServerProcess.start(launch, log.write_stderr, context.zygote)
+        process = await ServerProcess.start(invocation, log.write_stderr, context.zygote)
         _log.debug("%s: its process runs", definition.id)
         try:
             yield process
@@ -183,7 +184,9 @@ async def running_server(
 
 
 @asynccontextmanager
-async def launched(definition: ServerDefinition, context: ClientContext) -> AsyncIterator[Launch]:
+async def launched(
+    definition: ServerDefinition, context: ClientContext
+) -> AsyncIterator[Invocation]:
     """Give what an entry starts; outside the opened folder, its start folder goes with the block.
 
     Args:
@@ -193,22 +196,22 @@ async def launched(definition: ServerDefinition, context: ClientContext) -> Asyn
     Raises:
         ServerError: If it cannot be started.
     """
-    launch = await asyncio.to_thread(prepare, definition, context)
+    invocation = await asyncio.to_thread(prepare, definition, context)
     try:
-        yield launch
+        yield invocation
     finally:
         if definition.is_outside:
-            await asyncio.to_thread(context.outside.drop, launch.folder)
+            await asyncio.to_thread(context.outside.drop, invocation.folder)
 
 
-def prepare(definition: ServerDefinition, context: ClientContext) -> Launch:
+def prepare(definition: ServerDefinition, context: ClientContext) -> Invocation:
     """Find what is to be started, and make the folder to start in. Blocks.
 
     Raises:
         ServerError: If it cannot be started.
     """
     avoid = guarded_folders(context.workspaces, Path.home())
-    is_outside, folder = definition.is_outside, definition.cwd
+    is_outside, folder = definition.is_outside, definition.launch.cwd
     environ = context.outside.variables[0] if is_outside else os.environ
     environment = server_environment(definition, environ, avoid)
     if folder is None and is_outside:
@@ -217,14 +220,14 @@ def prepare(definition: ServerDefinition, context: ClientContext) -> Launch:
         folder = resolve_folder(folder or next(iter(context.workspaces), None))
         if is_outside:
             environment = {"PWD": str(folder), **environment}
-        if definition.origin is Origin.PROJECT:
+        if definition.entry.origin is Origin.PROJECT:
             program = shown_program(definition)
         else:
             program = own_program(definition, environment, folder, avoid)
     except ServerError:
         context.outside.drop(folder)
         raise
-    return Launch((program, *definition.args), environment, folder)
+    return Invocation((program, *definition.launch.args), environment, folder)
 
 
 def _start_folder(definition: ServerDefinition, outside: Outside) -> Path:

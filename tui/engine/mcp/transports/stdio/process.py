@@ -152,7 +152,7 @@ class StderrQuota:
             self._timer.cancel()
 
 
-class Launch(Frozen):
+class Invocation(Frozen):
     """What to start: arguments with a resolved program, the complete environment, a folder."""
 
     arguments: Sequence[str]
@@ -199,7 +199,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     @classmethod
     async def start(
-        cls, launch: Launch, on_stderr: Callable[[list[bytes]], None], zygote: Zygote
+        cls, invocation: Invocation, on_stderr: Callable[[list[bytes]], None], zygote: Zygote
     ) -> "ServerProcess":
         """Start a process, under a reaper if available.
 
@@ -211,16 +211,16 @@ class ServerProcess(asyncio.SubprocessProtocol):
                 process = cls(on_stderr)
                 server = ReaperClient(process)
                 try:
-                    await server.start(zygote, launch)
+                    await server.start(zygote, invocation)
                 except BaseException:
                     await process._drop()
                     raise
                 return process
             _, process = await asyncio.get_running_loop().subprocess_exec(
                 lambda: cls(on_stderr),
-                *launch.arguments,
-                env=dict(launch.environment),
-                cwd=launch.folder,
+                *invocation.arguments,
+                env=dict(invocation.environment),
+                cwd=invocation.folder,
                 start_new_session=True,
             )
         except OSError as error:
@@ -463,7 +463,7 @@ class ReaperClient(asyncio.SubprocessTransport):
         self._is_closing = False
         protocol.connection_made(self)
 
-    async def start(self, zygote: Zygote, launch: Launch) -> None:
+    async def start(self, zygote: Zygote, invocation: Invocation) -> None:
         """Start the server. Call `close` also after an error or a cancellation.
 
         Raises:
@@ -471,7 +471,7 @@ class ReaperClient(asyncio.SubprocessTransport):
             ServerError: If the system refuses to start the server.
             ValueError: If an argument contains NUL or a variable has an invalid name.
         """
-        request = _request(launch)
+        request = _request(invocation)
         await self._connect(zygote)
         self._send(request)
         try:
@@ -624,12 +624,13 @@ def start_error(number: int) -> ServerError:
     return ServerError(reason, permanent=number not in _PASSING)
 
 
-def _request(launch: Launch) -> bytes:
+def _request(invocation: Invocation) -> bytes:
     """Encode what to start."""
-    if any(not name or "=" in name for name in launch.environment):
+    if any(not name or "=" in name for name in invocation.environment):
         raise ValueError("a variable has an invalid name")
-    variables = (f"{name}={value}" for name, value in launch.environment.items())
-    words = (str(len(launch.arguments)), str(launch.folder), *launch.arguments, *variables)
+    variables = (f"{name}={value}" for name, value in invocation.environment.items())
+    arguments = invocation.arguments
+    words = (str(len(arguments)), str(invocation.folder), *arguments, *variables)
     if any("\0" in word for word in words):
         raise ValueError("an argument or a variable contains a NUL")
     body = b"\0".join(map(os.fsencode, words))
