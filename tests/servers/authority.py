@@ -114,13 +114,11 @@ class Authority(RawServer):
         asked = dict(pairs)
         self.asked.append(asked)
         client = self.clients.get(asked.get("client_id", ""), {})
-        is_double = len(pairs) != len(asked)
-        if is_double or asked.get("redirect_uri") not in client.get("redirect_uris", ()):
-            await exchange.json({"error": "invalid_request"}, 400)  # it may lead anywhere
-            return
+        is_known = asked.get("redirect_uri") in client.get("redirect_uris", ())
         right = {"response_type": "code", "code_challenge_method": "S256"}
-        if not (right.items() <= asked.items() and asked.keys() >= {"state", "code_challenge"}):
-            await self._send_back(exchange, asked, {"error": "invalid_request"})
+        is_whole = right.items() <= asked.items() and asked.keys() >= {"state", "code_challenge"}
+        if len(pairs) != len(asked) or not is_known or not is_whole:
+            await exchange.json({"error": "invalid_request"}, 400)
             return
         hidden = html.escape(urlencode(asked), quote=True)
         page = (
@@ -237,8 +235,7 @@ async def walk_through(url: str, *, comes_back: bool = True) -> httpx2.Response:
         page = await browser.get(url)
         assert page.status_code < 400, page.text
         hidden = re.search(r'name="request" value="([^"]*)"', page.text)
-        if hidden is None:  # it was sent back at once
-            return page
+        assert hidden is not None
         target = httpx2.URL(url).join("/consent")
         return await browser.post(target, data={"request": html.unescape(hidden[1])})
 
