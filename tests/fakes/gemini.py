@@ -48,6 +48,18 @@ class Request:
         contents: list[Json] = self.body["contents"]
         return contents
 
+    @property
+    def declared(self) -> list[str]:
+        """The names of the functions that the model may call."""
+        tools = self.body.get("tools", ())
+        return [one["name"] for some in tools for one in some["functionDeclarations"]]
+
+    @property
+    def answers(self) -> list[str]:
+        """What the last calls gave."""
+        parts = self.contents[-1]["parts"]
+        return [next(iter(part["functionResponse"]["response"].values())) for part in parts]
+
 
 Step = Sequence[gemini_script.Action] | Callable[[Request], Sequence[gemini_script.Action]]
 """What the model does on one request."""
