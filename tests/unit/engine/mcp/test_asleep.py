@@ -279,11 +279,18 @@ def shape(text: str) -> Callable[[Path], object]:
     return lambda path: path.write_text(json.dumps({"version": 1, "catalog": text}))
 
 
+def link(path: Path) -> None:
+    elsewhere = path.parent.parent / "elsewhere.json"
+    elsewhere.write_text("{}")
+    path.symlink_to(elsewhere)
+
+
 WHOLE = '{"tools": [], "prompts": [], "resources": [], "templates": [], "refused": [], "time": 1, '
 INFO = '"info": {"name": "x", "version": "1", "protocol_version": 5}}'
 ODD: dict[str, Callable[[Path], object]] = {
     "rubbish": lambda path: path.write_bytes(b"\xff{[" * 100),
     "FIFO": lambda path: os.mkfifo(path, 0o600),
+    "link": link,
     "huge": shape("x" * (MAX_CATALOG + 1)),
     "too many values": shape("[" + "[]," * 700_000 + "[]]"),
     "no object": shape("[]"),
@@ -300,13 +307,15 @@ async def test_what_cannot_be_read_teaches_nothing_and_it_starts(tmp_path: Path,
     file = kept / f"{MARK}.json"
     file.unlink()
     ODD[how](file)
-    file.chmod(0o600)
+    if how != "link":
+        file.chmod(0o600)
     async with dozing(kept, lazy()) as (manager, watcher):
         await watcher.until("raw", S.STARTING, S.READY)
         assert S.ASLEEP not in watcher.statuses("raw")
         assert find_tool(manager, "echo") is not None
-    async with dozing(kept, lazy()) as (_, watcher):
-        await watcher.until("raw", S.STARTING, S.ASLEEP)
+    if how != "link":  # which is left for the user to look at
+        async with dozing(kept, lazy()) as (_, watcher):
+            await watcher.until("raw", S.STARTING, S.ASLEEP)
 
 
 async def test_texts_of_a_file_are_as_harmless_as_those_of_a_server(tmp_path: Path) -> None:
