@@ -99,6 +99,14 @@ def test_what_stands_in_the_settings_at_first_runs_and_a_later_one_is_asked_abou
     assert set(admitted(allowed).values()) == {INSIDE}
 
 
+def test_a_server_that_a_command_wrote_while_gemdeck_runs_is_not_asked_about() -> None:
+    answers = first(found(server("old")))
+    by_command, by_hand = server("a"), server("b")
+    added = frozenset({written_keys(by_command.entry.written, b"")[1]})
+    later = replace(found(server("old"), by_command, by_hand), added=added)
+    assert admitted(plan(later, answers.reading(later))) == {"old": INSIDE, "a": INSIDE, "b": WAITS}
+
+
 def test_an_edit_that_allows_more_is_new_and_one_that_allows_less_is_not() -> None:
     bounded = server("s", include_tools=frozenset({"a", "b"}), exclude_tools=frozenset({"x"}))
     answers = first(found(bounded))

@@ -5,17 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.definitions import define_server
 from tui.engine.settings.project import ProjectOffer, ProjectRules
 from tui.engine.trust.content import MAX_KEPT, ContextContent, FolderContent, ServerContent
 from tui.engine.trust.folder_identity import FolderIdentity
 from tui.engine.trust.judge import judge
-from tui.engine.trust.opened_folder import OpenedFolder
 from tui.engine.trust.own_servers import KnownServer
 from tui.engine.trust.trust_store import FolderRecord, Standing, TrustStore, Word
-from tui.engine.trust.verdict import Answered, FolderVerdict, Seen
+from tui.engine.trust.verdict import Answered, Seen
 from tui.model.events import ContextFile
-from tui.model.servers import Origin, ServerId, Transport
+from tui.model.servers import ServerId
 from tui.model.trust import FolderTrust, TrustAnswer
 
 T, A = FolderTrust, TrustAnswer
@@ -141,43 +139,3 @@ def test_a_new_server_that_nobody_answered_about_keeps_an_earlier_no(tmp_path: P
     assert store.refused() == {"a": "never", "b": "not answered"}
     store.refuse(["a", "b"], "")
     assert store.refused() == {}
-
-
-def test_the_command_line_names_the_folder_and_content_that_it_was_first(tmp_path: Path) -> None:
-    opened = OpenedFolder(
-        tmp_path, tmp_path / "home", None, [tmp_path], pytest.fail, attended=False
-    )
-    first, other = (FolderIdentity(tmp_path, 1, inode, 3) for inode in (2, 9))
-    changed = ProjectOffer(rules=NOW)
-    seen = [(first, OFFER), (other, OFFER), (first, changed), (first, OFFER)]
-    named = [opened.see(identity, offer, {}).named for identity, offer in seen]
-    assert named == [True, False, False, True]
-
-
-def test_a_yes_for_this_run_alone_outlives_a_change_and_gemdecks_own_edit(tmp_path: Path) -> None:
-    opened = OpenedFolder(tmp_path, tmp_path, None, [tmp_path], pytest.fail, attended=True)
-    place = FolderIdentity(tmp_path, 1, 2, 3)
-
-    def read(offer: ProjectOffer, answered: Answered | None = None) -> tuple[Seen, FolderVerdict]:
-        seen, record = opened.see(place, offer, {}), opened.standing(place)
-        verdict = judge(seen, record, answered or Answered())
-        opened.heed(seen, record, verdict)
-        return seen, verdict
-
-    first, verdict = read(OFFER)
-    assert (verdict.trust, verdict.source) == (T.TRUSTED, "--trust-folder")
-    other, verdict = read(replace(OFFER, rules=NOW))
-    assert (verdict.trust, verdict.inside, verdict.asks) == (T.CHANGED, True, True)
-    assert verdict.context == {"A.md", "B.md"}
-    opened.trust_edit(first, other, ServerId("s"))
-    assert read(replace(OFFER, rules=NOW))[1].trust is T.CHANGED, "more than the server changed"
-    assert read(replace(OFFER, rules=NOW), said(A.TRUST, other))[1].trust is T.TRUSTED
-    server = define_server(ServerId("s"), Origin.PROJECT, Transport.STDIO, "true")
-    edited, verdict = read(replace(OFFER, rules=NOW, servers=(server,)))
-    assert (verdict.trust, verdict.servers) == (T.CHANGED, frozenset())
-    opened.trust_edit(other, edited, server.id)
-    assert read(replace(OFFER, rules=NOW, servers=(server,)))[1].servers == {server.id}
-    swapped = opened.see(replace(place, inode=9), OFFER, {})
-    assert judge(swapped, opened.standing(swapped.identity), Answered()).trust is T.UNTRUSTED
-    opened.forget()
-    assert opened.standing(place) == Standing()
