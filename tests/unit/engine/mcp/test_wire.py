@@ -375,6 +375,7 @@ async def test_a_flood_is_kept_within_the_bounds_and_its_call_is_found(
     loop_watch: LoopWatch,
 ) -> None:
     async with ready(script("raw", "flooding")) as (manager, watcher):
+        loop_watch.clear()
         assert (await call(manager, "hurry", {"text": "3000"})).display == "done"
         assert watcher.last("raw").status is S.READY
         loop_watch.assert_smooth()
