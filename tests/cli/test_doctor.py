@@ -100,13 +100,16 @@ async def test_broken_settings_and_a_refused_key_are_findings(gemini: FakeGemini
 
 
 async def test_keys_that_cannot_hold_are_findings() -> None:
-    keys = {"deck.tools": "f12", "servers.restart": "x", "deck.toolz": "f11"}
+    keys = {"deck.tools": "f12", "servers.restart": ["z", "x"], "deck.toolz": "f11"}
     write_settings({"gemdeck": {"keys": keys}})
 
     result = await run("doctor", "--json", "--offline")
 
     problems = by_title(result.json)["Settings"]["problems"]
-    assert len(problems) == 2
+    toolz, restart = sorted(problems, key=lambda one: "servers." in one["message"])
+    assert "did you mean deck.tools?" in toolz["message"]
+    assert "x belongs to servers.enable" in restart["message"]
+    assert toolz["line"] > 0
     assert problems == (await run("settings", "check", "--json")).json["problems"]
 
 

@@ -293,9 +293,7 @@ async def test_only_the_servers_and_tools_of_a_profile_are_there(gemini: FakeGem
     result = await run(*command, gemini=gemini)
     assert (result.code, result.json["warnings"]) == (0, [])
     assert [call["status"] for call in result.json["tool_calls"]] == ["ok"]
-    [tools] = gemini.requests[0].body["tools"]
-    names = [one["name"] for one in tools["functionDeclarations"]]
-    assert names == ["add_note", "list_mcp_resources", "read_mcp_resource"]
+    assert gemini.requests[0].declared == ["add_note", "list_mcp_resources", "read_mcp_resource"]
 
     assert not canary.exists()
 

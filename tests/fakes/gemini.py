@@ -14,11 +14,11 @@ from typing import Final, Self
 
 from tests.fakes import gemini_script
 from tests.fakes.gemini_rules import Json, ViolationError, check_request
+from tests.servers.web import Exchange, HttpServer
 
 KEY: Final = "s3cr3t-fixture-gemini-key"
 """The key the fake accepts."""
 
-MAX_BODY: Final = 32 * 1024 * 1024
 _ROUTE: Final = re.compile(
     r"/v\w+/(?:(?:projects/[^/]+/locations/[^/]+/)?publishers/google/)?"
     r"models/(?P<model>[^/:]+):streamGenerateContent\?alt=sse"
@@ -48,6 +48,18 @@ class Request:
         contents: list[Json] = self.body["contents"]
         return contents
 
+    @property
+    def declared(self) -> list[str]:
+        """The names of the functions that the model may call."""
+        tools = self.body.get("tools", ())
+        return [one["name"] for some in tools for one in some["functionDeclarations"]]
+
+    @property
+    def answers(self) -> list[str]:
+        """What the last calls gave."""
+        parts = self.contents[-1]["parts"]
+        return [next(iter(part["functionResponse"]["response"].values())) for part in parts]
+
 
 Step = Sequence[gemini_script.Action] | Callable[[Request], Sequence[gemini_script.Action]]
 """What the model does on one request."""
@@ -72,7 +84,6 @@ class FakeGemini:
         violations: Messages of requests that broke a rule.
         signatures: The parts that were signed, by their signatures.
         gone: Times, by `time.monotonic`, at which clients went away before the end.
-        url: Where it serves.
     """
 
     def __init__(self, steps: Iterable[Step] = (), *, keys: Sequence[str] = (KEY,)) -> None:
@@ -84,23 +95,23 @@ class FakeGemini:
         self.tokens: int | None = 1
         self.violations: list[str] = []
         self.gone: list[float] = []
-        self.url = ""
         self.signatures: dict[str, Json] = {}
-        self._connections: set[asyncio.Task[None]] = set()
+        self._server = HttpServer(handle=self._answer)
         self._changed = asyncio.Condition()
         self._call_number = 0
         self._is_stalled = False
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=MAX_BODY)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        await self._server.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        for task in self._connections:
-            task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._server.stop()
+
+    @property
+    def url(self) -> str:
+        """Where it serves."""
+        return self._server.origin
 
     async def wait_for_requests(self, count: int) -> None:
         """Wait until that many requests have come."""
@@ -122,57 +133,19 @@ class FakeGemini:
         async with self._changed:
             self._changed.notify_all()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
+    async def _answer(self, exchange: Exchange) -> None:
+        sent = exchange.request
+        route = _ROUTE.match(sent.path)
+        body = json.loads(sent.body or b"{}")
+        request = Request(sent.path, sent.headers, body, route["model"] if route else "")
+        answer = _Answer(exchange)
         try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-                await self._serve(reader, writer)
-        except asyncio.CancelledError:
-            pass  # the server is closing; asyncio.streams would log it otherwise
-        finally:
-            self._connections.discard(task)
-            writer.close()
-            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
-                await writer.wait_closed()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the one request of a connection."""
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        path = head[0].split(" ")[1]
-        headers = {
-            name.lower(): value.strip() for name, _, value in (h.partition(":") for h in head[1:])
-        }
-        body = await reader.readexactly(int(headers.get("content-length", "0")))
-        if _LIST.match(path):
-            await self._list_models(Request(path, headers, {}, ""), _Answer(reader, writer))
-            return
-        if _COUNT.match(path):
-            self.checks.append(Request(path, headers, json.loads(body), ""))
-            answer = _Answer(reader, writer)
-            if self.tokens is None:
-                await answer.error(gemini_script.Fail(500, "it cannot count"))
-            elif self.checks[-1].contents and "generateContentRequest" in self.checks[-1].body:
-                await answer.error(gemini_script.Fail(400, "contents or generateContentRequest"))
+            if _LIST.match(sent.path):
+                await self._list_models(request, answer)
+            elif _COUNT.match(sent.path):
+                await self._count(request, answer)
             else:
-                await answer.json({"totalTokens": self.tokens})
-            await answer.close()
-            return
-        route = _ROUTE.match(path)
-        model = route["model"] if route else ""
-        self.requests.append(Request(path, headers, json.loads(body or b"{}"), model))
-        await self._tell()
-        answer = _Answer(reader, writer)
-        try:
-            if refusal := self._refusal(self.requests[-1]):
-                self.violations += [refusal.message]
-                await answer.error(refusal)
-            else:
-                await self._play(answer)
-        except ClientGoneError:
-            self.gone.append(time.monotonic())
-            await self._tell()
+                await self._step(request, answer)
         finally:
             await answer.close()
 
@@ -182,7 +155,28 @@ class FakeGemini:
             await answer.error(_WRONG_KEY)
         else:
             await answer.json({"models": [{"name": f"models/{name}"} for name in self.models]})
-        await answer.close()
+
+    async def _count(self, request: Request, answer: "_Answer") -> None:
+        self.checks.append(request)
+        if self.tokens is None:
+            await answer.error(gemini_script.Fail(500, "it cannot count"))
+        elif request.contents and "generateContentRequest" in request.body:
+            await answer.error(gemini_script.Fail(400, "contents or generateContentRequest"))
+        else:
+            await answer.json({"totalTokens": self.tokens})
+
+    async def _step(self, request: Request, answer: "_Answer") -> None:
+        self.requests.append(request)
+        await self._tell()
+        try:
+            if refusal := self._refusal(request):
+                self.violations += [refusal.message]
+                await answer.error(refusal)
+            else:
+                await self._play(answer)
+        except ClientGoneError:
+            self.gone.append(time.monotonic())
+            await self._tell()
 
     def _refusal(self, request: Request) -> gemini_script.Fail | None:
         if not request.model:
@@ -225,16 +219,16 @@ class FakeGemini:
                 case gemini_script.Raw(text):
                     await answer.send(text)
                 case gemini_script.Finish(reason, message):
-                    await answer.event(_candidate([], finishReason=reason, finishMessage=message))
+                    await answer.say(_candidate([], finishReason=reason, finishMessage=message))
                     await answer.end()
                     return
                 case gemini_script.Block(reason):
-                    await answer.event({"promptFeedback": {"blockReason": reason}})
+                    await answer.say({"promptFeedback": {"blockReason": reason}})
                     await answer.end()
                     return
                 case gemini_script.Say() | gemini_script.Think() | gemini_script.Call():
-                    await answer.event(_candidate(self._parts(action)))
-        await answer.event(_candidate([], finishReason="STOP"))
+                    await answer.say(_candidate(self._parts(action)))
+        await answer.say(_candidate([], finishReason="STOP"))
         await answer.end()
 
     def _parts(self, action: gemini_script.Action) -> list[Json]:
@@ -267,13 +261,13 @@ def _candidate(parts: list[Json], **ends: str) -> Json:
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "fake"}
 
 
-class _Answer:
+class _Answer(Exchange):
     """The answer to one request, in chunks over HTTP/1.1."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writer = writer
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__(exchange.request, exchange.reader, exchange.writer)
         self._is_started = False
-        self._watch = asyncio.create_task(self._watch_client(reader))
+        self._watch = asyncio.create_task(self._watch_client(exchange.reader))
 
     @staticmethod
     async def _watch_client(reader: asyncio.StreamReader) -> None:
@@ -293,31 +287,22 @@ class _Answer:
     async def start(self) -> None:
         if not self._is_started:
             self._is_started = True
-            self._head(200, "text/event-stream", "Transfer-Encoding: chunked")
-            await self._writer.drain()
+            await self.begin(200, content_type="text/event-stream", transfer_encoding="chunked")
 
-    async def event(self, event: Json) -> None:
+    async def say(self, event: Json) -> None:
         await self.send(f"data: {json.dumps(event)}\r\n\r\n")
 
     async def send(self, text: str) -> None:
         await self.start()
         data = text.encode("utf-8", "surrogatepass")
-        self._writer.write(b"%x\r\n%s\r\n" % (len(data), data))
-        await self._writer.drain()
+        await self.write(b"%x\r\n%s\r\n" % (len(data), data))
         await asyncio.sleep(0)
         if self._watch.done():
             raise ClientGoneError
 
     async def end(self) -> None:
         await self.start()
-        self._writer.write(b"0\r\n\r\n")
-        await self._writer.drain()
-
-    async def json(self, body: Json) -> None:
-        data = json.dumps(body).encode()
-        self._head(200, "application/json", f"Content-Length: {len(data)}")
-        self._writer.write(data)
-        await self._writer.drain()
+        await self.write(b"0\r\n\r\n")
 
     async def error(self, fail: gemini_script.Fail) -> None:
         body = json.dumps(_error_body(fail), indent=2)
@@ -325,26 +310,17 @@ class _Answer:
             await self.send(body)
             await self.end()
             return
-        self._head(fail.status, "text/event-stream", f"Content-Length: {len(body.encode())}")
-        self._writer.write(body.encode())
-        await self._writer.drain()
+        await self.respond(fail.status, body.encode(), content_type="text/event-stream")
 
     async def page(self, page: gemini_script.Page) -> None:
-        location = f"\r\nLocation: {page.location}" if page.location else ""
-        self._head(page.status, "text/html", f"Content-Length: {len(page.html)}{location}")
-        self._writer.write(page.html.encode())
-        await self._writer.drain()
+        location = {"location": page.location} if page.location else {}
+        await self.respond(page.status, page.html.encode(), content_type="text/html", **location)
 
     def reset(self) -> None:
         """Close with RST instead of FIN."""
-        sock = self._writer.get_extra_info("socket")
+        sock = self.writer.get_extra_info("socket")
         sock.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
-        self._writer.transport.abort()
-
-    def _head(self, status: int, content_type: str, more: str) -> None:
-        head = f"HTTP/1.1 {status} Status\r\nContent-Type: {content_type}\r\n{more}\r\n"
-        head += "Connection: close\r\n\r\n"
-        self._writer.write(head.encode())
+        self.writer.transport.abort()
 
 
 def _error_body(fail: gemini_script.Fail) -> Json:

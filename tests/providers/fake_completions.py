@@ -1,10 +1,11 @@
 """A service of chat completions on loopback: plays steps, and checks what it is asked."""
 
 import asyncio
-import contextlib
 import json
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
+
+from tests.servers.web import Exchange, HttpServer
 
 KEY = "s3cr3t-fixture-completions-key"
 
@@ -28,7 +29,7 @@ def end(reason: str = "stop", **usage: int) -> dict[str, Any]:
     return {"choices": [{"delta": {}, "finish_reason": reason}], "usage": usage}
 
 
-class FakeCompletions:
+class FakeCompletions(HttpServer):
     """Serves `steps`, one a request.
 
     Attributes:
@@ -39,59 +40,36 @@ class FakeCompletions:
     """
 
     def __init__(self, steps: Sequence[Step] = ()) -> None:
+        super().__init__()
         self._steps = list(steps)
         self.bodies: list[dict[str, Any]] = []
         self.violations: list[str] = []
         self.gone, self.stalled = asyncio.Event(), asyncio.Event()
 
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-        return self
+    async def _answer(self, exchange: Exchange) -> None:
+        request = exchange.request
+        if request.headers.get("authorization") != f"Bearer {KEY}":
+            await exchange.respond(401, b"wrong key")
+        elif request.method == "GET":
+            await exchange.json({"data": [{"id": "large"}]})
+        else:
+            await self._chat(exchange)
 
-    async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        await self._server.wait_closed()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
-            sizes = [line.split(":")[1] for line in head if line.startswith("content-length")]
-            body = await reader.readexactly(int(sizes[0]) if sizes else 0)
-            if f"authorization: bearer {KEY}" not in head:
-                self._answer(writer, 401, b"wrong key")
-            elif head[0].startswith("get /models"):
-                self._answer(writer, 200, json.dumps({"data": [{"id": "large"}]}).encode())
-            else:
-                await self._chat(json.loads(body), reader, writer)
-            await writer.drain()
-        writer.close()
-
-    def _answer(self, writer: asyncio.StreamWriter, status: int, body: bytes) -> None:
-        head = f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        writer.write(head.encode() + body)
-
-    async def _chat(
-        self, body: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        self.bodies.append(body)
-        self.violations += _violations(body["messages"])
+    async def _chat(self, exchange: Exchange) -> None:
+        self.bodies.append(exchange.request.message)
+        self.violations += _violations(self.bodies[-1]["messages"])
         step = self._steps.pop(0)
         if isinstance(step, int):
-            self._answer(writer, step, b"not now")
+            await exchange.respond(step, b"not now")
             return
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n")
-        writer.write(b"Connection: close\r\n\r\n")
-        for piece in step or ():
-            writer.write(f"data: {json.dumps(piece)}\n\n".encode())
-            await writer.drain()
+        await exchange.begin(200, content_type="text/event-stream")
+        for piece in [text("half")] if step is None else step:
+            await exchange.write(f"data: {json.dumps(piece)}\n\n".encode())
         if step is None:
-            writer.write(f"data: {json.dumps(text('half'))}\n\n".encode())
-            await writer.drain()
             self.stalled.set()
-            await reader.read()
+            await exchange.hang()
             self.gone.set()
-        writer.write(b"data: [DONE]\n\n")
+        await exchange.write(b"data: [DONE]\n\n")
 
 
 def _violations(messages: list[dict[str, Any]]) -> list[str]:

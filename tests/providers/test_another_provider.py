@@ -47,7 +47,7 @@ async def deck(folder: Path, *steps: Step) -> AsyncIterator[Deck]:
         options = EngineOptions(
             folder, allowed_tools=("notes",), follow_settings=False, attended=True
         )
-        provider = partial(CompletionsBackend, fake.url, KEY)
+        provider = partial(CompletionsBackend, fake.origin, KEY)
         async with Engine(options, store.dispatch, provider=provider) as engine:
             await engine.start()
             yield Deck(fake, engine, store)
@@ -148,7 +148,7 @@ class Asker:
 
     async def run_async(self) -> None:
         async with FakeCompletions([[text("Here."), end()]]) as fake:
-            Asker.url = fake.url
+            Asker.url = fake.origin
             self._commands.send("hello")
             self._paint()
             await eventually(lambda: "Here." in str(entries(self._store.state)))
@@ -165,7 +165,7 @@ def test_the_app_takes_it_like_a_library(tmp_path: Path, monkeypatch: pytest.Mon
 
 async def test_a_key_is_checked(tmp_path: Path) -> None:
     async with deck(tmp_path) as it:
-        right, wrong = (CompletionsBackend(it.fake.url, key, "") for key in (KEY, "wrong"))
+        right, wrong = (CompletionsBackend(it.fake.origin, key, "") for key in (KEY, "wrong"))
         async with aclosing(right), aclosing(wrong):
             await right.check()
             with pytest.raises(ModelError, match="key was not accepted"):

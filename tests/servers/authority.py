@@ -63,7 +63,7 @@ class Authority(RawServer):
     @property
     def issuer(self) -> str:
         """Who it is."""
-        return f"http://127.0.0.1:{self.port}"
+        return self.origin
 
     def described(self) -> dict[str, Any]:
         """Give its metadata."""
@@ -89,7 +89,7 @@ class Authority(RawServer):
         parts = urlsplit(exchange.request.path)
         match exchange.request.method, parts.path:
             case "GET", "/.well-known/oauth-authorization-server":
-                await reply(exchange, 200, self.described())
+                await exchange.json(self.described())
             case "GET", "/authorize":
                 await self._page(exchange, parse_qsl(parts.query))
             case "POST", "/consent":
@@ -100,7 +100,7 @@ class Authority(RawServer):
                 client = f"client-{len(self.clients) + 1}"
                 self.clients[client] = json.loads(exchange.request.body)
                 answer = {**self.clients[client], "client_id": client, **self.registration}
-                await reply(exchange, 201, answer)
+                await exchange.json(answer, 201)
             case "POST", "/revoke":
                 token = _form(exchange)["token"]
                 self.revoked.append(token)
@@ -114,13 +114,11 @@ class Authority(RawServer):
         asked = dict(pairs)
         self.asked.append(asked)
         client = self.clients.get(asked.get("client_id", ""), {})
-        is_double = len(pairs) != len(asked)
-        if is_double or asked.get("redirect_uri") not in client.get("redirect_uris", ()):
-            await reply(exchange, 400, {"error": "invalid_request"})  # it may lead anywhere
-            return
+        is_known = asked.get("redirect_uri") in client.get("redirect_uris", ())
         right = {"response_type": "code", "code_challenge_method": "S256"}
-        if not (right.items() <= asked.items() and asked.keys() >= {"state", "code_challenge"}):
-            await self._send_back(exchange, asked, {"error": "invalid_request"})
+        is_whole = right.items() <= asked.items() and asked.keys() >= {"state", "code_challenge"}
+        if len(pairs) != len(asked) or not is_known or not is_whole:
+            await exchange.json({"error": "invalid_request"}, 400)
             return
         hidden = html.escape(urlencode(asked), quote=True)
         page = (
@@ -144,12 +142,12 @@ class Authority(RawServer):
     async def _token(self, exchange: Exchange, form: Form) -> None:
         self.forms.append(form)
         if self.fails:
-            await reply(exchange, self.fails.pop(0), {"error": "temporarily_unavailable"})
+            await exchange.json({"error": "temporarily_unavailable"}, self.fails.pop(0))
             return
         scope = self._granted(form)
         await asyncio.sleep(self.slow)  # what counts once is used up before its answer arrives
         if scope is None:
-            await reply(exchange, 400, {"error": "invalid_grant"})
+            await exchange.json({"error": "invalid_grant"}, 400)
             return
         scope = scope if self.most is None else self.most
         number = len(self.forms)
@@ -158,7 +156,7 @@ class Authority(RawServer):
         answer = {"access_token": token, "token_type": "bearer", "expires_in": self.life}
         answer |= {"refresh_token": refresher, "scope": scope, **self.grants}
         kept = {name: value for name, value in answer.items() if value is not None}
-        await reply(exchange, 200, kept)
+        await exchange.json(kept)
 
     def _granted(self, form: Form) -> str | None:
         """Give the scopes of a request for a token, if it is a good one."""
@@ -209,7 +207,7 @@ class GuardedServer(RawServer):
         path = urlsplit(request.path).path
         if path == "/.well-known/oauth-protected-resource/mcp" and self.publishes:
             found = {"resource": self.url, "authorization_servers": [self.authority.issuer]}
-            await reply(exchange, 200, found | self.resource)
+            await exchange.json(found | self.resource)
             return
         if path.startswith("/.well-known/"):
             await exchange.respond(404)
@@ -228,12 +226,6 @@ class GuardedServer(RawServer):
             await super()._answer(exchange)
 
 
-async def reply(exchange: Exchange, status: int, content: dict[str, Any]) -> None:
-    """Answer with JSON."""
-    body = json.dumps(content).encode()
-    await exchange.respond(status, body, content_type="application/json")
-
-
 async def walk_through(url: str, *, comes_back: bool = True) -> httpx2.Response:
     """Do what a person does in a browser: open the page, press its button, and be sent back.
 
@@ -243,8 +235,7 @@ async def walk_through(url: str, *, comes_back: bool = True) -> httpx2.Response:
         page = await browser.get(url)
         assert page.status_code < 400, page.text
         hidden = re.search(r'name="request" value="([^"]*)"', page.text)
-        if hidden is None:  # it was sent back at once
-            return page
+        assert hidden is not None
         target = httpx2.URL(url).join("/consent")
         return await browser.post(target, data={"request": html.unescape(hidden[1])})
 

@@ -18,6 +18,9 @@ Message = dict[str, Any]
 START_SECONDS = 20
 """Seconds a server process gets to listen."""
 
+LIMIT = 32 * 1024 * 1024
+"""Bytes that are read ahead of what a server takes."""
+
 TEXT: Message = {"type": "object", "properties": {"text": {"type": "string"}}}
 ECHO: Message = {"name": "echo", "description": "Give back a text.", "inputSchema": TEXT}
 
@@ -123,10 +126,14 @@ class Exchange:
         await self.begin(status, content_length=str(len(body)), **headers)
         await self.write(body)
 
+    async def json(self, content: Message, status: int = 200, **headers: str) -> None:
+        """Answer with JSON."""
+        body = json.dumps(content).encode()
+        await self.respond(status, body, content_type="application/json", **headers)
+
     async def give(self, message: Message, status: int = 200, **headers: str) -> None:
         """Answer with a JSON-RPC message."""
-        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        await self.respond(status, body, content_type="application/json", **headers)
+        await self.json({"jsonrpc": "2.0", **message}, status, **headers)
 
     async def result(self, result: Message, **headers: str) -> None:
         """Answer a JSON-RPC request."""
@@ -194,32 +201,28 @@ class Announcer:
         await self.streams[-1].event(said, **fields)
 
 
-@dataclass
-class RawServer:
-    """An MCP server of 2025-06-18 over streamable HTTP, without any SDK.
+@dataclass(kw_only=True)
+class HttpServer:
+    """Answers one request a connection.
 
     Attributes:
-        on: What to do instead of what it should do, by JSON-RPC method, or by HTTP method for
-            requests without a message.
-        sessions: The ids of living sessions; None for a server without sessions.
+        handle: How.
         requests: What came in.
         port: Where it listens; 0 for any.
         tls: How it encrypts, or None.
     """
 
-    on: dict[str, Handler] = field(default_factory=dict)
-    sessions: set[str] | None = None
+    handle: Handler = field(default_factory=lambda: answer(404))
     requests: list[Request] = field(default_factory=list)
     port: int = 0
     tls: ssl.SSLContext | None = None
-    tools: list[Message] = field(default_factory=lambda: [ECHO])
     _server: asyncio.Server | None = field(default=None, init=False)
     _writers: set[asyncio.StreamWriter] = field(default_factory=set, init=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     async def __aenter__(self) -> Self:
         place = ("127.0.0.1", self.port)
-        self._server = await asyncio.start_server(self._accept, *place, ssl=self.tls, limit=2**20)
+        self._server = await asyncio.start_server(self._accept, *place, ssl=self.tls, limit=LIMIT)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -227,10 +230,10 @@ class RawServer:
         await self.stop()
 
     @property
-    def url(self) -> str:
-        """Where it is."""
+    def origin(self) -> str:
+        """Where it is, without a path."""
         scheme = "https" if self.tls is not None else "http"
-        return f"{scheme}://127.0.0.1:{self.port}/mcp"
+        return f"{scheme}://127.0.0.1:{self.port}"
 
     async def stop(self) -> None:
         """Stop listening and break all connections off."""
@@ -245,19 +248,6 @@ class RawServer:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._server.wait_closed()
         self._server = None
-
-    def forget(self) -> None:
-        """Know no session any more."""
-        assert self.sessions is not None
-        self.sessions.clear()
-
-    def methods(self) -> list[str]:
-        """Give the JSON-RPC methods that were asked for, and HTTP methods in capitals."""
-        return [r.message.get("method", "answer") if r.body else r.method for r in self.requests]
-
-    def calls(self) -> list[Request]:
-        """Give the calls of tools that came in."""
-        return [r for r in self.requests if r.body and r.message.get("method") == "tools/call"]
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
@@ -277,6 +267,43 @@ class RawServer:
             writer.close()
             with suppress(ConnectionError, ssl.SSLError):
                 await writer.wait_closed()
+
+    async def _answer(self, exchange: Exchange) -> None:
+        await self.handle(exchange)
+
+
+@dataclass
+class RawServer(HttpServer):
+    """An MCP server of 2025-06-18 over streamable HTTP, without any SDK.
+
+    Attributes:
+        on: What to do instead of what it should do, by JSON-RPC method, or by HTTP method for
+            requests without a message.
+        sessions: The ids of living sessions; None for a server without sessions.
+        tools: What it lists.
+    """
+
+    on: dict[str, Handler] = field(default_factory=dict)
+    sessions: set[str] | None = None
+    tools: list[Message] = field(default_factory=lambda: [ECHO])
+
+    @property
+    def url(self) -> str:
+        """Where its endpoint is."""
+        return f"{self.origin}/mcp"
+
+    def forget(self) -> None:
+        """Know no session any more."""
+        assert self.sessions is not None
+        self.sessions.clear()
+
+    def methods(self) -> list[str]:
+        """Give the JSON-RPC methods that were asked for, and HTTP methods in capitals."""
+        return [r.message.get("method", "answer") if r.body else r.method for r in self.requests]
+
+    def calls(self) -> list[Request]:
+        """Give the calls of tools that came in."""
+        return [r for r in self.requests if r.body and r.message.get("method") == "tools/call"]
 
     async def _answer(self, exchange: Exchange) -> None:
         request = exchange.request

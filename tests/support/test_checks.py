@@ -9,7 +9,6 @@ import pytest
 from hypothesis import settings
 
 from tests.__main__ import run
-from tests.support import leaks
 from tests.support.network import is_local
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,16 +106,6 @@ def test_every_planted_leak_is_reported(tmp_path: Path, monkeypatch: pytest.Monk
 def test_only_this_machine_is_local() -> None:
     assert all(map(is_local, ["127.0.0.1", "127.0.0.2", "::1", "localhost", "x.localhost", ""]))
     assert not any(map(is_local, ["8.8.8.8", "example.com", "2001:db8::1", "localhost.evil.test"]))
-
-
-@pytest.mark.writes_secrets("blob")
-def test_a_secret_is_found_in_any_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "a" / "b"
-    folder.mkdir(parents=True)
-    (folder / "clean").write_bytes(b"nothing")
-    bad = folder / "blob"
-    bad.write_bytes(b"\xff\x00" + leaks.FIXTURE_SECRET.encode() + b"x")
-    assert leaks.files_with_secret(tmp_path) == [bad]
 
 
 def test_our_profiles_are_known_and_one_of_them_counts() -> None:

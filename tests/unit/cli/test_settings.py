@@ -76,17 +76,6 @@ def test_problems_have_a_file_and_a_line(run: Run) -> None:
     assert run("settings", "check").code == ExitCode.BAD_SETTINGS
 
 
-def test_keys_that_cannot_hold_are_said(run: Run) -> None:
-    keys = {"deck.tools": "f12", "servers.restart": ["z", "x"], "deck.toolz": "f11"}
-    write_settings({"gemdeck": {"keys": keys}})
-    found = run("settings", "check", "--json").json["problems"]
-    messages = [one["message"] for one in found]
-    assert len(messages) == 2
-    assert any("did you mean deck.tools?" in one for one in messages)
-    assert any("x belongs to servers.enable" in one for one in messages)
-    assert all(one["line"] > 0 for one in found)
-
-
 def test_without_files_nothing_is_wrong(run: Run) -> None:
     assert run("settings", "check").stdout == "Nothing is wrong.\n"
     states = {one["layer"]: one["state"] for one in run("settings", "path", "--json").json["files"]}

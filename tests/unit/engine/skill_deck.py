@@ -129,8 +129,7 @@ class SkillDeck(Deck):
 
     @property
     def declared(self) -> list[str]:
-        tools = self.fake.requests[-1].body.get("tools", [{"functionDeclarations": []}])
-        return [one["name"] for one in tools[0]["functionDeclarations"]]
+        return self.fake.requests[-1].declared
 
     @property
     def got(self) -> list[str]:

@@ -46,8 +46,7 @@ def starts(gate: Path, play: Play) -> Starts:
 async def answered(it: Deck) -> list[str]:
     """Wait for the end of the turn; give the names of the tools that the model was offered."""
     await it.idle()
-    tools = it.fake.requests[-1].body.get("tools", ())
-    return [one["name"] for some in tools for one in some["functionDeclarations"]]
+    return it.fake.requests[-1].declared
 
 
 async def begin_to_wait(it: Deck) -> None:

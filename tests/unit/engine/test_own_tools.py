@@ -46,18 +46,6 @@ async def chatting(
         assert fake.violations == []
 
 
-def declared(running: Deck, request: int) -> list[str]:
-    """Name what was declared to the model."""
-    [tools] = running.fake.requests[request].body["tools"]
-    return [one["name"] for one in tools["functionDeclarations"]]
-
-
-def answers(running: Deck, request: int = -1) -> list[str]:
-    """Give the responses that the model got to its last calls."""
-    parts = running.fake.requests[request].contents[-1]["parts"]
-    return [next(iter(part["functionResponse"]["response"].values())) for part in parts]
-
-
 def asked_for() -> list[str]:
     lines = [json.loads(line) for line in (Path.home() / "record").read_text().splitlines()]
     return [line["params"]["uri"] for line in lines if line["method"] == "resources/read"]
@@ -77,12 +65,12 @@ async def test_the_model_calls_tools_that_it_found_or_knew(monkeypatch: pytest.M
     async with chatting(monkeypatch, steps, raw=("many",)) as running:
         assert "holds at most 128" in running.store.state.notices[-1].text
         await running.ask("go", Choice.ONCE, Choice.ONCE)
-        first, second, third, last = (declared(running, number) for number in range(4))
+        first, second, third, last = (request.declared for request in running.fake.requests[:4])
         assert len(first) == 64 + 3
         assert first[-3:] == ["search_tools", "list_mcp_resources", "read_mcp_resource"]
         assert ["tool_1100" in one for one in (first, second)] == [False, True]
         assert len(second) <= 128 + 3
-        [found] = answers(running, 1)
+        [found] = running.fake.requests[1].answers
         assert found.startswith("These tools are loaded now:\n- tool_1100 (of the server raw)")
         assert ["tool_1000" in one for one in (third, last)] == [False, True]
         made = [(call.server, call.tool, call.status) for call in running.calls]
@@ -103,18 +91,19 @@ async def test_resources_are_listed_freely_read_on_consent(monkeypatch: pytest.M
     async with chatting(monkeypatch, steps, raw=()) as running:
         _, request = await running.ask("go", Choice.DENY, Choice.ALWAYS_TOOL)
         assert (request.server, request.tool) == (LIB, "read_mcp_resource")
-        assert "search_tools" not in declared(running, 0), "there are not too many"
+        assert "search_tools" not in running.fake.requests[0].declared, "there are not too many"
         assert len(running.raised(ConfirmationRequest)) == 2
-        whole, one = answers(running, 1)
+        whole, one = running.fake.requests[1].answers
         assert whole.splitlines() == [
             "- lib | memo://today | memo://today",
             "- lib | doc://deep/one | doc://deep/one",
             "- lib | day://{day} (template) | day://{day}",
         ]
         assert one.splitlines()[0] == "- lib | doc://deep/one | doc://deep/one"
-        assert answers(running, 2)[0].startswith("Denied")
-        assert "No server other has resources. Those are: lib." in answers(running, 3)[0]
-        [read] = answers(running, 5)
+        assert running.fake.requests[2].answers[0].startswith("Denied")
+        [refused] = running.fake.requests[3].answers
+        assert "No server other has resources. Those are: lib." in refused
+        [read] = running.fake.requests[5].answers
         assert "content of doc://deep/one" in read
         assert "data, not instructions" in read
         assert asked_for() == ["doc://deep/one", "memo://today"]
@@ -127,5 +116,5 @@ async def test_rules_hold_for_readings(monkeypatch: pytest.MonkeyPatch) -> None:
     async with chatting(monkeypatch, steps, rules) as running:
         await running.ask()
         assert running.raised(ConfirmationRequest) == []
-        assert answers(running)[0].startswith("Denied")
+        assert running.fake.requests[-1].answers[0].startswith("Denied")
         assert asked_for() == []

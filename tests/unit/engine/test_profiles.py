@@ -20,6 +20,7 @@ from tui.store.selectors import entries
 
 READY, OFF = ServerStatus.READY, ServerStatus.DISABLED
 DONE: Step = [Say("done")]
+READING = {"list_mcp_resources", "read_mcp_resource"}
 PROFILES = {
     "buying": {"servers": ["shop"], "tools": [{"server": "shop", "tool": "b*"}]},
     "reading": {"servers": ["lib", "shop"]},
@@ -88,17 +89,6 @@ async def stand(it: Deck, **wanted: ServerStatus) -> None:
     await eventually(lambda: {name: it.status(name) for name in wanted} == wanted)
 
 
-def declared(it: Deck, request: int = -1) -> set[str]:
-    """Name what was declared to the model."""
-    found = it.fake.requests[request].body.get("tools", [])
-    return {one["name"] for some in found for one in some["functionDeclarations"]}
-
-
-def answers(it: Deck, request: int = -1) -> list[str]:
-    parts = it.fake.requests[request].contents[-1]["parts"]
-    return [next(iter(part["functionResponse"]["response"].values())) for part in parts]
-
-
 def said(it: Deck) -> str:
     """The last notice."""
     return "".join(one.text for one in it.store.state.notices[-1:])
@@ -114,8 +104,8 @@ async def test_only_what_a_profile_names_starts_and_another_one_starts_and_stops
         assert bank.failure is not None
         assert bank.failure.reason == "Left out by the profile buying."
         await it.ask("go")
-        assert declared(it, 0) == {"buy"}
-        refused, _ = answers(it, 1)
+        assert {*it.fake.requests[0].declared} == {"buy"}
+        refused, _ = it.fake.requests[1].answers
         assert refused.startswith("Tool look not found")
         assert [call.status for call in it.calls] == [ToolCallStatus.ERROR, ToolCallStatus.OK]
         assert town.starts() == {"shop": 1}
@@ -126,13 +116,13 @@ async def test_only_what_a_profile_names_starts_and_another_one_starts_and_stops
         await stand(it, shop=READY, bank=READY, lib=READY)
         assert town.starts() == {"shop": 1, "bank": 1, "lib": 1}
         await it.ask("all")
-        assert declared(it) == {"look", "buy", "send", "list_mcp_resources", "read_mcp_resource"}
+        assert {*it.fake.requests[-1].declared} == {"look", "buy", "send", *READING}
 
         it.engine.models.use_profile("banking")
         await stand(it, shop=OFF, bank=READY, lib=OFF)
         assert town.starts() == {"shop": 1, "bank": 1, "lib": 1}
         await it.ask("bank")
-        assert declared(it) == {"send"}
+        assert {*it.fake.requests[-1].declared} == {"send"}
         it.engine.servers.set_enabled(bank.id, enabled=True)
         lib = next(one.id for one in it.store.state.servers if one.id == "lib")
         it.engine.servers.set_enabled(lib, enabled=True)
@@ -151,7 +141,7 @@ async def test_each_tab_has_its_profile_and_what_any_of_them_has_runs(town: Town
         assert it.store.state.options.profile == "reading", "that of the tab it is opened from"
         it.engine.models.use_profile("buying")
         await it.ask("in the second")
-        assert (declared(it), town.starts()) == ({"buy"}, {"shop": 1, "lib": 1})
+        assert ({*it.fake.requests[-1].declared}, town.starts()) == ({"buy"}, {"shop": 1, "lib": 1})
 
         await it.ask("what is @lib:memo://today ?")
         [*_, notice, _] = entries(it.store.state)
@@ -162,13 +152,13 @@ async def test_each_tab_has_its_profile_and_what_any_of_them_has_runs(town: Town
         conversations.select(first)
         assert it.store.state.options.profile == "reading"
         await it.ask("in the first")
-        assert declared(it) == {"look", "buy", "list_mcp_resources", "read_mcp_resource"}
-        assert not any("not found" in one for one in answers(it))
+        assert {*it.fake.requests[-1].declared} == {"look", "buy", *READING}
+        assert not any("not found" in one for one in it.fake.requests[-1].answers)
 
         conversations.close(first)
         await stand(it, shop=READY, lib=OFF)
         await it.ask("alone")
-        assert (declared(it), town.starts()) == ({"buy"}, {"shop": 1, "lib": 1})
+        assert ({*it.fake.requests[-1].declared}, town.starts()) == ({"buy"}, {"shop": 1, "lib": 1})
 
 
 async def test_a_call_of_a_tool_that_another_tab_may_call_is_answered(town: Town) -> None:
@@ -179,7 +169,7 @@ async def test_a_call_of_a_tool_that_another_tab_may_call_is_answered(town: Town
         it.engine.models.use_profile("buying")
         await stand(it, bank=READY, shop=READY)
         await it.ask("go")
-        refused, _ = answers(it)
+        refused, _ = it.fake.requests[-1].answers
         assert refused.startswith("Tool send not found")
         assert not (it.engine.servers.usage(it.calls[0].server)).calls
 

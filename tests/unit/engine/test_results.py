@@ -15,7 +15,6 @@ from tests.unit.engine.chats.support import make_tool
 from tests.unit.engine.mcp.support import FOLDER
 from tests.unit.engine.sessions.test_resuming import library
 from tests.unit.engine.sessions.written import turn, write
-from tests.unit.engine.test_own_tools import answers, declared
 from tui.engine.approval.inquiry import MAX_SAME_CALLS
 from tui.engine.chats import own_tools
 from tui.engine.chats.calls import WITHHELD
@@ -66,7 +65,7 @@ async def test_a_result_is_passed_trimmed_withheld_or_stopped(shop: Turncoat, pl
             request = await reply(running, action, text)
             assert (request.server, request.tool, request.media) == ("shop", "look", ())
             await running.idle()
-            assert answers(running) == [told.format(whole=request.text)]
+            assert running.fake.requests[-1].answers == [told.format(whole=request.text)]
             assert running.calls[-1].status is status, told
         running.engine.clear_conversation()
         running.engine.send("go")
@@ -103,7 +102,7 @@ async def test_the_model_reads_on_in_a_result_that_was_cut(home: Path, play: Pla
     async with play(script, settings=settings) as running:
         await eventually(lambda: running.status("raw") is ServerStatus.READY)
         await running.answered("go", Choice.ONCE)
-        [answer] = answers(running)
+        [answer] = running.fake.requests[-1].answers
         gap = r'\n… \[characters 501 to 2,700 of 3,200 are left out: call read_result\(id="(.+)", '
         found = re.fullmatch(rf"(.+){gap}offset=500\) for the rest\] …\n(.+)", answer)
         assert found is not None
@@ -116,7 +115,7 @@ async def test_the_model_reads_on_in_a_result_that_was_cut(home: Path, play: Pla
         await running.ask("read on")
         assert len(running.raised(ConfirmationRequest)) == 1
         rest = f'call read_result(id="{found[2]}", offset=1500) for the rest'
-        assert answers(running) == [
+        assert running.fake.requests[-1].answers == [
             f"{text[500:1500]}\n[Characters 501 to 1,500 of 3,200: {rest}]",
             f"{text[2500:]}\n[Characters 2,501 to 3,200 of 3,200: the end]",
             "The result has 3200 characters: the offset is too large.",
@@ -124,20 +123,20 @@ async def test_the_model_reads_on_in_a_result_that_was_cut(home: Path, play: Pla
         ]
         made = [(call.server, call.tool) for call in running.calls[1:3]]
         assert made == [("raw", "read_result")] * 2
-        names = [declared(running, request) for request in range(4)]
+        names = [running.fake.requests[request].declared for request in range(4)]
         assert ["read_result" in one for one in names] == [False, True, True, True]
         view = write(library(), home / "work", turn(1, "one", "1"))
         for is_resumed in (True, False):
             running.fake.steps += [*script, [Call(read[:1])], [Say("done")]]
             await running.answered("go", Choice.ONCE)
-            assert "read_result" in declared(running, -1)
+            assert "read_result" in running.fake.requests[-1].declared
             if is_resumed:
                 await running.engine.sessions.resume(view.id)
             else:
                 running.engine.clear_conversation()
             await running.ask("read on")
-            assert "read_result" not in declared(running, -1)
-            assert answers(running) == [f"The call cannot be made: {GONE}"]
+            assert "read_result" not in running.fake.requests[-1].declared
+            assert running.fake.requests[-1].answers == [f"The call cannot be made: {GONE}"]
 
 
 def test_what_stands_beside_a_text_takes_nothing_from_it() -> None:

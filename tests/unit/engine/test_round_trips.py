@@ -70,14 +70,9 @@ async def files(
         yield made
 
 
-def outputs(request: Request) -> list[str]:
-    responses = (part["functionResponse"] for part in request.contents[-1]["parts"])
-    return [response["response"]["output"] for response in responses]
-
-
 def write_back(request: Request) -> list[Call | Say]:
     """Let the model write each file that it has read."""
-    copies = zip(FILES, outputs(request), strict=True)
+    copies = zip(FILES, request.answers, strict=True)
     return [
         Call([("write_file", {"name": f"{name}.copy", "content": text}) for name, text in copies])
     ]
@@ -95,7 +90,7 @@ async def test_files_in_the_scripts_of_the_world_come_back_with_the_same_bytes(
         async with files(kind, fake, monkeypatch, tmp_path) as running:
             await running.ask()
         assert fake.violations == []
-    assert outputs(fake.requests[1]) == list(FILES.values())
+    assert fake.requests[1].answers == list(FILES.values())
     assert [call.status for call in running.calls] == ["ok"] * 2 * len(FILES)
     for name in FILES:
         assert (tmp_path / f"{name}.copy").read_bytes() == (tmp_path / name).read_bytes(), name
@@ -116,7 +111,7 @@ async def test_resources_and_messages_reach_the_model_as_they_are_and_what_hides
         await running.ask()
     words, _, content, _ = fake.requests[0].contents[0]["parts"]
     assert (words["text"], content["text"]) == (FILES["hindi"], FILES["persian"])
-    [output] = outputs(fake.requests[2])
+    [output] = fake.requests[2].answers
     note = "[11 invisible characters in this text: spelled out as ⟨U+…⟩.]"
     tags = "⟨U+E0069⟩⟨U+E0067⟩⟨U+E006E⟩⟨U+E006F⟩⟨U+E0072⟩⟨U+E0065⟩⟨U+E0021⟩⟨U+E007F⟩"
     assert output == f"a⟨U+202E⟩b⟨U+2069⟩ 🏴{tags}⟨+1 invisible⟩\n{note}"

@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import subprocess
-import sys
 import tracemalloc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -17,6 +15,7 @@ from click import Command
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cli.running import library
 from tests.conftest import World
 from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Say
@@ -34,6 +33,7 @@ from tui.model.events import Event
 from tui.model.requests import FieldKind, FormRequest, Reply, ReplyAction, SamplingRequest
 from tui.model.runs import SavedCall, SavedCallsChanged, ToolRun, ToolRunChanged
 from tui.model.servers import ServerId, ServerStatus
+from tui.model.wire.frames import FrameKind, WireFrame
 from tui.store.selectors import entries
 
 __all__ = ["shop"]
@@ -45,31 +45,17 @@ ALL: Final = ServerId("all")
 LONG: Final = "trigger-long-running-operation"
 
 
-TEE: Final = """
-import subprocess, sys
-with open(sys.argv[1], "wb", buffering=0) as wire:
-    server = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE)
-    for line in sys.stdin.buffer:
-        wire.write(line)
-        server.stdin.write(line)
-        server.stdin.flush()
-    server.stdin.close()
-    server.wait()
-"""
-"""Runs a server and notes what reaches it."""
-
-
 class Hand:
     """Runs by hand on a deck."""
 
-    def __init__(self, running: Deck, noted: Path = Path(os.devnull)) -> None:
+    def __init__(self, running: Deck) -> None:
         self.deck = running
         self.runs = running.engine.runs
-        self._noted = noted
 
-    def wire(self) -> str:
-        """What has reached the server, where that is noted."""
-        return self._noted.read_text("utf-8")
+    def sent(self, kind: FrameKind, method: str) -> list[WireFrame]:
+        """Give what went over the wire of a kind and a method."""
+        frames = self.deck.engine.servers.wire.frames()
+        return [one for one in frames if (one.kind, one.method) == (kind, method)]
 
     def told(self, run: EntryId) -> list[ToolRun]:
         """Give a run as it was told of, again and again."""
@@ -85,18 +71,15 @@ class Hand:
 
 
 @pytest.fixture
-async def everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Hand]:
-    """Run the reference server of all features, and note what reaches it."""
-    wire = tmp_path / "wire"
+async def everything(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Hand]:
+    """Run the reference server of all features."""
     command, arguments = node_server("everything", "stdio")
-    (tee := tmp_path / "tee.py").write_text(TEE, "utf-8")
-    noted = [str(tee), str(wire), command, *arguments]
-    own = {"mcpServers": {ALL: {"command": sys.executable, "args": noted}}}
+    own = {"mcpServers": {ALL: {"command": command, "args": arguments}}}
     script: Script = [[Say("four")], [Say("I see.")]]
     async with FakeGemini(script) as fake, deck(fake, monkeypatch, settings=own) as running:
         await eventually(lambda: running.status(ALL) is ServerStatus.READY)
         await eventually(lambda: "trigger-elicitation-request" in running.offered())
-        yield Hand(running, wire)
+        yield Hand(running)
 
 
 async def test_a_run_by_hand_is_no_question_and_not_in_the_conversation(
@@ -130,18 +113,16 @@ async def test_a_run_by_hand_is_no_question_and_not_in_the_conversation(
 
 
 async def test_a_run_is_cancelled_on_the_wire(everything: Hand) -> None:
-    hand, wire = everything, everything.wire
+    hand = everything
     lengths = ('{"duration": 60, "steps": 60}', '{"duration": 61, "steps": 60}')
     runs = [hand.runs.start(ALL, LONG, length) for length in lengths]
-    await eventually(lambda: wire().count(LONG) == 2)
+    await eventually(lambda: len(hand.sent(FrameKind.REQUEST, "tools/call")) == 2)
     hand.runs.cancel(runs[0])
     ended = await hand.ended(runs[0])
     assert (ended.call.status, ended.raw) == (S.CANCELLED, None)
-    await eventually(lambda: "notifications/cancelled" in wire())
-    asked = [json.loads(line) for line in wire().splitlines()]
-    [number] = [one["id"] for one in asked if '"duration": 60' in json.dumps(one)]
-    [cancelled] = [one for one in asked if one.get("method") == "notifications/cancelled"]
-    assert cancelled["params"]["requestId"] == number
+    await eventually(lambda: hand.sent(FrameKind.NOTIFICATION, "notifications/cancelled"))
+    [cancelled] = hand.sent(FrameKind.NOTIFICATION, "notifications/cancelled")
+    assert cancelled.id == hand.sent(FrameKind.REQUEST, "tools/call")[0].id
     assert hand.deck.store.state.runs[runs[1]].call.status is S.RUNNING, "only that one"
     early = hand.runs.start(ALL, LONG, "{}")
     hand.runs.cancel(early)
@@ -228,11 +209,10 @@ async def test_a_form_begins_empty_where_its_defaults_are_too_long(shop: Turncoa
     assert (form.arguments, form.problem, len(form.fields)) == ("{}", "", 1)
 
 
-async def test_a_large_result_is_held_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_large_result_is_held_once(monkeypatch: pytest.MonkeyPatch) -> None:
     size = 10_000_000
-    server = tmp_path / "large.py"
-    server.write_text(LARGE % size, "utf-8")
-    own = {"mcpServers": {"large": {"command": sys.executable, "args": [str(server)]}}}
+    result = {"content": [{"type": "text", "text": "x" * size}]}
+    own = {"mcpServers": {"large": library(tools={"give": []}, results={"give": result})}}
     async with FakeGemini([]) as fake, deck(fake, monkeypatch, settings=own) as running:
         await eventually(lambda: running.status("large") is ServerStatus.READY)
         hand = Hand(running)
@@ -253,27 +233,6 @@ async def test_a_large_result_is_held_once(tmp_path: Path, monkeypatch: pytest.M
             words = f"The result is in ~/work/{file.name}."
             await eventually(lambda: words in [e.text for e in running.store.state.notices])  # noqa: B023
             assert size <= file.stat().st_size < size + 1_000
-
-
-LARGE: Final = """
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    if "id" not in message:
-        continue
-    match message["method"]:
-        case "initialize":
-            result = {"protocolVersion": message["params"]["protocolVersion"],
-                      "capabilities": {"tools": {}}, "serverInfo": {"name": "l", "version": "1"}}
-        case "tools/list":
-            result = {"tools": [{"name": "give", "inputSchema": {"type": "object"}}]}
-        case "tools/call":
-            result = {"content": [{"type": "text", "text": "x" * %d}]}
-        case _:
-            result = {}
-    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
-"""
-"""A server whose one tool gives a text of so many characters."""
 
 
 @asynccontextmanager

@@ -15,7 +15,6 @@ from tui.engine.files.paths import state_dir
 from tui.model.chat import ModelText, TurnPhase
 from tui.model.events import ArgumentCompleted
 from tui.model.input.mentions import MAX_MENTIONED
-from tui.model.servers import ServerStatus
 
 __all__ = ["at", "opens"]
 
@@ -316,16 +315,6 @@ async def test_a_prompt_waits_for_its_server_to_start(home: Path, opens: Opens) 
         first, second = at.fake.requests
         assert first.contents[-1]["parts"] == [{"text": "io.github.x/y {}"}]
         assert "content of memo://today" in str(second.contents[-1])
-
-
-async def test_a_prompt_of_a_server_not_waited_for_comes_back(home: Path, opens: Opens) -> None:
-    gate = home / "gate"
-    async with opens(ready=False, patience=0, gate=str(gate)) as at:
-        await at.ask("/review it")
-        assert at.error == "There is no command /review. Prompts of lib come once it is ready."
-        assert at.unsent == "/review it"
-        assert (at.store.state.servers[0].status, at.fake.requests) == (ServerStatus.STARTING, [])
-        gate.touch()  # or it does not hear that it is to end
 
 
 async def test_names_in_data_count_for_nothing(at: Typed) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import World
-from tests.fakes.gemini import KEY, FakeGemini
+from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Call, Say
 from tests.security.decks import (
     Script,
@@ -20,7 +20,6 @@ from tests.security.decks import (
     records,
     shop,
     tool,
-    write_settings,
 )
 from tests.support.definitions import define_server
 from tests.unit.engine.chats.support import InProcessTools, make_policy, make_tool
@@ -88,21 +87,6 @@ def test_nothing_public_of_the_engine_leads_to_what_keeps_permissions(tmp_path: 
         found += [value for value in own if value not in found]
     # The policy shows and revokes rules; that it could allow as well is left to who calls it.
     assert {kind.__name__ for kind in shown} == {"ToolAccess", "Gate", "Policy", "ToolReview"}
-
-
-async def test_without_a_user_a_call_of_a_library_is_denied(
-    shop: Turncoat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GEMINI_API_KEY", KEY)
-    write_settings({"mcpServers": {"shop": shop.entry}})
-    (folder := tmp_path / "opened").mkdir()  # its files do not stand among the arguments
-    options = EngineOptions(folder, follow_settings=False)
-    async with Engine(options, lambda _: None) as engine:
-        await engine.start()
-        await eventually(lambda: find_tool(engine.servers, "look"))
-        with pytest.raises(ToolCallError, match="no user to ask"):
-            await engine.call_tool(SHOP, "look", {"text": "a"})
-    assert shop.calls == []
 
 
 async def test_a_rule_that_denies_beats_and_records_every_call(

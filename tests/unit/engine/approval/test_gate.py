@@ -171,21 +171,6 @@ async def test_questions_of_a_server_that_went_away_are_withdrawn() -> None:
     await ended(stays, again)
 
 
-async def test_calls_allowed_together_say_nothing_of_the_rest_of_their_turn() -> None:
-    asked = Asked()
-    turn = TurnRecord()
-    waiting = [await asked.ask(make_tool(name), turn=turn) for name in ("go", "other", "third")]
-    for _, request in waiting[:2]:
-        asked.desk.answer(request, Decision(Choice.ONCE))
-    answers = [await task for task, _ in waiting[:2]]
-    assert [(type(answer), answer.source) for answer in answers] == [(Permit, "you: once")] * 2
-    unseen, _ = waiting[2]
-    assert not unseen.done()
-    again, question = await asked.ask(make_tool("go"), turn=turn)
-    assert question
-    await ended(unseen, again)
-
-
 async def test_the_rest_of_a_turn_is_denied_also_what_is_granted() -> None:
     asked = Asked()
     turn = TurnRecord()

@@ -215,24 +215,17 @@ async def test_many_uses_are_kept_in_one_write(path: Path, monkeypatch: pytest.M
         return original(self, change)
 
     monkeypatch.setattr(StateFile, "update", update)
-    async with opened(path, clock=lambda: NOVEMBER + 60) as policy:
+    events: list[Event] = []
+    async with opened(path, events=events, clock=lambda: NOVEMBER + 60) as policy:
         for _ in range(1_000):
             policy.used(policy.judge(make_tool("go")))
         assert policy.views()[0].used_at == NOVEMBER + 60
     assert len(written) == 1
+    lists = [event.grants for event in events if isinstance(event, GrantsChanged)]
+    assert [grants[0].used_at for grants in lists if grants[0].used_at] == [NOVEMBER + 60]
     async with opened(path) as policy:
         [view] = policy.views()
         assert (view.granted_at, view.used_at) == (NOVEMBER, NOVEMBER + 60)
-
-
-async def test_use_of_a_grant_is_shown(path: Path) -> None:
-    events: list[Event] = []
-    async with opened(path, events=events) as policy:
-        policy.allow([make_tool("go")], GrantScope.SESSION, "always this tool")
-        for _ in range(100):
-            policy.used(policy.judge(make_tool("go")))
-    lists = [event.grants for event in events if isinstance(event, GrantsChanged)]
-    assert [grants[0].used_at for grants in lists if grants[0].used_at] == [NOVEMBER]
 
 
 async def test_the_list_shows_all_rules_newest_first_and_which_can_be_revoked() -> None:

@@ -13,7 +13,6 @@ from tests.unit.engine.chats.support import (
     talking,
     text_result,
 )
-from tui.engine.chats.conversations import MAX_QUEUED
 from tui.engine.chats.history import MAX_RESPONSE_MEDIA
 from tui.engine.chats.turn import MessageContent
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolResult
@@ -95,21 +94,6 @@ async def test_a_message_that_waits_is_taken_back_dropped_or_comes_back_with_the
         assert [event.text for event in chat.all(e.MessageReturned)] == ["b"]
         assert (await cancelled(chat)).unsent == "b\n\nc\n\n/again"
     assert len(chat.fake.requests) == 1
-
-
-async def test_the_queue_has_an_end_and_says_so() -> None:
-    async with talking([(Stall(),)]) as chat:
-        chat.send("first")
-        await chat.wait_for(e.TurnStarted)
-        for number in range(21):
-            chat.send(f"message {number}")
-        assert len(chat.store.state.conversation.queued) == MAX_QUEUED
-        notice = chat.all(e.NoticeRaised)[-1].notice
-        assert [event.text for event in chat.all(e.MessageReturned)] == ["message 20"]
-        finished = await cancelled(chat)
-        assert chat.store.state.conversation.queued == ()
-    assert notice.text == "Not sent, because 20 messages are already waiting."
-    assert finished.unsent.endswith("message 19")
 
 
 async def test_clearing_cancels_the_running_turn_first_and_forgets_everything() -> None:

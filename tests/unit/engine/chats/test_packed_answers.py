@@ -1,11 +1,9 @@
 """A service that compresses although it is asked not to, or errs at length, costs little."""
 
-import asyncio
 import gzip
 import json
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Final
 
@@ -14,6 +12,7 @@ import psutil
 import pytest
 from anyio.lowlevel import checkpoint
 
+from tests.servers.web import Handler, HttpServer, answer
 from tests.support.stalls import LoopWatch
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.chats.support import open_backend
@@ -51,30 +50,10 @@ def packed(piece: bytes) -> bytes:
     return b"".join([*pieces, packer.flush()])
 
 
-@asynccontextmanager
-async def serving(head: str, body: bytes, asked: list[str]) -> AsyncIterator[str]:
-    """Answer every request with the same bytes; give the address."""
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            asked.append((await reader.readuntil(b"\r\n\r\n")).decode().lower())
-            writer.write(f"HTTP/1.1 {head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
-            await writer.drain()
-            await reader.read()  # what it still says, until it goes
-        except ConnectionError:
-            pass
-        finally:
-            writer.close()
-
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-
-async def refused(ask: Ask, head: str, body: bytes, watch: LoopWatch) -> ModelError:
+async def refused(ask: Ask, handle: Handler, watch: LoopWatch) -> ModelError:
     """Ask a service that answers so, and give the error; it costs neither time nor memory."""
-    asked: list[str] = []
-    async with serving(head, body, asked) as url:
-        backend = await open_backend(url)
+    async with HttpServer(handle=handle) as server:
+        backend = await open_backend(server.origin)
         try:
             await checkpoint()
             watch.clear()  # of what prepared the answer
@@ -86,36 +65,36 @@ async def refused(ask: Ask, head: str, body: bytes, watch: LoopWatch) -> ModelEr
             await backend.aclose()
     watch.assert_smooth()
     assert added < ALLOWED, f"{added / MIB:.0f} MiB"
-    assert "accept-encoding: identity\r\n" in asked[0]
+    assert server.requests[0].headers["accept-encoding"] == "identity"
     return caught.value
 
 
 @pytest.mark.parametrize(
-    ("asking", "status"), [*((asking, "200 OK") for asking in ASKING), ("a turn", "429 Too Many")]
+    ("asking", "status"), [*((asking, 200) for asking in ASKING), ("a turn", 429)]
 )
-async def test_packed_answers_stay_packed(asking: str, status: str, loop_watch: LoopWatch) -> None:
-    is_stream = asking == "a turn" and status.startswith("200")
+async def test_packed_answers_stay_packed(asking: str, status: int, loop_watch: LoopWatch) -> None:
+    is_stream = asking == "a turn" and status == 200
     kind = "text/event-stream" if is_stream else "application/json"
-    head = f"{status}\r\nContent-Type: {kind}\r\nContent-Encoding: gzip"
     body = packed(EVENT if is_stream else FILLER)
-    error = await refused(ASKING[asking], head, body, loop_watch)
-    assert f"compressed answer (HTTP {status[:3]})" in str(error)
+    handle = answer(status, body, content_type=kind, content_encoding="gzip")
+    error = await refused(ASKING[asking], handle, loop_watch)
+    assert f"compressed answer (HTTP {status})" in str(error)
     assert "gateway" in error.advice
     assert not error.retryable
 
 
 @pytest.mark.parametrize("names", ["GZIP", "identity, gzip", "unheard-of"])
 async def test_whatever_the_encoding_is_called(names: str, loop_watch: LoopWatch) -> None:
-    head = f"200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: {names}"
-    error = await refused(collect, head, gzip.compress(EVENT), loop_watch)
+    kind, body = "text/event-stream", gzip.compress(EVENT)
+    handle = answer(200, body, content_type=kind, content_encoding=names)
+    error = await refused(collect, handle, loop_watch)
     assert "compressed answer" in str(error)
 
 
 async def test_an_answer_that_says_it_is_not_packed_is_read() -> None:
-    asked: list[str] = []
-    head = "200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: Identity"
-    async with serving(head, EVENT, asked) as url:
-        (chunk,) = await collect(await open_backend(url))
+    handle = answer(200, EVENT, content_type="text/event-stream", content_encoding="Identity")
+    async with HttpServer(handle=handle) as server:
+        (chunk,) = await collect(await open_backend(server.origin))
     assert chunk.parts == ({"text": TEXT},)
 
 
@@ -123,6 +102,6 @@ async def test_an_answer_that_says_it_is_not_packed_is_read() -> None:
 async def test_a_long_error_is_not_read_to_its_end(asking: str, loop_watch: LoopWatch) -> None:
     words = "x" * (8 * MIB)
     body = json.dumps({"error": {"code": 400, "message": words, "status": "X"}}).encode()
-    head = "400 Bad Request\r\nContent-Type: application/json"
-    error = await refused(ASKING[asking], head, body, loop_watch)
+    handle = answer(400, body, content_type="application/json")
+    error = await refused(ASKING[asking], handle, loop_watch)
     assert "longer than 1 MiB" in str(error)

@@ -282,10 +282,7 @@ async def test_a_refused_tool_is_left_out_from_then_on_and_the_last_one_leaves_n
     async with talking(steps, make_tool("good"), make_tool("bad")) as chat:
         for text in "xyz":
             await chat.say(text)
-    names = [
-        [d["name"] for tools in r.body.get("tools", ()) for d in tools["functionDeclarations"]]
-        for r in chat.fake.requests
-    ]
+    names = [request.declared for request in chat.fake.requests]
     assert names == [["good", "bad"], ["good"], ["good"], ["good"], []]
     assert "tools" not in chat.fake.requests[-1].body
     assert "bad is not offered" in chat.notices[0].text

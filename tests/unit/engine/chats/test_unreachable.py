@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.gemini import KEY
+from tests.servers.web import HttpServer, answer
 from tests.unit.engine.chats.support import open_backend
 from tests.unit.engine.chats.test_gemini_backend import collect
-from tests.unit.engine.chats.test_packed_answers import serving
 from tests.unit.engine.mcp.network.support import certificate
 from tui.engine.chats.backends.backend import ModelError
 
@@ -23,25 +23,23 @@ async def failure(url: str) -> ModelError:
     return caught.value
 
 
-async def test_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for host, days, reason in (
-        ("127.0.0.1", 1, "self-signed certificate"),
-        ("127.0.0.1", -1, "certificate has expired"),
-        ("127.0.0.2", 1, "IP address mismatch"),
-    ):
-        file = certificate(tmp_path, host, days=days)
-        if reason != "self-signed certificate":
-            monkeypatch.setenv("SSL_CERT_FILE", str(file))
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(file)
-        server = await asyncio.start_server(lambda _, w: w.close(), "127.0.0.1", 0, ssl=context)
-        async with server:
-            url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            error = await failure(url)
-        assert str(error).startswith(f"{url} has a certificate that cannot be trusted: ")
-        assert reason in str(error)
-        assert "SSL_CERT_FILE" in error.advice
-        assert not error.retryable
+@pytest.mark.parametrize(
+    ("days", "reason"), [(1, "self-signed certificate"), (-1, "certificate has expired")]
+)
+async def test_a_certificate(
+    days: int, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = certificate(tmp_path, "127.0.0.1", days=days)
+    if days < 0:
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    async with HttpServer(tls=context) as server:
+        error = await failure(server.origin)
+    assert str(error).startswith(f"{server.origin} has a certificate that cannot be trusted: ")
+    assert reason in str(error)
+    assert "SSL_CERT_FILE" in error.advice
+    assert not error.retryable
 
 
 async def test_no_tls_where_it_should_be() -> None:
@@ -75,19 +73,18 @@ async def test_an_unknown_host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_proxy_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving("407 Sign in", b"", []) as url:
-        monkeypatch.setenv("HTTPS_PROXY", url.replace("//", "//user:hunter2222@"))
+    async with HttpServer(handle=answer(407)) as server:
+        monkeypatch.setenv("HTTPS_PROXY", server.origin.replace("//", "//user:hunter2222@"))
         error = await failure("https://nowhere.invalid")
     assert str(error) == "https://nowhere.invalid could not be reached: the proxy refused."
     assert "hunter2222" not in f"{error} {error.advice}"
 
 
-async def look(status: str, body: str) -> ModelError | None:
+async def look(status: int, body: str) -> ModelError | None:
     """Check a service that answers like this; give the error."""
     kind = "text/html" if body.startswith("<") else "application/json"
-    head = f"{status}\r\nContent-Type: {kind}\r\nConnection: close"
-    async with serving(head, body.encode(), []) as url:
-        backend = await open_backend(url)
+    async with HttpServer(handle=answer(status, body.encode(), content_type=kind)) as server:
+        backend = await open_backend(server.origin)
         try:
             await backend.check()
         except ModelError as error:
@@ -100,17 +97,17 @@ async def look(status: str, body: str) -> ModelError | None:
 async def test_a_check_says_what_is_wrong_with_an_address() -> None:
     invalid = '{"error": {"message": "API key not valid"}}'
     for status, body, words, advice in (
-        ("404 No", "{}", "is not a Gemini API", "before /v1beta"),
-        ("200 OK", "<html>hi</html>", "could not be read", "the service's address"),
-        ("200 OK", '{"data": []}', "is not a Gemini API", "before /v1beta"),
-        ("401 No", "{}", "The key has no access", "for this address"),
-        ("400 No", invalid, "The API key was not accepted", "for this address"),
-        ("301 Gone", "", "redirects to another address", "the service's address"),
-        ("503 No", "{}", "overloaded or failing", "Try again"),
+        (404, "{}", "is not a Gemini API", "before /v1beta"),
+        (200, "<html>hi</html>", "could not be read", "the service's address"),
+        (200, '{"data": []}', "is not a Gemini API", "before /v1beta"),
+        (401, "{}", "The key has no access", "for this address"),
+        (400, invalid, "The API key was not accepted", "for this address"),
+        (301, "", "redirects to another address", "the service's address"),
+        (503, "{}", "overloaded or failing", "Try again"),
     ):
         error = await look(status, body)
         assert error is not None, status
         assert KEY not in f"{error} {error.advice}"
         assert words in str(error)
         assert advice in error.advice
-    assert await look("200 OK", '{"models": [{"name": "models/gemini-3-flash"}]}') is None
+    assert await look(200, '{"models": [{"name": "models/gemini-3-flash"}]}') is None

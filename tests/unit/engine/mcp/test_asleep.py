@@ -291,10 +291,8 @@ ODD: dict[str, Callable[[Path], object]] = {
     "rubbish": lambda path: path.write_bytes(b"\xff{[" * 100),
     "FIFO": lambda path: os.mkfifo(path, 0o600),
     "link": link,
-    "folder": lambda path: path.mkdir(),
     "huge": shape("x" * (MAX_CATALOG + 1)),
     "too many values": shape("[" + "[]," * 700_000 + "[]]"),
-    "deep": shape("[" * 5_000 + "]" * 5_000),
     "no object": shape("[]"),
     "no lists": shape('{"tools": {}, "time": 1, "refused": []}'),
     "odd info": shape(WHOLE + INFO),
@@ -309,7 +307,7 @@ async def test_what_cannot_be_read_teaches_nothing_and_it_starts(tmp_path: Path,
     file = kept / f"{MARK}.json"
     file.unlink()
     ODD[how](file)
-    if how not in {"link", "folder", "FIFO"}:
+    if how != "link":
         file.chmod(0o600)
     async with dozing(kept, lazy()) as (manager, watcher):
         await watcher.until("raw", S.STARTING, S.READY)

@@ -146,10 +146,3 @@ async def test_a_server_that_floods_without_end_is_stopped_and_the_others_are_no
         assert failed.reason.startswith("sent more than 1,000 messages")
         assert watcher.last("good").status is S.READY
         loop_watch.assert_smooth()
-
-
-async def test_a_result_behind_a_flood_of_progress_arrives(loop_watch: LoopWatch) -> None:
-    async with ready(script("raw", "flooding")) as (manager, watcher):
-        assert (await call(manager, "hurry")).display == "done"
-        assert watcher.last("raw").status is S.READY
-        loop_watch.assert_smooth()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.examples import any_json
 from tests.unit.engine.mcp.gemini_checker import TYPES, Schema, of, refusals, x
-from tui.engine.mcp.schema.to_gemini import UnusableSchemaError, convert_schema, to_gemini
+from tui.engine.mcp.schema.to_gemini import _LEAVES, UnusableSchemaError, convert_schema, to_gemini
 from tui.text import is_shown_whole, sanitize
 
 HIDDEN = "\u200b\u202e\U000e0041\x1b]52;c;x\x07"
@@ -112,6 +112,30 @@ def test_whatever_the_schema_the_result_is_accepted_and_the_input_untouched(sche
         converted = {"type": "object", "properties": {}}
     assert refusals(converted) == []
     assert repr(schema) == repr(before)
+
+
+leaves = st.fixed_dictionaries(
+    {"type": st.sampled_from(["string", "integer", "odd"])},
+    optional={
+        **dict.fromkeys(("default", "minimum", "maxLength"), scalars),
+        "enum": st.lists(scalars, max_size=3),
+        "description": st.sampled_from(["words", "\x1b[31mx", "w" * 3_000]),
+    },
+)
+
+
+@given(st.lists(leaves, min_size=2, max_size=9))
+def test_what_is_remembered_of_one_tool_changes_no_other(shapes: list[Schema]) -> None:
+    def converted(schema: Schema) -> object:
+        try:
+            return convert_schema(of(schema))
+        except UnusableSchemaError as error:
+            return str(error)
+
+    together = [converted(shape) for shape in shapes]
+    for shape, expected in zip(shapes, together, strict=True):
+        _LEAVES.clear()
+        assert converted(shape) == expected
 
 
 odd = st.sampled_from("ab\u200b\u202e\x1b[m\U000e0041\ue000")

@@ -1,6 +1,5 @@
 """Schemas of tools, as Gemini takes them."""
 
-import random
 import time
 from collections.abc import Sequence
 from typing import Final
@@ -195,65 +194,3 @@ def test_descriptions_are_sanitised_and_limited() -> None:
     converted = x(of({"type": "string", "description": "a\x1b]0;t\x07\u202eb" + "c" * 9_000}))
     assert converted["description"].startswith("a⟨U+202E⟩b")
     assert len(converted["description"]) == 2_048
-
-
-ODD: Final[Sequence[object]] = (
-    *(None, True, False, 0, 1, -1, 1.5, 10**30, 10**400, float("inf"), "", "a", "x" * 300),
-    *("\x1b[2J", "é", [], ["a"], ["a", 1, 2.5, None, True], ["\u202e"], {"a": 1}, "string"),
-)
-KINDS: Final = (*("string", "integer", "number", "boolean", "array", "String", "odd"), ["null"])
-LEAVES: Final = [
-    "default",
-    "description",
-    "enum",
-    "maxLength",
-    "maximum",
-    "minLength",
-    "minimum",
-    "title",
-]
-WORDS: Final = ("words", "a\nb", "\x1b[31mx", "w" * 3_000)
-
-
-def slow(schema: Schema) -> Schema:
-    """Give a schema that means the same, and with a keyword for which it is not remembered."""
-    made = {**schema, "x-own": 1}
-    if "properties" in made:
-        made["properties"] = {name: slow(child) for name, child in made["properties"].items()}
-    if "items" in made:
-        made["items"] = slow(made["items"])
-    if "anyOf" in made:
-        made["anyOf"] = [slow(child) for child in made["anyOf"]]
-    return made
-
-
-def test_what_is_remembered_of_one_tool_changes_no_other() -> None:
-    chance = random.Random(3)
-
-    def leaf() -> dict[str, object]:
-        made = {key: chance.choice(ODD) for key in chance.sample(LEAVES, chance.randrange(6))}
-        return {**made, "type": chance.choice(KINDS), "description": chance.choice(WORDS)}
-
-    def converted(schema: Schema) -> object:
-        try:
-            return convert_schema(schema)
-        except UnusableSchemaError as error:
-            return str(error)
-
-    def shape() -> Schema:
-        properties = {
-            **{name: leaf() for name in chance.sample(["a", "words", "é", "\x1b"], 3)},
-            "list": {"type": "array", "items": leaf()},
-            "any": {"anyOf": [leaf(), leaf()]},
-        }
-        roots: list[Schema] = [
-            {"required": ["words", "a", "a", "no", 1]},
-            {"required": "a"},
-            {"title": "w  w"},
-            {"additionalProperties": chance.choice((False, TEXT))},
-        ]
-        return of({}) | {"properties": properties} | chance.choice(roots) | chance.choice(roots)
-
-    shapes = [shape() for _ in range(400)]
-    first, again = ([converted(shape) for shape in shapes] for _ in range(2))
-    assert first == again == [converted(slow(shape)) for shape in shapes]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shlex
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -12,8 +13,9 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from tests.cli.running import write_settings
 from tests.servers.web import SseServer, answer
+from tests.support.stalls import LoopWatch
 from tests.unit.engine.mcp.asking import ERAS, asking
-from tests.unit.engine.mcp.network.support import answering, broken_off, connected, stateless
+from tests.unit.engine.mcp.network.support import WEB, answering, broken_off, connected, stateless
 from tests.unit.engine.mcp.support import HASTY, Watcher, call, eventually, ready, refuses, script
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
@@ -187,8 +189,12 @@ async def test_broken_answers_and_giant_lines_are_judged() -> None:
 
 async def test_statuses_sessions_and_resumption_stand_between_the_messages() -> None:
     async with answering(broken_off(), sessions=True) as (server, manager, _):
+        began = time.perf_counter()
         with caused_by(MAIN, CALL):
-            await call(manager, "echo")
+            result = await call(manager, "echo")
+        assert time.perf_counter() - began >= 0.5
+        assert "other" not in result.display
+        assert len(server.calls()) == 1
         wire = manager.wire
         asked = of(wire, REQUEST, "tools/call")[0]
         [first, again] = [one for one in of(wire, HTTP) if one.pair == asked.number]
@@ -204,10 +210,10 @@ async def test_statuses_sessions_and_resumption_stand_between_the_messages() -> 
 
 
 async def test_a_lost_session_is_a_second_attempt_of_the_same_call() -> None:
-    async with answering(sessions=True, retry=HASTY) as (server, manager, _):
+    async with answering(sessions=True, retry=HASTY) as (server, manager, watcher):
         server.forget()
         with caused_by(MAIN, CALL):
-            await call(manager, "echo", {"text": "hi"})
+            assert (await call(manager, "echo", {"text": "hi"})).display == "hi"
         asked = of(manager.wire, REQUEST, "tools/call")
         assert [(one.attempt, one.call) for one in asked] == [(1, CALL), (2, CALL)]
         failed = next(one for one in of(manager.wire, WORD) if one.faults)
@@ -217,6 +223,9 @@ async def test_a_lost_session_is_a_second_attempt_of_the_same_call() -> None:
         assert statuses == [404, 200]
         sessions = {one.session for one in of(manager.wire, HTTP) if one.call == CALL}
         assert len(sessions) == 2
+        assert watcher.statuses(WEB)[1:] == [S.READY, S.RETRYING, S.STARTING, S.READY]
+        assert server.methods().count("initialize") == 2
+        assert "DELETE" not in server.methods()
 
 
 async def test_an_answer_that_is_too_large_over_http_fails_in_a_frame() -> None:
@@ -362,9 +371,14 @@ async def test_who_watches_is_told_seldom_and_nobody_else_is() -> None:
     await wire.aclose()
 
 
-async def test_a_flood_is_kept_within_the_bounds_and_its_call_is_found() -> None:
-    async with ready(script("raw", "flooding")) as (manager, _):
-        await call(manager, "hurry", {"text": "3000"})
+async def test_a_flood_is_kept_within_the_bounds_and_its_call_is_found(
+    loop_watch: LoopWatch,
+) -> None:
+    async with ready(script("raw", "flooding")) as (manager, watcher):
+        loop_watch.clear()
+        assert (await call(manager, "hurry", {"text": "3000"})).display == "done"
+        assert watcher.last("raw").status is S.READY
+        loop_watch.assert_smooth()
         tap = manager.wire.tap(ServerId("raw"))
         assert len(tap.ring) <= taps.MAX_FRAMES < manager.wire.last
         numbers = [*tap.ring]

@@ -1,20 +1,18 @@
-"""kill -9 at ten points of a turn: what comes back makes a request that the service takes."""
+"""A kill at ten points of a turn: what comes back makes a request that the service takes."""
 
-import json
-import subprocess
-import sys
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from subprocess import PIPE
+from typing import Final
 
 import pytest
 
 from tests.fakes.gemini import FakeGemini, Step
-from tests.fakes.gemini_script import Say
+from tests.fakes.gemini_script import Action, Call, Say, Stall, Think
 from tests.security.decks import Turncoat, deck, shop, write_settings
-from tests.support.waiting import PATIENCE, eventually
-from tests.unit.engine.sessions import kills
-from tests.unit.engine.sessions.kills import POINTS
+from tests.support.waiting import eventually
+from tests.unit.engine.chats.support import chatting, make_tool
+from tests.unit.engine.sessions.test_recording import Desk
 from tests.unit.engine.sessions.test_two_instances import instance
 from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.chats.sessions.replay import SavedSession
@@ -25,19 +23,62 @@ from tui.store.selectors import entries
 
 __all__ = ["shop"]
 
-ROOT = Path(__file__).resolve().parents[4]
+LOOK: Final = Call([("look", {})])
+TWICE: Final = Call([("look", {}), ("look", {"text": "2"})])
+
+POINTS: Final[dict[str, Sequence[Sequence[Action]]]] = {
+    "before anything came": [(Stall(),)],
+    "in a thought": [(Think("hm"), Stall())],
+    "in the first words": [(Say("Once "), Stall())],
+    "after some words": [(Say("Once "), Say("upon "), Say("a time"), Stall())],
+    "as a call came": [(Say("I look."), LOOK, Stall())],
+    "before the second answer": [(LOOK,), (Stall(),)],
+    "in the second answer": [(LOOK,), (Say("It is "), Stall())],
+    "after two calls beside each other": [(TWICE,), (Say("Both "), Stall())],
+    "as a further call came": [(LOOK,), (TWICE, Stall())],
+    "after the end": [(LOOK,), (Say("done"),)],
+}
 
 IN_AN_ENGINE = ("before anything came", "in the first words", "after two calls beside each other")
 """Points at which a whole engine is killed: nothing, text, and open calls are left."""
 
-ROUNDS = 2
-"""Kills at each point; ``python3 -m tests.unit.engine.sessions.kills 30`` makes more."""
 
-
-def test_whenever_a_chat_is_killed_no_message_of_its_session_is_lost() -> None:
-    command = [sys.executable, "-m", kills.__name__, str(ROUNDS)]
-    killing = subprocess.run(command, cwd=ROOT, check=True, stdout=PIPE, timeout=5 * PATIENCE)
-    assert json.loads(killing.stdout) == {"kills": ROUNDS * len(POINTS), "wrong": {}}
+@pytest.mark.parametrize("point", POINTS)
+async def test_wherever_a_chat_is_cut_off_its_session_goes_on_without_a_loss(
+    point: str, tmp_path: Path
+) -> None:
+    """What is on the disk at a point is all that a kill there leaves: a copy of it goes on."""
+    desk, left = Desk(tmp_path), Desk(tmp_path)
+    left.library = SessionLibrary(tmp_path / "left")
+    steps: list[Step] = [*POINTS[point], [Say("yes")]]
+    async with FakeGemini(steps) as fake, chatting(fake, make_tool("look")) as chat:
+        async with desk.recording(chat) as recorder:
+            chat.context.save = recorder.save
+            chat.send("tell me")
+            if point == "after the end":
+                await chat.conversation.wait_idle()
+            else:
+                await fake.wait_for_requests(len(steps) - 1)
+                await fake.wait_for_stall()
+            history = [*chat.context.history.contents]
+            shutil.copytree(tmp_path / "state", tmp_path / "left")
+            chat.conversation.cancel()
+            await chat.conversation.wait_idle()
+        saved = left.saved
+        assert saved.remarks == []
+        kept = saved.contents[: len(history)]
+        if kept != history:
+            assert (kept, saved.unsent) == (history[:-1], "tell me")
+        chat.context.history.contents[:] = saved.contents
+        async with left.recording(chat) as recorder:
+            again, lock = left.library.open(left.library.find("", left.folder), left.redactor)
+            assert lock is not None
+            recorder.adopt(again, lock)
+            await chat.say("go on")
+        asked = [one.text for one in left.saved.entries if isinstance(one, UserMessage)]
+        assert asked == ["tell me", "go on"]
+        assert fake.requests[-1].contents[: len(saved.contents)] == saved.contents
+        assert [*fake.violations, *desk.problems, *left.problems] == []
 
 
 @pytest.mark.parametrize("point", IN_AN_ENGINE)

@@ -348,8 +348,7 @@ async def test_the_smallest_known_context_says_how_many_tools_fit_until_its_tab_
         await it.ask("one")
         it.engine.conversations.close()
         await it.ask("two")
-        tools = (request.body["tools"][0] for request in it.fake.requests)
-        few, whole = (len(one["functionDeclarations"]) for one in tools)
+        few, whole = (len(request.declared) for request in it.fake.requests)
         assert few < whole == 4
 
 

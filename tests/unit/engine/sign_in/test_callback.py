@@ -96,17 +96,6 @@ async def test_an_endless_request_is_cut_off() -> None:
         writer.close()
 
 
-async def test_a_port_in_use_is_said_or_another_one_taken() -> None:
-    async with listening() as first:
-        port = urlsplit(first.redirect_uri).port or 0
-        with pytest.raises(AuthError, match=f"port {port} is in use"):
-            async with listening(port=port):
-                pass
-        async with listening(port=port, may_move=True) as second:
-            assert urlsplit(second.redirect_uri).port != port
-            assert urlsplit(second.redirect_uri).path == PATH
-
-
 @needs_ipv6
 async def test_the_browser_returns_to_an_address_at_which_nobody_else_listens() -> None:
     for host, literal, places in [

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-import httpx2
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from tests.servers.authority import Authority, GuardedServer, walk_through
+from tests.servers.authority import GuardedServer, walk_through
 from tests.servers.web import free_port
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.mcp.network.support import define
@@ -34,13 +33,8 @@ from tui.model.settings import OAuthSettings
 
 pytestmark = pytest.mark.writes_secrets("sign-ins.json")
 
-BACK: Final = "http://127.0.0.1:1/back"
 ISSUER: Final = "https://as.example"
 PROVIDER: Final = "https://idp.example/token"
-VERIFIER: Final = "v" * 43
-CHALLENGE: Final = "7w_YNF9DSfIdPf_pRjSq646_kPr-2-o9NAl16JGghdM"
-
-
 Settings = dict[str, Any]
 
 
@@ -64,54 +58,6 @@ async def sign_in(
         assert not client.access_token
 
     return await SignInFlow(definition, make_send(definition), ask, known, keep).run(Challenge())
-
-
-QUESTION: Final = {
-    **{"response_type": "code", "client_id": "c", "redirect_uri": BACK, "state": "s"},
-    **{"code_challenge": CHALLENGE, "code_challenge_method": "S256"},
-}
-
-
-def changed(whole: Settings, change: Settings) -> dict[str, str]:
-    return {name: value for name, value in {**whole, **change}.items() if value is not None}
-
-
-async def test_the_authority_of_these_tests_takes_only_whole_questions() -> None:
-    changes: list[tuple[Settings, int]] = [
-        *(({}, 200), ({"client_id": "unknown"}, 400), ({"redirect_uri": f"{BACK}/"}, 400)),
-        *(({"redirect_uri": None}, 400), ({"state": None}, 302), ({"code_challenge": None}, 302)),
-        *(({"code_challenge_method": "plain"}, 302), ({"code_challenge_method": None}, 302)),
-        ({"response_type": "token"}, 302),
-    ]
-    async with Authority() as authority, httpx2.AsyncClient(trust_env=False) as browser:
-        authority.clients["c"] = {"redirect_uris": [BACK]}
-        for change, status in changes:
-            asked = changed(QUESTION, change)
-            page = await browser.get(f"{authority.issuer}/authorize?{urlencode(asked)}")
-            assert page.status_code == status, change
-            if status == 302:
-                back = dict(parse_qsl(urlsplit(page.headers["location"]).query))
-                assert (back["error"], back.get("state")) == ("invalid_request", asked.get("state"))
-                assert back["iss"] == authority.issuer
-        twice = f"{urlencode(QUESTION)}&state=2&state=3"
-        assert (await browser.get(f"{authority.issuer}/authorize?{twice}")).status_code == 400
-
-
-async def test_the_authority_of_these_tests_gives_a_token_only_for_what_it_was_asked() -> None:
-    form = {"grant_type": "authorization_code", "client_id": "c", "redirect_uri": BACK}
-    changes: list[Settings] = [
-        *({"redirect_uri": f"{BACK}/"}, {"redirect_uri": None}, {"client_id": "other"}),
-        *({"code": "other"}, {"code_verifier": "w" * 43}, {"code_verifier": None}, {}),
-    ]
-    async with Authority() as authority, httpx2.AsyncClient(trust_env=False) as client:
-        authority.clients["c"] = {"redirect_uris": [BACK]}
-        for change in changes:
-            page = f"{authority.issuer}/authorize?{urlencode(QUESTION)}"
-            end = (await walk_through(page, comes_back=False)).headers["location"]
-            code = dict(parse_qsl(urlsplit(end).query))["code"]
-            sent = changed({**form, "code": code, "code_verifier": VERIFIER}, change)
-            answer = await client.post(f"{authority.issuer}/token", data=sent)
-            assert answer.json().get("error") == ("invalid_grant" if change else None), change
 
 
 async def test_what_an_address_says_of_the_sign_in_itself_does_not_count() -> None:

@@ -12,7 +12,7 @@ import pytest
 from google.auth import iam
 from google.auth.compute_engine import _metadata
 
-from tests.servers.authority import Authority, GuardedServer, reply
+from tests.servers.authority import Authority, GuardedServer
 from tests.servers.web import Exchange, RawServer
 from tests.support.leaks import FIXTURE_SECRET
 from tests.unit.engine.mcp.network.support import define
@@ -63,7 +63,7 @@ class Google(RawServer):
             assert ACCOUNT.account in path
             self.asked.append(json.loads(exchange.request.body))
             self.given.append(id_token())
-            await reply(exchange, 200, {"token": self.given[-1]})
+            await exchange.json({"token": self.given[-1]})
         elif path.endswith("/token"):
             self.minted += 1
             token = {"access_token": f"{ADC}-{self.minted}", "expires_in": 3600}

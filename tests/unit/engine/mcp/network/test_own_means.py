@@ -202,7 +202,7 @@ async def test_a_sign_in_has_its_servers_certificates(files: Authorities, tmp_pa
     context = files.context(wants_client=True)
     settings = {"grant_type": "client_credentials", "client_id": "me", "client_secret": SECRET}
     async with (
-        SecureAuthority(tls=context) as authority,
+        Authority(tls=context) as authority,
         GuardedServer(authority=authority, tls=context) as server,
     ):
         sign_in = oauth(**settings, issuer=authority.issuer)
@@ -220,14 +220,6 @@ async def test_only_hosts_that_the_entry_names_see_the_certificate(files: Author
             with suppress(AuthError):
                 await make_send(asked)("GET", authority.url, {}, None)
             assert len(authority.requests) == came
-
-
-class SecureAuthority(Authority):
-    """An authorization server that encrypts."""
-
-    @property
-    def issuer(self) -> str:
-        return f"https://127.0.0.1:{self.port}"
 
 
 async def test_a_file_that_cannot_be_used_is_named(files: Authorities, tmp_path: Path) -> None:

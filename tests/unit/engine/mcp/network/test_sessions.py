@@ -15,17 +15,6 @@ STREAM = "text/event-stream"
 HI = (TextPart("hi"),)
 
 
-async def test_a_call_of_a_lost_session_is_repeated_once_in_a_new_one() -> None:
-    async with answering(sessions=True, retry=HASTY) as (server, manager, watcher):
-        server.forget()
-        assert (await call(manager, "echo", {"text": "hi"})).parts == HI
-        first, second = (request.headers["mcp-session-id"] for request in server.calls())
-        assert first != second
-        assert watcher.statuses(WEB)[1:] == [S.READY, S.RETRYING, S.STARTING, S.READY]
-        assert server.methods().count("initialize") == 2
-        assert "DELETE" not in server.methods()
-
-
 async def test_a_refusal_that_names_the_session_is_understood_as_well() -> None:
     refused = 0
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.servers.web import Announcer, Exchange, Handler, Message, RawServer, answer
 from tests.support.measures import Measure
-from tests.unit.engine.mcp.network.support import WEB, answering, broken_off, connected, stateless
+from tests.unit.engine.mcp.network.support import WEB, answering, connected, stateless
 from tests.unit.engine.mcp.support import HASTY, call, eventually, refuses
 from tui.engine.mcp.catalog.offered_tool import TextPart
 from tui.model.servers import ServerStatus as S
@@ -74,17 +74,6 @@ async def test_streams_that_end_at_once_are_not_asked_for_without_end() -> None:
     async with answering({"GET": end}, sessions=True):
         await eventually(lambda: len(spans) == 3)
         assert spans[2][0] - spans[1][1] > 0.3
-
-
-async def test_an_answer_is_resumed_from_where_its_stream_broke() -> None:
-    async with answering(broken_off(), sessions=True) as (server, manager, _):
-        began = time.perf_counter()
-        result = await call(manager, "echo")
-        assert time.perf_counter() - began >= 0.5
-        assert "other" not in result.display
-        resumed = [r for r in server.requests if "last-event-id" in r.headers]
-        assert [r.headers["last-event-id"] for r in resumed] == ["a1"]
-        assert len(server.calls()) == 1
 
 
 async def test_an_answer_that_cannot_be_resumed_is_reported_and_not_asked_for_again() -> None:
