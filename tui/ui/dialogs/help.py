@@ -267,7 +267,6 @@ class HelpScreen(Dialog):
 
     async def on_click(self, event: events.Click) -> None:
         if isinstance(target := event.style.meta.get(LINK), str):
-            event.stop()
             await self.follow(target)
 
     async def follow(self, target: str) -> None:

@@ -186,6 +186,7 @@ class ListDialog(Dialog, Generic[T]):
         with VerticalScroll(classes="about"):
             yield PlainText()
 
+    @on(FilterList.Chosen)
     async def action_choose(self) -> None:
         if (item := self.listed.current) is not None:
             await self.choose(item)
@@ -207,10 +208,6 @@ class ListDialog(Dialog, Generic[T]):
         """Show more of an entry below the list; None takes its place away."""
         self.about.update(content or Content())
         self.set_class(content is not None, "-about")
-
-    @on(FilterList.Chosen)
-    async def _on_chosen(self) -> None:
-        await self.action_choose()
 
     @on(FilterList.Moved)
     def _on_moved(self) -> None:

@@ -139,7 +139,6 @@ class ModelScreen(Dialog):
 
     @on(OptionList.OptionSelected)
     def _on_chosen(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
         match self._offered[event.option_index]:
             case ServiceChoice.MODEL:
                 from tui.ui.dialogs.choices import ModelsScreen  # noqa: PLC0415 - on first use
@@ -157,7 +156,6 @@ class ModelScreen(Dialog):
     @on(Input.Submitted)
     def _on_submitted(self, event: Input.Submitted) -> None:
         """Try what stands in the form, unless something that it needs is empty."""
-        event.stop()
         assert self._chosen is not None  # noqa: S101 - only a form that is shown has the keys
         lines = [*self._forms[self._chosen].query(Input)]
         if event.input.id == "address":

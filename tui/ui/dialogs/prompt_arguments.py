@@ -74,10 +74,7 @@ class ArgumentRow(TypedField):
 
     def action_move(self, by: int) -> None:
         """Highlight the next or previous completion."""
-        if by > 0:
-            self.offered.action_cursor_down()
-        else:
-            self.offered.action_cursor_up()
+        (self.offered.action_cursor_down if by > 0 else self.offered.action_cursor_up)()
 
     def accept(self, index: int | None = None) -> bool:
         """Put a completion, by default the highlighted one, into the line.
@@ -105,7 +102,6 @@ class ArgumentRow(TypedField):
 
     @on(OptionList.OptionSelected)
     def _on_clicked(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
         self.accept(event.option_index)
 
 
@@ -161,7 +157,6 @@ class ArgumentsScreen(Dialog):
     @on(Input.Changed)
     def _on_typed(self, event: Input.Changed) -> None:
         """Request completions after a pause in typing."""
-        event.stop()
         row = next(row for row in self.form.rows if row.control is event.input)
         self._resting.stop()
         if self._completes and row.control.has_focus:

@@ -209,7 +209,6 @@ class ServerScreen(Dialog):
 
     @on(PasteLine.Given)
     async def _understand(self, event: PasteLine.Given) -> None:
-        event.stop()
         try:
             first, *self._rest = understand(event.text, self._commands.running.imports.machine)
         except EntryError as error:

@@ -110,7 +110,6 @@ class SessionsScreen(ListDialog[SessionView]):
 
     @on(Input.Submitted)
     def _on_title(self, event: Input.Submitted) -> None:
-        event.stop()
         if self._renamed is not None:
             self._commands.engine.sessions.rename(self._renamed.id, event.value.strip())
         self._end_rename()

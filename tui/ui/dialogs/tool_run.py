@@ -350,7 +350,6 @@ class RunScreen(FetchedScreen):
 
     @on(Input.Submitted)
     def _on_named(self, event: Input.Submitted) -> None:
-        event.stop()
         call, name = self._run.call, event.value.strip()
         try:
             self._commands.engine.runs.save_call(call.server, name, call.tool, call.arguments)

@@ -80,6 +80,7 @@ class ActivityPane(SaysWhy, SidePart):
         self._bridge.watch(self, lambda state: state.conversation.tasks, self._show_tasks)
         self._rebuild()
 
+    @on(FilterLine.Submitted)
     def focus_main(self) -> None:
         self.view.focus()
 
@@ -96,7 +97,6 @@ class ActivityPane(SaysWhy, SidePart):
         at = scopes.index(self._owner) if self._owner in scopes else 0
         self._owner = scopes[(at + by) % len(scopes)]
         self._rebuild()
-        self.refresh_bindings()
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
         match action:
@@ -135,17 +135,6 @@ class ActivityPane(SaysWhy, SidePart):
             self.app.copy_to_clipboard(text := one_line(entry.line.text))
             self.notify(f"Copied: {text}", timeout=2, markup=False)
 
-    @on(FilterLine.Changed)
-    def _on_search(self, event: FilterLine.Changed) -> None:
-        event.stop()
-        self._rebuild()
-        self.refresh_bindings()
-
-    @on(FilterLine.Submitted)
-    def _on_searched(self, event: FilterLine.Submitted) -> None:
-        event.stop()
-        self.view.focus()
-
     def action_tasks(self) -> None:
         """Go to the tasks, or back to the lines."""
         (self.view if self.tasks.has_focus_within else self.tasks.rows).focus()
@@ -164,7 +153,6 @@ class ActivityPane(SaysWhy, SidePart):
         """Show only lines of the next severity up, after errors all of them."""
         self._least = self._next_severity()
         self._rebuild()
-        self.refresh_bindings()
 
     def _next_severity(self) -> Severity:
         return SEVERITIES[(SEVERITIES.index(self._least) + 1) % len(SEVERITIES)]
@@ -215,6 +203,7 @@ class ActivityPane(SaysWhy, SidePart):
             self.view.append(new[-MAX_LINES:])
         self._show_scope()
 
+    @on(FilterLine.Changed)
     def _rebuild(self) -> None:
         """Show all lines in scope."""
         sources = list(self._sources())
@@ -226,6 +215,7 @@ class ActivityPane(SaysWhy, SidePart):
         self.view.names_owners = self._owner is None
         self.view.replace(filter(self._is_wanted, in_order))
         self._show_scope()
+        self.refresh_bindings()
 
     @property
     def _scope(self) -> str:

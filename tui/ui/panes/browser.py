@@ -128,6 +128,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
         is_empty = not self.is_mounted or not self.entries.rows.rows
         return f"There is no {self.NOUN} here." if is_empty and action in ENTRY_ACTIONS else ""
 
+    @on(FilterList.Chosen)
     def action_choose(self) -> None:
         """Choose the entry under the cursor, or fold or unfold the server."""
         item = self.entries.current
@@ -168,10 +169,6 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
     def _on_moved(self) -> None:
         self.scroller.scroll_home(animate=False)
         self.show_details()
-
-    @on(FilterList.Chosen)
-    def _on_chosen(self) -> None:
-        self.action_choose()
 
 
 class PromptsPane(BrowserPane[OwnedPrompt]):

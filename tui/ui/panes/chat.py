@@ -183,7 +183,6 @@ class ChatPane(TabbedPane):
             self._take(queued[-1], give_back=True)
 
     def on_queued_messages_taken(self, event: "QueuedMessages.Taken") -> None:
-        event.stop()
         self._take(event.text, give_back=event.give_back)
 
     def _take(self, text: str, *, give_back: bool) -> None:
@@ -192,15 +191,12 @@ class ChatPane(TabbedPane):
             self.composer.focus()
         self._commands.engine.conversations.current.unqueue(text, give_back=give_back)
 
-    def on_queued_messages_closed(self, event: "QueuedMessages.Closed") -> None:
-        event.stop()
+    def on_queued_messages_closed(self) -> None:
         self.composer.focus()
 
     def action_scroll(self, direction: int) -> None:
-        if direction < 0:
-            self.transcript.action_page_up()
-        else:
-            self.transcript.action_page_down()
+        page = self.transcript.action_page_up if direction < 0 else self.transcript.action_page_down
+        page()
 
     def action_conversation(self) -> None:
         """Go to the messages that wait, if there are some, else to the newest entry."""
@@ -228,7 +224,6 @@ class ChatPane(TabbedPane):
         from tui.model.input.mentions import as_sent  # noqa: PLC0415 - on first use
         from tui.model.input.own_commands import find_own_command  # noqa: PLC0415 - on first use
 
-        event.stop()
         if not event.text:
             self.working.hint = NOTHING
             return
@@ -338,7 +333,6 @@ class ChatPane(TabbedPane):
             self._keep_draft_soon()
 
     def on_entry_view_links_requested(self, event: "EntryView.LinksRequested") -> None:
-        event.stop()
         from tui.ui.dialogs.choices import use_one  # noqa: PLC0415 - on first use
 
         offered = [(url, url) for url in event.links]
@@ -356,7 +350,6 @@ class ChatPane(TabbedPane):
             self.app.push_screen(LinkScreen(url, self._commands, keyboard=self._keyboard))
 
     def on_transcript_view_requested(self, event: "Transcript.ViewRequested") -> None:
-        event.stop()
         from tui.ui.dialogs.viewer import ViewerScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(ViewerScreen(self._commands, event.title, event.text, event.call))

@@ -218,6 +218,7 @@ class ProtocolPane(SaysWhy, SidePart):
         }
         return labels.get(action) or None
 
+    @on(FrameList.Chosen)
     def action_choose(self) -> None:
         from tui.ui.dialogs.exchange import exchange_screen  # noqa: PLC0415 - on first use
 
@@ -277,10 +278,6 @@ class ProtocolPane(SaysWhy, SidePart):
     @on(FrameList.Moved)
     def _on_moved(self) -> None:
         self.refresh_bindings()
-
-    @on(FrameList.Chosen)
-    def _on_chosen(self) -> None:
-        self.action_choose()
 
 
 def _is_ours(head: WireFrame) -> bool:

@@ -9,7 +9,6 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import MouseDown
 from textual.getters import query_one
-from textual.message import Message
 from textual.timer import Timer
 
 from tui.model.chat import Severity
@@ -139,8 +138,7 @@ class ServersPane(Vertical):
         self.rows.draw()
         self._follow_time(self._bridge.state.servers)
 
-    def on_row_list_moved(self, event: Message) -> None:
-        event.stop()
+    def on_row_list_moved(self) -> None:
         self._show_details()
         if self.rows.has_focus:
             self.refresh_bindings()

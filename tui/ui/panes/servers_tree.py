@@ -282,9 +282,8 @@ class ServersTree(ServerActions, RowList, inherit_bindings=False):
             self._unfolded = self._unfolded - {view.id} if folds else self._unfolded | {view.id}
             self.draw(view.id if folds else None)
 
-    def on_row_list_chosen(self, event: RowList.Chosen) -> None:
+    def on_row_list_chosen(self) -> None:
         """Fold or unfold the server that was clicked, or show what a number counts."""
-        event.stop()
         if self._listed[self.cursor].kind is PaneName.SERVERS:
             self.action_toggle_fold()
         else:

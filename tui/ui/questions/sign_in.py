@@ -96,6 +96,5 @@ class SignInQuestion(Question[SignInRequest]):
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
-        event.stop()
         if event.value.strip():
             self._take(SIGN_IN)

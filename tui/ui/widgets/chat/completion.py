@@ -8,6 +8,8 @@ from operator import itemgetter
 from typing import Final
 from urllib.parse import quote
 
+from textual import on
+
 from tui.model.catalog import ResourceTemplateView, ResourceView
 from tui.model.events import ArgumentCompleted
 from tui.model.frozen import Frozen
@@ -450,10 +452,7 @@ class CompletionPopup(RowList, can_focus=False):
             [Row("", clip(one.label, MAX_LABEL), note=clip(one.detail, MAX_LABEL)) for one in shown]
         )
 
-    def on_row_list_chosen(self, event: RowList.Chosen) -> None:
-        event.stop()
-        self._accept()
-
+    @on(RowList.Chosen)
     def _accept(self) -> None:
         """Write the completion under the cursor into the message, and close."""
         if self._offered is None:

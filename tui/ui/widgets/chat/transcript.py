@@ -121,20 +121,12 @@ class SearchLine(Horizontal):
         self._transcript.focus()
         self.remove()
 
-    def action_step(self, step: int) -> None:
-        self._find(step)
-
     @on(Input.Changed)
-    def _search(self, event: Input.Changed) -> None:
-        event.stop()
-        self._find(0)
-
     @on(Input.Submitted)
-    def _go_on(self, event: Input.Submitted) -> None:
-        event.stop()
-        self._find(-1)
+    def _search(self, event: Input.Changed | Input.Submitted) -> None:
+        self.action_step(-1 if isinstance(event, Input.Submitted) else 0)
 
-    def _find(self, step: int) -> None:
+    def action_step(self, step: int) -> None:
         words = self.words.value.strip()
         number, total = self._transcript.find(words, step)
         said = f"{number:,} of {total:,}" if total else "not found" if words else ""

@@ -287,9 +287,8 @@ class FieldRow(Vertical):
             self.post_message(self.Mended())
 
     @on(Input.Submitted)
-    def _on_submitted(self, event: Input.Submitted) -> None:
+    def _on_submitted(self) -> None:
         """Enter goes on; it never sends a form."""
-        event.stop()
         self.go_on()
 
 
