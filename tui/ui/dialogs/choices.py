@@ -46,7 +46,6 @@ class ModelsScreen(ListDialog[ModelOffer]):
             "Models",
             DialogFilterList("model"),
             lambda model: bridge.commands.engine.models.use_model(model.name),
-            head="Asking the service…",
         )
         self._bridge = bridge
 
@@ -55,8 +54,8 @@ class ModelsScreen(ListDialog[ModelOffer]):
         self._bridge.commands.engine.models.list_models()
 
     def _show(self, listed: ModelsListed | None) -> None:
+        self.head.say("Asking the service…" if listed is None else one_line(listed.failure))
         if listed is not None:
-            self.show_head(one_line(listed.failure))
             current = self._bridge.state.model.name
             self.listed.set_entries([_offer(model, current) for model in listed.models])
 

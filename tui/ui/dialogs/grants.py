@@ -95,7 +95,7 @@ class GrantsScreen(ListDialog[GrantView]):
     def _show_folder(self, view: tuple[str, FolderTrust]) -> None:
         workspace, trust = view
         word = trust.value or "no decision yet"
-        self.show_head(
+        self.head.say(
             Content.assemble(
                 ("folder  ", "$text-muted"), one_line(workspace), "  ", (word, trust_tone(trust))
             )

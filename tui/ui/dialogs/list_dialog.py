@@ -167,21 +167,16 @@ class ListDialog(Dialog, Generic[T]):
     about = query_one(".about > PlainText", PlainText)
 
     def __init__(
-        self,
-        title: str,
-        listed: FilterList[T],
-        use: Callable[[T], object] = lambda _: None,
-        *,
-        head: str = "",
+        self, title: str, listed: FilterList[T], use: Callable[[T], object] = lambda _: None
     ) -> None:
         super().__init__(title)
         self.listed = listed
         self._use = use
-        self._head = PlainText(head, classes="head")
-        self._head.display = bool(head)
+        self.head = PlainText(classes="head")
+        self.head.display = False
 
     def compose_body(self) -> ComposeResult:
-        yield self._head
+        yield self.head
         yield self.listed
         with VerticalScroll(classes="about"):
             yield PlainText()
@@ -198,11 +193,6 @@ class ListDialog(Dialog, Generic[T]):
 
     def moved(self, item: T | None) -> None:
         """Follow the cursor to an entry, or to none."""
-
-    def show_head(self, content: str | Content) -> None:
-        """Show a line above the list, or none."""
-        self._head.update(content)
-        self._head.display = bool(content)
 
     def tell(self, content: Content | None) -> None:
         """Show more of an entry below the list; None takes its place away."""

@@ -79,6 +79,7 @@ class ModelScreen(Dialog):
     BINDINGS = keymap.bindings("welcome.back")
 
     choices = query_one(OptionList)
+    problem = query_one(".problem", PlainText)
 
     def __init__(self, bridge: StoreBridge) -> None:
         super().__init__("Model")
@@ -128,7 +129,7 @@ class ModelScreen(Dialog):
 
     def _show_form(self, chosen: ServiceChoice | None) -> None:
         self._chosen = chosen
-        self._show_problem("")
+        self.problem.say("")
         self.choices.display = chosen is None
         for choice, form in self._forms.items():
             form.display = choice is chosen
@@ -164,12 +165,12 @@ class ModelScreen(Dialog):
         for line in lines:
             if not line.value.strip() and line.id != OPTIONAL:
                 verb = "Paste" if line.password else "Type"
-                self._show_problem(f"The {line.id} is empty. {verb} one and press Enter.")
+                self.problem.say(f"The {line.id} is empty. {verb} one and press Enter.")
                 line.focus()
                 return
         self._is_trying = True  # until there is another model, or a notice that says why not
         self._before = self._bridge.state.model
-        self._show_problem(TRYING)
+        self.problem.say(TRYING)
         use, values = _USES[self._chosen], [line.value.strip() for line in lines]
         self._commands.choose(lambda service: use(service, *values))
 
@@ -182,12 +183,7 @@ class ModelScreen(Dialog):
         _, notices = view
         if self._is_trying and notices and notices[-1].severity is Severity.ERROR:
             self._is_trying = False
-            self._show_problem(" ".join(filter(None, (notices[-1].text, notices[-1].advice))))
-
-    def _show_problem(self, text: str) -> None:
-        line = self.query_one(".problem", PlainText)
-        line.update(text)
-        line.display = bool(text)
+            self.problem.say(" ".join(filter(None, (notices[-1].text, notices[-1].advice))))
 
 
 def _form(hint: str, *lines: Input) -> Vertical:

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.getters import query_one
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
@@ -16,11 +17,12 @@ from tui.store.selectors import server as find_server
 from tui.store.state import AppState, ConversationState, TranscriptState, Unsent
 from tui.ui import keymap
 from tui.ui.bridge import Delay, StoreBridge
-from tui.ui.messages import FillPrompt, RunCommand, ShowResource
-from tui.ui.panes.tabs import TabbedPane, asking_elsewhere, shown_tabs
+from tui.ui.messages import FillPrompt, RunCommand, ShowConversation, ShowResource
+from tui.ui.panes.tabs import Tab, asking_elsewhere, shown_tabs, tab_line
 from tui.ui.questions.arming import Keyboard
 from tui.ui.widgets.chat.composer import Composer, MessageHistory
 from tui.ui.widgets.chat.welcome import IDLE, Welcome, Work, WorkingLine
+from tui.ui.widgets.key_bar import FRAME
 
 if TYPE_CHECKING:
     from tui.ui.widgets.chat.completion import CompletionPopup
@@ -48,8 +50,10 @@ def _work(state: AppState) -> Work:
     return turn, len(state.conversation.queued), waiting_text(state) if is_held else "", is_asking
 
 
-class ChatPane(TabbedPane):
+class ChatPane(Vertical):
     """Show a conversation and send messages. It stands still while another is on the screen.
+
+    The tabs stand in its upper border; a click on one shows its conversation.
 
     The first frame shows the welcome and the composer; `fill` adds the rest.
 
@@ -82,6 +86,7 @@ class ChatPane(TabbedPane):
         self._commands = bridge.commands
         self._history = history
         self.is_filled = False
+        self.tabs: tuple[Tab, ...] = ()
         self.conversation = conversation
         self._seen = bridge.state.conversations[conversation]
         self.set_class(bridge.state.current == conversation, "-current")
@@ -114,6 +119,7 @@ class ChatPane(TabbedPane):
         self.transcript, self.working = Transcript(), WorkingLine()
         self.queued = QueuedMessages()
         self.popup = CompletionPopup(self.composer, self._history, self._bridge, self.working)
+        self.composer.use_popup = self.popup.press
         self.transcript.display = False
         rest = self.transcript, self.working, self.queued, self.popup
         await self.mount(*rest, after=self.welcome)
@@ -141,7 +147,19 @@ class ChatPane(TabbedPane):
             self._seen = state.conversation
         return self._seen
 
+    def show_tabs(self, tabs: tuple[Tab, ...]) -> None:
+        """Show the tabs, or the title if there are none."""
+        self.tabs = tabs
+        self.set_class(bool(tabs), "-tabbed")
+        line = tab_line(tabs, max(0, self.outer_size.width - FRAME)) if tabs else Content()
+        self.border_title = Content.assemble(line) if tabs else Content(self.BORDER_TITLE)
+
+    def action_show_tab(self, number: int) -> None:
+        self.post_message(ShowConversation(self.tabs[number - 1].key))
+
     def on_resize(self) -> None:
+        if self.tabs:
+            self.show_tabs(self.tabs)
         self.refresh_bindings()  # the hints in the border are cut to its width
 
     def action_stop(self) -> None:
@@ -289,11 +307,6 @@ class ChatPane(TabbedPane):
     def _close_popup(self) -> None:
         if self.is_filled:
             self.popup.close()
-
-    @on(Composer.CompletionKey)
-    def _use_popup(self, event: Composer.CompletionKey) -> None:
-        event.stop()
-        self.popup.press(event.key)
 
     def _keep_draft_soon(self) -> None:
         """Save the draft once the typing rests."""

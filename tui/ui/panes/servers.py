@@ -88,8 +88,7 @@ class ServersPane(Vertical):
         """Show the keys of the server under the cursor, or none."""
         if not self._is_filled:
             return
-        self.keys.display = bool(found)
-        self.keys.update(hint_lines(found, self.size.width - 2))
+        self.keys.say(hint_lines(found, self.size.width - 2))
 
     def on_mouse_down(self, event: MouseDown) -> None:
         is_inside = self.content_region.contains(*event.screen_offset)  # the border is dragged

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from textual import on
-from textual.content import Content
 from textual.getters import query_one
 from textual.widget import Widget
 from textual.widgets import Select
@@ -40,8 +39,7 @@ class ProblemLine(PlainText):
         self.show(text)
 
     def show(self, text: str) -> None:
-        self.update(Content(clip(one_line(text), MAX_PROBLEM)))
-        self.display = bool(text)
+        self.say(clip(one_line(text), MAX_PROBLEM))
 
 
 class FormQuestion(Question[FormRequest]):

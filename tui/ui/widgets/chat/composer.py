@@ -12,7 +12,6 @@ from rich.text import Text
 from textual import events
 from textual.actions import SkipAction
 from textual.binding import BindingType
-from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.model.frozen import Frozen
@@ -180,14 +179,6 @@ class Composer(TextArea, inherit_bindings=False):
 
         text: str
 
-    class EndPressed(Message):
-        """Ctrl+D was pressed in an empty message."""
-
-    class CompletionKey(DataMessage):
-        """A key for the completion popup: ``tab``, ``up``, ``down`` or ``search``."""
-
-        key: str
-
     def __init__(self, history: MessageHistory) -> None:
         super().__init__(
             placeholder=PLACEHOLDER,
@@ -203,6 +194,8 @@ class Composer(TextArea, inherit_bindings=False):
         """Whether what is typed is looked for in earlier messages, so that Enter takes one."""
         self.suggest: Callable[[str], str] = lambda _: ""
         """Gives what Tab puts in the place of a message, or nothing."""
+        self.use_popup: Callable[[str], object] = lambda _: None
+        """Presses a key of the completion popup: ``tab``, ``up``, ``down`` or ``search``."""
         self._history = history
         self._folds = Folds()
         self._pasted_at = 0.0
@@ -301,11 +294,11 @@ class Composer(TextArea, inherit_bindings=False):
         if not self.completing and (suggestion := self.suggest(self.message)):
             self.replace_all(suggestion)
         else:
-            self.post_message(self.CompletionKey("tab"))
+            self.use_popup("tab")
 
     def action_search(self) -> None:
         """Search the earlier messages; again: go on to the next one found."""
-        self.post_message(self.CompletionKey("search"))
+        self.use_popup("search")
 
     def action_copy(self) -> None:
         """Copy the selection; without one, the key goes on to what else it does."""
@@ -313,12 +306,12 @@ class Composer(TextArea, inherit_bindings=False):
             raise SkipAction
         super().action_copy()
 
-    def action_end(self) -> None:
+    async def action_end(self) -> None:
         """Delete to the right; in an empty message, ask to quit."""
         if self.text:
             self.action_delete_right()
         else:
-            self.post_message(self.EndPressed())
+            await self.run_action("app.quit_at_second('^D')")
 
     async def action_editor(self) -> None:
         """Write the message in the user's editor."""
@@ -338,7 +331,7 @@ class Composer(TextArea, inherit_bindings=False):
     def action_up(self) -> None:
         """Go a line up; from the first line, to the message before."""
         if self.completing:
-            self.post_message(self.CompletionKey("up"))
+            self.use_popup("up")
         elif self.navigator.is_first_wrapped_line(self.cursor_location):
             self._recall(self._history.back(self.message))
         else:
@@ -347,7 +340,7 @@ class Composer(TextArea, inherit_bindings=False):
     def action_down(self) -> None:
         """Go a line down; from the last line, to the message after."""
         if self.completing:
-            self.post_message(self.CompletionKey("down"))
+            self.use_popup("down")
         elif self.navigator.is_last_wrapped_line(self.cursor_location):
             self._recall(self._history.forth())
         else:

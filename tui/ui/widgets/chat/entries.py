@@ -167,9 +167,6 @@ class EntryView(BlockView):
             self.set_class(self.expanded, "-expanded")
             self.changed()
 
-    def settle(self) -> None:
-        """Draw pending changes at once."""
-
     def title(self) -> str:
         return ""
 
@@ -183,15 +180,6 @@ class EntryView(BlockView):
         """Ask for what these addresses lead to."""
         server = self.entry.server if isinstance(self.entry, ToolCall) else None
         self.post_message(self.LinksRequested(links, server))
-
-    @property
-    def may_hold_code(self) -> bool:
-        """Whether it may hold blocks of code, as far as can be seen at once."""
-        return False
-
-    def codes(self) -> list[str]:
-        """Return its blocks of code."""
-        return []
 
     def on_unmount(self) -> None:
         self.refresh()  # lets go of the drawn lines, which outlive the widget in a cache of Textual
@@ -287,9 +275,11 @@ class ModelEntry(TextEntry):
 
     @property
     def may_hold_code(self) -> bool:
+        """Whether it may hold blocks of code, as far as can be seen at once."""
         return any(sign in self.entry.text for sign in _CODE_SIGNS)
 
     def codes(self) -> list[str]:
+        """Return its blocks of code."""
         from tui.ui.widgets.text.markdown import code_in  # noqa: PLC0415 - takes 50 ms
 
         return code_in(markdown_part(self.entry.text)) if self.may_hold_code else []

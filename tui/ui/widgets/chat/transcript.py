@@ -20,7 +20,7 @@ from tui.store.state import TranscriptState
 from tui.text import clip, counted
 from tui.ui import keymap
 from tui.ui.messages import DataMessage
-from tui.ui.widgets.chat.entries import EntryView
+from tui.ui.widgets.chat.entries import EntryView, ModelEntry
 from tui.ui.widgets.chat.entry_window import EntryWindow
 from tui.ui.widgets.chat.tool_call import call_name
 from tui.ui.widgets.key_bar import SaysWhy
@@ -398,11 +398,12 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
             if view.selectable:
                 return view
 
-    def _upwards(self) -> Sequence[EntryView]:
-        """Return the entry under the cursor and the mounted ones above it, upwards."""
+    def _upwards(self) -> Sequence[ModelEntry]:
+        """Return the answers under the cursor and above it that are mounted, upwards."""
         if self.cursor not in self._views:
             return ()
-        return self._views[self._views.index(self.cursor) :: -1]
+        above = self._views[self._views.index(self.cursor) :: -1]
+        return [view for view in above if isinstance(view, ModelEntry)]
 
     def _cursor_index(self) -> int:
         """Return the place of the cursor in the conversation, its end if there is none."""

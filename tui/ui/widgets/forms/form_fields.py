@@ -268,9 +268,7 @@ class FieldRow(Vertical):
         return reason
 
     def complain(self, reason: str) -> None:
-        line = self.query_one(".field-problem", PlainText)
-        line.update(Content(one_line(reason)))
-        line.display = bool(reason)
+        self.query_one(".field-problem", PlainText).say(one_line(reason))
         self.set_class(bool(reason), "-wrong")
 
     def go_on(self) -> None:

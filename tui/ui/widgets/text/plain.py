@@ -48,6 +48,11 @@ class PlainText(Static):
         if not (isinstance(before, Content) and isinstance(now, Content) and before.is_same(now)):
             super().update(content, layout=layout)
 
+    def say(self, content: str | Content) -> None:
+        """Show something; where there is nothing to show, the line takes no place."""
+        self.update(content)
+        self.display = bool(content)
+
 
 def one_line(text: str) -> str:
     """Put a text on one line: if it has line breaks or tabs, join its words with single blanks."""
