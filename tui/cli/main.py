@@ -21,9 +21,6 @@ from tui.engine.options import LATEST, EngineOptions
 from tui.model.settings_rules import MAX_WAIT, check_model_name
 from tui.text import sanitize_line
 
-ESCAPE_DELAY = "40"
-"""Milliseconds after which an escape byte counts as the Esc key."""
-
 EPILOG = """\b
 Example: gemdeck -p "how many open branches?" --allowed-tools git.git_branch -o json
 The manual: gemdeck help. Exit codes: gemdeck help commands
@@ -164,8 +161,9 @@ def _prepare_terminal() -> None:
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
         click.echo("gemdeck needs a terminal; use -p TEXT to run without one.", err=True)
         sys.exit(ExitCode.NO_INPUT)
-    # Textual reads it on import. Its default of 100 ms makes Esc feel slow.
-    os.environ.setdefault("ESCDELAY", ESCAPE_DELAY)
+    # Textual reads it on import: the milliseconds after which an escape byte counts as the key Esc.
+    # Its default of 100 makes Esc feel slow.
+    os.environ.setdefault("ESCDELAY", "40")
 
 
 @click.group(

@@ -43,9 +43,6 @@ if TYPE_CHECKING:
 
 QUIT_KEY: Final = "ctrl+q"
 
-SETTLE_SECONDS: Final = 0.1
-"""Seconds without a change of size after which everything is redrawn."""
-
 LATER_STYLES: Final = tuple(STYLES / name for name in ("panes.tcss", "conversation.tcss"))
 """The style sheets of what the first frame does not show."""
 
@@ -182,7 +179,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         is what it was. The terminal has lost more.
         """
         if self._has_painted:
-            self._settling.begin(SETTLE_SECONDS, self._redraw)
+            self._settling.begin(wait=0.1, callback=self._redraw)
 
     def _redraw(self) -> None:
         if self.screen_stack:  # empty while the app closes

@@ -18,19 +18,9 @@ from textual.widget import Widget
 from tui.model.chat import ConversationId, EntryId, ToolCall
 from tui.model.servers import ServerId
 from tui.store.selectors import entries
-from tui.ui import keymap
+from tui.ui import keymap, messages
 from tui.ui.bridge import StoreBridge
-from tui.ui.messages import (
-    Asks,
-    InsertText,
-    PaneName,
-    RunCommand,
-    SendResource,
-    ShowConversation,
-    ShowEntry,
-    ShowPane,
-    ShowSent,
-)
+from tui.ui.messages import PaneName
 from tui.ui.notices import Toasts
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.row import PaneRow
@@ -275,7 +265,7 @@ class MainScreen(SaysWhy, Screen[None]):
         from tui.model.input.own_commands import find_own_command  # noqa: PLC0415 - on first use
 
         if (command := find_own_command(text)) is not None:
-            self.post_message(RunCommand(command, text))
+            self.post_message(messages.RunCommand(command, text))
 
     def choose_theme(self, theme: str) -> None:
         """Change the theme, and keep it for later runs."""
@@ -373,23 +363,23 @@ class MainScreen(SaysWhy, Screen[None]):
             width = pane.outer_size.width - FRAME
             pane.border_subtitle = hint_line(shown, width) if shown and width > 0 else None
 
-    @on(Asks)
-    async def _do(self, asked: Asks) -> None:
+    @on(messages.Asks)
+    async def _do(self, asked: messages.Asks) -> None:
         """Do what a widget asks for."""
         asked.stop()
         match asked:
-            case InsertText():
+            case messages.InsertText():
                 self.bring_composer()
                 self.chat.composer.insert_words(asked.text)
-            case ShowSent():
+            case messages.ShowSent():
                 self.bring_composer()
                 self.chat.action_to_end()
-            case SendResource():
+            case messages.SendResource():
                 self.bring_composer()
                 self.chat.send_resource(asked.server, asked.uri)
-            case ShowConversation():
+            case messages.ShowConversation():
                 self.show_conversation(asked.conversation)
-            case ShowEntry():
+            case messages.ShowEntry():
                 self.show_entry(asked.conversation, asked.entry)
-            case ShowPane():
+            case messages.ShowPane():
                 await self.show_pane(asked.name, asked.server)

@@ -53,9 +53,6 @@ from tui.model.catalog import PromptView
 from tui.model.servers import USABLE, Origin, ServerId, ServerStatus
 from tui.text import counted, sanitize
 
-CHECK_TIME: Final = 10.0
-"""Seconds that a new server gets to become ready."""
-
 _WAITING: Final = (ServerStatus.UNTRUSTED, ServerStatus.DISABLED)
 """The server was written as asked, and is not to be started."""
 
@@ -377,7 +374,7 @@ async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any)
     if why:
         text = f"{text} It does not start: {why}"
         return CommandOutput({**value, "status": "", "reason": why}, text)
-    answer = await _shown(name, StartOptions(CHECK_TIME))
+    answer = await _shown(name, StartOptions(timeout=10.0))
     found = answer.value
     value |= {"status": found["status"], "reason": found["reason"]}
     why = advised(found["reason"], found["advice"])

@@ -8,19 +8,11 @@ from typing import Final, NamedTuple
 from tui.model.input.own_commands import OWN_COMMANDS, Takes
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.text import clip
-from tui.ui import keymap, themes
+from tui.ui import keymap, messages, themes
 from tui.ui.dialogs.choices import log_levels
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.main import MainScreen
-from tui.ui.messages import (
-    DialogName,
-    EditServer,
-    FillPrompt,
-    PaneName,
-    RunTool,
-    ShowRun,
-    ShowServer,
-)
+from tui.ui.messages import DialogName, PaneName
 from tui.ui.panes.browser import Resource, ResourcesPane
 from tui.ui.panes.tabs import shown_tabs
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
@@ -38,9 +30,6 @@ MAX_SESSIONS: Final = 50
 
 MAX_MODELS: Final = 200
 """Models of the service in it."""
-
-MAX_NAME: Final = 100
-"""Characters of an entry's name."""
 
 OPTIONAL: Final = frozenset(t for t in Takes if not t or t.startswith("["))
 """What may stand after a command, but need not."""
@@ -89,7 +78,7 @@ class DeckPalette(ListDialog[PaletteAction]):
 
 
 def _entry(action: PaletteAction) -> ListEntry[PaletteAction]:
-    name = clip(one_line(action.name), MAX_NAME)
+    name = clip(one_line(action.name), limit=100)
     return ListEntry(
         action,
         Row("", name, action.key, note=action.help),
@@ -231,9 +220,9 @@ def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
     elif status is not ServerStatus.INVALID:
         words = "Stop the server and keep it from starting"
         yield entry("disable", words, servers.set_enabled, enabled=False)
-    edit = partial(deck.post_message, EditServer(server))
+    edit = partial(deck.post_message, messages.EditServer(server))
     yield PaletteAction(f"{server}: edit", "Change or remove its entry", edit)
-    details = partial(deck.post_message, ShowServer(server))
+    details = partial(deck.post_message, messages.ShowServer(server))
     yield PaletteAction(f"{server}: details", "Show the server's details", details)
     if view.info is not None and view.info.log_levels:
         choose = partial(_choose_log_level, deck, server)
@@ -245,16 +234,16 @@ def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
 def _tools(deck: MainScreen) -> Actions:
     for view in deck.bridge.state.servers:
         for tool in view.catalog.tools:
-            run = partial(deck.post_message, RunTool(view.id, tool.name))
+            run = partial(deck.post_message, messages.RunTool(view.id, tool.name))
             yield PaletteAction(f"Run: {tool.name}", f"tool of {view.id}", run)
     for one in deck.bridge.state.saved_calls:
-        run = partial(deck.post_message, RunTool(one.server, one.tool, one.arguments))
+        run = partial(deck.post_message, messages.RunTool(one.server, one.tool, one.arguments))
         words = f"{one.tool} of {one.server}"
         yield PaletteAction(f"Run: @{one.name}", words, run)
         forget = partial(deck.commands.engine.runs.saved.forget, one.server, one.name)
         yield PaletteAction(f"Forget: @{one.name}", words, forget)
     for made in reversed([*deck.bridge.state.runs.values()]):
-        show = partial(deck.post_message, ShowRun(made))
+        show = partial(deck.post_message, messages.ShowRun(made))
         words = f"{made.call.status} · {made.call.server}"
         yield PaletteAction(f"Result: {made.call.tool}", words, show)
 
@@ -263,7 +252,7 @@ def _prompts(deck: MainScreen) -> Actions:
     for view in deck.bridge.state.servers:
         for prompt in view.catalog.prompts:
             if not prompt.problem:
-                fill = partial(deck.post_message, FillPrompt(view.id, prompt))
+                fill = partial(deck.post_message, messages.FillPrompt(view.id, prompt))
                 yield PaletteAction(f"/{prompt.name}", f"prompt of {view.id}", fill)
 
 

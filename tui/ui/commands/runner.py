@@ -17,6 +17,7 @@ from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.model.sessions import SessionId
 from tui.store.selectors import entries
 from tui.store.state import AppState
+from tui.text import AdvisedError
 from tui.ui.commands.reports import (
     describe_folders,
     describe_model_context,
@@ -39,12 +40,8 @@ Run = Callable[[MainScreen, str], object]
 """Carries out a command with what stands after it; what it returns may have to be awaited."""
 
 
-class UsageError(Exception):
+class UsageError(AdvisedError):
     """A command cannot be carried out as it was typed; `advice` says what to type."""
-
-    def __init__(self, message: str, advice: str = "") -> None:
-        super().__init__(message)
-        self.advice = advice
 
 
 async def run_command(deck: MainScreen, typed: TypedCommand) -> None:

@@ -26,9 +26,6 @@ from tui.ui.widgets.key_bar import keys_of
 from tui.ui.widgets.lists.filter_list import DialogFilterList, FilterList, ListEntry
 from tui.ui.widgets.text.plain import PlainText, one_line
 
-MAX_TITLE: Final = 100
-"""Characters of a dialog's title."""
-
 DIALOG_STYLES: Final[list[str | PurePath]] = [STYLES / "dialogs.tcss", STYLES / "forms.tcss"]
 """Loaded with the first dialog, so that the first frame does not wait for it."""
 
@@ -60,7 +57,7 @@ class Dialog(ModalScreen[Any]):
 
     def __init__(self, title: str, note: str = "") -> None:
         super().__init__()
-        self._heading = clip(one_line(title), MAX_TITLE)
+        self._heading = clip(one_line(title), limit=100)
         self._note = f"  {note}" if note else ""
         self._said = ""
         self._silence = Delay(self)

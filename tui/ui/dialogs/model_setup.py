@@ -22,9 +22,6 @@ from tui.ui.widgets.text.plain import PlainText, fit
 MAX_KEY: Final = 256
 """Characters of a pasted API key."""
 
-MAX_ADDRESS: Final = 2_048
-"""Characters of an address."""
-
 MAX_NAME: Final = 128
 """Characters of a project or a location."""
 
@@ -92,7 +89,7 @@ class ModelScreen(Dialog):
             ServiceChoice.KEY: _form(KEY_HINT, _line("key", "API key", MAX_KEY, password=True)),
             ServiceChoice.ADDRESS: _form(
                 ADDRESS_HINT,
-                _line("address", "https://…", MAX_ADDRESS, model.address),
+                _line("address", "https://…", most=2_048, value=model.address),
                 _line(OPTIONAL, KEY_OF_ADDRESS, MAX_KEY, password=True),
             ),
             ServiceChoice.VERTEX: _form(

@@ -30,9 +30,6 @@ MAX_ARGUMENTS: Final = 50
 MAX_SUGGESTIONS: Final = 20
 """Completions shown at once."""
 
-MAX_LABEL: Final = 100
-"""Characters shown of a completion."""
-
 
 def argument_field(
     name: str, description: str, *, required: bool, value: str | None = None
@@ -67,7 +64,7 @@ class ArgumentRow(TypedField):
         others = (value for value in values if value != self.control.value)
         self._values = tuple(others)[:MAX_SUGGESTIONS]
         self.offered.set_options(
-            Option(Content(clip(one_line(value), MAX_LABEL))) for value in self._values
+            Option(Content(clip(one_line(value), limit=100))) for value in self._values
         )
         self.offered.display = bool(self._values)
         self.offered.highlighted = None

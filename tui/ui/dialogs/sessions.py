@@ -23,16 +23,11 @@ No saved conversations in this folder yet.
 Each one is saved as it goes, unless gemdeck was started with
 --private or "gemdeck": "sessions": {"save": false} says so."""
 
-PREVIEW_AFTER: Final = 0.15
-"""Seconds that the cursor rests on a session before its end is read."""
-
 MAX_LINE: Final = 300
 """Characters of an entry in the preview."""
 
 PREVIEWED: Final = 6
 """Entries in the preview."""
-
-MAX_TITLE: Final = 200
 
 
 class SessionsScreen(ListDialog[SessionView]):
@@ -66,7 +61,7 @@ class SessionsScreen(ListDialog[SessionView]):
         self._open_beside = open_beside
         self._resting = Delay(self)
         self._renamed: SessionView | None = None
-        self.title_line = Input(placeholder="the new title", max_length=MAX_TITLE, compact=True)
+        self.title_line = Input(placeholder="the new title", max_length=200, compact=True)
 
     def on_mount(self) -> None:
         self.title_line.display = False
@@ -126,7 +121,7 @@ class SessionsScreen(ListDialog[SessionView]):
         self._show_preview(self._bridge.state.preview)
         if item is not None:
             read = partial(self._commands.engine.sessions.preview, item.id)
-            self._resting.begin(PREVIEW_AFTER, read)
+            self._resting.begin(wait=0.15, callback=read)
 
     def _show(self, sessions: Sequence[SessionView]) -> None:
         self.listed.set_entries([*map(_entry, sessions)])

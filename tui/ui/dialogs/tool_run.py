@@ -41,8 +41,6 @@ MAX_READ: Final = 100_000
 """Characters of a result in which links are looked for, which may begin as a tree, or are compared,
 and up to which what was sent is indented."""
 
-NONE_SAVED: Final = "No call of this tool is saved. The key n on a result saves one."
-
 _STYLES: Final[Mapping[ToolCallStatus, str]] = {
     ToolCallStatus.OK: "$text-success",
     ToolCallStatus.ERROR: "$text-error",
@@ -127,7 +125,7 @@ class ToolFormScreen(EditingScreen):
         """Let a saved call be chosen, and fill it in."""
         calls = saved_calls(self._bridge.state, *self._tool)
         if not calls:
-            self.tell(NONE_SAVED)
+            self.tell("No call of this tool is saved. The key n on a result saves one.")
             return
 
         async def fill_in(call: SavedCall) -> None:

@@ -37,9 +37,6 @@ Offered = TypeVar("Offered", bound=ToolView | PromptView | ResourceView | Resour
 ENTRY_ACTIONS: Final = frozenset({"choose", "schema", "insert", "switch", "exclude"})
 """Actions that need an entry."""
 
-NAMES: Final = 16
-"""Cells of the column of names; longer ones take from their descriptions."""
-
 BESIDE: Final = 70
 """Cells from which the details stand beside the list."""
 
@@ -104,7 +101,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
         """Act on an entry; called for Enter and double clicks."""
 
     def compose(self) -> ComposeResult:
-        yield FilterList[T](self.NOUN, self.EMPTY, widest=NAMES)
+        yield FilterList[T](self.NOUN, self.EMPTY, widest=16)
         with VerticalScroll(classes="details"):
             yield PlainText()
 

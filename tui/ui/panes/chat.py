@@ -34,9 +34,6 @@ ABOUT_RESOURCE: Final = "What is in this resource?"
 
 EDITING: Final = "Enter sends this in place of the earlier message, Esc leaves it."
 
-DRAFT_AFTER: Final = 1.0
-"""Seconds of rest in typing after which the draft is saved."""
-
 RETURNED: Final = "Your message is back: ↵ sends it · typing replaces it"
 
 NOTHING: Final = "Type a message first."
@@ -310,7 +307,7 @@ class ChatPane(Vertical):
 
     def _keep_draft_soon(self) -> None:
         """Save the draft once the typing rests."""
-        self._resting.begin(DRAFT_AFTER, self.keep_draft)
+        self._resting.begin(wait=1.0, callback=self.keep_draft)
 
     def keep_draft(self) -> None:
         """Save the draft now, if it has changed; a command of the screen is none."""

@@ -258,9 +258,6 @@ class ServersTree(ServerActions, RowList, inherit_bindings=False):
     def action_move(self, by: int) -> None:
         self.cursor += by
 
-    def action_page(self, direction: int) -> None:
-        self.page(direction)
-
     def action_first(self) -> None:
         self.cursor = 0
 

@@ -20,9 +20,6 @@ from tui.ui.widgets.text.plain import PlainText, one_line
 MAX_TITLE: Final = 20
 """Characters of a server's name that the frame has room for at any width."""
 
-MAX_PROBLEM: Final = 200
-"""Characters of what is wrong."""
-
 INCOMPLETE: Final = "Not sent yet: look at the fields marked below or above."
 """Stands over the answers while a field does not hold what it has to."""
 
@@ -39,7 +36,7 @@ class ProblemLine(PlainText):
         self.show(text)
 
     def show(self, text: str) -> None:
-        self.say(clip(one_line(text), MAX_PROBLEM))
+        self.say(clip(one_line(text), limit=200))
 
 
 class FormQuestion(Question[FormRequest]):

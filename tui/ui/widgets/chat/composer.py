@@ -157,8 +157,6 @@ _OWN_KEYS: Final = {key.id for key in keymap.KEYS if key.place is keymap.Place.M
 }
 """Binding ids whose keys the composer handles itself, in their order among the letters."""
 
-PLACEHOLDER: Final = "message   / commands   @ resources, files"
-
 TEXT_KEYS: Final = keymap.of_text_area("f6", "f7", "pageup", "pagedown")
 """The keys of a text area, but for those that belong to the deck."""
 
@@ -181,7 +179,7 @@ class Composer(TextArea, inherit_bindings=False):
 
     def __init__(self, history: MessageHistory) -> None:
         super().__init__(
-            placeholder=PLACEHOLDER,
+            placeholder="message   / commands   @ resources, files",
             highlight_cursor_line=False,
             show_line_numbers=False,
             soft_wrap=True,

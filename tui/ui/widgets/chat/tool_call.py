@@ -54,9 +54,6 @@ MAX_LABEL: Final = 200
 MAX_HIGHLIGHTED_ARGUMENTS: Final = 4_000
 """Characters of arguments that are highlighted."""
 
-PICTURE_ROWS: Final = 12
-"""Rows of a picture."""
-
 OPENS: Final = "↵"
 """Stands at the end of a call's second line, as Enter shows more."""
 
@@ -154,7 +151,7 @@ class ToolCallEntry(EntryView):
         """Take room for the pictures of the result, and decode them."""
         found = self.entry.pictures[:MAX_PICTURES]
         if len(found) != len(self._pictures) and self.is_attached and draws_pictures(self.app):
-            self._pictures = [PictureBlock(one, PICTURE_ROWS) for one in found]
+            self._pictures = [PictureBlock(one, rows=12) for one in found]
             self.changed()
             self.run_worker(load_all(self, self._pictures))
 

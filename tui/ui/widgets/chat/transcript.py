@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -30,9 +30,6 @@ from tui.ui.widgets.text.plain import PlainText, one_line
 
 MAX_SHOWN = 200
 """Characters drawn of one message."""
-
-MAX_CODE_LINE: Final = 40
-"""Characters of a copied block of code that the message about it names."""
 
 
 class QueuedMessages(OptionList):
@@ -314,7 +311,7 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
         if self._codes:
             code = self._codes.pop()
             self.app.copy_to_clipboard(code)
-            first = clip(code.lstrip().split("\n", 1)[0], MAX_CODE_LINE)
+            first = clip(code.lstrip().split("\n", 1)[0], limit=40)
             lines = counted(code.count("\n") + 1, "line")
             self.notify(f"Copied {lines}: {first}", timeout=2, markup=False)
 

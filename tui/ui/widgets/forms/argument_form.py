@@ -28,8 +28,6 @@ BESIDE: Final = 120
 """Columns of the terminal from which JSON stands beside a form."""
 
 INCOMPLETE: Final = "Not done yet: look at the marked fields."
-NO_FORM: Final = "These arguments have no form; they are edited as JSON."
-NEXT_FIELD: Final = "Enter goes on to the next field."
 TOO_LONG: Final = f"No more than {MAX_EDITABLE:,} characters can be edited here."
 
 NOTHING: Final = "{}"
@@ -187,7 +185,7 @@ class ArgumentEditor(ContentSwitcher):
             left = len(read_arguments(self._made.arguments).keys() - shown)
             are = "is" if left == 1 else "are"
             more = f"{left} more {are} not in this form; ^T shows all."
-            return more if left else NEXT_FIELD, False
+            return more if left else "Enter goes on to the next field.", False
         if self.current == TEXT:
             if len(self.text.text) > MAX_EDITABLE:
                 return TOO_LONG, True
@@ -254,7 +252,7 @@ class ArgumentEditor(ContentSwitcher):
             await self._refill(made)
             self.current = FORM
         else:
-            return made.problem or NO_FORM
+            return made.problem or "These arguments have no form; they are edited as JSON."
         return ""
 
     async def load(self, arguments: str) -> None:

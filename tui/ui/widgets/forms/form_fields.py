@@ -1,7 +1,7 @@
 """The fields of a form that a server requests; each shows what is wrong with its value."""
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar, Final, Literal, Self
 
 from rich.cells import cell_len
@@ -28,9 +28,6 @@ from tui.ui.widgets.text.plain import PlainText, block, one_line
 
 MAX_TYPED: Final = 10_000
 """Characters of a field's input."""
-
-MAX_DESCRIPTION: Final = 1_000
-"""Characters shown of a field's description."""
 
 MAX_BESIDE: Final = 40
 """Cells of a description that stands beside its field; a longer one stands below."""
@@ -233,7 +230,7 @@ class FieldRow(Vertical):
         yield self.whole
         if field.description and field.description not in self.beside.plain:
             yield PlainText(
-                Content(block(clip(field.description, MAX_DESCRIPTION))),
+                Content(block(clip(field.description, limit=1_000))),
                 classes="field-description",
             )
         yield PlainText(classes="field-problem")
@@ -355,7 +352,8 @@ class ChoiceField(FieldRow):
         values: list[FormValue] = [option.value for option in self.field.options]
         default = self.field.default
         return Select(
-            _numbered(one_line(option.label) for option in self.field.options),
+            # It would parse bare strings as markup.
+            [(Text(one_line(one.label)), at) for at, one in enumerate(self.field.options)],
             prompt="choose…",
             value=values.index(default) if default in values else Select.NULL,
             type_to_search=False,
@@ -400,8 +398,3 @@ def _check_json(text: str) -> None:
         read_json(text, MAX_DEPTH)
     except JsonError as error:
         raise ValueError(f"Not JSON: {error.reason}.") from None
-
-
-def _numbered(labels: Iterable[str]) -> list[tuple[Text, int]]:
-    """Return options for a `Select`, which parses bare strings as markup, with their indexes."""
-    return [(Text(label), index) for index, label in enumerate(labels)]

@@ -21,9 +21,6 @@ from tui.ui.widgets.text.plain import PlainText, count, one_line
 
 T = TypeVar("T")
 
-MAX_FILTER: Final = 200
-"""Characters of a filter."""
-
 MAX_SEARCHED: Final = 400
 """Characters of a description that are searched."""
 
@@ -108,7 +105,7 @@ class FilterLine(Input):
 
     def __init__(self, placeholder: str) -> None:
         super().__init__(
-            placeholder=placeholder, max_length=MAX_FILTER, compact=True, select_on_focus=False
+            placeholder=placeholder, max_length=200, compact=True, select_on_focus=False
         )
         self.cursor_blink = False  # a blinking cursor repaints twice a second
 
@@ -220,7 +217,7 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
             self.rows.turn(by)
 
     def action_page(self, direction: int) -> None:
-        self.rows.page(direction)
+        self.rows.action_page(direction)
 
     def action_first(self) -> None:
         self.rows.cursor = 0

@@ -97,20 +97,12 @@ class TextBlock(Block):
 class LineBlock(Block):
     """One line drawn to a width, such as a title with a right-aligned part."""
 
-    spaced = False
-
-    def __init__(self, draw: Callable[[int], Content]) -> None:
+    def __init__(self, draw: Callable[[int], Content], *, spaced: bool = False) -> None:
         self._draw = draw
+        self.spaced = spaced
 
     def layout(self, width: int) -> list[Content]:
         return [self._draw(width).truncate(width, ellipsis=True)]
-
-
-class RuleBlock(Block):
-    """A horizontal rule."""
-
-    def layout(self, width: int) -> list[Content]:
-        return [Content.styled("─" * width, ".md-rule")]
 
 
 class CodeBlock(Block):

@@ -14,12 +14,6 @@ from tui.ui.widgets.text.plain import plain_label
 MAX_CHILDREN: Final = 500
 """Values of one list or object that are listed."""
 
-MAX_KEY: Final = 80
-"""Characters of a key."""
-
-MAX_VALUE: Final = 400
-"""Characters of a value; the whole stands in the text."""
-
 MAX_OPEN: Final = 20
 """Values up to which what a tree holds is unfolded at first."""
 
@@ -60,7 +54,7 @@ class JsonTree(Tree[object]):
         held = node.data.items() if isinstance(node.data, dict) else enumerate(node.data)
         small = node.is_root and len(node.data) <= MAX_OPEN
         for key, value in islice(held, MAX_CHILDREN):
-            label = plain_label(f"{sanitize_line(str(key), MAX_KEY)}  {_summary(value)}")
+            label = plain_label(f"{sanitize_line(str(key), limit=80)}  {_summary(value)}")
             if isinstance(value, dict | list) and value:
                 child = node.add(label, value)
                 if small and len(value) <= MAX_OPEN:
@@ -91,6 +85,6 @@ def _summary(value: object) -> str:
         case list():
             return f"[{len(value):,}]"
         case str():
-            return sanitize_line(value, MAX_VALUE) if value.strip() else json.dumps(value)
+            return sanitize_line(value, limit=400) if value.strip() else json.dumps(value)
         case _:
             return json.dumps(value)

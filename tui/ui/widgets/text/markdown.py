@@ -18,8 +18,8 @@ from tui.ui.widgets.text.blocks import (
     Block,
     CodeBlock,
     IndentBlock,
+    LineBlock,
     ListBlock,
-    RuleBlock,
     TableBlock,
     TextBlock,
     styled,
@@ -98,7 +98,7 @@ class _Builder:
             case "fence" | "code_block":
                 return code_block(token.content, token.info, labelled=True)
             case "hr":
-                return RuleBlock()
+                return LineBlock(lambda width: styled("─" * width, ".md-rule"), spaced=True)
             case "paragraph_open":
                 return TextBlock(self._text())
             case _:

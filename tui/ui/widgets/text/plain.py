@@ -21,9 +21,6 @@ from tui.text import clip, counted
 MAX_BLOCK_LINES: Final = 400
 """Lines shown of one text; the rest is counted."""
 
-MAX_BLOCK_CHARACTERS: Final = 40_000
-"""Characters shown of one text."""
-
 MAX_BLANK_RUN: Final = 2
 """Consecutive blank lines shown."""
 
@@ -150,7 +147,7 @@ def block(text: str) -> str:
     """Limit the length, the lines and the consecutive blank lines of a text."""
     lines: list[str] = []
     blank = left_out = 0
-    for line in clip(text.strip("\n"), MAX_BLOCK_CHARACTERS).splitlines():
+    for line in clip(text.strip("\n"), limit=40_000).splitlines():
         blank = 0 if line.strip() else blank + 1
         if blank > MAX_BLANK_RUN:
             continue
