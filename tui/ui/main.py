@@ -344,8 +344,7 @@ class MainScreen(SaysWhy, Screen[None]):
 
     def on_descendant_focus(self) -> None:
         """Bring the pane with the focus to the front."""
-        pane = self.panes.pane_with_focus()
-        if pane is not None:
+        if (pane := self.panes.pane_with_focus()) is not None:
             self.panes.bring(pane)
 
     def _show_hints(self) -> None:

@@ -91,8 +91,7 @@ async def _edit_server(deck: MainScreen, asked: messages.EditServer) -> None:
     from tui.engine.settings.edits import EditError, servers_in  # noqa: PLC0415 - loads pydantic
     from tui.ui.dialogs.server_form import ServerScreen  # noqa: PLC0415 - loads pydantic
 
-    view = server(deck.bridge.state, asked.server)
-    if view is None:
+    if (view := server(deck.bridge.state, asked.server)) is None:
         return
     place, entry = view.source or "gemdeck itself", None
     words = f"{view.id} comes from {place}: it cannot be changed here."

@@ -235,8 +235,7 @@ def _each(
 ) -> None:
     """Change the servers of a name that have an allowed status, and say what was done."""
     named = _named(deck, name)
-    servers = [view.id for view in named if view.status in allowed]
-    if not servers:
+    if not (servers := [view.id for view in named if view.status in allowed]):
         view = named[0]
         raise UsageError(f"{view.id} is {view.status}.", _way_out(view.id, view.status))
     for server in servers:

@@ -59,8 +59,7 @@ class GrantsScreen(ListDialog[GrantView]):
 
     def action_revoke(self) -> None:
         """Revoke the rule under the cursor on the second press."""
-        grant = self.listed.current
-        if grant is None:
+        if (grant := self.listed.current) is None:
             return
         if not grant.revocable:
             self.say(f"This rule comes from {grant.origin}: change it there.")
@@ -74,8 +73,7 @@ class GrantsScreen(ListDialog[GrantView]):
 
     def action_save(self) -> None:
         """Save the rule under the cursor on the second press, if it goes with the session."""
-        grant = self.listed.current
-        if grant is None:
+        if (grant := self.listed.current) is None:
             return
         if grant.scope != GrantScope.SESSION:
             self.say("Only a rule of this session can be saved; this one lasts already.")

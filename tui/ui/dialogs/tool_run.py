@@ -123,8 +123,7 @@ class ToolFormScreen(EditingScreen):
 
     def action_saved(self) -> None:
         """Let a saved call be chosen, and fill it in."""
-        calls = saved_calls(self._bridge.state, *self._tool)
-        if not calls:
+        if not (calls := saved_calls(self._bridge.state, *self._tool)):
             self.tell("No call of this tool is saved. The key n on a result saves one.")
             return
 

@@ -171,8 +171,7 @@ class ActivityPane(SaysWhy, SidePart):
         return all(word in text for word in self.line.value.lower().split())
 
     def action_level(self) -> None:
-        server = self._leveled()
-        if server is not None:
+        if (server := self._leveled()) is not None:
             self.app.push_screen(log_levels(self._bridge, server))
 
     def _leveled(self) -> ServerId | None:
@@ -194,8 +193,7 @@ class ActivityPane(SaysWhy, SidePart):
             return
         new: list[LogEntry] = []
         for owner, lines in self._sources():
-            fresh = lines_after(lines, self._last.get(owner))
-            if fresh:
+            if fresh := lines_after(lines, self._last.get(owner)):
                 self._last[owner] = fresh[-1]
                 new += filter(self._is_wanted, (_entry(owner, line) for line in fresh))
         if new:

@@ -128,8 +128,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
     @on(FilterList.Chosen)
     def action_choose(self) -> None:
         """Choose the entry under the cursor, or fold or unfold the server."""
-        item = self.entries.current
-        if item is not None:
+        if (item := self.entries.current) is not None:
             self.choose(item)
         else:
             self.entries.action_toggle_fold()
@@ -156,8 +155,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
         self._stale = False
         before, self._built = self._built, {}
         for server, catalog in self._catalogs:
-            kept = before.get(server)
-            if kept is None or kept[0] is not catalog:
+            if (kept := before.get(server)) is None or kept[0] is not catalog:
                 kept = catalog, list(self.list_entries(server, catalog))
             self._built[server] = kept
         self.entries.set_entries(list(chain.from_iterable(e for _, e in self._built.values())))
@@ -192,8 +190,7 @@ class PromptsPane(BrowserPane[OwnedPrompt]):
             self.post_message(FillPrompt(server, prompt))
 
     def action_insert(self) -> None:
-        item = self.entries.current
-        if item is not None and not item[1].problem:
+        if (item := self.entries.current) is not None and not item[1].problem:
             self.post_message(InsertText(f"/{item[1].name} "))
 
 
@@ -261,13 +258,11 @@ class ResourcesPane(BrowserPane[OwnedResource]):
             self._fill_in(item, resource)
 
     def action_insert(self) -> None:
-        item = self.entries.current
-        if item is not None and not item[1].problem:
+        if (item := self.entries.current) is not None and not item[1].problem:
             self.post_message(InsertText(mention(*item).text))
 
     def action_send(self) -> None:
-        item = self.entries.current
-        if item is not None and (uri := self._uri(item)) is not None:
+        if (item := self.entries.current) is not None and (uri := self._uri(item)) is not None:
             self.post_message(SendResource(item[0], uri))
 
     def action_watch(self) -> None:
@@ -411,8 +406,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
 
     def action_exclude(self) -> None:
         """Let the settings leave the tool out, or no longer."""
-        item: OwnedTool | None = self.entries.current
-        if item is not None:
+        if (item := self.entries.current) is not None:
             off = item[1].off is not Off.SETTINGS
             self._commands.engine.exclude_tool(item[0], item[1].name, off=off)
 
@@ -440,8 +434,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
 
     def action_review(self) -> None:
         """Ask again about the changes of this tool's server."""
-        item: OwnedTool | None = self.entries.current
-        if item is not None and item[1].changed:
+        if (item := self.entries.current) is not None and item[1].changed:
             self._commands.engine.access.review.review(item[0])
 
     def action_schema(self) -> None:

@@ -282,8 +282,7 @@ class ChatPane(Vertical):
 
     def send_resource(self, server: ServerId, uri: str) -> None:
         """Send a resource with the draft, or with `ABOUT_RESOURCE` if there is none."""
-        draft = self.composer.message.strip()
-        if draft:
+        if draft := self.composer.message.strip():
             self._history.add(draft)
             self.composer.clear()
         self.transcript.go_to_end()

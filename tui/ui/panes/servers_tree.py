@@ -112,8 +112,7 @@ class ServerActions(SaysWhy, MessagePump):
         self.post_message(message)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
-        view = self.current
-        if view is None:
+        if (view := self.current) is None:
             return "There is no server yet." if action in _NEED_SERVER else ""
         name, status = one_line(view.id), view.status
         match action:
@@ -161,8 +160,7 @@ class ServerActions(SaysWhy, MessagePump):
 
     def action_start_stop(self) -> None:
         """Stop the server if it runs, else start it; review it first if it is untrusted."""
-        view = self.current
-        if view is None:
+        if (view := self.current) is None:
             return
         if view.status in STOPPABLE:
             self.commands.engine.servers.stop(view.id)
@@ -175,8 +173,7 @@ class ServerActions(SaysWhy, MessagePump):
         self.commands.engine.review_folder()
 
     def action_toggle_enabled(self) -> None:
-        view = self.current
-        if view is not None:
+        if (view := self.current) is not None:
             self.commands.engine.servers.set_enabled(
                 view.id, enabled=view.status is ServerStatus.DISABLED
             )

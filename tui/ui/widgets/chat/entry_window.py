@@ -274,8 +274,7 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
     def _mount_missing_at_end(self) -> None:
         """Mount the last entries of the window, where they are not yet."""
         first = self._window.first + len(self._views)
-        added = [self._view(index) for index in range(first, self._window.last)]
-        if added:
+        if added := [self._view(index) for index in range(first, self._window.last)]:
             self._views.extend(added)
             self.mount_all(added, before=self.later)
 

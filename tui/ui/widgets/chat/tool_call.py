@@ -80,8 +80,7 @@ def arguments_line(arguments: str) -> str:
     """
     short, long = list[str](), list[str]()
     for line in arguments[:MAX_SCANNED].split("\n"):
-        named = _NAMED.fullmatch(line)
-        if named is None:
+        if (named := _NAMED.fullmatch(line)) is None:
             continue
         for value, is_short in _value(named["value"]):
             words = f"{sanitize_line(named['key'], MAX_KEY)}={value}"
@@ -188,8 +187,7 @@ class ToolCallEntry(EntryView):
         return left.pad_right(max(0, room - left.cell_length - server.cell_length)) + server + time
 
     def _progress(self) -> list[Block]:
-        progress = self.entry.progress
-        if progress is None:
+        if (progress := self.entry.progress) is None:
             return []
         return [LineBlock(lambda width: progress_line(progress, width))]
 

@@ -218,16 +218,14 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
     def action_search(self) -> None:
         """Open the line with the words to search for."""
         if self.parent is not None:
-            lines = self.parent.query(SearchLine)
-            if lines:
+            if lines := self.parent.query(SearchLine):
                 lines.first().words.focus()
             else:
                 self.screen.mount(SearchLine(self), after=self)
 
     def action_move(self, step: int) -> None:
         """Move the cursor, or scroll if its entry is longer than the view."""
-        view = self.cursor
-        if view is None or view not in self._views:
+        if (view := self.cursor) is None or view not in self._views:
             self._put_cursor_in_view()
             return
         top, bottom = view.virtual_region.y, view.virtual_region.bottom
@@ -273,8 +271,7 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
         self.go_to_end()
 
     def action_activate(self) -> None:
-        view = self.cursor
-        if view is not None and view.expandable:
+        if (view := self.cursor) is not None and view.expandable:
             self.toggle(view)
         else:
             self.action_follow()
@@ -339,8 +336,7 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
 
     def action_label(self, action: str) -> str | None:
         """Name what Enter does with the entry, or where its link leads."""
-        view = self.cursor
-        if view is None or action not in {"activate", "follow"}:
+        if (view := self.cursor) is None or action not in {"activate", "follow"}:
             return None
         if action == "activate" and view.expandable:
             return "close" if view.expanded else "open"

@@ -43,8 +43,7 @@ class FormBody(VerticalScroll, can_focus=False):
     """What a form stands in: what has the focus stays in sight, with what is wrong about it."""
 
     def on_resize(self) -> None:
-        focused = self.screen.focused
-        if focused is not None and self in focused.ancestors:
+        if (focused := self.screen.focused) is not None and self in focused.ancestors:
             for one in (*self.query(".field.-wrong:focus-within"), focused):
                 self.call_after_refresh(one.scroll_visible, animate=False)
 
@@ -99,8 +98,7 @@ class ArgumentForm(Vertical, Generic[Row]):
         Returns:
             Whether nothing is.
         """
-        wrong = [row for row in self.rows if row.check(whole=whole)]
-        if wrong:
+        if wrong := [row for row in self.rows if row.check(whole=whole)]:
             wrong[0].control.focus()
             wrong[0].scroll_visible(animate=False)
         return not wrong

@@ -79,8 +79,7 @@ def matching(entries: Sequence[ListEntry[T]], query: str) -> Sequence[ListEntry[
     First those with the words in their names, then those with them in their descriptions, then
     those with their letters in what is shown as the name, where they end soonest first.
     """
-    words = query.lower().split()
-    if not words:
+    if not (words := query.lower().split()):
         return entries
     letters = [in_order(word).match for word in words]
     named: list[ListEntry[T]] = []

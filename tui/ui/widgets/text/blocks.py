@@ -403,8 +403,7 @@ class BlockView(Widget):
     def _style(self, style: str | Style) -> Style:
         if isinstance(style, Style):
             return style
-        found = self._styles_by_name.get(style)
-        if found is None:
+        if (found := self._styles_by_name.get(style)) is None:
             found = self._component(style[1:]) if style.startswith(".") else Style.parse(style)
             self._styles_by_name[style] = found
         return found

@@ -264,8 +264,7 @@ def era(info: ServerInfo) -> str:
 
 def server_problem(view: ServerView) -> list[Content]:
     """Say in full why a server is not available."""
-    failure = view.failure
-    if failure is None:
+    if (failure := view.failure) is None:
         return []
     parts = [Content(), section("Problem"), Content.styled(block(failure.reason), "$text-error")]
     if failure.advice:

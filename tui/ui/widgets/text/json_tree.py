@@ -66,8 +66,7 @@ class JsonTree(Tree[object]):
 
     def action_fold(self) -> None:
         """Fold the node, or go to the one around it."""
-        node = self.cursor_node
-        if node is not None and node.is_expanded and node.allow_expand:
+        if (node := self.cursor_node) is not None and node.is_expanded and node.allow_expand:
             node.collapse()
         elif node is not None and node.parent is not None:
             self.move_cursor(node.parent)
