@@ -274,8 +274,7 @@ def _reduce_turn(
                 return after
             cost = prices.words(conversation.turn_cost) if prices is not None else ""
             calls = sum(isinstance(entry, ToolCall) for entry in transcript.live)
-            tokens = conversation.usage.total
-            end = TurnEnd(EntryId(f"{turn}-end"), calls, seconds, tokens, cost)
+            end = TurnEnd(EntryId(f"{turn}-end"), calls, seconds, conversation.usage.total, cost)
             lasting = (
                 one for one in transcript.live if not (isinstance(one, ChatNotice) and one.passes)
             )

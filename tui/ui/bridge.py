@@ -35,7 +35,7 @@ class _Watch(Generic[T]):
 
     widget: Widget
     selector: Callable[[AppState], T]
-    callback: Callable[[T], None]
+    callback: Callable[[T], object]
     last: T | object = _UNSEEN
 
     def update(self, state: AppState) -> None:
@@ -116,7 +116,7 @@ class StoreBridge:
         self._watches.clear()
 
     def watch(
-        self, widget: Widget, selector: Callable[[AppState], T], callback: Callable[[T], None]
+        self, widget: Widget, selector: Callable[[AppState], T], callback: Callable[[T], object]
     ) -> None:
         """Show a part of the state in a widget as long as it is mounted.
 

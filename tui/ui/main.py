@@ -349,8 +349,7 @@ class MainScreen(SaysWhy, Screen[None]):
 
     def _show_hints(self) -> None:
         """Show the keys of a server below it, and in borders those of panes without the focus."""
-        bindings = self.active_bindings
-        found = hints(self.app, bindings, (self.focused or self, self))
+        found = hints(self.app, self.active_bindings, (self.focused or self, self))
         self.servers.show_keys([hint for hint in found if hint.id in OF_SERVER])
         names = [f"deck.{pane}" for pane in self.panes.folded]
         folded = [hint for hint in found if hint.id in names]

@@ -102,8 +102,7 @@ async def _edit_server(deck: MainScreen, asked: messages.EditServer) -> None:
         except EditError as error:
             words = str(error)
     if isinstance(entry, dict):
-        what = deck.bridge, view.id, entry
-        deck.app.push_screen(ServerScreen(*what, removes=asked.removes))
+        deck.app.push_screen(ServerScreen(deck.bridge, view.id, entry, removes=asked.removes))
     else:
         deck.app.notify(words, markup=False)
 
@@ -142,8 +141,7 @@ async def open_asked(deck: MainScreen, asked: messages.Opens) -> None:
         case messages.EditServer():
             await _edit_server(deck, asked)
         case messages.RunTool():
-            what = asked.server, asked.tool, asked.arguments
-            push(ToolFormScreen(bridge, deck.drafts, *what))
+            push(ToolFormScreen(bridge, deck.drafts, asked.server, asked.tool, asked.arguments))
         case messages.ShowRun():
             push(RunScreen(bridge, asked.run, asked.begun))
         case messages.FollowLink():

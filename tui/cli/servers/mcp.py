@@ -77,8 +77,7 @@ async def list_servers(start: StartOptions) -> CommandOutput:
     async with serving(start, None) as session:
         say_outside(session.views)
         found = [server_value(view) for view in session.views]
-        reasons = (one["reason"] for one in found)
-        rows = [*map(server_row, session.views, reasons)]
+        rows = [*map(server_row, session.views, (one["reason"] for one in found))]
         fine = USABLE | {ServerStatus.DISABLED}
         code = ExitCode.OK if all(v.status in fine for v in session.views) else ExitCode.ERROR
         value = {"servers": found, "warnings": session.warnings}
@@ -101,8 +100,7 @@ async def _shown(server: str, start: StartOptions) -> CommandOutput:
         view = next(view for view in session.views if view.id == server)
         usage = session.engine.servers.usage(view.id)
         context = session.engine.models.context_part(view.id)
-        details = server_details(view, usage, context, session.log(view.id))
-        value = server_value(view) | details
+        value = server_value(view) | server_details(view, usage, context, session.log(view.id))
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
         listed = session.engine.servers.registry.listed(view.id)
         kinds = ("tools", "prompts", "resources", "templates", "skills")

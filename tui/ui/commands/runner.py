@@ -307,9 +307,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("mcp", "desc"): partial(_report, descriptions=True),
     ("mcp", "schema"): partial(_report, descriptions=True, schemas=True),
     ("mcp", "auth"): _sign_in,
-    ("mcp", "logout"): lambda deck, name: deck.commands.engine.sign_ins.end(
-        _one_server(deck, name)
-    ),
+    ("mcp", "logout"): lambda deck, one: deck.commands.engine.sign_ins.end(_one_server(deck, one)),
     ("mcp", "refresh"): _restart_all,
     ("mcp", "restart"): partial(
         _each, "Restarting", STOPPABLE | STARTABLE, lambda servers, one: servers.restart(one)

@@ -42,9 +42,7 @@ class GrantsScreen(ListDialog[GrantView]):
         self._commands = bridge.commands
 
     def on_mount(self) -> None:
-        self._bridge.watch(
-            self, lambda state: (state.workspace, state.folder_trust), self._show_folder
-        )
+        self._bridge.watch(self, lambda s: (s.workspace, s.folder_trust), self._show_folder)
         self._bridge.watch(self, lambda state: state.grants, self._show_rules)
 
     def _show_rules(self, grants: Sequence[GrantView]) -> None:
@@ -93,11 +91,8 @@ class GrantsScreen(ListDialog[GrantView]):
     def _show_folder(self, view: tuple[str, FolderTrust]) -> None:
         workspace, trust = view
         word = trust.value or "no decision yet"
-        self.head.say(
-            Content.assemble(
-                ("folder  ", "$text-muted"), one_line(workspace), "  ", (word, trust_tone(trust))
-            )
-        )
+        parts = ("folder  ", "$text-muted"), one_line(workspace), "  ", (word, trust_tone(trust))
+        self.head.say(Content.assemble(*parts))
 
 
 def _entry(grant: GrantView) -> ListEntry[GrantView]:

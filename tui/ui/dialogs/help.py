@@ -256,12 +256,10 @@ class HelpScreen(Dialog):
     def action_links(self) -> None:
         """Offer the links of the page."""
         sections = self.page.query(HelpSection)
-        found = [one for part in sections for one in links_in(part.lines(part.size.width))]
-        entries = [
-            ListEntry(one, Row("", self._target_name(one)), one) for one in dict.fromkeys(found)
-        ]
-        if entries:
-            self.app.push_screen(ChoiceDialog("Links of this page", entries, self.follow, found[0]))
+        urls = [one for part in sections for one in links_in(part.lines(part.size.width))]
+        rows = [ListEntry(one, Row("", self._target_name(one)), one) for one in dict.fromkeys(urls)]
+        if rows:
+            self.app.push_screen(ChoiceDialog("Links of this page", rows, self.follow, urls[0]))
         else:
             self.notify("This page has no links.", timeout=2)
 

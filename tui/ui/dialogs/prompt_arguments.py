@@ -63,9 +63,8 @@ class ArgumentRow(TypedField):
         """Show completions, none of them highlighted."""
         others = (value for value in values if value != self.control.value)
         self._values = tuple(others)[:MAX_SUGGESTIONS]
-        self.offered.set_options(
-            Option(Content(clip(one_line(value), limit=100))) for value in self._values
-        )
+        labels = (clip(one_line(value), limit=100) for value in self._values)
+        self.offered.set_options(Option(Content(label)) for label in labels)
         self.offered.display = bool(self._values)
         self.offered.highlighted = None
 

@@ -18,7 +18,6 @@ from tui.model.runs import SavedCall, ToolRun
 from tui.model.servers import ServerId
 from tui.store.selectors import saved_calls
 from tui.store.selectors import server as find_server
-from tui.store.state import AppState
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
@@ -173,11 +172,8 @@ class RunScreen(FetchedScreen):
 
     def on_mount(self) -> None:
         self._clock = self.set_interval(1, self._draw, pause=True)
-        self._bridge.watch(self, self._now, self._show)
-
-    def _now(self, state: AppState) -> ToolRun:
-        """Select the call as it stands; one that is no longer kept stays as it was."""
-        return state.runs.get(self._run.call.id, self._run)
+        # one that is no longer kept stays as it was
+        self._bridge.watch(self, lambda s: s.runs.get(self._run.call.id, self._run), self._show)
 
     def _show(self, run: ToolRun) -> None:
         self._run = run
@@ -325,8 +321,7 @@ class RunScreen(FetchedScreen):
             as_json = self._shows("raw", "tree")
             self._commands.engine.features.save_result(self._run, as_json=as_json)
         else:
-            offered = [(url, url) for url in self._links]
-            use_one(self.app, "Links", "link", offered, self._follow)
+            use_one(self.app, "Links", "link", [(url, url) for url in self._links], self._follow)
 
     def _follow(self, url: str) -> None:
         self.app.screen_stack[0].post_message(FollowLink(url, self._run.call.server))

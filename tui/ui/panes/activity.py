@@ -73,9 +73,7 @@ class ActivityPane(SaysWhy, SidePart):
         yield FilterList[EntryId]("task")
 
     def on_mount(self) -> None:
-        self._bridge.watch(
-            self, lambda state: (state.logs, state.notices), lambda _: self._catch_up()
-        )
+        self._bridge.watch(self, lambda s: (s.logs, s.notices), lambda _: self._catch_up())
         self._bridge.watch(self, lambda state: state.log_levels, lambda _: self._show_scope())
         self._bridge.watch(self, lambda state: state.conversation.tasks, self._show_tasks)
         self._rebuild()

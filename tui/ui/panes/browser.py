@@ -357,9 +357,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
 
     def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: (state.profiles, state.options), self._on_profile)
-        self._bridge.watch(
-            self, lambda state: (state.grants, state.saved_calls), lambda _: self.show_details()
-        )
+        self._bridge.watch(self, lambda s: (s.grants, s.saved_calls), lambda _: self.show_details())
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedTool]]:
         here = self._bridge.state
@@ -371,8 +369,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
             yield _entry((server, tool), tool.name, tail, faint=bool(tail))
 
     def describe(self, item: OwnedTool) -> Content:
-        state = self._bridge.state
-        saved = [one.name for one in saved_calls(state, item[0], item[1].name)]
+        saved = [one.name for one in saved_calls(self._bridge.state, item[0], item[1].name)]
         return describe_tool(
             *item,
             schema=self._with_schema,

@@ -198,8 +198,7 @@ class ProtocolPane(SaysWhy, SidePart):
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
         if self._one is None:
-            needed = action in {"choose", "use", "export"}
-            return "No exchange is listed here." if needed else ""
+            return "No exchange is listed here." if action in {"choose", "use", "export"} else ""
         head = self._one.head
         match parameters:
             case ("command" | "again",) if not _is_ours(head):

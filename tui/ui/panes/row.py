@@ -87,8 +87,7 @@ class PaneRow(Horizontal):
             await self.remove_children(gone)
 
     def _new_chat(self, conversation: ConversationId) -> ChatPane:
-        history = self._history.beside()
-        return ChatPane(self._bridge, history, self._keyboard, conversation)
+        return ChatPane(self._bridge, self._history.beside(), self._keyboard, conversation)
 
     def _turn_to(self, chat: ChatPane) -> None:
         with self.app.batch_update():

@@ -174,9 +174,8 @@ class ServerActions(SaysWhy, MessagePump):
 
     def action_toggle_enabled(self) -> None:
         if (view := self.current) is not None:
-            self.commands.engine.servers.set_enabled(
-                view.id, enabled=view.status is ServerStatus.DISABLED
-            )
+            is_off = view.status is ServerStatus.DISABLED
+            self.commands.engine.servers.set_enabled(view.id, enabled=is_off)
 
     async def action_edit(self) -> None:
         if self.current is not None:

@@ -80,8 +80,7 @@ class Tab(Frozen):
 
         A click shows its conversation.
         """
-        style = "bold underline" if self.is_current else "$text-muted"
-        parts = [(self.words(cells), style)]
+        parts = [(self.words(cells), "bold underline" if self.is_current else "$text-muted")]
         if self.state:
             glyph, word, tone, _ = _MARKS[self.state]
             parts += [(" ", ""), (f"{glyph} {word}" if wordy else glyph, tone)]

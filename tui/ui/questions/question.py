@@ -479,8 +479,7 @@ class Question(ModalScreen[None], Generic[R]):
 
     def _key_of(self, answer: Answer) -> str:
         """Write the key of an answer as it is mapped now."""
-        wanted = f"{self.PREFIX}.{answer.name}"
-        own = keymap.key_of(self.app, self.active_bindings, wanted)
+        own = keymap.key_of(self.app, self.active_bindings, f"{self.PREFIX}.{answer.name}")
         return own or self.app.get_key_display(Binding(answer.keys.partition(",")[0], ""))
 
     def _show_request(self) -> None:

@@ -105,8 +105,7 @@ def argument_lines(
             line = ArgumentLine(_shown(name), written, is_name=True)
             (table if len(written) <= MAX_SHORT else long).append(line)
         else:
-            text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-            blocks += _block(name, text)
+            blocks += _block(name, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
     return table + long + blocks
 
 

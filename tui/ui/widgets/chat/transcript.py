@@ -56,7 +56,7 @@ class QueuedMessages(OptionList):
         """Show these messages, the next one first."""
         at, self._texts = self.highlighted, texts
         had_focus = self.has_focus
-        self.set_options(Option(_row(text)) for text in texts)
+        self.set_options(Option(Content(f"  · {one_line(text[:MAX_SHOWN])}")) for text in texts)
         self.highlighted = min(at if at is not None else len(texts), len(texts) - 1)
         self.display = bool(texts)
         if had_focus and not texts:
@@ -77,10 +77,6 @@ class QueuedMessages(OptionList):
     def _take(self, *, give_back: bool) -> None:
         if self.highlighted is not None:
             self.post_message(self.Taken(self._texts[self.highlighted], give_back=give_back))
-
-
-def _row(text: str) -> Content:
-    return Content(f"  · {one_line(text[:MAX_SHOWN])}")
 
 
 class SearchWords(FilterLine, inherit_bindings=False):
@@ -126,8 +122,7 @@ class SearchLine(Horizontal):
     def action_step(self, step: int) -> None:
         words = self.words.value.strip()
         number, total = self._transcript.find(words, step)
-        said = f"{number:,} of {total:,}" if total else "not found" if words else ""
-        self.count.update(said)
+        self.count.update(f"{number:,} of {total:,}" if total else "not found" if words else "")
 
 
 def searched_text(entry: Entry) -> str:

@@ -187,8 +187,7 @@ class ArgumentEditor(ContentSwitcher):
         if self.current == TEXT:
             if len(self.text.text) > MAX_EDITABLE:
                 return TOO_LONG, True
-            name = one_line(reveal(self.text_name))
-            return f"This is {name}; ^T shows all arguments.", False
+            return f"This is {one_line(reveal(self.text_name))}; ^T shows all arguments.", False
         try:
             _read(self.json.text)
         except ValueError as error:

@@ -91,8 +91,7 @@ class _Builder:
                 bar = styled("▎ ", ".md-quote")
                 return IndentBlock(bar, bar, self.blocks(lists))
             case "heading_open":
-                style = _HEADINGS.get(token.tag, ".md-h3")
-                return TextBlock(self._text().stylize_before(style))
+                return TextBlock(self._text().stylize_before(_HEADINGS.get(token.tag, ".md-h3")))
             case "table_open":
                 return self._table()
             case "fence" | "code_block":
