@@ -105,7 +105,7 @@ deck | deck.border-right | alt+right | move_border(1) | | Move the pane's border
 everywhere! | app.question | f8 | app.open_question | | Open the waiting question
 deck | deck.last-result | ctrl+o | last_result | last result | Open the last result
 deck | deck.model | f9 | app.open('model') | | Choose the model, enter or forget a key
-deck | deck.context | f10 | context | | Show what fills the model's context
+deck | deck.context | f10 | run_command('/context') | | Show what fills the model's context
 tabs | tabs.new | ctrl+t | new_tab | tab | Open a conversation in a new tab
 tabs | tabs.next | ctrl+pagedown | turn_tab(1) | | The next tab
 tabs | tabs.previous | ctrl+pageup | turn_tab(-1) | | The previous tab
@@ -135,8 +135,8 @@ servers | servers.page-down | pagedown | page(1) | | One page down
 servers | servers.first | home | first | | First row
 servers | servers.last | end,G | last | | Last row
 servers | servers.toggle | space | toggle_fold | | Fold or unfold the server
-servers | servers.fold | left | fold | | Fold the server
-servers | servers.unfold | right | unfold | | Unfold the server
+servers | servers.fold | left | fold(True) | | Fold the server
+servers | servers.unfold | right | fold(False) | | Unfold the server
 servers | servers.restart-all | R | restart_all | restart all | Restart all servers
 tools | tools.run | enter,r | choose | run | Run the tool yourself: fill in its form
 tools | tools.switch | x | switch | off/on | Switch it off for the model only, or on
@@ -147,7 +147,7 @@ tools | tools.grants | g | app.open('grants') | grants | Show the rules for tool
 call! | call.run | ctrl+s | done | run | Run the tool with these arguments
 call! | call.switch | ctrl+t | switch | switch | Go to JSON, or to the form
 call! | call.saved | ctrl+o | saved | saved calls | Fill in a saved call
-run | run.leave | b | leave | leave it running | Close, and let the call go on
+run | run.leave | b | dismiss | leave it running | Close, and let the call go on
 run | run.again | r | again | run again | Run it again
 run | run.edit | e | edit | edit | Change the arguments, and run it again
 run | run.compare | d | compare | compare | Compare it with the run before
@@ -196,8 +196,8 @@ protocol | protocol.export | x | export | export | Write what is listed to a fil
 list | list.clear | escape | clear_filter | clear | Clear the filter
 list | list.filter | slash | filter | filter | Filter the list
 list | list.toggle | space | toggle_fold | | Fold or unfold the group
-list | list.fold | left | fold | | Fold the group
-list | list.unfold | right | unfold | | Unfold the group
+list | list.fold | left | fold(True) | | Fold the group
+list | list.unfold | right | fold(False) | | Unfold the group
 list | list.up | up,k | move(-1) | | One row up
 list | list.down | down,j | move(1) | | One row down
 list | list.page-up | pageup | page(-1) | | One page up
@@ -228,8 +228,8 @@ message | composer.editor | ctrl+g | editor | | Write the message in your editor
 message | composer.end | ctrl+d | end | | Delete to the right; quit if empty
 message | composer.up | up | up | | Previous line or message
 message | composer.down | down | down | | Next line or message
-queue | queue.take-back | enter | take_back | edit | Take the message back
-queue | queue.drop | delete,d | drop | drop | Drop the message
+queue | queue.take-back | enter | take(True) | edit | Take the message back
+queue | queue.drop | delete,d | take(False) | drop | Drop the message
 queue | queue.close | escape | close | message | Back to your message
 conversation | transcript.up | up,k | move(-1) | | Previous entry
 conversation | transcript.down | down,j | move(1) | | Next entry

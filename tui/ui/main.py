@@ -257,10 +257,7 @@ class MainScreen(SaysWhy, Screen[None]):
     def action_last_result(self) -> None:
         self.chat.transcript.view_last_result()
 
-    def action_context(self) -> None:
-        self.run_command("/context")
-
-    def run_command(self, text: str) -> None:
+    def action_run_command(self, text: str) -> None:
         """Carry out a command of the screen as if it were typed."""
         from tui.model.input.own_commands import find_own_command  # noqa: PLC0415 - on first use
 

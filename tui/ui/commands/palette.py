@@ -141,7 +141,7 @@ def _chat_actions(deck: MainScreen) -> Actions:
     )
     for command in OWN_COMMANDS.values():
         if command.name not in OFFERED and command.takes in OPTIONAL:
-            run = partial(deck.run_command, f"/{command.name}")
+            run = partial(deck.action_run_command, f"/{command.name}")
             words = f"{command.does[0].upper()}{command.does[1:]}"
             yield PaletteAction(f"Chat: {command.name}", words, run, f"/{command.name}")
     if deck.bridge.state.conversation.turn is not None:

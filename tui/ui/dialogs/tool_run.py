@@ -235,7 +235,7 @@ class RunScreen(FetchedScreen):
         can_open = bool(self.pictures or self._links)
         can_use = can_open if parameters == ("open",) else self._run.raw is not None
         return {
-            "leave": self._is_running,
+            "dismiss": self._is_running,
             "use": is_over and can_use,
             "compare": is_over and self._before() is not None,
             **dict.fromkeys(("again", "send", "copy"), is_over),
@@ -257,9 +257,6 @@ class RunScreen(FetchedScreen):
     @property
     def _is_running(self) -> bool:
         return not self._run.call.status.is_over
-
-    def action_leave(self) -> None:
-        self.dismiss()
 
     def action_close(self) -> None:
         """Leave the line for the name, else cancel what runs, on its server too, else close."""

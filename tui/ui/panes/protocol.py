@@ -111,7 +111,7 @@ class FrameList(FilterList[Shown]):
         return self.note + super()._count_line() + gone  # first what a narrow pane must show
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
-        if action in ("fold", "unfold", "toggle_fold") and not self.line.has_focus:
+        if action in ("fold", "toggle_fold") and not self.line.has_focus:
             return "" if self.current and self.current[0].inner else "Nothing folds here."
         return super().why_not(action, parameters)
 

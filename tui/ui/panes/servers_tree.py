@@ -262,15 +262,10 @@ class ServersTree(ServerActions, RowList, inherit_bindings=False):
 
     def action_toggle_fold(self) -> None:
         if self.current is not None:
-            self._fold(folds=self.current.id in self._unfolded)
+            self.action_fold(self.current.id in self._unfolded)
 
-    def action_fold(self) -> None:
-        self._fold(folds=True)
-
-    def action_unfold(self) -> None:
-        self._fold(folds=False)
-
-    def _fold(self, *, folds: bool) -> None:
+    def action_fold(self, folds: bool) -> None:
+        """Fold the server, or unfold it."""
         if (view := self.current) is not None:
             self._unfolded = self._unfolded - {view.id} if folds else self._unfolded | {view.id}
             self.draw(view.id if folds else None)

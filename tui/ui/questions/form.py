@@ -10,7 +10,7 @@ from textual.widgets import Select
 
 from tui.model.requests import FormRequest, Reply, ReplyAction
 from tui.text import clip
-from tui.ui.questions.answers import ACCEPTED, DECLINED, Answer
+from tui.ui.questions.answers import ACCEPTED, CANCEL, DECLINED, Answer
 from tui.ui.questions.question import NAME, Names, Question
 from tui.ui.widgets.forms.argument_form import ArgumentForm, FormBody
 from tui.ui.widgets.forms.form_fields import FieldRow, WholeText, make_row
@@ -25,7 +25,6 @@ INCOMPLETE: Final = "Not sent yet: look at the fields marked below or above."
 
 ACCEPT: Final = Answer("accept", "ctrl+s", "Send", "send", ACCEPTED, priority=True)
 DECLINE: Final = Answer("decline", "ctrl+d", "Decline", "decline", DECLINED, priority=True)
-CANCEL: Final = Answer("cancel", "escape", "Cancel", "cancel", Reply(ReplyAction.CANCEL))
 
 
 class ProblemLine(PlainText):

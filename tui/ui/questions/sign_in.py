@@ -10,8 +10,8 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from tui.model.requests import Reply, ReplyAction, SignInRequest
-from tui.ui.questions.answers import Answer
-from tui.ui.questions.form import ACCEPT, CANCEL, ProblemLine
+from tui.ui.questions.answers import CANCEL, Answer
+from tui.ui.questions.form import ACCEPT, ProblemLine
 from tui.ui.questions.question import Question
 from tui.ui.widgets.text.labelled_text import LabelledLine, warning_line
 

@@ -65,10 +65,6 @@ class Window:
     first: int = 0
     last: int = 0
 
-    @property
-    def size(self) -> int:
-        return self.last - self.first
-
     def move_to(self, index: int, total: int) -> None:
         """Show an entry with what stands before and after it."""
         self.first, self.last = max(0, index - STEP), min(total, index + STEP)

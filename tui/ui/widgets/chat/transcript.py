@@ -65,16 +65,11 @@ class QueuedMessages(OptionList):
     def on_focus(self) -> None:
         self.highlighted = len(self._texts) - 1
 
-    def action_take_back(self) -> None:
-        self._take(give_back=True)
-
-    def action_drop(self) -> None:
-        self._take(give_back=False)
-
     def action_close(self) -> None:
         self.post_message(self.Closed())
 
-    def _take(self, *, give_back: bool) -> None:
+    def action_take(self, give_back: bool) -> None:
+        """Take the message out of the queue, back into the composer or for good."""
         if self.highlighted is not None:
             self.post_message(self.Taken(self._texts[self.highlighted], give_back=give_back))
 

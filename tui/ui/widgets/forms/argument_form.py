@@ -17,7 +17,7 @@ from tui.model.requests import FieldKind, FormField, FormValue
 from tui.model.runs import ToolForm
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
-from tui.ui.widgets.forms.form_fields import MAX_LABEL_WIDTH, FieldRow, Tick, YesNo, make_row
+from tui.ui.widgets.forms.form_fields import MAX_LABEL_WIDTH, FieldRow, ValueChanged, make_row
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE, JsonArea
 from tui.ui.widgets.text.plain import one_line
 
@@ -290,8 +290,7 @@ class ArgumentEditor(ContentSwitcher):
 
     @on(Input.Changed)
     @on(Select.Changed)
-    @on(Tick.Changed)
-    @on(YesNo.Changed)
+    @on(ValueChanged)
     async def _follow_form(self) -> None:
         """Take the form into the JSON beside it; another alternative has other fields."""
         if self.current != FORM:

@@ -89,6 +89,10 @@ class TypedLine(Input):
         super().action_end(select)
 
 
+class ValueChanged(Message):
+    """A box was ticked or not, or a yes or no was chosen."""
+
+
 class Tick(Horizontal, can_focus=True):
     """A box, and the words that wrap beside it; keys and clicks tick it.
 
@@ -100,9 +104,6 @@ class Tick(Horizontal, can_focus=True):
         Binding("enter", "app.focus_next", "Next field", show=False),
     ]
 
-    class Changed(Message):
-        """It was ticked, or is no longer."""
-
     def __init__(self, words: str, *, value: bool) -> None:
         self.value = value
         self._box = PlainText(BOXES[value], classes="box")
@@ -111,7 +112,7 @@ class Tick(Horizontal, can_focus=True):
     def action_change(self) -> None:
         self.value = not self.value
         self._box.update(BOXES[self.value])
-        self.post_message(self.Changed())
+        self.post_message(ValueChanged())
 
     def on_click(self) -> None:
         self.action_change()
@@ -151,9 +152,6 @@ class YesNo(PlainText, can_focus=True):
         Binding("enter", "app.focus_next", "Next field", show=False),
     ]
 
-    class Changed(Message):
-        """Another one was chosen."""
-
     def __init__(self, value: bool | None) -> None:
         super().__init__(classes="yes-no")
         self.value = value
@@ -169,7 +167,7 @@ class YesNo(PlainText, can_focus=True):
     def action_choose(self, value: bool | None) -> None:
         self.value = value
         self.refresh()
-        self.post_message(self.Changed())
+        self.post_message(ValueChanged())
 
     def action_change(self) -> None:
         self.action_choose(not self.value)
@@ -274,8 +272,7 @@ class FieldRow(Vertical):
 
     @on(Input.Changed)
     @on(Select.Changed)
-    @on(Tick.Changed)
-    @on(YesNo.Changed)
+    @on(ValueChanged)
     def _look_again(self) -> None:
         """Take a complaint back once what it was about is mended."""
         if self.has_class("-wrong") and not self.check():

@@ -231,7 +231,7 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
                 return "The filter is open." if is_typing else "This list has no filter."
             case "clear_filter" if not is_typing and not is_filtered:
                 return "There is no filter to clear."
-            case "fold" | "unfold" | "toggle_fold" if is_typing or is_filtered:
+            case "fold" | "toggle_fold" if is_typing or is_filtered:
                 return "Groups fold only in the whole list: clear the filter first."
             case _:
                 return ""
@@ -241,11 +241,8 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         name = self._group_name()
         self._fold(name, name not in self._folded)
 
-    def action_fold(self) -> None:
-        self._fold(self._group_name(), True)
-
-    def action_unfold(self) -> None:
-        self._fold(self._group_name(), False)
+    def action_fold(self, folds: bool) -> None:
+        self._fold(self._group_name(), folds)
 
     def _group_name(self) -> str:
         at = self._at_cursor
