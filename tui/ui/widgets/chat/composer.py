@@ -59,14 +59,10 @@ class MessageHistory:
 
     def __init__(self, storage: HistoryStorage | None = None) -> None:
         self._storage = storage or HistoryStorage()
-        self._load = cache(lambda: list(self._storage.load())[-MAX_HISTORY:])
+        # read when one is wanted: the first frame needs none
+        self._messages = cache(lambda: list(self._storage.load())[-MAX_HISTORY:])
         self._steps = 0
         self._draft = ""
-
-    @property
-    def _messages(self) -> list[str]:
-        """The messages, read when one is wanted: the first frame needs none."""
-        return self._load()
 
     def beside(self) -> "MessageHistory":
         """Return another one over the same messages, for another composer."""
@@ -81,9 +77,9 @@ class MessageHistory:
             text: The message.
             lasting: Whether it is kept for later runs.
         """
-        if text and self._messages[-1:] != [text]:
-            self._messages.append(text)
-            del self._messages[:-MAX_HISTORY]
+        if text and self._messages()[-1:] != [text]:
+            self._messages().append(text)
+            del self._messages()[:-MAX_HISTORY]
             if lasting:
                 self._storage.append(text)
         self._steps = 0
@@ -92,7 +88,7 @@ class MessageHistory:
     def matching(self, text: str) -> Iterator[str]:
         """Yield the messages that contain a text in any case, each once, the newest first."""
         wanted = text.casefold()
-        for message in dict.fromkeys(reversed(self._messages)):
+        for message in dict.fromkeys(reversed(self._messages())):
             if wanted in message.casefold():
                 yield message
 
@@ -102,19 +98,19 @@ class MessageHistory:
         Args:
             current: The composer's text, kept as the draft on the first step.
         """
-        if self._steps >= len(self._messages):
+        if self._steps >= len(self._messages()):
             return None
         if self._steps == 0:
             self._draft = current
         self._steps += 1
-        return self._messages[-self._steps]
+        return self._messages()[-self._steps]
 
     def forth(self) -> str | None:
         """Return the next message, or the draft after the newest; None at the end."""
         if self._steps == 0:
             return None
         self._steps -= 1
-        return self._messages[-self._steps] if self._steps else self._draft
+        return self._messages()[-self._steps] if self._steps else self._draft
 
 
 class Folds:
