@@ -1,10 +1,11 @@
 """The deck's key bindings: of a place, in order, and as they are shown."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
 
+from textual import events
 from textual.app import App
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.keys import Keys, format_key
@@ -87,6 +88,9 @@ class Key(Frozen):
 GENERAL: Final = (Place.EVERYWHERE, Place.DECK, Place.TABS)
 """Places whose keys work in every pane."""
 
+FAR: Final = 1_000_000
+"""More pages than any list has."""
+
 _TABS: Final = "\n".join(f"tabs | tabs.{n} | alt+{n} | tab({n}) | |" for n in range(2, 10))
 
 _TABLE: Final = f"""
@@ -132,8 +136,8 @@ servers | servers.up | up,k | move(-1) | | One row up
 servers | servers.down | down,j | move(1) | | One row down
 servers | servers.page-up | pageup | page(-1) | | One page up
 servers | servers.page-down | pagedown | page(1) | | One page down
-servers | servers.first | home | first | | First row
-servers | servers.last | end,G | last | | Last row
+servers | servers.first | home | page(-{FAR}) | | First row
+servers | servers.last | end,G | page({FAR}) | | Last row
 servers | servers.toggle | space | toggle_fold | | Fold or unfold the server
 servers | servers.fold | left | fold(True) | | Fold the server
 servers | servers.unfold | right | fold(False) | | Unfold the server
@@ -202,8 +206,8 @@ list | list.up | up,k | move(-1) | | One row up
 list | list.down | down,j | move(1) | | One row down
 list | list.page-up | pageup | page(-1) | | One page up
 list | list.page-down | pagedown | page(1) | | One page down
-list | list.first | home | first | | First row
-list | list.last | end,G | last | | Last row
+list | list.first | home | page(-{FAR}) | | First row
+list | list.last | end,G | page({FAR}) | | Last row
 log | log.up | up,k | scroll_up | | Scroll up
 log | log.down | down,j | scroll_down | | Scroll down
 log | log.page-up | pageup | page_up | | One page up
@@ -310,6 +314,24 @@ def of_text_area(*left_out: str) -> list[Binding]:
     """Return the keys of a text area, but for those that the deck uses otherwise."""
     own = (one for one in TextArea.BINDINGS if isinstance(one, Binding))
     return [one for one in own if one.key not in left_out]
+
+
+async def run_own(area: TextArea, event: events.Key, ids: Collection[str] = ()) -> None:
+    """Run what a key is bound to in a text area, at once and in the order of the keys.
+
+    If the app ran it, it could overtake letters typed just before. For all other keys Textual
+    calls the text area's own method next.
+
+    Args:
+        area: The text area, from whose `_on_key` this is called.
+        event: The key.
+        ids: The bindings with an id that are meant; Textual's own have none, and all are.
+    """
+    active = area.screen.active_bindings.get(event.key)
+    if active is not None and active.node is area and (active.binding.id or "") in {"", *ids}:
+        event.stop()
+        event.prevent_default()
+        await area.run_action(active.binding.action)
 
 
 def over_questions() -> list[BindingType]:

@@ -81,7 +81,6 @@ class ModelScreen(Dialog):
     def __init__(self, bridge: StoreBridge) -> None:
         super().__init__("Model")
         self._bridge = bridge
-        self._commands = bridge.commands
         self._is_trying = False
         self._before = model = bridge.state.model
         self._offered = [*_offered(model)]
@@ -143,10 +142,10 @@ class ModelScreen(Dialog):
 
                 self.app.switch_screen(ModelsScreen(self._bridge))
             case ServiceChoice.DEMO:
-                self._commands.choose(lambda service: service.use_demo())
+                self._bridge.commands.choose(lambda service: service.use_demo())
                 self.dismiss()
             case ServiceChoice.FORGET:
-                self._commands.choose(lambda service: service.forget_key())
+                self._bridge.commands.choose(lambda service: service.forget_key())
                 self.dismiss()
             case choice:
                 self._show_form(choice)
@@ -169,7 +168,7 @@ class ModelScreen(Dialog):
         self._before = self._bridge.state.model
         self.problem.say(TRYING)
         use, values = _USES[self._chosen], [line.value.strip() for line in lines]
-        self._commands.choose(lambda service: use(service, *values))
+        self._bridge.commands.choose(lambda service: use(service, *values))
 
     def _on_model(self, model: ModelView) -> None:
         if self._is_trying and model != self._before:

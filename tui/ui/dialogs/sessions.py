@@ -56,7 +56,6 @@ class SessionsScreen(ListDialog[SessionView]):
             lambda view: bridge.commands.engine.sessions.resume(view.id),
         )
         self._bridge = bridge
-        self._commands = bridge.commands
         self._first_query = query
         self._open_beside = open_beside
         self._resting = Delay(self)
@@ -68,7 +67,7 @@ class SessionsScreen(ListDialog[SessionView]):
         self.frame.mount(self.title_line)
         self._bridge.watch(self, lambda state: state.sessions, self._show)
         self._bridge.watch(self, lambda state: state.preview, self._show_preview)
-        self._commands.list_sessions()
+        self._bridge.commands.list_sessions()
         self.listed.set_filter(self._first_query)
 
     def action_close(self) -> None:
@@ -95,18 +94,18 @@ class SessionsScreen(ListDialog[SessionView]):
     def action_export(self) -> None:
         """Write the session to a Markdown file in the opened folder."""
         if (view := self.listed.current) is not None:
-            self._commands.engine.sessions.export(view.id, "")
+            self._bridge.commands.engine.sessions.export(view.id, "")
 
     def action_delete(self) -> None:
         """Delete the session under the cursor on the second press."""
         view = self.listed.current
         if view and self.is_again("sessions.delete", view.id, f"delete: {view.name}"):
-            self._commands.engine.sessions.delete(view.id)
+            self._bridge.commands.engine.sessions.delete(view.id)
 
     @on(Input.Submitted)
     def _on_title(self, event: Input.Submitted) -> None:
         if self._renamed is not None:
-            self._commands.engine.sessions.rename(self._renamed.id, event.value.strip())
+            self._bridge.commands.engine.sessions.rename(self._renamed.id, event.value.strip())
         self._end_rename()
 
     def _end_rename(self) -> None:
@@ -120,7 +119,7 @@ class SessionsScreen(ListDialog[SessionView]):
         self.tell(None if item is None else Content())
         self._show_preview(self._bridge.state.preview)
         if item is not None:
-            read = partial(self._commands.engine.sessions.preview, item.id)
+            read = partial(self._bridge.commands.engine.sessions.preview, item.id)
             self._resting.begin(wait=0.15, callback=read)
 
     def _show(self, sessions: Sequence[SessionView]) -> None:

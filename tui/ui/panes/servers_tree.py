@@ -254,12 +254,6 @@ class ServersTree(ServerActions, RowList, inherit_bindings=False):
     def action_move(self, by: int) -> None:
         self.cursor += by
 
-    def action_first(self) -> None:
-        self.cursor = 0
-
-    def action_last(self) -> None:
-        self.cursor = len(self._listed) - 1
-
     def action_toggle_fold(self) -> None:
         if self.current is not None:
             self.action_fold(self.current.id in self._unfolded)

@@ -352,13 +352,7 @@ class Composer(TextArea, inherit_bindings=False):
         if event.key == "ctrl+c":
             self._interrupted = self.text  # what is typed after it is not meant
             return  # to the app, which copies only what is selected
-        active = self.screen.active_bindings.get(event.key)
-        if active is None or active.node is not self:
-            return
-        if not active.binding.id or active.binding.id in _OWN_KEYS:  # the text area's have no id
-            event.stop()
-            event.prevent_default()
-            await self.run_action(active.binding.action)
+        await keymap.run_own(self, event, _OWN_KEYS)
 
     async def _on_paste(self, event: events.Paste) -> None:
         """Insert pasted text as data: a line end in it never sends."""

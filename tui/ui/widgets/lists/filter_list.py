@@ -218,12 +218,6 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
     def action_page(self, direction: int) -> None:
         self.rows.action_page(direction)
 
-    def action_first(self) -> None:
-        self.rows.cursor = 0
-
-    def action_last(self) -> None:
-        self.rows.cursor = len(self._lines) - 1
-
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
         is_typing, is_filtered = self.line.has_focus, bool(self.line.value)
         match action:
