@@ -77,11 +77,8 @@ class Toasts:
     def _toast(self, notices: "Sequence[Notice]") -> None:
         if len(notices) > MAX_TOASTS:
             has_error = any(notice.severity is Severity.ERROR for notice in notices)
-            self._owner.notify(
-                f"{len(notices)} new notices. Press F7 to see them.",
-                severity="error" if has_error else "warning",
-                markup=False,
-            )
+            words = f"{len(notices)} new notices. Press F7 to see them."
+            self._owner.notify(words, severity="error" if has_error else "warning", markup=False)
             return
         for notice in notices:
             text = " ".join(filter(None, (notice.text, notice.advice)))

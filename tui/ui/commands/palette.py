@@ -79,23 +79,15 @@ class DeckPalette(ListDialog[PaletteAction]):
 
 def _entry(action: PaletteAction) -> ListEntry[PaletteAction]:
     name = clip(one_line(action.name), limit=100)
-    return ListEntry(
-        action,
-        Row("", name, action.key, note=action.help),
-        f"{name} {action.key}".lower(),
-        action.help.lower(),
-    )
+    row = Row("", name, action.key, note=action.help)
+    return ListEntry(action, row, f"{name} {action.key}".lower(), action.help.lower())
 
 
 def palette_actions(deck: MainScreen) -> Actions:
     """List what is possible now: what fits the place first, and those of other panes after them."""
     if deck.bridge.state.pending:
-        yield PaletteAction(
-            "Question: open the waiting one",
-            "It comes back as it was",
-            partial(deck.run_action, "app.open_question"),
-            _key(deck, "app.question"),
-        )
+        run, key = partial(deck.run_action, "app.open_question"), _key(deck, "app.question")
+        yield PaletteAction("Question: open the waiting one", "It comes back as it was", run, key)
     groups = {
         PaneName.CHAT: _chat_actions(deck),
         PaneName.SERVERS: _servers_actions(deck),
@@ -196,11 +188,8 @@ def _servers_actions(deck: MainScreen) -> Actions:
     for view in servers:
         yield from _server_actions(deck, view)
         if any(tool.changed for tool in view.catalog.tools):
-            yield PaletteAction(
-                f"Review changed tools: {view.id}",
-                "Show what the server changed",
-                partial(engine.access.review.review, view.id),
-            )
+            name, review = f"Review changed tools: {view.id}", engine.access.review.review
+            yield PaletteAction(name, "Show what the server changed", partial(review, view.id))
 
 
 def _server_actions(deck: MainScreen, view: ServerView) -> Actions:

@@ -383,9 +383,7 @@ class ChatPane(Vertical):
             return
         for text in new:
             self._history.add(text)
-        what = "Your last message was" if len(new) == 1 else f"{len(new)} messages were"
-        self.notify(
-            f"{what} not sent. Press Up to get {'it' if len(new) == 1 else 'them'} back.",
-            severity="warning",
-            markup=False,
-        )
+        is_one = len(new) == 1
+        what = "Your last message was" if is_one else f"{len(new)} messages were"
+        words = f"{what} not sent. Press Up to get {'it' if is_one else 'them'} back."
+        self.notify(words, severity="warning", markup=False)

@@ -382,11 +382,8 @@ class Composer(TextArea, inherit_bindings=False):
         room = MAX_MESSAGE - len(self.message)
         if len(text) > room:
             text = text[: max(0, room)]
-            self.notify(
-                f"The paste was cut: a message can have {MAX_MESSAGE:,} characters.",
-                severity="warning",
-                markup=False,
-            )
+            words = f"The paste was cut: a message can have {MAX_MESSAGE:,} characters."
+            self.notify(words, severity="warning", markup=False)
         if len(text) >= MIN_FOLD and len(self.text) + len(text) > FOLD_AT:
             self.notify(f"{SHOWN} stands for {len(text):,} pasted characters.", markup=False)
             word = (self.get_text_range((0, 0), min(self.selection)) + SHOWN).split()[-1]
