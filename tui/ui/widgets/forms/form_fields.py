@@ -1,7 +1,7 @@
 """The fields of a form that a server requests; each shows what is wrong with its value."""
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar, Final, Literal, Self
 
 from rich.cells import cell_len
@@ -349,8 +349,7 @@ class ChoiceField(FieldRow):
         values: list[FormValue] = [option.value for option in self.field.options]
         default = self.field.default
         return Select(
-            # It would parse bare strings as markup.
-            [(Text(one_line(one.label)), at) for at, one in enumerate(self.field.options)],
+            _numbered(one_line(option.label) for option in self.field.options),
             prompt="choose…",
             value=values.index(default) if default in values else Select.NULL,
             type_to_search=False,
@@ -395,3 +394,8 @@ def _check_json(text: str) -> None:
         read_json(text, MAX_DEPTH)
     except JsonError as error:
         raise ValueError(f"Not JSON: {error.reason}.") from None
+
+
+def _numbered(labels: Iterable[str]) -> list[tuple[Text, int]]:
+    """Return options for a `Select`, which parses bare strings as markup, with their indexes."""
+    return [(Text(label), index) for index, label in enumerate(labels)]
