@@ -214,7 +214,10 @@ def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
     details = partial(deck.post_message, messages.ShowServer(server))
     yield PaletteAction(f"{server}: details", "Show the server's details", details)
     if view.info is not None and view.info.log_levels:
-        choose = partial(_choose_log_level, deck, server)
+
+        def choose() -> None:
+            deck.app.push_screen(log_levels(deck.bridge, server))
+
         yield PaletteAction(f"{server}: log level", "Set the server's log level", choose)
     log = partial(deck.show_pane, PaneName.ACTIVITY, server)
     yield PaletteAction(f"{server}: log", "Show the server's log in the activity pane", log)
@@ -253,10 +256,6 @@ def _resources(deck: MainScreen) -> Actions:
                 show = partial(_open_resource, deck, view.id, resource)
                 name = resource.title or resource.name
                 yield PaletteAction(name, f"resource of {view.id}", show)
-
-
-def _choose_log_level(deck: MainScreen, server: ServerId) -> None:
-    deck.app.push_screen(log_levels(deck.bridge, server))
 
 
 async def _open_resource(deck: MainScreen, server: ServerId, resource: Resource) -> None:

@@ -73,7 +73,7 @@ class ActivityPane(SaysWhy, SidePart):
         yield FilterList[EntryId]("task")
 
     def on_mount(self) -> None:
-        self._bridge.watch(self, lambda s: (s.logs, s.notices), lambda _: self._catch_up())
+        self._bridge.watch(self, lambda s: (s.logs, s.notices), lambda _: self.wake())
         self._bridge.watch(self, lambda state: state.log_levels, lambda _: self._show_scope())
         self._bridge.watch(self, lambda state: state.conversation.tasks, self._show_tasks)
         self._rebuild()
@@ -85,9 +85,6 @@ class ActivityPane(SaysWhy, SidePart):
     def narrow_to(self, to: str) -> None:
         self._owner = to
         self._rebuild()
-
-    def wake(self) -> None:
-        self._catch_up()
 
     def action_turn(self, by: int) -> None:
         """Show the next log: all, gemdeck's own, then one server's after another."""
@@ -158,7 +155,7 @@ class ActivityPane(SaysWhy, SidePart):
     def action_pause(self) -> None:
         """Hold new lines back, or show those that were held back."""
         self._is_paused = not self._is_paused
-        self._catch_up()
+        self.wake()
         self._show_scope()
         self.refresh_bindings()
 
@@ -185,7 +182,7 @@ class ActivityPane(SaysWhy, SidePart):
             if self._owner in (None, server):
                 yield server, lines
 
-    def _catch_up(self) -> None:
+    def wake(self) -> None:
         """Append the lines that are new since the last time."""
         if self._is_paused or not self.is_attached or not self.awake:
             return

@@ -175,10 +175,6 @@ class EntryView(BlockView):
     def on_unmount(self) -> None:
         self.refresh()  # lets go of the drawn lines, which outlive the widget in a cache of Textual
 
-    def is_toggled_at(self, row: int) -> bool:
-        """Return whether a click on a row opens or closes the entry; of an open one the first."""
-        return self.expandable and (not self.expanded or row == self.gutter.top)
-
     def on_click(self, event: events.Click) -> None:
         """Follow a link."""
         href = event.style.meta.get(LINK)

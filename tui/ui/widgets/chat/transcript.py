@@ -346,7 +346,8 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
         view = event.widget
         if isinstance(view, EntryView) and view.selectable:
             self.cursor = view
-            if view.is_toggled_at(event.y):
+            # an open one is closed by its first row alone
+            if view.expandable and (not view.expanded or event.y == view.gutter.top):
                 self.toggle(view)
 
     def on_focus(self) -> None:

@@ -282,7 +282,9 @@ def _named(kind: str, entries: Sequence[tuple[str, str, str, str]]) -> list[Cont
     parts = [Content(), section(kind.capitalize())]
     width = min(NAME_WIDTH, max(len(name) for name, *_ in entries))
     for name, what, need, description in entries[:MAX_PARAMETERS]:
-        parts.append(Content.assemble(fit(one_line(name), width), "  ", (what + need, _MUTED)))
+        parts.append(
+            Content.assemble(fit(one_line(name), width), "  ", (what, _MUTED), (need, _MUTED))
+        )
         if description:
             parts.append(muted("  " + one_line(description)))
     if len(entries) > MAX_PARAMETERS:
