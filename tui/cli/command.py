@@ -22,9 +22,6 @@ from tui.text import AdvisedError, sanitize_line
 
 T = TypeVar("T")
 
-_VARIABLE: Final = "_GEMDECK_COMPLETE"
-"""Where the shell says what it wants, by the library's rule."""
-
 _PLAIN: Final = re.compile(r"-{0,2}\w[\w.-]*", re.ASCII)
 """A word that no shell reads as anything but itself."""
 
@@ -156,5 +153,5 @@ async def completion(shell: str) -> CommandOutput:
     """  # noqa: D301 - the library reads this backspace
     found = shells.get_completion_class(shell)
     assert found is not None  # noqa: S101 - the library knows these shells
-    script = found(click.Command("gemdeck"), {}, "gemdeck", _VARIABLE)
+    script = found(click.Command("gemdeck"), {}, "gemdeck", "_GEMDECK_COMPLETE")
     return CommandOutput({}, script.source_template % script.source_vars())

@@ -41,9 +41,6 @@ from tui.text import counted, sanitize_line
 SERVICE: Final = "https://generativelanguage.googleapis.com"
 """Where the Gemini API is unless the environment says otherwise."""
 
-REACH_TIMEOUT: Final = 5.0
-"""Seconds that the service gets to answer at all."""
-
 MAX_STEPS: Final = 200
 """First steps of a server's start that are shown."""
 
@@ -256,7 +253,7 @@ async def _reach(section: DoctorSection, access: ModelAccess | None) -> None:
     began = time.monotonic()
     try:
         async with (
-            pace(httpx2.AsyncClient(timeout=REACH_TIMEOUT)) as client,
+            pace(httpx2.AsyncClient(timeout=5.0)) as client,
             client.stream("GET", address) as answer,  # its body is not read
         ):
             status = answer.status_code

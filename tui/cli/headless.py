@@ -36,8 +36,6 @@ from tui.text import sanitize_line
 MAX_INPUT: Final = 8 * 1024 * 1024
 """Most bytes read; the rest is ignored."""
 
-_PIECE: Final = 64 * 1024
-
 _E: Final = Severity.ERROR
 
 
@@ -63,7 +61,7 @@ def read_piped_input(warn: Callable[[str], None]) -> str:
         # keep a Ctrl+C that comes between two pieces waiting.
         descriptor, data = sys.stdin.fileno(), bytearray()
         os.set_blocking(descriptor, True)  # its owner may have it otherwise
-        while len(data) <= MAX_INPUT and (piece := os.read(descriptor, _PIECE)):
+        while len(data) <= MAX_INPUT and (piece := os.read(descriptor, 64 * 1024)):
             data += piece
     except IsADirectoryError:
         raise

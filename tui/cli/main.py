@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 from click.core import ParameterSource
@@ -20,9 +20,6 @@ from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.options import LATEST, EngineOptions
 from tui.model.settings_rules import MAX_WAIT, check_model_name
 from tui.text import sanitize_line
-
-ESCAPE_DELAY = "40"
-"""Milliseconds after which an escape byte counts as the Esc key."""
 
 EPILOG = """\b
 Example: gemdeck -p "how many open branches?" --allowed-tools git.git_branch -o json
@@ -91,8 +88,12 @@ def _check_state_folder() -> None:
     except OSError as error:
         place = sanitize_line(str(error.filename or ""))
         reason = f"the state folder cannot be used: {place}: {error.strerror}."
-        say(f"{reason} Set GEMDECK_HOME to a writable folder.")
-        sys.exit(ExitCode.ERROR)
+        _give_up(f"{reason} Set GEMDECK_HOME to a writable folder.")
+
+
+def _give_up(reason: str, code: ExitCode = ExitCode.ERROR) -> NoReturn:
+    say(reason)
+    sys.exit(code)
 
 
 class _Group(click.Group):
@@ -110,8 +111,7 @@ class _Group(click.Group):
 
     def main(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - as the library's
         if problem := output_problem():
-            say(f"{problem}, so nothing was run.")
-            sys.exit(ExitCode.ERROR)
+            _give_up(f"{problem}, so nothing was run.")
         shield_path()
         if any(name.endswith("_COMPLETE") for name in os.environ):
             from tui.cli.command import offer_plain_words  # noqa: PLC0415 - for a shell alone
@@ -137,8 +137,7 @@ def _opened_folder() -> Path:
         return Path.cwd()
     except OSError as error:
         reason = f"the folder you are in cannot be opened: {error.strerror}."
-        say(f"{reason} Change to another one (cd).")
-        sys.exit(ExitCode.ERROR)
+        _give_up(f"{reason} Change to another one (cd).")
 
 
 def _is_fed() -> bool:
@@ -155,8 +154,7 @@ def _refuse_yolo() -> None:
     from tui.cli.settings import load  # noqa: PLC0415 - no other start reads them twice
 
     if place := load().no_yolo:
-        say(f"--yolo is forbidden by {place}")
-        sys.exit(ExitCode.BAD_SETTINGS)
+        _give_up(f"--yolo is forbidden by {place}", ExitCode.BAD_SETTINGS)
 
 
 def _prepare_terminal() -> None:
@@ -164,8 +162,9 @@ def _prepare_terminal() -> None:
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
         click.echo("gemdeck needs a terminal; use -p TEXT to run without one.", err=True)
         sys.exit(ExitCode.NO_INPUT)
-    # Textual reads it on import. Its default of 100 ms makes Esc feel slow.
-    os.environ.setdefault("ESCDELAY", ESCAPE_DELAY)
+    # Textual reads it on import: the milliseconds after which an escape byte counts as the key Esc.
+    # Its default of 100 makes Esc feel slow.
+    os.environ.setdefault("ESCDELAY", "40")
 
 
 @click.group(

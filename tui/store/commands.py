@@ -74,8 +74,7 @@ class AskedEngine:
         return AskedEngine(self._commands, found, path) if is_asked else found
 
     def __call__(self, *args: object, **kwargs: object) -> None:
-        asked = self._part
-        if asked is not None:
+        if (asked := self._part) is not None:
             self._commands.tell(*EQUALS[self._path](*args, **kwargs))
         elif self._commands.is_attached:
             asked = attrgetter(self._path)(self._commands.engine)

@@ -102,8 +102,7 @@ def after_fault(state: AppState, event: e.Event, error: Exception) -> AppState:
     """
     text = f"Something that happened could not be shown ({type(error).__name__})."
     notice = e.Notice(Severity.ERROR, text, "See the log for details.")
-    notices = (*state.notices, notice)[-MAX_NOTICES:]
-    state = replace(state, notices=notices, notice_count=state.notice_count + 1)
+    state = _reduce(state, e.NoticeRaised(notice))
     if isinstance(event, e.TurnFinished) and event.conversation in state.conversations:
         ended = replace(state.conversations[event.conversation], turn=None)
         state = _with_conversation(state, event.conversation, ended)
@@ -275,8 +274,7 @@ def _reduce_turn(
                 return after
             cost = prices.words(conversation.turn_cost) if prices is not None else ""
             calls = sum(isinstance(entry, ToolCall) for entry in transcript.live)
-            tokens = conversation.usage.total
-            end = TurnEnd(EntryId(f"{turn}-end"), calls, seconds, tokens, cost)
+            end = TurnEnd(EntryId(f"{turn}-end"), calls, seconds, conversation.usage.total, cost)
             lasting = (
                 one for one in transcript.live if not (isinstance(one, ChatNotice) and one.passes)
             )

@@ -44,8 +44,7 @@ class Store:
             return
         self._state = state
         for key in tuple(self._listeners):
-            listener = self._listeners.get(key)
-            if listener is not None and self._state is state:
+            if (listener := self._listeners.get(key)) is not None and self._state is state:
                 listener(state)
 
     def listen(self, listener: Listener) -> Unsubscribe:

@@ -34,7 +34,7 @@ from tui.ui.notices import toast_words
 from tui.ui.panes.row import PaneRow
 from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
 from tui.ui.themes import STYLES, UiPreferences
-from tui.ui.widgets.chat.composer import Composer, HistoryStorage
+from tui.ui.widgets.chat.composer import HistoryStorage
 from tui.ui.widgets.header import NAME
 from tui.ui.widgets.key_bar import why_not
 
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from tui.ui.pending import PendingController
 
 QUIT_KEY: Final = "ctrl+q"
-
-SETTLE_SECONDS: Final = 0.1
-"""Seconds without a change of size after which everything is redrawn."""
 
 LATER_STYLES: Final = tuple(STYLES / name for name in ("panes.tcss", "conversation.tcss"))
 """The style sheets of what the first frame does not show."""
@@ -182,7 +179,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         is what it was. The terminal has lost more.
         """
         if self._has_painted:
-            self._settling.begin(SETTLE_SECONDS, self._redraw)
+            self._settling.begin(wait=0.1, callback=self._redraw)
 
     def _redraw(self) -> None:
         if self.screen_stack:  # empty while the app closes
@@ -320,13 +317,10 @@ class GemdeckApp(App[int], inherit_bindings=False):
         if len(self.screen_stack) == 1 and self.deck.chat.interrupt():
             self._quitting.forget()
         else:
-            self._quit_at_second("^C")
+            self.action_quit_at_second("^C")
 
-    @on(Composer.EndPressed)
-    def _end_pressed(self) -> None:
-        self._quit_at_second("^D")
-
-    def _quit_at_second(self, key: str) -> None:
+    def action_quit_at_second(self, key: str) -> None:
+        """Quit if it is the second press of a key, else say what a second one does."""
         if self._quitting.is_again(key):
             self.exit(0)
         else:

@@ -18,14 +18,9 @@ QUIET_SECONDS: Final = 10.0
 LONG_SECONDS: Final = 10.0
 """Seconds of work in a conversation whose end rings."""
 
-MAX_FOLDER: Final = 60
-"""Characters of the folder's name in the title."""
-
 _OSC_9: Final = "\x1b]9;{}\x1b\\"
-_OSC_99: Final = "\x1b]99;;{}\x1b\\"
-
 _BY_PROGRAM: Final = {"iTerm.app": _OSC_9, "WezTerm": _OSC_9, "ghostty": _OSC_9}
-_BY_TERM: Final = {"xterm-kitty": _OSC_99, "xterm-ghostty": _OSC_9}
+_BY_TERM: Final = {"xterm-kitty": "\x1b]99;;{}\x1b\\", "xterm-ghostty": _OSC_9}
 
 Seen = tuple[str, frozenset[RequestId], frozenset[ConversationId], bool, bool]
 
@@ -92,7 +87,7 @@ class Attention:
 
 def _title(folder: str, is_asking: bool, is_busy: bool) -> str:
     """Return the title; the folder is sanitized, as the header shows it."""
-    name = clip(folder.rstrip("/").rpartition("/")[2] or folder, MAX_FOLDER)
+    name = clip(folder.rstrip("/").rpartition("/")[2] or folder, limit=60)
     if is_asking:
         return f"◆ {name} · waiting for you"
     return f"◐ {name} · running" if is_busy else f"{name} · gemdeck"

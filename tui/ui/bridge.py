@@ -35,7 +35,7 @@ class _Watch(Generic[T]):
 
     widget: Widget
     selector: Callable[[AppState], T]
-    callback: Callable[[T], None]
+    callback: Callable[[T], object]
     last: T | object = _UNSEEN
 
     def update(self, state: AppState) -> None:
@@ -93,7 +93,7 @@ class StoreBridge:
         self._watches: list[_Watch[Any]] = []
         self._delay = Delay(app)
         self._last_round = 0.0
-        self._unsubscribe: Callable[[], object] | None = None
+        self._unsubscribe: Callable[[], object] = lambda: None
         self._context = Context()
 
     @property
@@ -110,15 +110,13 @@ class StoreBridge:
         self._on_state(self._source.state)
 
     def stop(self) -> None:
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-            self._unsubscribe = None
+        self._unsubscribe()
         self._delay.stop()
         self._context = Context()
         self._watches.clear()
 
     def watch(
-        self, widget: Widget, selector: Callable[[AppState], T], callback: Callable[[T], None]
+        self, widget: Widget, selector: Callable[[AppState], T], callback: Callable[[T], object]
     ) -> None:
         """Show a part of the state in a widget as long as it is mounted.
 

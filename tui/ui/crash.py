@@ -78,15 +78,10 @@ def write_report(error: BaseException, directory: Path) -> Path | None:
             file.write(describe(error))
     except OSError:
         return None
-    _remove_old(directory)
-    return path
-
-
-def _remove_old(directory: Path) -> None:
-    """Delete the oldest reports, by the time in their names."""
     with contextlib.suppress(OSError):
-        for path in sorted(directory.glob("crash-*.txt"))[:-MAX_REPORTS]:
-            path.unlink()
+        for oldest in sorted(directory.glob("crash-*.txt"))[:-MAX_REPORTS]:
+            oldest.unlink()
+    return path
 
 
 def summarize(error: BaseException, report: Path | None) -> str:

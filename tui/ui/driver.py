@@ -22,14 +22,8 @@ from textual.message import Message
 
 from tui.ui.paste import Keystrokes, Pasted, PasteReader, clean_paste
 
-READ_BYTES: Final = 4096
-"""Bytes read from the terminal at once."""
-
 TICK: Final = 0.1
 """Seconds before a key that may be the start of a longer sequence counts on its own."""
-
-READER_PATIENCE: Final = 1.0
-"""Seconds that the reader of the terminal gets to end."""
 
 MIN_RUN: Final = 64
 """Characters that come at once from which they count as pasted: nobody types as fast."""
@@ -280,7 +274,7 @@ class DeckDriver(LinuxDriver):
         reader, self._key_thread = self._key_thread, None
         if reader is not None:
             self.exit_event.set()
-            reader.join(READER_PATIENCE)
+            reader.join(timeout=1.0)
             self.exit_event = Event()
         super().disable_input()
 
@@ -348,7 +342,7 @@ class DeckDriver(LinuxDriver):
     def _read(self) -> bytes | None:
         """Read what is available: empty if the terminal is gone, None if there is nothing yet."""
         try:
-            return os.read(self.fileno, READ_BYTES)
+            return os.read(self.fileno, 4096)
         except BlockingIOError:
             return None
         except OSError:

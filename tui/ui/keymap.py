@@ -1,10 +1,11 @@
 """The deck's key bindings: of a place, in order, and as they are shown."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
 
+from textual import events
 from textual.app import App
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.keys import Keys, format_key
@@ -87,6 +88,9 @@ class Key(Frozen):
 GENERAL: Final = (Place.EVERYWHERE, Place.DECK, Place.TABS)
 """Places whose keys work in every pane."""
 
+FAR: Final = 1_000_000
+"""More pages than any list has."""
+
 _TABS: Final = "\n".join(f"tabs | tabs.{n} | alt+{n} | tab({n}) | |" for n in range(2, 10))
 
 _TABLE: Final = f"""
@@ -105,7 +109,7 @@ deck | deck.border-right | alt+right | move_border(1) | | Move the pane's border
 everywhere! | app.question | f8 | app.open_question | | Open the waiting question
 deck | deck.last-result | ctrl+o | last_result | last result | Open the last result
 deck | deck.model | f9 | app.open('model') | | Choose the model, enter or forget a key
-deck | deck.context | f10 | context | | Show what fills the model's context
+deck | deck.context | f10 | run_command('/context') | | Show what fills the model's context
 tabs | tabs.new | ctrl+t | new_tab | tab | Open a conversation in a new tab
 tabs | tabs.next | ctrl+pagedown | turn_tab(1) | | The next tab
 tabs | tabs.previous | ctrl+pageup | turn_tab(-1) | | The previous tab
@@ -132,11 +136,11 @@ servers | servers.up | up,k | move(-1) | | One row up
 servers | servers.down | down,j | move(1) | | One row down
 servers | servers.page-up | pageup | page(-1) | | One page up
 servers | servers.page-down | pagedown | page(1) | | One page down
-servers | servers.first | home | first | | First row
-servers | servers.last | end,G | last | | Last row
+servers | servers.first | home | page(-{FAR}) | | First row
+servers | servers.last | end,G | page({FAR}) | | Last row
 servers | servers.toggle | space | toggle_fold | | Fold or unfold the server
-servers | servers.fold | left | fold | | Fold the server
-servers | servers.unfold | right | unfold | | Unfold the server
+servers | servers.fold | left | fold(True) | | Fold the server
+servers | servers.unfold | right | fold(False) | | Unfold the server
 servers | servers.restart-all | R | restart_all | restart all | Restart all servers
 tools | tools.run | enter,r | choose | run | Run the tool yourself: fill in its form
 tools | tools.switch | x | switch | off/on | Switch it off for the model only, or on
@@ -147,7 +151,7 @@ tools | tools.grants | g | app.open('grants') | grants | Show the rules for tool
 call! | call.run | ctrl+s | done | run | Run the tool with these arguments
 call! | call.switch | ctrl+t | switch | switch | Go to JSON, or to the form
 call! | call.saved | ctrl+o | saved | saved calls | Fill in a saved call
-run | run.leave | b | leave | leave it running | Close, and let the call go on
+run | run.leave | b | dismiss | leave it running | Close, and let the call go on
 run | run.again | r | again | run again | Run it again
 run | run.edit | e | edit | edit | Change the arguments, and run it again
 run | run.compare | d | compare | compare | Compare it with the run before
@@ -196,14 +200,14 @@ protocol | protocol.export | x | export | export | Write what is listed to a fil
 list | list.clear | escape | clear_filter | clear | Clear the filter
 list | list.filter | slash | filter | filter | Filter the list
 list | list.toggle | space | toggle_fold | | Fold or unfold the group
-list | list.fold | left | fold | | Fold the group
-list | list.unfold | right | unfold | | Unfold the group
+list | list.fold | left | fold(True) | | Fold the group
+list | list.unfold | right | fold(False) | | Unfold the group
 list | list.up | up,k | move(-1) | | One row up
 list | list.down | down,j | move(1) | | One row down
 list | list.page-up | pageup | page(-1) | | One page up
 list | list.page-down | pagedown | page(1) | | One page down
-list | list.first | home | first | | First row
-list | list.last | end,G | last | | Last row
+list | list.first | home | page(-{FAR}) | | First row
+list | list.last | end,G | page({FAR}) | | Last row
 log | log.up | up,k | scroll_up | | Scroll up
 log | log.down | down,j | scroll_down | | Scroll down
 log | log.page-up | pageup | page_up | | One page up
@@ -228,8 +232,8 @@ message | composer.editor | ctrl+g | editor | | Write the message in your editor
 message | composer.end | ctrl+d | end | | Delete to the right; quit if empty
 message | composer.up | up | up | | Previous line or message
 message | composer.down | down | down | | Next line or message
-queue | queue.take-back | enter | take_back | edit | Take the message back
-queue | queue.drop | delete,d | drop | drop | Drop the message
+queue | queue.take-back | enter | take(True) | edit | Take the message back
+queue | queue.drop | delete,d | take(False) | drop | Drop the message
 queue | queue.close | escape | close | message | Back to your message
 conversation | transcript.up | up,k | move(-1) | | Previous entry
 conversation | transcript.down | down,j | move(1) | | Next entry
@@ -310,6 +314,24 @@ def of_text_area(*left_out: str) -> list[Binding]:
     """Return the keys of a text area, but for those that the deck uses otherwise."""
     own = (one for one in TextArea.BINDINGS if isinstance(one, Binding))
     return [one for one in own if one.key not in left_out]
+
+
+async def run_own(area: TextArea, event: events.Key, ids: Collection[str] = ()) -> None:
+    """Run what a key is bound to in a text area, at once and in the order of the keys.
+
+    If the app ran it, it could overtake letters typed just before. For all other keys Textual
+    calls the text area's own method next.
+
+    Args:
+        area: The text area, from whose `_on_key` this is called.
+        event: The key.
+        ids: The bindings with an id that are meant; Textual's own have none, and all are.
+    """
+    active = area.screen.active_bindings.get(event.key)
+    if active is not None and active.node is area and (active.binding.id or "") in {"", *ids}:
+        event.stop()
+        event.prevent_default()
+        await area.run_action(active.binding.action)
 
 
 def over_questions() -> list[BindingType]:

@@ -126,7 +126,8 @@ class Layout(Frozen):
         if usual:
             servers = min(sides.widths.get(Side.SERVERS, usual), most - MIN_SIDE)
         if Side.RIGHT in shown:
-            right = sides.widths.get(Side.RIGHT, _spare(width) - usual)
+            spare = width * 2 // 5  # the chat has 60 %, rounded up
+            right = sides.widths.get(Side.RIGHT, spare - usual)
             right = min(right, most - servers)
         return {Side.SERVERS: servers, Side.RIGHT: right}
 
@@ -142,11 +143,6 @@ class Layout(Frozen):
 def width_class(width: int) -> WidthClass:
     """Return the class of a terminal's width."""
     return max(kind for kind in WidthClass if width >= kind)
-
-
-def _spare(width: int) -> int:
-    """Return the columns that are left when the chat has 60 % of the width, rounded up."""
-    return width - -(-width * 3 // 5)
 
 
 def _servers_width(width: int) -> int:

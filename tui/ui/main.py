@@ -18,19 +18,9 @@ from textual.widget import Widget
 from tui.model.chat import ConversationId, EntryId, ToolCall
 from tui.model.servers import ServerId
 from tui.store.selectors import entries
-from tui.ui import keymap
+from tui.ui import keymap, messages
 from tui.ui.bridge import StoreBridge
-from tui.ui.messages import (
-    Asks,
-    InsertText,
-    PaneName,
-    RunCommand,
-    SendResource,
-    ShowConversation,
-    ShowEntry,
-    ShowPane,
-    ShowSent,
-)
+from tui.ui.messages import PaneName
 from tui.ui.notices import Toasts
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.row import PaneRow
@@ -267,15 +257,12 @@ class MainScreen(SaysWhy, Screen[None]):
     def action_last_result(self) -> None:
         self.chat.transcript.view_last_result()
 
-    def action_context(self) -> None:
-        self.run_command("/context")
-
-    def run_command(self, text: str) -> None:
+    def action_run_command(self, text: str) -> None:
         """Carry out a command of the screen as if it were typed."""
         from tui.model.input.own_commands import find_own_command  # noqa: PLC0415 - on first use
 
         if (command := find_own_command(text)) is not None:
-            self.post_message(RunCommand(command, text))
+            self.post_message(messages.RunCommand(command, text))
 
     def choose_theme(self, theme: str) -> None:
         """Change the theme, and keep it for later runs."""
@@ -354,14 +341,12 @@ class MainScreen(SaysWhy, Screen[None]):
 
     def on_descendant_focus(self) -> None:
         """Bring the pane with the focus to the front."""
-        pane = self.panes.pane_with_focus()
-        if pane is not None:
+        if (pane := self.panes.pane_with_focus()) is not None:
             self.panes.bring(pane)
 
     def _show_hints(self) -> None:
         """Show the keys of a server below it, and in borders those of panes without the focus."""
-        bindings = self.active_bindings
-        found = hints(self.app, bindings, (self.focused or self, self))
+        found = hints(self.app, self.active_bindings, (self.focused or self, self))
         self.servers.show_keys([hint for hint in found if hint.id in OF_SERVER])
         names = [f"deck.{pane}" for pane in self.panes.folded]
         folded = [hint for hint in found if hint.id in names]
@@ -373,23 +358,23 @@ class MainScreen(SaysWhy, Screen[None]):
             width = pane.outer_size.width - FRAME
             pane.border_subtitle = hint_line(shown, width) if shown and width > 0 else None
 
-    @on(Asks)
-    async def _do(self, asked: Asks) -> None:
+    @on(messages.Asks)
+    async def _do(self, asked: messages.Asks) -> None:
         """Do what a widget asks for."""
         asked.stop()
         match asked:
-            case InsertText():
+            case messages.InsertText():
                 self.bring_composer()
                 self.chat.composer.insert_words(asked.text)
-            case ShowSent():
+            case messages.ShowSent():
                 self.bring_composer()
                 self.chat.action_to_end()
-            case SendResource():
+            case messages.SendResource():
                 self.bring_composer()
                 self.chat.send_resource(asked.server, asked.uri)
-            case ShowConversation():
+            case messages.ShowConversation():
                 self.show_conversation(asked.conversation)
-            case ShowEntry():
+            case messages.ShowEntry():
                 self.show_entry(asked.conversation, asked.entry)
-            case ShowPane():
+            case messages.ShowPane():
                 await self.show_pane(asked.name, asked.server)

@@ -23,9 +23,6 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 MAX_TOASTS: Final = 3
 """Toasts shown for notices that arrive together; more notices become one toast."""
 
-MAX_TOAST: Final = 240
-"""Characters of a toast; the activity pane has all of a notice."""
-
 _FRAMES: Final = re.compile("[\u2500-\u259f]+")
 """Box drawing and block elements, of which questions are made."""
 
@@ -80,11 +77,8 @@ class Toasts:
     def _toast(self, notices: "Sequence[Notice]") -> None:
         if len(notices) > MAX_TOASTS:
             has_error = any(notice.severity is Severity.ERROR for notice in notices)
-            self._owner.notify(
-                f"{len(notices)} new notices. Press F7 to see them.",
-                severity="error" if has_error else "warning",
-                markup=False,
-            )
+            words = f"{len(notices)} new notices. Press F7 to see them."
+            self._owner.notify(words, severity="error" if has_error else "warning", markup=False)
             return
         for notice in notices:
             text = " ".join(filter(None, (notice.text, notice.advice)))
@@ -93,4 +87,4 @@ class Toasts:
 
 def toast_words(text: str) -> str:
     """Write a text as one short paragraph: it may be a server's, and look like no question."""
-    return clip(" ".join(_FRAMES.sub(" ", text).split()), MAX_TOAST)
+    return clip(" ".join(_FRAMES.sub(" ", text).split()), limit=240)

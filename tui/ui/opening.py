@@ -13,6 +13,7 @@ from textual.screen import Screen
 
 from tui.model.servers import Origin
 from tui.store.selectors import server
+from tui.ui import messages
 from tui.ui.commands.palette import DeckPalette
 from tui.ui.commands.runner import UsageError, run_command
 from tui.ui.dialogs.choices import ImportScreen, ThemeScreen
@@ -25,18 +26,7 @@ from tui.ui.dialogs.tool_run import RunScreen, ToolFormScreen
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.editor import edit
 from tui.ui.main import MainScreen
-from tui.ui.messages import (
-    DialogName,
-    EditServer,
-    FillPrompt,
-    FollowLink,
-    Opens,
-    RunCommand,
-    RunTool,
-    ShowResource,
-    ShowRun,
-    ShowServer,
-)
+from tui.ui.messages import DialogName
 from tui.ui.widgets.text.describe import describe_prompt
 
 
@@ -96,13 +86,12 @@ def _add(deck: MainScreen) -> Screen[Any] | None:
     return None
 
 
-async def _edit_server(deck: MainScreen, asked: EditServer) -> None:
+async def _edit_server(deck: MainScreen, asked: messages.EditServer) -> None:
     """Edit the entry of a server of the user's."""
     from tui.engine.settings.edits import EditError, servers_in  # noqa: PLC0415 - loads pydantic
     from tui.ui.dialogs.server_form import ServerScreen  # noqa: PLC0415 - loads pydantic
 
-    view = server(deck.bridge.state, asked.server)
-    if view is None:
+    if (view := server(deck.bridge.state, asked.server)) is None:
         return
     place, entry = view.source or "gemdeck itself", None
     words = f"{view.id} comes from {place}: it cannot be changed here."
@@ -113,8 +102,7 @@ async def _edit_server(deck: MainScreen, asked: EditServer) -> None:
         except EditError as error:
             words = str(error)
     if isinstance(entry, dict):
-        what = deck.bridge, view.id, entry
-        deck.app.push_screen(ServerScreen(*what, removes=asked.removes))
+        deck.app.push_screen(ServerScreen(deck.bridge, view.id, entry, removes=asked.removes))
     else:
         deck.app.notify(words, markup=False)
 
@@ -143,33 +131,32 @@ async def open_named(deck: MainScreen, name: DialogName) -> None:
         await deck.app.push_screen(screen)  # what is typed meanwhile is for what it shows
 
 
-async def open_asked(deck: MainScreen, asked: Opens) -> None:
+async def open_asked(deck: MainScreen, asked: messages.Opens) -> None:
     """Open what a message asks for."""
     bridge, push = deck.bridge, deck.app.push_screen
     match asked:
-        case ShowServer():
+        case messages.ShowServer():
             push(ServerPage(bridge, asked.server))
             deck.commands.tell("mcp show", asked.server)
-        case EditServer():
+        case messages.EditServer():
             await _edit_server(deck, asked)
-        case RunTool():
-            what = asked.server, asked.tool, asked.arguments
-            push(ToolFormScreen(bridge, deck.drafts, *what))
-        case ShowRun():
+        case messages.RunTool():
+            push(ToolFormScreen(bridge, deck.drafts, asked.server, asked.tool, asked.arguments))
+        case messages.ShowRun():
             push(RunScreen(bridge, asked.run, asked.begun))
-        case FollowLink():
+        case messages.FollowLink():
             deck.chat.follow(asked.url, asked.server)
-        case ShowResource():
+        case messages.ShowResource():
             from tui.ui.dialogs.fetched import ResourceScreen  # noqa: PLC0415 - parses Markdown
 
             push(ResourceScreen(bridge, asked))
-        case FillPrompt():
+        case messages.FillPrompt():
             _fill_prompt(deck, asked)
-        case RunCommand():
+        case messages.RunCommand():
             await _run_command(deck, asked)
 
 
-def _fill_prompt(deck: MainScreen, asked: FillPrompt) -> None:
+def _fill_prompt(deck: MainScreen, asked: messages.FillPrompt) -> None:
     """Open the form for the arguments, if there are any, then show the prompt."""
     from tui.ui.dialogs.fetched import PromptScreen  # noqa: PLC0415 - parses Markdown
 
@@ -177,7 +164,7 @@ def _fill_prompt(deck: MainScreen, asked: FillPrompt) -> None:
 
     def show(arguments: dict[str, str] | None) -> None:
         if arguments is not None:
-            filled = FillPrompt(asked.server, asked.prompt, arguments, asked.typed)
+            filled = messages.FillPrompt(asked.server, asked.prompt, arguments, asked.typed)
             deck.app.push_screen(PromptScreen(deck.bridge, filled))
         elif asked.typed:
             deck.chat.composer.replace_all(asked.typed)
@@ -201,7 +188,7 @@ def _fill_prompt(deck: MainScreen, asked: FillPrompt) -> None:
     deck.app.push_screen(screen, show)
 
 
-async def _run_command(deck: MainScreen, asked: RunCommand) -> None:
+async def _run_command(deck: MainScreen, asked: messages.RunCommand) -> None:
     try:
         await run_command(deck, asked.command)
     except UsageError as error:

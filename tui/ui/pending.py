@@ -114,8 +114,7 @@ class PendingController:
                 line.waiting = self._waiting_line() if waits else ""
         self._delay.stop()
         if pending and not is_open:
-            wait = min(self._keyboard.pause_left, LOOK_SECONDS)
-            self._delay.begin(wait, self._look_again)
+            self._delay.begin(min(self._keyboard.pause_left, LOOK_SECONDS), self._look_again)
 
     def _look_again(self) -> None:
         if self._app.screen_stack:  # which is empty once the app is closing

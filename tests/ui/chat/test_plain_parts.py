@@ -24,18 +24,18 @@ from tui.ui.widgets.text.plain import cuts, duration
 def test_the_window_slides_back_and_forth_and_never_grows_beyond_its_limit() -> None:
     full = Window(0, MAX_ENTRIES)
     full.grow(5_000)
-    assert full.size == MAX_MOUNTED
+    assert full.last == MAX_MOUNTED
     window = Window(1_000 - MAX_ENTRIES, 1_000)
     for _ in range(1_000 // STEP):
         window.move_earlier(max(0, window.first - STEP))
-        assert window.size <= MAX_MOUNTED
+        assert window.last - window.first <= MAX_MOUNTED
     assert window.first == 0
     assert window.last == MAX_MOUNTED
     while window.last < 1_000:
         before = window.last
         window.move_later(1_000)
         assert before < window.last <= before + STEP
-        assert window.size <= MAX_MOUNTED
+        assert window.last - window.first <= MAX_MOUNTED
 
 
 def test_history_keeps_each_new_message_once_and_the_newest_only() -> None:

@@ -53,9 +53,6 @@ from tui.model.catalog import PromptView
 from tui.model.servers import USABLE, Origin, ServerId, ServerStatus
 from tui.text import counted, sanitize
 
-CHECK_TIME: Final = 10.0
-"""Seconds that a new server gets to become ready."""
-
 _WAITING: Final = (ServerStatus.UNTRUSTED, ServerStatus.DISABLED)
 """The server was written as asked, and is not to be started."""
 
@@ -80,8 +77,7 @@ async def list_servers(start: StartOptions) -> CommandOutput:
     async with serving(start, None) as session:
         say_outside(session.views)
         found = [server_value(view) for view in session.views]
-        reasons = (one["reason"] for one in found)
-        rows = [*map(server_row, session.views, reasons)]
+        rows = [*map(server_row, session.views, (one["reason"] for one in found))]
         fine = USABLE | {ServerStatus.DISABLED}
         code = ExitCode.OK if all(v.status in fine for v in session.views) else ExitCode.ERROR
         value = {"servers": found, "warnings": session.warnings}
@@ -104,8 +100,7 @@ async def _shown(server: str, start: StartOptions) -> CommandOutput:
         view = next(view for view in session.views if view.id == server)
         usage = session.engine.servers.usage(view.id)
         context = session.engine.models.context_part(view.id)
-        details = server_details(view, usage, context, session.log(view.id))
-        value = server_value(view) | details
+        value = server_value(view) | server_details(view, usage, context, session.log(view.id))
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
         listed = session.engine.servers.registry.listed(view.id)
         kinds = ("tools", "prompts", "resources", "templates", "skills")
@@ -377,7 +372,7 @@ async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any)
     if why:
         text = f"{text} It does not start: {why}"
         return CommandOutput({**value, "status": "", "reason": why}, text)
-    answer = await _shown(name, StartOptions(CHECK_TIME))
+    answer = await _shown(name, StartOptions(timeout=10.0))
     found = answer.value
     value |= {"status": found["status"], "reason": found["reason"]}
     why = advised(found["reason"], found["advice"])

@@ -60,8 +60,7 @@ async def confirm_change(name: str, before: object, after: object, *, says_yes: 
     if says_yes:
         return
     if sys.stdin is None or not sys.stdin.isatty():
-        words = f"{name} was left as it is. To change it, add --yes."
-        raise CommandError(words, ExitCode.USAGE)
+        raise CommandError(f"{name} was left as it is. To change it, add --yes.", ExitCode.USAGE)
     say("change it? [y/N]")
     answer = await in_daemon_thread(sys.stdin.readline)
     if answer.strip().lower() not in {"y", "yes"}:

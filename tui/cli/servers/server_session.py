@@ -5,7 +5,7 @@ import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -33,9 +33,6 @@ from tui.store.store import Store
 
 T = TypeVar("T")
 
-DEFAULT_TIMEOUT: Final = 10.0
-"""Seconds that servers get to become ready."""
-
 
 class StartOptions(Frozen):
     """How servers are started.
@@ -62,7 +59,7 @@ def starts_servers(command: Callable[..., T]) -> Callable[..., T]:
             "--timeout",
             metavar="SECONDS",
             type=click.FloatRange(0, MAX_WAIT, min_open=True),
-            default=DEFAULT_TIMEOUT,
+            default=10.0,
             show_default=True,
             help="Seconds that a server gets to become ready.",
         ),

@@ -1,7 +1,6 @@
 """``gemdeck mcp auth`` and ``logout``: sign in to a server from a terminal, and out again."""
 
 import sys
-from typing import Final
 
 import click
 
@@ -20,9 +19,6 @@ from tui.model.events import RequestRaised
 from tui.model.requests import Reply, ReplyAction, SignInRequest
 from tui.model.servers import ServerId, ServerStatus
 from tui.text import sanitize_line
-
-MAX_SHOWN: Final = 4_000
-"""Characters of an address that are shown."""
 
 
 @click.command(epilog="Example: gemdeck mcp auth search")
@@ -138,4 +134,4 @@ def _show(request: SignInRequest) -> None:
         *([f"Address: {request.url}"] if request.url else []),
     ]
     for line in lines:
-        say(sanitize_line(line, MAX_SHOWN))
+        say(sanitize_line(line, limit=4_000))

@@ -8,19 +8,11 @@ from typing import Final, NamedTuple
 from tui.model.input.own_commands import OWN_COMMANDS, Takes
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.text import clip
-from tui.ui import keymap, themes
+from tui.ui import keymap, messages, themes
 from tui.ui.dialogs.choices import log_levels
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.main import MainScreen
-from tui.ui.messages import (
-    DialogName,
-    EditServer,
-    FillPrompt,
-    PaneName,
-    RunTool,
-    ShowRun,
-    ShowServer,
-)
+from tui.ui.messages import DialogName, PaneName
 from tui.ui.panes.browser import Resource, ResourcesPane
 from tui.ui.panes.tabs import shown_tabs
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
@@ -38,9 +30,6 @@ MAX_SESSIONS: Final = 50
 
 MAX_MODELS: Final = 200
 """Models of the service in it."""
-
-MAX_NAME: Final = 100
-"""Characters of an entry's name."""
 
 OPTIONAL: Final = frozenset(t for t in Takes if not t or t.startswith("["))
 """What may stand after a command, but need not."""
@@ -89,24 +78,16 @@ class DeckPalette(ListDialog[PaletteAction]):
 
 
 def _entry(action: PaletteAction) -> ListEntry[PaletteAction]:
-    name = clip(one_line(action.name), MAX_NAME)
-    return ListEntry(
-        action,
-        Row("", name, action.key, note=action.help),
-        f"{name} {action.key}".lower(),
-        action.help.lower(),
-    )
+    name = clip(one_line(action.name), limit=100)
+    row = Row("", name, action.key, note=action.help)
+    return ListEntry(action, row, f"{name} {action.key}".lower(), action.help.lower())
 
 
 def palette_actions(deck: MainScreen) -> Actions:
     """List what is possible now: what fits the place first, and those of other panes after them."""
     if deck.bridge.state.pending:
-        yield PaletteAction(
-            "Question: open the waiting one",
-            "It comes back as it was",
-            partial(deck.run_action, "app.open_question"),
-            _key(deck, "app.question"),
-        )
+        run, key = partial(deck.run_action, "app.open_question"), _key(deck, "app.question")
+        yield PaletteAction("Question: open the waiting one", "It comes back as it was", run, key)
     groups = {
         PaneName.CHAT: _chat_actions(deck),
         PaneName.SERVERS: _servers_actions(deck),
@@ -152,7 +133,7 @@ def _chat_actions(deck: MainScreen) -> Actions:
     )
     for command in OWN_COMMANDS.values():
         if command.name not in OFFERED and command.takes in OPTIONAL:
-            run = partial(deck.run_command, f"/{command.name}")
+            run = partial(deck.action_run_command, f"/{command.name}")
             words = f"{command.does[0].upper()}{command.does[1:]}"
             yield PaletteAction(f"Chat: {command.name}", words, run, f"/{command.name}")
     if deck.bridge.state.conversation.turn is not None:
@@ -207,11 +188,8 @@ def _servers_actions(deck: MainScreen) -> Actions:
     for view in servers:
         yield from _server_actions(deck, view)
         if any(tool.changed for tool in view.catalog.tools):
-            yield PaletteAction(
-                f"Review changed tools: {view.id}",
-                "Show what the server changed",
-                partial(engine.access.review.review, view.id),
-            )
+            name, review = f"Review changed tools: {view.id}", engine.access.review.review
+            yield PaletteAction(name, "Show what the server changed", partial(review, view.id))
 
 
 def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
@@ -231,12 +209,15 @@ def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
     elif status is not ServerStatus.INVALID:
         words = "Stop the server and keep it from starting"
         yield entry("disable", words, servers.set_enabled, enabled=False)
-    edit = partial(deck.post_message, EditServer(server))
+    edit = partial(deck.post_message, messages.EditServer(server))
     yield PaletteAction(f"{server}: edit", "Change or remove its entry", edit)
-    details = partial(deck.post_message, ShowServer(server))
+    details = partial(deck.post_message, messages.ShowServer(server))
     yield PaletteAction(f"{server}: details", "Show the server's details", details)
     if view.info is not None and view.info.log_levels:
-        choose = partial(_choose_log_level, deck, server)
+
+        def choose() -> None:
+            deck.app.push_screen(log_levels(deck.bridge, server))
+
         yield PaletteAction(f"{server}: log level", "Set the server's log level", choose)
     log = partial(deck.show_pane, PaneName.ACTIVITY, server)
     yield PaletteAction(f"{server}: log", "Show the server's log in the activity pane", log)
@@ -245,16 +226,16 @@ def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
 def _tools(deck: MainScreen) -> Actions:
     for view in deck.bridge.state.servers:
         for tool in view.catalog.tools:
-            run = partial(deck.post_message, RunTool(view.id, tool.name))
+            run = partial(deck.post_message, messages.RunTool(view.id, tool.name))
             yield PaletteAction(f"Run: {tool.name}", f"tool of {view.id}", run)
     for one in deck.bridge.state.saved_calls:
-        run = partial(deck.post_message, RunTool(one.server, one.tool, one.arguments))
+        run = partial(deck.post_message, messages.RunTool(one.server, one.tool, one.arguments))
         words = f"{one.tool} of {one.server}"
         yield PaletteAction(f"Run: @{one.name}", words, run)
         forget = partial(deck.commands.engine.runs.saved.forget, one.server, one.name)
         yield PaletteAction(f"Forget: @{one.name}", words, forget)
     for made in reversed([*deck.bridge.state.runs.values()]):
-        show = partial(deck.post_message, ShowRun(made))
+        show = partial(deck.post_message, messages.ShowRun(made))
         words = f"{made.call.status} · {made.call.server}"
         yield PaletteAction(f"Result: {made.call.tool}", words, show)
 
@@ -263,7 +244,7 @@ def _prompts(deck: MainScreen) -> Actions:
     for view in deck.bridge.state.servers:
         for prompt in view.catalog.prompts:
             if not prompt.problem:
-                fill = partial(deck.post_message, FillPrompt(view.id, prompt))
+                fill = partial(deck.post_message, messages.FillPrompt(view.id, prompt))
                 yield PaletteAction(f"/{prompt.name}", f"prompt of {view.id}", fill)
 
 
@@ -275,10 +256,6 @@ def _resources(deck: MainScreen) -> Actions:
                 show = partial(_open_resource, deck, view.id, resource)
                 name = resource.title or resource.name
                 yield PaletteAction(name, f"resource of {view.id}", show)
-
-
-def _choose_log_level(deck: MainScreen, server: ServerId) -> None:
-    deck.app.push_screen(log_levels(deck.bridge, server))
 
 
 async def _open_resource(deck: MainScreen, server: ServerId, resource: Resource) -> None:

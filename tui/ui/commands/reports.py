@@ -19,9 +19,6 @@ from tui.ui.widgets.text.plain import block, one_line
 MAX_TOOLS: Final = 100
 """Tools, or prompts, of one server that are listed."""
 
-MAX_RESOURCES: Final = 10
-"""Resources of one server that are listed, as in gemini-cli."""
-
 MAX_FOLDERS: Final = 100
 """Folders that are listed."""
 
@@ -47,7 +44,7 @@ def describe_servers(
         parts += _names("prompts", [prompt.name for prompt in catalog.prompts])
         resources = [one.name for one in catalog.resources]
         resources += [one.name for one in catalog.templates]
-        parts += _names("resources", resources, MAX_RESOURCES)
+        parts += _names("resources", resources, limit=10)  # as in gemini-cli
         tools = catalog.tools
         if not descriptions:
             parts += _names("tools", [tool.name for tool in tools])

@@ -17,6 +17,7 @@ from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.model.sessions import SessionId
 from tui.store.selectors import entries
 from tui.store.state import AppState
+from tui.text import AdvisedError
 from tui.ui.commands.reports import (
     describe_folders,
     describe_model_context,
@@ -39,12 +40,8 @@ Run = Callable[[MainScreen, str], object]
 """Carries out a command with what stands after it; what it returns may have to be awaited."""
 
 
-class UsageError(Exception):
+class UsageError(AdvisedError):
     """A command cannot be carried out as it was typed; `advice` says what to type."""
-
-    def __init__(self, message: str, advice: str = "") -> None:
-        super().__init__(message)
-        self.advice = advice
 
 
 async def run_command(deck: MainScreen, typed: TypedCommand) -> None:
@@ -238,8 +235,7 @@ def _each(
 ) -> None:
     """Change the servers of a name that have an allowed status, and say what was done."""
     named = _named(deck, name)
-    servers = [view.id for view in named if view.status in allowed]
-    if not servers:
+    if not (servers := [view.id for view in named if view.status in allowed]):
         view = named[0]
         raise UsageError(f"{view.id} is {view.status}.", _way_out(view.id, view.status))
     for server in servers:
@@ -311,9 +307,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("mcp", "desc"): partial(_report, descriptions=True),
     ("mcp", "schema"): partial(_report, descriptions=True, schemas=True),
     ("mcp", "auth"): _sign_in,
-    ("mcp", "logout"): lambda deck, name: deck.commands.engine.sign_ins.end(
-        _one_server(deck, name)
-    ),
+    ("mcp", "logout"): lambda deck, one: deck.commands.engine.sign_ins.end(_one_server(deck, one)),
     ("mcp", "refresh"): _restart_all,
     ("mcp", "restart"): partial(
         _each, "Restarting", STOPPABLE | STARTABLE, lambda servers, one: servers.restart(one)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from textual.app import App
@@ -46,7 +47,6 @@ class ModelsScreen(ListDialog[ModelOffer]):
             "Models",
             DialogFilterList("model"),
             lambda model: bridge.commands.engine.models.use_model(model.name),
-            head="Asking the service…",
         )
         self._bridge = bridge
 
@@ -55,8 +55,8 @@ class ModelsScreen(ListDialog[ModelOffer]):
         self._bridge.commands.engine.models.list_models()
 
     def _show(self, listed: ModelsListed | None) -> None:
+        self.head.say("Asking the service…" if listed is None else one_line(listed.failure))
         if listed is not None:
-            self.show_head(one_line(listed.failure))
             current = self._bridge.state.model.name
             self.listed.set_entries([_offer(model, current) for model in listed.models])
 
@@ -96,9 +96,7 @@ def log_levels(bridge: StoreBridge, server: ServerId) -> ChoiceDialog[str]:
         for level in LEVELS
     ]
 
-    def use(level: str) -> None:
-        bridge.commands.engine.features.set_log_level(server, level)
-
+    use = partial(bridge.commands.engine.features.set_log_level, server)
     return ChoiceDialog(f"Log level of {server}", entries, use, now if now in LEVELS else "info")
 
 
@@ -155,9 +153,8 @@ class ImportScreen(ListDialog[ImportOffer]):
     enter = "take over"
 
     def __init__(self, offers: Sequence[ImportOffer], take: Take) -> None:
-        super().__init__(
-            "Servers of other clients", DialogFilterList("server", entries=[*map(_entry, offers)])
-        )
+        listed = DialogFilterList("server", entries=[*map(_entry, offers)])
+        super().__init__("Servers of other clients", listed)
         self._offers = list(offers)
         self._take = take
 

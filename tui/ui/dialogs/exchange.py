@@ -68,8 +68,7 @@ def exchange_screen(exchange: Exchange, commands: Commands) -> ViewerScreen:
 
 
 def _pretty(wire: Wire, answer: WireFrame) -> str:
-    body = wire.body(answer.number)
-    if body is None:
+    if (body := wire.body(answer.number)) is None:
         return "It is no longer kept."
     value = body.value.get("result", body.value) if isinstance(body.value, dict) else None
     return body.text if value is None else json.dumps(value, indent=2, ensure_ascii=False)

@@ -39,12 +39,9 @@ class GrantsScreen(ListDialog[GrantView]):
     def __init__(self, bridge: StoreBridge) -> None:
         super().__init__("Grants: rules for tools", FilterList("rule", EMPTY))
         self._bridge = bridge
-        self._commands = bridge.commands
 
     def on_mount(self) -> None:
-        self._bridge.watch(
-            self, lambda state: (state.workspace, state.folder_trust), self._show_folder
-        )
+        self._bridge.watch(self, lambda s: (s.workspace, s.folder_trust), self._show_folder)
         self._bridge.watch(self, lambda state: state.grants, self._show_rules)
 
     def _show_rules(self, grants: Sequence[GrantView]) -> None:
@@ -59,47 +56,42 @@ class GrantsScreen(ListDialog[GrantView]):
 
     def action_revoke(self) -> None:
         """Revoke the rule under the cursor on the second press."""
-        grant = self.listed.current
-        if grant is None:
+        if (grant := self.listed.current) is None:
             return
         if not grant.revocable:
             self.say(f"This rule comes from {grant.origin}: change it there.")
             return
         name = f"{grant.effect} {grant.server} {grant.what}, {grant.scope}"
         if self.is_again("grants.revoke", grant.id, f"revoke: {name}"):
-            self._commands.engine.access.policy.revoke(grant.id)
+            self._bridge.commands.engine.access.policy.revoke(grant.id)
             if grant.scope != GrantScope.SESSION:  # which no command knows
-                self._commands.tell("grants revoke", grant.id)
+                self._bridge.commands.tell("grants revoke", grant.id)
             self.say("Revoked: its tools ask again.")
 
     def action_save(self) -> None:
         """Save the rule under the cursor on the second press, if it goes with the session."""
-        grant = self.listed.current
-        if grant is None:
+        if (grant := self.listed.current) is None:
             return
         if grant.scope != GrantScope.SESSION:
             self.say("Only a rule of this session can be saved; this one lasts already.")
         elif self.is_again("grants.save", grant.id, f"save for this folder: {grant.what}"):
-            self._commands.engine.access.policy.save(grant.id)
+            self._bridge.commands.engine.access.policy.save(grant.id)
             self.say("Saved for this folder.")
 
     def action_review_folder(self) -> None:
-        self._commands.engine.review_folder()
+        self._bridge.commands.engine.review_folder()
 
     def action_forget_folder(self) -> None:
         """Forget the decision about the folder on the second press."""
         if self.is_again("grants.forget", "", "forget this folder."):
-            self._commands.engine.forget_folder()
+            self._bridge.commands.engine.forget_folder()
             self.say("Forgotten: nothing from this folder runs until you trust it again.")
 
     def _show_folder(self, view: tuple[str, FolderTrust]) -> None:
         workspace, trust = view
         word = trust.value or "no decision yet"
-        self.show_head(
-            Content.assemble(
-                ("folder  ", "$text-muted"), one_line(workspace), "  ", (word, trust_tone(trust))
-            )
-        )
+        parts = ("folder  ", "$text-muted"), one_line(workspace), "  ", (word, trust_tone(trust))
+        self.head.say(Content.assemble(*parts))
 
 
 def _entry(grant: GrantView) -> ListEntry[GrantView]:

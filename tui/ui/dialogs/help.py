@@ -27,40 +27,28 @@ from tui.ui.widgets.text.plain import fit
 KEY_WIDTH: Final = 16
 """Cells of the column of keys."""
 
-PAGES: Final[Mapping[str, str]] = {
-    "ServersPane": "servers#in-the-pane",
-    "ToolsPane": "servers#tools-by-hand",
-    "PromptsPane": "chat#prompts",
-    "ResourcesPane": "chat#files-and-resources",
-    "ActivityPane": "troubleshooting",
-    "Transcript": "chat#the-conversation",
-    "ChatPane": "chat",
-    "GrantsScreen": "permissions#rules",
-    "SessionsScreen": "sessions",
-    "ModelScreen": "chat#the-model",
-    "ModelsScreen": "chat#the-model",
-    "ServerPage": "servers",
-    "ToolFormScreen": "servers#tools-by-hand",
-    "RunScreen": "servers#tools-by-hand",
-    "ArgumentsScreen": "chat#prompts",
-    "ResourceScreen": "chat#files-and-resources",
-    "ViewerScreen": "chat#the-conversation",
-    "ServerScreen": "servers#connect",
-    "ImportScreen": "servers#connect",
-    "TrustQuestion": "permissions#folders",
-    "SkillQuestion": "chat#skills",
-    "SignInQuestion": "sign-in",
-    **dict.fromkeys(
-        ("FormQuestion", "AddressQuestion", "SamplingQuestion", "ReviewQuestion", "ResultQuestion"),
-        "permissions#what-servers-ask",
-    ),
-    "Question": "permissions#the-question",
-    "QuestionStep": "permissions#the-question",
+_PLACES: Final = {
+    "servers#in-the-pane": "ServersPane",
+    "servers#connect": "ServerScreen ImportScreen",
+    "servers#tools-by-hand": "ToolsPane ToolFormScreen RunScreen",
+    "servers": "ServerPage",
+    "chat": "ChatPane",
+    "chat#prompts": "PromptsPane ArgumentsScreen",
+    "chat#files-and-resources": "ResourcesPane ResourceScreen",
+    "chat#the-conversation": "Transcript ViewerScreen",
+    "chat#the-model": "ModelScreen ModelsScreen",
+    "chat#skills": "SkillQuestion",
+    "sessions": "SessionsScreen",
+    "sign-in": "SignInQuestion",
+    "permissions#rules": "GrantsScreen",
+    "permissions#folders": "TrustQuestion",
+    "permissions#the-question": "Question QuestionStep",
+    "permissions#what-servers-ask": """
+        FormQuestion AddressQuestion SamplingQuestion ReviewQuestion ResultQuestion""",
+    "troubleshooting": "ActivityPane",
 }
+PAGES: Final = {place: page for page, places in _PLACES.items() for place in places.split()}
 """Where the manual tells of a widget or a screen: ``topic#heading`` by the name of its class."""
-
-FIRST: Final = "keys"
-"""The page for all other places."""
 
 SAMPLE: Final = "settings.sample.json"
 
@@ -109,7 +97,7 @@ def lines_here(
 def place_of(node: DOMNode) -> str:
     """Return where the manual tells of a widget, or of what it stands in."""
     kinds = (kind.__name__ for one in node.ancestors_with_self for kind in type(one).__mro__)
-    return next((PAGES[name] for name in kinds if name in PAGES), FIRST)
+    return next((PAGES[name] for name in kinds if name in PAGES), "keys")
 
 
 class Part(NamedTuple):
@@ -256,18 +244,15 @@ class HelpScreen(Dialog):
     def action_links(self) -> None:
         """Offer the links of the page."""
         sections = self.page.query(HelpSection)
-        found = [one for part in sections for one in links_in(part.lines(part.size.width))]
-        entries = [
-            ListEntry(one, Row("", self._target_name(one)), one) for one in dict.fromkeys(found)
-        ]
-        if entries:
-            self.app.push_screen(ChoiceDialog("Links of this page", entries, self.follow, found[0]))
+        urls = [one for part in sections for one in links_in(part.lines(part.size.width))]
+        rows = [ListEntry(one, Row("", self._target_name(one)), one) for one in dict.fromkeys(urls)]
+        if rows:
+            self.app.push_screen(ChoiceDialog("Links of this page", rows, self.follow, urls[0]))
         else:
             self.notify("This page has no links.", timeout=2)
 
     async def on_click(self, event: events.Click) -> None:
         if isinstance(target := event.style.meta.get(LINK), str):
-            event.stop()
             await self.follow(target)
 
     async def follow(self, target: str) -> None:

@@ -26,9 +26,6 @@ from tui.ui.widgets.key_bar import keys_of
 from tui.ui.widgets.lists.filter_list import DialogFilterList, FilterList, ListEntry
 from tui.ui.widgets.text.plain import PlainText, one_line
 
-MAX_TITLE: Final = 100
-"""Characters of a dialog's title."""
-
 DIALOG_STYLES: Final[list[str | PurePath]] = [STYLES / "dialogs.tcss", STYLES / "forms.tcss"]
 """Loaded with the first dialog, so that the first frame does not wait for it."""
 
@@ -60,7 +57,7 @@ class Dialog(ModalScreen[Any]):
 
     def __init__(self, title: str, note: str = "") -> None:
         super().__init__()
-        self._heading = clip(one_line(title), MAX_TITLE)
+        self._heading = clip(one_line(title), limit=100)
         self._note = f"  {note}" if note else ""
         self._said = ""
         self._silence = Delay(self)
@@ -167,25 +164,21 @@ class ListDialog(Dialog, Generic[T]):
     about = query_one(".about > PlainText", PlainText)
 
     def __init__(
-        self,
-        title: str,
-        listed: FilterList[T],
-        use: Callable[[T], object] = lambda _: None,
-        *,
-        head: str = "",
+        self, title: str, listed: FilterList[T], use: Callable[[T], object] = lambda _: None
     ) -> None:
         super().__init__(title)
         self.listed = listed
         self._use = use
-        self._head = PlainText(head, classes="head")
-        self._head.display = bool(head)
+        self.head = PlainText(classes="head")
+        self.head.display = False
 
     def compose_body(self) -> ComposeResult:
-        yield self._head
+        yield self.head
         yield self.listed
         with VerticalScroll(classes="about"):
             yield PlainText()
 
+    @on(FilterList.Chosen)
     async def action_choose(self) -> None:
         if (item := self.listed.current) is not None:
             await self.choose(item)
@@ -198,19 +191,10 @@ class ListDialog(Dialog, Generic[T]):
     def moved(self, item: T | None) -> None:
         """Follow the cursor to an entry, or to none."""
 
-    def show_head(self, content: str | Content) -> None:
-        """Show a line above the list, or none."""
-        self._head.update(content)
-        self._head.display = bool(content)
-
     def tell(self, content: Content | None) -> None:
         """Show more of an entry below the list; None takes its place away."""
         self.about.update(content or Content())
         self.set_class(content is not None, "-about")
-
-    @on(FilterList.Chosen)
-    async def _on_chosen(self) -> None:
-        await self.action_choose()
 
     @on(FilterList.Moved)
     def _on_moved(self) -> None:

@@ -22,9 +22,6 @@ from tui.ui.widgets.text.plain import PlainText, fit
 MAX_KEY: Final = 256
 """Characters of a pasted API key."""
 
-MAX_ADDRESS: Final = 2_048
-"""Characters of an address."""
-
 MAX_NAME: Final = 128
 """Characters of a project or a location."""
 
@@ -79,11 +76,11 @@ class ModelScreen(Dialog):
     BINDINGS = keymap.bindings("welcome.back")
 
     choices = query_one(OptionList)
+    problem = query_one(".problem", PlainText)
 
     def __init__(self, bridge: StoreBridge) -> None:
         super().__init__("Model")
         self._bridge = bridge
-        self._commands = bridge.commands
         self._is_trying = False
         self._before = model = bridge.state.model
         self._offered = [*_offered(model)]
@@ -91,7 +88,7 @@ class ModelScreen(Dialog):
             ServiceChoice.KEY: _form(KEY_HINT, _line("key", "API key", MAX_KEY, password=True)),
             ServiceChoice.ADDRESS: _form(
                 ADDRESS_HINT,
-                _line("address", "https://…", MAX_ADDRESS, model.address),
+                _line("address", "https://…", most=2_048, value=model.address),
                 _line(OPTIONAL, KEY_OF_ADDRESS, MAX_KEY, password=True),
             ),
             ServiceChoice.VERTEX: _form(
@@ -128,7 +125,7 @@ class ModelScreen(Dialog):
 
     def _show_form(self, chosen: ServiceChoice | None) -> None:
         self._chosen = chosen
-        self._show_problem("")
+        self.problem.say("")
         self.choices.display = chosen is None
         for choice, form in self._forms.items():
             form.display = choice is chosen
@@ -139,17 +136,16 @@ class ModelScreen(Dialog):
 
     @on(OptionList.OptionSelected)
     def _on_chosen(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
         match self._offered[event.option_index]:
             case ServiceChoice.MODEL:
                 from tui.ui.dialogs.choices import ModelsScreen  # noqa: PLC0415 - on first use
 
                 self.app.switch_screen(ModelsScreen(self._bridge))
             case ServiceChoice.DEMO:
-                self._commands.choose(lambda service: service.use_demo())
+                self._bridge.commands.choose(lambda service: service.use_demo())
                 self.dismiss()
             case ServiceChoice.FORGET:
-                self._commands.choose(lambda service: service.forget_key())
+                self._bridge.commands.choose(lambda service: service.forget_key())
                 self.dismiss()
             case choice:
                 self._show_form(choice)
@@ -157,7 +153,6 @@ class ModelScreen(Dialog):
     @on(Input.Submitted)
     def _on_submitted(self, event: Input.Submitted) -> None:
         """Try what stands in the form, unless something that it needs is empty."""
-        event.stop()
         assert self._chosen is not None  # noqa: S101 - only a form that is shown has the keys
         lines = [*self._forms[self._chosen].query(Input)]
         if event.input.id == "address":
@@ -166,14 +161,14 @@ class ModelScreen(Dialog):
         for line in lines:
             if not line.value.strip() and line.id != OPTIONAL:
                 verb = "Paste" if line.password else "Type"
-                self._show_problem(f"The {line.id} is empty. {verb} one and press Enter.")
+                self.problem.say(f"The {line.id} is empty. {verb} one and press Enter.")
                 line.focus()
                 return
         self._is_trying = True  # until there is another model, or a notice that says why not
         self._before = self._bridge.state.model
-        self._show_problem(TRYING)
+        self.problem.say(TRYING)
         use, values = _USES[self._chosen], [line.value.strip() for line in lines]
-        self._commands.choose(lambda service: use(service, *values))
+        self._bridge.commands.choose(lambda service: use(service, *values))
 
     def _on_model(self, model: ModelView) -> None:
         if self._is_trying and model != self._before:
@@ -184,12 +179,7 @@ class ModelScreen(Dialog):
         _, notices = view
         if self._is_trying and notices and notices[-1].severity is Severity.ERROR:
             self._is_trying = False
-            self._show_problem(" ".join(filter(None, (notices[-1].text, notices[-1].advice))))
-
-    def _show_problem(self, text: str) -> None:
-        line = self.query_one(".problem", PlainText)
-        line.update(text)
-        line.display = bool(text)
+            self.problem.say(" ".join(filter(None, (notices[-1].text, notices[-1].advice))))
 
 
 def _form(hint: str, *lines: Input) -> Vertical:

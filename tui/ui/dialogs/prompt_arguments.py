@@ -30,9 +30,6 @@ MAX_ARGUMENTS: Final = 50
 MAX_SUGGESTIONS: Final = 20
 """Completions shown at once."""
 
-MAX_LABEL: Final = 100
-"""Characters shown of a completion."""
-
 
 def argument_field(
     name: str, description: str, *, required: bool, value: str | None = None
@@ -66,18 +63,14 @@ class ArgumentRow(TypedField):
         """Show completions, none of them highlighted."""
         others = (value for value in values if value != self.control.value)
         self._values = tuple(others)[:MAX_SUGGESTIONS]
-        self.offered.set_options(
-            Option(Content(clip(one_line(value), MAX_LABEL))) for value in self._values
-        )
+        labels = (clip(one_line(value), limit=100) for value in self._values)
+        self.offered.set_options(Option(Content(label)) for label in labels)
         self.offered.display = bool(self._values)
         self.offered.highlighted = None
 
     def action_move(self, by: int) -> None:
         """Highlight the next or previous completion."""
-        if by > 0:
-            self.offered.action_cursor_down()
-        else:
-            self.offered.action_cursor_up()
+        (self.offered.action_cursor_down if by > 0 else self.offered.action_cursor_up)()
 
     def accept(self, index: int | None = None) -> bool:
         """Put a completion, by default the highlighted one, into the line.
@@ -105,7 +98,6 @@ class ArgumentRow(TypedField):
 
     @on(OptionList.OptionSelected)
     def _on_clicked(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
         self.accept(event.option_index)
 
 
@@ -161,7 +153,6 @@ class ArgumentsScreen(Dialog):
     @on(Input.Changed)
     def _on_typed(self, event: Input.Changed) -> None:
         """Request completions after a pause in typing."""
-        event.stop()
         row = next(row for row in self.form.rows if row.control is event.input)
         self._resting.stop()
         if self._completes and row.control.has_focus:

@@ -209,7 +209,6 @@ class ServerScreen(Dialog):
 
     @on(PasteLine.Given)
     async def _understand(self, event: PasteLine.Given) -> None:
-        event.stop()
         try:
             first, *self._rest = understand(event.text, self._commands.running.imports.machine)
         except EntryError as error:
@@ -294,8 +293,7 @@ class ServerScreen(Dialog):
         self.say("")
 
     def _draw(self) -> None:
-        lines = [*self._lines()]
-        self.page.query_one(PlainText).update(Content("\n").join(lines))
+        self.page.query_one(PlainText).update(Content("\n").join(self._lines()))
 
     def _lines(self) -> Iterator[Content]:
         """Say what came of the trial, what would start, and what that changes."""

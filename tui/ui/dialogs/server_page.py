@@ -35,9 +35,6 @@ from tui.ui.widgets.text.describe import (
 )
 from tui.ui.widgets.text.plain import PlainText, duration, one_line
 
-REFRESH: Final = 1.0
-"""Seconds after which what is measured is shown anew, while the page is open."""
-
 MAX_CHANGES: Final = 20
 """Names that are shown of what an offer gained, lost or changed."""
 
@@ -82,7 +79,7 @@ class ServerPage(ServerActions, Dialog):
 
     def on_mount(self) -> None:
         self._bridge.watch(self, self._select, lambda _: self._show())
-        self.set_interval(REFRESH, self._show)
+        self.set_interval(1, self._show)  # what is measured
         if (view := self.current) is not None and view.status is ServerStatus.ASLEEP:
             self.commands.engine.servers.start(self._server)
 

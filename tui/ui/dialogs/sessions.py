@@ -23,16 +23,11 @@ No saved conversations in this folder yet.
 Each one is saved as it goes, unless gemdeck was started with
 --private or "gemdeck": "sessions": {"save": false} says so."""
 
-PREVIEW_AFTER: Final = 0.15
-"""Seconds that the cursor rests on a session before its end is read."""
-
 MAX_LINE: Final = 300
 """Characters of an entry in the preview."""
 
 PREVIEWED: Final = 6
 """Entries in the preview."""
-
-MAX_TITLE: Final = 200
 
 
 class SessionsScreen(ListDialog[SessionView]):
@@ -61,19 +56,18 @@ class SessionsScreen(ListDialog[SessionView]):
             lambda view: bridge.commands.engine.sessions.resume(view.id),
         )
         self._bridge = bridge
-        self._commands = bridge.commands
         self._first_query = query
         self._open_beside = open_beside
         self._resting = Delay(self)
         self._renamed: SessionView | None = None
-        self.title_line = Input(placeholder="the new title", max_length=MAX_TITLE, compact=True)
+        self.title_line = Input(placeholder="the new title", max_length=200, compact=True)
 
     def on_mount(self) -> None:
         self.title_line.display = False
         self.frame.mount(self.title_line)
         self._bridge.watch(self, lambda state: state.sessions, self._show)
         self._bridge.watch(self, lambda state: state.preview, self._show_preview)
-        self._commands.list_sessions()
+        self._bridge.commands.list_sessions()
         self.listed.set_filter(self._first_query)
 
     def action_close(self) -> None:
@@ -100,19 +94,18 @@ class SessionsScreen(ListDialog[SessionView]):
     def action_export(self) -> None:
         """Write the session to a Markdown file in the opened folder."""
         if (view := self.listed.current) is not None:
-            self._commands.engine.sessions.export(view.id, "")
+            self._bridge.commands.engine.sessions.export(view.id, "")
 
     def action_delete(self) -> None:
         """Delete the session under the cursor on the second press."""
         view = self.listed.current
         if view and self.is_again("sessions.delete", view.id, f"delete: {view.name}"):
-            self._commands.engine.sessions.delete(view.id)
+            self._bridge.commands.engine.sessions.delete(view.id)
 
     @on(Input.Submitted)
     def _on_title(self, event: Input.Submitted) -> None:
-        event.stop()
         if self._renamed is not None:
-            self._commands.engine.sessions.rename(self._renamed.id, event.value.strip())
+            self._bridge.commands.engine.sessions.rename(self._renamed.id, event.value.strip())
         self._end_rename()
 
     def _end_rename(self) -> None:
@@ -126,8 +119,8 @@ class SessionsScreen(ListDialog[SessionView]):
         self.tell(None if item is None else Content())
         self._show_preview(self._bridge.state.preview)
         if item is not None:
-            read = partial(self._commands.engine.sessions.preview, item.id)
-            self._resting.begin(PREVIEW_AFTER, read)
+            read = partial(self._bridge.commands.engine.sessions.preview, item.id)
+            self._resting.begin(wait=0.15, callback=read)
 
     def _show(self, sessions: Sequence[SessionView]) -> None:
         self.listed.set_entries([*map(_entry, sessions)])

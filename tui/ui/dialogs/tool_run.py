@@ -18,7 +18,6 @@ from tui.model.runs import SavedCall, ToolRun
 from tui.model.servers import ServerId
 from tui.store.selectors import saved_calls
 from tui.store.selectors import server as find_server
-from tui.store.state import AppState
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
@@ -40,8 +39,6 @@ MAX_DRAFTS: Final = 50
 MAX_READ: Final = 100_000
 """Characters of a result in which links are looked for, which may begin as a tree, or are compared,
 and up to which what was sent is indented."""
-
-NONE_SAVED: Final = "No call of this tool is saved. The key n on a result saves one."
 
 _STYLES: Final[Mapping[ToolCallStatus, str]] = {
     ToolCallStatus.OK: "$text-success",
@@ -125,9 +122,8 @@ class ToolFormScreen(EditingScreen):
 
     def action_saved(self) -> None:
         """Let a saved call be chosen, and fill it in."""
-        calls = saved_calls(self._bridge.state, *self._tool)
-        if not calls:
-            self.tell(NONE_SAVED)
+        if not (calls := saved_calls(self._bridge.state, *self._tool)):
+            self.tell("No call of this tool is saved. The key n on a result saves one.")
             return
 
         async def fill_in(call: SavedCall) -> None:
@@ -176,11 +172,8 @@ class RunScreen(FetchedScreen):
 
     def on_mount(self) -> None:
         self._clock = self.set_interval(1, self._draw, pause=True)
-        self._bridge.watch(self, self._now, self._show)
-
-    def _now(self, state: AppState) -> ToolRun:
-        """Select the call as it stands; one that is no longer kept stays as it was."""
-        return state.runs.get(self._run.call.id, self._run)
+        # one that is no longer kept stays as it was
+        self._bridge.watch(self, lambda s: s.runs.get(self._run.call.id, self._run), self._show)
 
     def _show(self, run: ToolRun) -> None:
         self._run = run
@@ -242,7 +235,7 @@ class RunScreen(FetchedScreen):
         can_open = bool(self.pictures or self._links)
         can_use = can_open if parameters == ("open",) else self._run.raw is not None
         return {
-            "leave": self._is_running,
+            "dismiss": self._is_running,
             "use": is_over and can_use,
             "compare": is_over and self._before() is not None,
             **dict.fromkeys(("again", "send", "copy"), is_over),
@@ -264,9 +257,6 @@ class RunScreen(FetchedScreen):
     @property
     def _is_running(self) -> bool:
         return not self._run.call.status.is_over
-
-    def action_leave(self) -> None:
-        self.dismiss()
 
     def action_close(self) -> None:
         """Leave the line for the name, else cancel what runs, on its server too, else close."""
@@ -328,8 +318,7 @@ class RunScreen(FetchedScreen):
             as_json = self._shows("raw", "tree")
             self._commands.engine.features.save_result(self._run, as_json=as_json)
         else:
-            offered = [(url, url) for url in self._links]
-            use_one(self.app, "Links", "link", offered, self._follow)
+            use_one(self.app, "Links", "link", [(url, url) for url in self._links], self._follow)
 
     def _follow(self, url: str) -> None:
         self.app.screen_stack[0].post_message(FollowLink(url, self._run.call.server))
@@ -350,7 +339,6 @@ class RunScreen(FetchedScreen):
 
     @on(Input.Submitted)
     def _on_named(self, event: Input.Submitted) -> None:
-        event.stop()
         call, name = self._run.call, event.value.strip()
         try:
             self._commands.engine.runs.save_call(call.server, name, call.tool, call.arguments)

@@ -73,13 +73,12 @@ class ActivityPane(SaysWhy, SidePart):
         yield FilterList[EntryId]("task")
 
     def on_mount(self) -> None:
-        self._bridge.watch(
-            self, lambda state: (state.logs, state.notices), lambda _: self._catch_up()
-        )
+        self._bridge.watch(self, lambda s: (s.logs, s.notices), lambda _: self.wake())
         self._bridge.watch(self, lambda state: state.log_levels, lambda _: self._show_scope())
         self._bridge.watch(self, lambda state: state.conversation.tasks, self._show_tasks)
         self._rebuild()
 
+    @on(FilterLine.Submitted)
     def focus_main(self) -> None:
         self.view.focus()
 
@@ -87,16 +86,12 @@ class ActivityPane(SaysWhy, SidePart):
         self._owner = to
         self._rebuild()
 
-    def wake(self) -> None:
-        self._catch_up()
-
     def action_turn(self, by: int) -> None:
         """Show the next log: all, gemdeck's own, then one server's after another."""
         scopes = [None, OWNER, *(view.id for view in self._bridge.state.servers)]
         at = scopes.index(self._owner) if self._owner in scopes else 0
         self._owner = scopes[(at + by) % len(scopes)]
         self._rebuild()
-        self.refresh_bindings()
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
         match action:
@@ -135,17 +130,6 @@ class ActivityPane(SaysWhy, SidePart):
             self.app.copy_to_clipboard(text := one_line(entry.line.text))
             self.notify(f"Copied: {text}", timeout=2, markup=False)
 
-    @on(FilterLine.Changed)
-    def _on_search(self, event: FilterLine.Changed) -> None:
-        event.stop()
-        self._rebuild()
-        self.refresh_bindings()
-
-    @on(FilterLine.Submitted)
-    def _on_searched(self, event: FilterLine.Submitted) -> None:
-        event.stop()
-        self.view.focus()
-
     def action_tasks(self) -> None:
         """Go to the tasks, or back to the lines."""
         (self.view if self.tasks.has_focus_within else self.tasks.rows).focus()
@@ -164,7 +148,6 @@ class ActivityPane(SaysWhy, SidePart):
         """Show only lines of the next severity up, after errors all of them."""
         self._least = self._next_severity()
         self._rebuild()
-        self.refresh_bindings()
 
     def _next_severity(self) -> Severity:
         return SEVERITIES[(SEVERITIES.index(self._least) + 1) % len(SEVERITIES)]
@@ -172,7 +155,7 @@ class ActivityPane(SaysWhy, SidePart):
     def action_pause(self) -> None:
         """Hold new lines back, or show those that were held back."""
         self._is_paused = not self._is_paused
-        self._catch_up()
+        self.wake()
         self._show_scope()
         self.refresh_bindings()
 
@@ -183,8 +166,7 @@ class ActivityPane(SaysWhy, SidePart):
         return all(word in text for word in self.line.value.lower().split())
 
     def action_level(self) -> None:
-        server = self._leveled()
-        if server is not None:
+        if (server := self._leveled()) is not None:
             self.app.push_screen(log_levels(self._bridge, server))
 
     def _leveled(self) -> ServerId | None:
@@ -200,14 +182,13 @@ class ActivityPane(SaysWhy, SidePart):
             if self._owner in (None, server):
                 yield server, lines
 
-    def _catch_up(self) -> None:
+    def wake(self) -> None:
         """Append the lines that are new since the last time."""
         if self._is_paused or not self.is_attached or not self.awake:
             return
         new: list[LogEntry] = []
         for owner, lines in self._sources():
-            fresh = lines_after(lines, self._last.get(owner))
-            if fresh:
+            if fresh := lines_after(lines, self._last.get(owner)):
                 self._last[owner] = fresh[-1]
                 new += filter(self._is_wanted, (_entry(owner, line) for line in fresh))
         if new:
@@ -215,6 +196,7 @@ class ActivityPane(SaysWhy, SidePart):
             self.view.append(new[-MAX_LINES:])
         self._show_scope()
 
+    @on(FilterLine.Changed)
     def _rebuild(self) -> None:
         """Show all lines in scope."""
         sources = list(self._sources())
@@ -226,6 +208,7 @@ class ActivityPane(SaysWhy, SidePart):
         self.view.names_owners = self._owner is None
         self.view.replace(filter(self._is_wanted, in_order))
         self._show_scope()
+        self.refresh_bindings()
 
     @property
     def _scope(self) -> str:

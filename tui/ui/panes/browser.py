@@ -37,9 +37,6 @@ Offered = TypeVar("Offered", bound=ToolView | PromptView | ResourceView | Resour
 ENTRY_ACTIONS: Final = frozenset({"choose", "schema", "insert", "switch", "exclude"})
 """Actions that need an entry."""
 
-NAMES: Final = 16
-"""Cells of the column of names; longer ones take from their descriptions."""
-
 BESIDE: Final = 70
 """Cells from which the details stand beside the list."""
 
@@ -104,7 +101,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
         """Act on an entry; called for Enter and double clicks."""
 
     def compose(self) -> ComposeResult:
-        yield FilterList[T](self.NOUN, self.EMPTY, widest=NAMES)
+        yield FilterList[T](self.NOUN, self.EMPTY, widest=16)
         with VerticalScroll(classes="details"):
             yield PlainText()
 
@@ -128,10 +125,10 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
         is_empty = not self.is_mounted or not self.entries.rows.rows
         return f"There is no {self.NOUN} here." if is_empty and action in ENTRY_ACTIONS else ""
 
+    @on(FilterList.Chosen)
     def action_choose(self) -> None:
         """Choose the entry under the cursor, or fold or unfold the server."""
-        item = self.entries.current
-        if item is not None:
+        if (item := self.entries.current) is not None:
             self.choose(item)
         else:
             self.entries.action_toggle_fold()
@@ -158,8 +155,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
         self._stale = False
         before, self._built = self._built, {}
         for server, catalog in self._catalogs:
-            kept = before.get(server)
-            if kept is None or kept[0] is not catalog:
+            if (kept := before.get(server)) is None or kept[0] is not catalog:
                 kept = catalog, list(self.list_entries(server, catalog))
             self._built[server] = kept
         self.entries.set_entries(list(chain.from_iterable(e for _, e in self._built.values())))
@@ -168,10 +164,6 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
     def _on_moved(self) -> None:
         self.scroller.scroll_home(animate=False)
         self.show_details()
-
-    @on(FilterList.Chosen)
-    def _on_chosen(self) -> None:
-        self.action_choose()
 
 
 class PromptsPane(BrowserPane[OwnedPrompt]):
@@ -198,8 +190,7 @@ class PromptsPane(BrowserPane[OwnedPrompt]):
             self.post_message(FillPrompt(server, prompt))
 
     def action_insert(self) -> None:
-        item = self.entries.current
-        if item is not None and not item[1].problem:
+        if (item := self.entries.current) is not None and not item[1].problem:
             self.post_message(InsertText(f"/{item[1].name} "))
 
 
@@ -267,13 +258,11 @@ class ResourcesPane(BrowserPane[OwnedResource]):
             self._fill_in(item, resource)
 
     def action_insert(self) -> None:
-        item = self.entries.current
-        if item is not None and not item[1].problem:
+        if (item := self.entries.current) is not None and not item[1].problem:
             self.post_message(InsertText(mention(*item).text))
 
     def action_send(self) -> None:
-        item = self.entries.current
-        if item is not None and (uri := self._uri(item)) is not None:
+        if (item := self.entries.current) is not None and (uri := self._uri(item)) is not None:
             self.post_message(SendResource(item[0], uri))
 
     def action_watch(self) -> None:
@@ -368,9 +357,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
 
     def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: (state.profiles, state.options), self._on_profile)
-        self._bridge.watch(
-            self, lambda state: (state.grants, state.saved_calls), lambda _: self.show_details()
-        )
+        self._bridge.watch(self, lambda s: (s.grants, s.saved_calls), lambda _: self.show_details())
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedTool]]:
         here = self._bridge.state
@@ -382,8 +369,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
             yield _entry((server, tool), tool.name, tail, faint=bool(tail))
 
     def describe(self, item: OwnedTool) -> Content:
-        state = self._bridge.state
-        saved = [one.name for one in saved_calls(state, item[0], item[1].name)]
+        saved = [one.name for one in saved_calls(self._bridge.state, item[0], item[1].name)]
         return describe_tool(
             *item,
             schema=self._with_schema,
@@ -417,8 +403,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
 
     def action_exclude(self) -> None:
         """Let the settings leave the tool out, or no longer."""
-        item: OwnedTool | None = self.entries.current
-        if item is not None:
+        if (item := self.entries.current) is not None:
             off = item[1].off is not Off.SETTINGS
             self._commands.engine.exclude_tool(item[0], item[1].name, off=off)
 
@@ -446,8 +431,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
 
     def action_review(self) -> None:
         """Ask again about the changes of this tool's server."""
-        item: OwnedTool | None = self.entries.current
-        if item is not None and item[1].changed:
+        if (item := self.entries.current) is not None and item[1].changed:
             self._commands.engine.access.review.review(item[0])
 
     def action_schema(self) -> None:

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.getters import query_one
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
@@ -16,11 +17,12 @@ from tui.store.selectors import server as find_server
 from tui.store.state import AppState, ConversationState, TranscriptState, Unsent
 from tui.ui import keymap
 from tui.ui.bridge import Delay, StoreBridge
-from tui.ui.messages import FillPrompt, RunCommand, ShowResource
-from tui.ui.panes.tabs import TabbedPane, asking_elsewhere, shown_tabs
+from tui.ui.messages import FillPrompt, RunCommand, ShowConversation, ShowResource
+from tui.ui.panes.tabs import Tab, asking_elsewhere, shown_tabs, tab_line
 from tui.ui.questions.arming import Keyboard
 from tui.ui.widgets.chat.composer import Composer, MessageHistory
 from tui.ui.widgets.chat.welcome import IDLE, Welcome, Work, WorkingLine
+from tui.ui.widgets.key_bar import FRAME
 
 if TYPE_CHECKING:
     from tui.ui.widgets.chat.completion import CompletionPopup
@@ -31,9 +33,6 @@ ABOUT_RESOURCE: Final = "What is in this resource?"
 """Sent with a resource if the composer is empty."""
 
 EDITING: Final = "Enter sends this in place of the earlier message, Esc leaves it."
-
-DRAFT_AFTER: Final = 1.0
-"""Seconds of rest in typing after which the draft is saved."""
 
 RETURNED: Final = "Your message is back: ↵ sends it · typing replaces it"
 
@@ -48,8 +47,10 @@ def _work(state: AppState) -> Work:
     return turn, len(state.conversation.queued), waiting_text(state) if is_held else "", is_asking
 
 
-class ChatPane(TabbedPane):
+class ChatPane(Vertical):
     """Show a conversation and send messages. It stands still while another is on the screen.
+
+    The tabs stand in its upper border; a click on one shows its conversation.
 
     The first frame shows the welcome and the composer; `fill` adds the rest.
 
@@ -82,6 +83,7 @@ class ChatPane(TabbedPane):
         self._commands = bridge.commands
         self._history = history
         self.is_filled = False
+        self.tabs: tuple[Tab, ...] = ()
         self.conversation = conversation
         self._seen = bridge.state.conversations[conversation]
         self.set_class(bridge.state.current == conversation, "-current")
@@ -114,6 +116,7 @@ class ChatPane(TabbedPane):
         self.transcript, self.working = Transcript(), WorkingLine()
         self.queued = QueuedMessages()
         self.popup = CompletionPopup(self.composer, self._history, self._bridge, self.working)
+        self.composer.use_popup = self.popup.press
         self.transcript.display = False
         rest = self.transcript, self.working, self.queued, self.popup
         await self.mount(*rest, after=self.welcome)
@@ -141,7 +144,19 @@ class ChatPane(TabbedPane):
             self._seen = state.conversation
         return self._seen
 
+    def show_tabs(self, tabs: tuple[Tab, ...]) -> None:
+        """Show the tabs, or the title if there are none."""
+        self.tabs = tabs
+        self.set_class(bool(tabs), "-tabbed")
+        line = tab_line(tabs, max(0, self.outer_size.width - FRAME)) if tabs else Content()
+        self.border_title = Content.assemble(line) if tabs else Content(self.BORDER_TITLE)
+
+    def action_show_tab(self, number: int) -> None:
+        self.post_message(ShowConversation(self.tabs[number - 1].key))
+
     def on_resize(self) -> None:
+        if self.tabs:
+            self.show_tabs(self.tabs)
         self.refresh_bindings()  # the hints in the border are cut to its width
 
     def action_stop(self) -> None:
@@ -183,7 +198,6 @@ class ChatPane(TabbedPane):
             self._take(queued[-1], give_back=True)
 
     def on_queued_messages_taken(self, event: "QueuedMessages.Taken") -> None:
-        event.stop()
         self._take(event.text, give_back=event.give_back)
 
     def _take(self, text: str, *, give_back: bool) -> None:
@@ -192,15 +206,12 @@ class ChatPane(TabbedPane):
             self.composer.focus()
         self._commands.engine.conversations.current.unqueue(text, give_back=give_back)
 
-    def on_queued_messages_closed(self, event: "QueuedMessages.Closed") -> None:
-        event.stop()
+    def on_queued_messages_closed(self) -> None:
         self.composer.focus()
 
     def action_scroll(self, direction: int) -> None:
-        if direction < 0:
-            self.transcript.action_page_up()
-        else:
-            self.transcript.action_page_down()
+        page = self.transcript.action_page_up if direction < 0 else self.transcript.action_page_down
+        page()
 
     def action_conversation(self) -> None:
         """Go to the messages that wait, if there are some, else to the newest entry."""
@@ -228,7 +239,6 @@ class ChatPane(TabbedPane):
         from tui.model.input.mentions import as_sent  # noqa: PLC0415 - on first use
         from tui.model.input.own_commands import find_own_command  # noqa: PLC0415 - on first use
 
-        event.stop()
         if not event.text:
             self.working.hint = NOTHING
             return
@@ -272,8 +282,7 @@ class ChatPane(TabbedPane):
 
     def send_resource(self, server: ServerId, uri: str) -> None:
         """Send a resource with the draft, or with `ABOUT_RESOURCE` if there is none."""
-        draft = self.composer.message.strip()
-        if draft:
+        if draft := self.composer.message.strip():
             self._history.add(draft)
             self.composer.clear()
         self.transcript.go_to_end()
@@ -295,14 +304,9 @@ class ChatPane(TabbedPane):
         if self.is_filled:
             self.popup.close()
 
-    @on(Composer.CompletionKey)
-    def _use_popup(self, event: Composer.CompletionKey) -> None:
-        event.stop()
-        self.popup.press(event.key)
-
     def _keep_draft_soon(self) -> None:
         """Save the draft once the typing rests."""
-        self._resting.begin(DRAFT_AFTER, self.keep_draft)
+        self._resting.begin(wait=1.0, callback=self.keep_draft)
 
     def keep_draft(self) -> None:
         """Save the draft now, if it has changed; a command of the screen is none."""
@@ -338,7 +342,6 @@ class ChatPane(TabbedPane):
             self._keep_draft_soon()
 
     def on_entry_view_links_requested(self, event: "EntryView.LinksRequested") -> None:
-        event.stop()
         from tui.ui.dialogs.choices import use_one  # noqa: PLC0415 - on first use
 
         offered = [(url, url) for url in event.links]
@@ -356,7 +359,6 @@ class ChatPane(TabbedPane):
             self.app.push_screen(LinkScreen(url, self._commands, keyboard=self._keyboard))
 
     def on_transcript_view_requested(self, event: "Transcript.ViewRequested") -> None:
-        event.stop()
         from tui.ui.dialogs.viewer import ViewerScreen  # noqa: PLC0415 - on first use
 
         self.app.push_screen(ViewerScreen(self._commands, event.title, event.text, event.call))
@@ -381,9 +383,7 @@ class ChatPane(TabbedPane):
             return
         for text in new:
             self._history.add(text)
-        what = "Your last message was" if len(new) == 1 else f"{len(new)} messages were"
-        self.notify(
-            f"{what} not sent. Press Up to get {'it' if len(new) == 1 else 'them'} back.",
-            severity="warning",
-            markup=False,
-        )
+        is_one = len(new) == 1
+        what = "Your last message was" if is_one else f"{len(new)} messages were"
+        words = f"{what} not sent. Press Up to get {'it' if is_one else 'them'} back."
+        self.notify(words, severity="warning", markup=False)

@@ -111,7 +111,7 @@ class FrameList(FilterList[Shown]):
         return self.note + super()._count_line() + gone  # first what a narrow pane must show
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
-        if action in ("fold", "unfold", "toggle_fold") and not self.line.has_focus:
+        if action in ("fold", "toggle_fold") and not self.line.has_focus:
             return "" if self.current and self.current[0].inner else "Nothing folds here."
         return super().why_not(action, parameters)
 
@@ -147,7 +147,7 @@ class ProtocolPane(SaysWhy, SidePart):
         self._bridge.watch(
             self,
             lambda state: (state.wire_revision, state.configured),
-            lambda _: self._follow(self._rests_until - time()),
+            lambda _: self.wake(self._rests_until - time()),
         )
 
     def on_show(self) -> None:
@@ -164,16 +164,13 @@ class ProtocolPane(SaysWhy, SidePart):
         self.listed.line.value = to
         self._say()
 
-    def wake(self) -> None:
-        self._follow()
-
     def _watch(self, *, is_seen: bool) -> None:
         self._is_seen = is_seen
         if self._commands.is_attached:
             self._commands.engine.wire.watch(is_watched=is_seen)
-        self._follow()
+        self.wake()
 
-    def _follow(self, after: float = 0.0) -> None:
+    def wake(self, after: float = 0.0) -> None:
         """Show what was said, some seconds from now; the time of what is open goes on.
 
         In a flood that is not so often that typing would wait for it.
@@ -182,13 +179,13 @@ class ProtocolPane(SaysWhy, SidePart):
         if not self._is_seen or self._is_paused or not self._commands.is_attached:
             return
         if after > 0:
-            self._delay.begin(after, self._follow)
+            self._delay.begin(after, self.wake)
             return
         began = time()
         self.listed.follow(self._commands.running.wire)
         self._rests_until = time() + min(MAX_REST, REST * (time() - began))
         if any(one.waits for one in self.listed.listed):
-            self._follow(TICK)
+            self.wake(TICK)
 
     @property
     def _one(self) -> Exchange | None:
@@ -198,8 +195,7 @@ class ProtocolPane(SaysWhy, SidePart):
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
         if self._one is None:
-            needed = action in {"choose", "use", "export"}
-            return "No exchange is listed here." if needed else ""
+            return "No exchange is listed here." if action in {"choose", "use", "export"} else ""
         head = self._one.head
         match parameters:
             case ("command" | "again",) if not _is_ours(head):
@@ -218,6 +214,7 @@ class ProtocolPane(SaysWhy, SidePart):
         }
         return labels.get(action) or None
 
+    @on(FrameList.Chosen)
     def action_choose(self) -> None:
         from tui.ui.dialogs.exchange import exchange_screen  # noqa: PLC0415 - on first use
 
@@ -245,7 +242,7 @@ class ProtocolPane(SaysWhy, SidePart):
         since = "only from here · " * bool(self.listed.mark)
         self.listed.note = "paused · " * self._is_paused + since
         self.listed.set_filter(self.listed.line.value)
-        self._follow()
+        self.wake()
         self.refresh_bindings()
 
     def action_use(self, what: str) -> None:
@@ -277,10 +274,6 @@ class ProtocolPane(SaysWhy, SidePart):
     @on(FrameList.Moved)
     def _on_moved(self) -> None:
         self.refresh_bindings()
-
-    @on(FrameList.Chosen)
-    def _on_chosen(self) -> None:
-        self.action_choose()
 
 
 def _is_ours(head: WireFrame) -> bool:

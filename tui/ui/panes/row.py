@@ -74,8 +74,7 @@ class PaneRow(Horizontal):
         async with self._following:
             state = self._bridge.state
             panes = {one.conversation: one for one in self.children if isinstance(one, ChatPane)}
-            wanted = panes.get(state.current)
-            if wanted is None:
+            if (wanted := panes.get(state.current)) is None:
                 wanted = self._new_chat(state.current)
                 wanted.display = False
                 await self.mount(wanted, after=self.chat)
@@ -88,8 +87,7 @@ class PaneRow(Horizontal):
             await self.remove_children(gone)
 
     def _new_chat(self, conversation: ConversationId) -> ChatPane:
-        history = self._history.beside()
-        return ChatPane(self._bridge, history, self._keyboard, conversation)
+        return ChatPane(self._bridge, self._history.beside(), self._keyboard, conversation)
 
     def _turn_to(self, chat: ChatPane) -> None:
         with self.app.batch_update():
@@ -121,8 +119,7 @@ class PaneRow(Horizontal):
     def bring(self, pane: Widget) -> None:
         """Bring a pane to the front, and open its side."""
         self._in_front = pane
-        side = self._side_of(pane)
-        if side is None:
+        if (side := self._side_of(pane)) is None:
             self._arrange()
         else:
             self._choose(self._layout.with_side(self._width, side, opened=True))
@@ -130,8 +127,7 @@ class PaneRow(Horizontal):
     def hide(self, pane: Widget) -> None:
         """Close the side of a pane, and bring the chat to the front."""
         self._in_front = self.chat
-        side = self._side_of(pane)
-        if side is not None:
+        if (side := self._side_of(pane)) is not None:
             self._choose(self._layout.with_side(self._width, side, opened=False))
 
     def toggle_alone(self) -> None:
@@ -145,8 +141,7 @@ class PaneRow(Horizontal):
         From the chat it is the border of the servers, if they are open.
         """
         shown = self._layout.shown(self._width)
-        side = self._side_of(self.pane_with_focus())
-        if side is None:
+        if (side := self._side_of(self.pane_with_focus())) is None:
             side = Side.SERVERS if Side.SERVERS in shown else Side.RIGHT
         now = self._columns()[side]
         if side in shown and now:

@@ -9,7 +9,6 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import MouseDown
 from textual.getters import query_one
-from textual.message import Message
 from textual.timer import Timer
 
 from tui.model.chat import Severity
@@ -89,8 +88,7 @@ class ServersPane(Vertical):
         """Show the keys of the server under the cursor, or none."""
         if not self._is_filled:
             return
-        self.keys.display = bool(found)
-        self.keys.update(hint_lines(found, self.size.width - 2))
+        self.keys.say(hint_lines(found, self.size.width - 2))
 
     def on_mouse_down(self, event: MouseDown) -> None:
         is_inside = self.content_region.contains(*event.screen_offset)  # the border is dragged
@@ -139,8 +137,7 @@ class ServersPane(Vertical):
         self.rows.draw()
         self._follow_time(self._bridge.state.servers)
 
-    def on_row_list_moved(self, event: Message) -> None:
-        event.stop()
+    def on_row_list_moved(self) -> None:
         self._show_details()
         if self.rows.has_focus:
             self.refresh_bindings()

@@ -112,8 +112,7 @@ class ServerActions(SaysWhy, MessagePump):
         self.post_message(message)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
-        view = self.current
-        if view is None:
+        if (view := self.current) is None:
             return "There is no server yet." if action in _NEED_SERVER else ""
         name, status = one_line(view.id), view.status
         match action:
@@ -161,8 +160,7 @@ class ServerActions(SaysWhy, MessagePump):
 
     def action_start_stop(self) -> None:
         """Stop the server if it runs, else start it; review it first if it is untrusted."""
-        view = self.current
-        if view is None:
+        if (view := self.current) is None:
             return
         if view.status in STOPPABLE:
             self.commands.engine.servers.stop(view.id)
@@ -175,11 +173,9 @@ class ServerActions(SaysWhy, MessagePump):
         self.commands.engine.review_folder()
 
     def action_toggle_enabled(self) -> None:
-        view = self.current
-        if view is not None:
-            self.commands.engine.servers.set_enabled(
-                view.id, enabled=view.status is ServerStatus.DISABLED
-            )
+        if (view := self.current) is not None:
+            is_off = view.status is ServerStatus.DISABLED
+            self.commands.engine.servers.set_enabled(view.id, enabled=is_off)
 
     async def action_edit(self) -> None:
         if self.current is not None:
@@ -258,33 +254,18 @@ class ServersTree(ServerActions, RowList, inherit_bindings=False):
     def action_move(self, by: int) -> None:
         self.cursor += by
 
-    def action_page(self, direction: int) -> None:
-        self.page(direction)
-
-    def action_first(self) -> None:
-        self.cursor = 0
-
-    def action_last(self) -> None:
-        self.cursor = len(self._listed) - 1
-
     def action_toggle_fold(self) -> None:
         if self.current is not None:
-            self._fold(folds=self.current.id in self._unfolded)
+            self.action_fold(self.current.id in self._unfolded)
 
-    def action_fold(self) -> None:
-        self._fold(folds=True)
-
-    def action_unfold(self) -> None:
-        self._fold(folds=False)
-
-    def _fold(self, *, folds: bool) -> None:
+    def action_fold(self, folds: bool) -> None:
+        """Fold the server, or unfold it."""
         if (view := self.current) is not None:
             self._unfolded = self._unfolded - {view.id} if folds else self._unfolded | {view.id}
             self.draw(view.id if folds else None)
 
-    def on_row_list_chosen(self, event: RowList.Chosen) -> None:
+    def on_row_list_chosen(self) -> None:
         """Fold or unfold the server that was clicked, or show what a number counts."""
-        event.stop()
         if self._listed[self.cursor].kind is PaneName.SERVERS:
             self.action_toggle_fold()
         else:

@@ -93,8 +93,7 @@ class SidePane(Vertical):
             The part, or None if the app ended or another part was requested meanwhile.
         """
         name = self.active
-        part = self._parts.get(name)
-        if part is None:
+        if (part := self._parts.get(name)) is None:
             if not self.is_attached:
                 return None
             part = self._parts[name] = self._make(name)
@@ -109,8 +108,7 @@ class SidePane(Vertical):
 
     def wake(self) -> None:
         """Let the active part catch up after the pane was hidden."""
-        part = self._parts.get(self.active)
-        if part is not None and part.is_mounted:
+        if (part := self._parts.get(self.active)) is not None and part.is_mounted:
             part.wake()
 
     async def show(self, name: PaneName, to: str | None = None) -> None:
@@ -118,8 +116,7 @@ class SidePane(Vertical):
         self.active = name
         self.activity = name if name in VIEWS else self.activity
         self._show_tabs()
-        part = await self.fill()
-        if part is None:
+        if (part := await self.fill()) is None:
             return
         if to is not None:
             part.narrow_to(to)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rich.cells import cell_len
-from textual.containers import Vertical
 from textual.content import Content
 from textual.style import Style
 
@@ -12,8 +11,6 @@ from tui.model.chat import ConversationId
 from tui.model.frozen import Frozen
 from tui.store.selectors import asking
 from tui.store.state import AppState
-from tui.ui.messages import ShowConversation
-from tui.ui.widgets.key_bar import FRAME
 from tui.ui.widgets.text.plain import fit, one_line
 
 NEW: Final = "new"
@@ -83,8 +80,7 @@ class Tab(Frozen):
 
         A click shows its conversation.
         """
-        style = "bold underline" if self.is_current else "$text-muted"
-        parts = [(self.words(cells), style)]
+        parts = [(self.words(cells), "bold underline" if self.is_current else "$text-muted")]
         if self.state:
             glyph, word, tone, _ = _MARKS[self.state]
             parts += [(" ", ""), (f"{glyph} {word}" if wordy else glyph, tone)]
@@ -148,28 +144,6 @@ def _joined(
     labels = [tab.label(length, wordy=wordy) for tab, length in cells.items()]
     line = Content.styled(GAP, muted).join(labels)
     return Content.assemble((before, muted), line, (after, muted))
-
-
-class TabbedPane(Vertical):
-    """A pane with the tabs in its upper border; a click on one shows its conversation."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tabs: tuple[Tab, ...] = ()
-
-    def show_tabs(self, tabs: tuple[Tab, ...]) -> None:
-        """Show the tabs, or the title if there are none."""
-        self.tabs = tabs
-        self.set_class(bool(tabs), "-tabbed")
-        line = tab_line(tabs, max(0, self.outer_size.width - FRAME)) if tabs else Content()
-        self.border_title = Content.assemble(line) if tabs else Content(self.BORDER_TITLE or "")
-
-    def on_resize(self) -> None:
-        if self.tabs:
-            self.show_tabs(self.tabs)
-
-    def action_show_tab(self, number: int) -> None:
-        self.post_message(ShowConversation(self.tabs[number - 1].key))
 
 
 def asking_elsewhere(state: AppState) -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tui.model.requests import Reply, ReplyAction, UrlRequest
+from tui.model.requests import UrlRequest
 from tui.store.commands import Commands
-from tui.ui.questions.answers import ACCEPTED, DECLINED, Answer
+from tui.ui.questions.answers import ACCEPTED, CANCEL, DECLINED, Answer
 from tui.ui.questions.arming import Keyboard
 from tui.ui.questions.question import Question
 from tui.ui.widgets.text.labelled_text import LabelledLine, listed, warning_line
@@ -13,7 +13,6 @@ from tui.ui.widgets.text.links import Link, examine, is_plain_http
 
 OPEN: Final = Answer("open", "o", "Open", "open it", ACCEPTED)
 DECLINE: Final = Answer("decline", "d", "Decline", "decline", DECLINED)
-CANCEL: Final = Answer("cancel", "escape", "Cancel", "cancel", Reply(ReplyAction.CANCEL))
 
 COPY: Final = Answer("copy", "c", "Copy", "copy the address")
 CLOSE: Final = Answer("close", "escape", "Close", "close")

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from textual import on
-from textual.content import Content
 from textual.getters import query_one
 from textual.widget import Widget
 from textual.widgets import Select
 
 from tui.model.requests import FormRequest, Reply, ReplyAction
 from tui.text import clip
-from tui.ui.questions.answers import ACCEPTED, DECLINED, Answer
+from tui.ui.questions.answers import ACCEPTED, CANCEL, DECLINED, Answer
 from tui.ui.questions.question import NAME, Names, Question
 from tui.ui.widgets.forms.argument_form import ArgumentForm, FormBody
 from tui.ui.widgets.forms.form_fields import FieldRow, WholeText, make_row
@@ -21,15 +20,11 @@ from tui.ui.widgets.text.plain import PlainText, one_line
 MAX_TITLE: Final = 20
 """Characters of a server's name that the frame has room for at any width."""
 
-MAX_PROBLEM: Final = 200
-"""Characters of what is wrong."""
-
 INCOMPLETE: Final = "Not sent yet: look at the fields marked below or above."
 """Stands over the answers while a field does not hold what it has to."""
 
 ACCEPT: Final = Answer("accept", "ctrl+s", "Send", "send", ACCEPTED, priority=True)
 DECLINE: Final = Answer("decline", "ctrl+d", "Decline", "decline", DECLINED, priority=True)
-CANCEL: Final = Answer("cancel", "escape", "Cancel", "cancel", Reply(ReplyAction.CANCEL))
 
 
 class ProblemLine(PlainText):
@@ -40,8 +35,7 @@ class ProblemLine(PlainText):
         self.show(text)
 
     def show(self, text: str) -> None:
-        self.update(Content(clip(one_line(text), MAX_PROBLEM)))
-        self.display = bool(text)
+        self.say(clip(one_line(text), limit=200))
 
 
 class FormQuestion(Question[FormRequest]):

@@ -5,7 +5,6 @@ Only keys and buttons pressed here give answers. Frame, title and labels are gem
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import PurePath
 from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 
 from textual import events, on
@@ -32,9 +31,6 @@ from tui.ui.widgets.text.folded_text import FoldedText, Position, position_in
 from tui.ui.widgets.text.labelled_text import LabelledLine, LabelledText
 
 R = TypeVar("R", bound=PendingRequest)
-
-QUESTION_STYLES: Final[list[str | PurePath]] = [STYLES / "questions.tcss", STYLES / "forms.tcss"]
-"""Read when the first question is asked, so that the first frame does not wait for it."""
 
 NAME: Final = re.compile(r"[\w./:-]+", re.ASCII)
 """A name that looks like nothing else in the frame."""
@@ -140,7 +136,8 @@ class Question(ModalScreen[None], Generic[R]):
     """What the last line says while answers count; what has no room there is left out."""
 
     AUTO_FOCUS = ""
-    CSS_PATH = QUESTION_STYLES
+    CSS_PATH: ClassVar = [STYLES / "questions.tcss", STYLES / "forms.tcss"]
+    """Read when the first question is asked, so that the first frame does not wait for it."""
     BINDINGS: ClassVar[list[BindingType]] = [
         *keymap.bindings(*keymap.HELP),
         *keymap.over_questions(),
@@ -482,8 +479,7 @@ class Question(ModalScreen[None], Generic[R]):
 
     def _key_of(self, answer: Answer) -> str:
         """Write the key of an answer as it is mapped now."""
-        wanted = f"{self.PREFIX}.{answer.name}"
-        own = keymap.key_of(self.app, self.active_bindings, wanted)
+        own = keymap.key_of(self.app, self.active_bindings, f"{self.PREFIX}.{answer.name}")
         return own or self.app.get_key_display(Binding(answer.keys.partition(",")[0], ""))
 
     def _show_request(self) -> None:

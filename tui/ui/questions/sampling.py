@@ -21,8 +21,6 @@ from tui.ui.widgets.text.plain import PlainText
 MAX_EDITABLE: Final = 20_000
 """Characters of a text that can be edited; a longer one is shown whole, to read."""
 
-DEPRECATED: Final = "sampling, deprecated in revision 2026-07-28"
-
 CURSOR: Final = 1
 """Cells that a text area keeps free for its cursor."""
 
@@ -71,7 +69,7 @@ class SamplingQuestion(Question[SamplingRequest]):
             LabelledLine("server", request.server, "bold"),
             LabelledLine("model", request.model),
             LabelledLine("at most", counted(request.max_tokens, "token")),
-            LabelledLine("method", DEPRECATED),
+            LabelledLine("method", "sampling, deprecated in revision 2026-07-28"),
             LabelledLine("prefers", ", ".join(request.hints)),
             LabelledLine("tools", ", ".join(request.tools)),
         ]

@@ -10,13 +10,10 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from tui.model.requests import Reply, ReplyAction, SignInRequest
-from tui.ui.questions.answers import Answer
-from tui.ui.questions.form import ACCEPT, CANCEL, ProblemLine
+from tui.ui.questions.answers import CANCEL, Answer
+from tui.ui.questions.form import ACCEPT, ProblemLine
 from tui.ui.questions.question import Question
 from tui.ui.widgets.text.labelled_text import LabelledLine, warning_line
-
-MAX_PASTED: Final = 8_192
-"""Characters of what is pasted."""
 
 SIGN_IN: Final = replace(ACCEPT, name="sign-in", label="Sign in", words="sign in")
 COPY: Final = Answer(
@@ -59,7 +56,7 @@ class SignInQuestion(Question[SignInRequest]):
         yield from super().compose_text()
         yield ProblemLine(self.request.problem)
         words = "paste the address where the browser ended, or the code"
-        pasted = Input(placeholder=words, max_length=MAX_PASTED, compact=True)
+        pasted = Input(placeholder=words, max_length=8_192, compact=True)
         pasted.cursor_blink = False  # a blink is a repaint twice a second, for ever
         pasted.display = bool(self.request.problem)
         yield pasted
@@ -96,6 +93,5 @@ class SignInQuestion(Question[SignInRequest]):
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
-        event.stop()
         if event.value.strip():
             self._take(SIGN_IN)

@@ -51,21 +51,17 @@ class _FrameLayout(VerticalLayout):
         return placements
 
     def _give_way(self, placements: list[WidgetPlacement], size: Size) -> None:
-        flexible = next(
-            (n for n, one in enumerate(placements) if one.widget.has_class("-fits")), -1
-        )
+        at = next((n for n, one in enumerate(placements) if one.widget.has_class("-fits")), -1)
         bottom = max((one.region.bottom for one in placements), default=0)
-        if flexible < 0 or not size.height or bottom <= size.height:
+        if at < 0 or not size.height or bottom <= size.height:
             return
-        x, y, width, height = placements[flexible].region
+        x, y, width, height = placements[at].region
         excess = min(bottom - size.height, max(0, height - 1))
-        placements[flexible] = placements[flexible]._replace(
-            region=Region(x, y, width, height - excess)
-        )
-        for number in range(flexible + 1, len(placements)):
+        placements[at] = placements[at]._replace(region=Region(x, y, width, height - excess))
+        for number in range(at + 1, len(placements)):
             moved = placements[number].region.translate((0, -excess))
             placements[number] = placements[number]._replace(region=moved)
-        placements[flexible].widget.set_reactive(Widget.show_vertical_scrollbar, True)
+        placements[at].widget.set_reactive(Widget.show_vertical_scrollbar, True)
 
 
 class Frame(Vertical):

@@ -185,14 +185,9 @@ class DeckHeader(Widget):
     def __init__(self, bridge: StoreBridge) -> None:
         super().__init__()
         self._bridge = bridge
-        self._view = header_view(bridge.state)
 
     def on_mount(self) -> None:
-        self._bridge.watch(self, header_view, self._show)
-
-    def _show(self, view: HeaderView) -> None:
-        self._view = view
-        self.refresh()
+        self._bridge.watch(self, header_view, lambda _: self.refresh())
 
     def render(self) -> Content:
-        return header_content(self._view, self.size.width)
+        return header_content(header_view(self._bridge.state), self.size.width)

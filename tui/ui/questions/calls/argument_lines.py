@@ -27,9 +27,6 @@ from tui.ui.widgets.text.plain import one_line
 MAX_COLOURED: Final = 20_000
 """Characters of a text in which escapes get a colour; longer ones are shown plain, as complete."""
 
-MAX_NAME: Final = 200
-"""Characters of a server's or tool's name in the dialog."""
-
 _DECEIVING: Final = re.compile(r"(?<=[^ \n]) {4,}|^ {41,}|\t|(?:·|[^\S \n\r\t])+", re.MULTILINE)
 """Blanks in a run, wide indents, tabs, dots as drawn for blanks, and U+00A0 and its like."""
 
@@ -108,8 +105,7 @@ def argument_lines(
             line = ArgumentLine(_shown(name), written, is_name=True)
             (table if len(written) <= MAX_SHORT else long).append(line)
         else:
-            text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-            blocks += _block(name, text)
+            blocks += _block(name, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
     return table + long + blocks
 
 
@@ -230,7 +226,7 @@ def _visible(found: re.Match[str]) -> str:
 
 def both_ends(name: str, width: int) -> str:
     """Fit a name into `width` cells by leaving out its middle: names may differ at either end."""
-    name = clip(one_line(name), MAX_NAME)
+    name = clip(one_line(name), limit=200)
     if cell_len(name) <= width:
         return name
     head = width // 2

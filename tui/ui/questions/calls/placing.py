@@ -41,8 +41,7 @@ LEFT_LOOKS: Final = 40
 def lay_over_chat(frame: Widget) -> None:
     """Give a question its place, its width and the most rows that it may have."""
     width, height = frame.app.size
-    chat = frame.app.screen_stack[0].query("ChatPane.-current").first()
-    region = chat.region
+    region = frame.app.screen_stack[0].query("ChatPane.-current").first().region
     if width < BESIDE or region.width < WORDY:
         region = Region(0, region.y, width, region.height)
     top = region.y + 1 + max(LEFT_ROWS, region.height // LEFT_PART)

@@ -91,7 +91,6 @@ class DenyReasonScreen(QuestionStep):
 
     @on(Input.Submitted)
     def _deny(self, event: Input.Submitted) -> None:
-        event.stop()
         self.dismiss(sanitize_line(event.value, MAX_REASON))
 
 

@@ -8,6 +8,8 @@ from operator import itemgetter
 from typing import Final
 from urllib.parse import quote
 
+from textual import on
+
 from tui.model.catalog import ResourceTemplateView, ResourceView
 from tui.model.events import ArgumentCompleted
 from tui.model.frozen import Frozen
@@ -353,14 +355,12 @@ def _values(
             return [Completion(name, name) for name in names.get(command.takes, ()) if name]
 
 
-def _fitting(
-    offered: Iterable[Completion], typed: str, before_cursor: str
-) -> CompletionList | None:
+def _fitting(offered: Iterable[Completion], typed: str, before: str) -> CompletionList | None:
     """Return those with what was typed in them, but for what is typed already."""
     wanted = typed.casefold()
     fit = (one for one in offered if wanted in one.text.casefold() and one.text.strip() != typed)
     found = _best(typed, fit)
-    start = len(before_cursor) - len(typed)
+    start = len(before) - len(typed)
     return CompletionList(start, tuple(found)) if found else None
 
 
@@ -446,14 +446,10 @@ class CompletionPopup(RowList, can_focus=False):
         self._offered = offered
         self.display = offered is not None
         shown = offered.completions if offered is not None else ()
-        self.set_rows(
-            [Row("", clip(one.label, MAX_LABEL), note=clip(one.detail, MAX_LABEL)) for one in shown]
-        )
+        texts = ((clip(one.label, MAX_LABEL), clip(one.detail, MAX_LABEL)) for one in shown)
+        self.set_rows([Row("", label, note=note) for label, note in texts])
 
-    def on_row_list_chosen(self, event: RowList.Chosen) -> None:
-        event.stop()
-        self._accept()
-
+    @on(RowList.Chosen)
     def _accept(self) -> None:
         """Write the completion under the cursor into the message, and close."""
         if self._offered is None:
@@ -477,9 +473,8 @@ class CompletionPopup(RowList, can_focus=False):
         self._asking.stop()
         if query is not None:
             self._token = f"composer-{next(_NUMBERS)}"
-            self._asking.begin(
-                COMPLETE_AFTER, partial(query.ask, self._bridge.commands, self._token)
-            )
+            ask = partial(query.ask, self._bridge.commands, self._token)
+            self._asking.begin(COMPLETE_AFTER, ask)
 
     def _show_values(self, completed: ArgumentCompleted | None) -> None:
         if completed is not None and completed.token == self._token and self._query is not None:

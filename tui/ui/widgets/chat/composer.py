@@ -12,7 +12,6 @@ from rich.text import Text
 from textual import events
 from textual.actions import SkipAction
 from textual.binding import BindingType
-from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.model.frozen import Frozen
@@ -60,14 +59,10 @@ class MessageHistory:
 
     def __init__(self, storage: HistoryStorage | None = None) -> None:
         self._storage = storage or HistoryStorage()
-        self._load = cache(lambda: list(self._storage.load())[-MAX_HISTORY:])
+        # read when one is wanted: the first frame needs none
+        self._messages = cache(lambda: list(self._storage.load())[-MAX_HISTORY:])
         self._steps = 0
         self._draft = ""
-
-    @property
-    def _messages(self) -> list[str]:
-        """The messages, read when one is wanted: the first frame needs none."""
-        return self._load()
 
     def beside(self) -> "MessageHistory":
         """Return another one over the same messages, for another composer."""
@@ -82,9 +77,9 @@ class MessageHistory:
             text: The message.
             lasting: Whether it is kept for later runs.
         """
-        if text and self._messages[-1:] != [text]:
-            self._messages.append(text)
-            del self._messages[:-MAX_HISTORY]
+        if text and self._messages()[-1:] != [text]:
+            self._messages().append(text)
+            del self._messages()[:-MAX_HISTORY]
             if lasting:
                 self._storage.append(text)
         self._steps = 0
@@ -93,7 +88,7 @@ class MessageHistory:
     def matching(self, text: str) -> Iterator[str]:
         """Yield the messages that contain a text in any case, each once, the newest first."""
         wanted = text.casefold()
-        for message in dict.fromkeys(reversed(self._messages)):
+        for message in dict.fromkeys(reversed(self._messages())):
             if wanted in message.casefold():
                 yield message
 
@@ -103,19 +98,19 @@ class MessageHistory:
         Args:
             current: The composer's text, kept as the draft on the first step.
         """
-        if self._steps >= len(self._messages):
+        if self._steps >= len(self._messages()):
             return None
         if self._steps == 0:
             self._draft = current
         self._steps += 1
-        return self._messages[-self._steps]
+        return self._messages()[-self._steps]
 
     def forth(self) -> str | None:
         """Return the next message, or the draft after the newest; None at the end."""
         if self._steps == 0:
             return None
         self._steps -= 1
-        return self._messages[-self._steps] if self._steps else self._draft
+        return self._messages()[-self._steps] if self._steps else self._draft
 
 
 class Folds:
@@ -158,8 +153,6 @@ _OWN_KEYS: Final = {key.id for key in keymap.KEYS if key.place is keymap.Place.M
 }
 """Binding ids whose keys the composer handles itself, in their order among the letters."""
 
-PLACEHOLDER: Final = "message   / commands   @ resources, files"
-
 TEXT_KEYS: Final = keymap.of_text_area("f6", "f7", "pageup", "pagedown")
 """The keys of a text area, but for those that belong to the deck."""
 
@@ -180,17 +173,9 @@ class Composer(TextArea, inherit_bindings=False):
 
         text: str
 
-    class EndPressed(Message):
-        """Ctrl+D was pressed in an empty message."""
-
-    class CompletionKey(DataMessage):
-        """A key for the completion popup: ``tab``, ``up``, ``down`` or ``search``."""
-
-        key: str
-
     def __init__(self, history: MessageHistory) -> None:
         super().__init__(
-            placeholder=PLACEHOLDER,
+            placeholder="message   / commands   @ resources, files",
             highlight_cursor_line=False,
             show_line_numbers=False,
             soft_wrap=True,
@@ -203,6 +188,8 @@ class Composer(TextArea, inherit_bindings=False):
         """Whether what is typed is looked for in earlier messages, so that Enter takes one."""
         self.suggest: Callable[[str], str] = lambda _: ""
         """Gives what Tab puts in the place of a message, or nothing."""
+        self.use_popup: Callable[[str], object] = lambda _: None
+        """Presses a key of the completion popup: ``tab``, ``up``, ``down`` or ``search``."""
         self._history = history
         self._folds = Folds()
         self._pasted_at = 0.0
@@ -301,11 +288,11 @@ class Composer(TextArea, inherit_bindings=False):
         if not self.completing and (suggestion := self.suggest(self.message)):
             self.replace_all(suggestion)
         else:
-            self.post_message(self.CompletionKey("tab"))
+            self.use_popup("tab")
 
     def action_search(self) -> None:
         """Search the earlier messages; again: go on to the next one found."""
-        self.post_message(self.CompletionKey("search"))
+        self.use_popup("search")
 
     def action_copy(self) -> None:
         """Copy the selection; without one, the key goes on to what else it does."""
@@ -313,12 +300,12 @@ class Composer(TextArea, inherit_bindings=False):
             raise SkipAction
         super().action_copy()
 
-    def action_end(self) -> None:
+    async def action_end(self) -> None:
         """Delete to the right; in an empty message, ask to quit."""
         if self.text:
             self.action_delete_right()
         else:
-            self.post_message(self.EndPressed())
+            await self.run_action("app.quit_at_second('^D')")
 
     async def action_editor(self) -> None:
         """Write the message in the user's editor."""
@@ -338,7 +325,7 @@ class Composer(TextArea, inherit_bindings=False):
     def action_up(self) -> None:
         """Go a line up; from the first line, to the message before."""
         if self.completing:
-            self.post_message(self.CompletionKey("up"))
+            self.use_popup("up")
         elif self.navigator.is_first_wrapped_line(self.cursor_location):
             self._recall(self._history.back(self.message))
         else:
@@ -347,7 +334,7 @@ class Composer(TextArea, inherit_bindings=False):
     def action_down(self) -> None:
         """Go a line down; from the last line, to the message after."""
         if self.completing:
-            self.post_message(self.CompletionKey("down"))
+            self.use_popup("down")
         elif self.navigator.is_last_wrapped_line(self.cursor_location):
             self._recall(self._history.forth())
         else:
@@ -365,13 +352,7 @@ class Composer(TextArea, inherit_bindings=False):
         if event.key == "ctrl+c":
             self._interrupted = self.text  # what is typed after it is not meant
             return  # to the app, which copies only what is selected
-        active = self.screen.active_bindings.get(event.key)
-        if active is None or active.node is not self:
-            return
-        if not active.binding.id or active.binding.id in _OWN_KEYS:  # the text area's have no id
-            event.stop()
-            event.prevent_default()
-            await self.run_action(active.binding.action)
+        await keymap.run_own(self, event, _OWN_KEYS)
 
     async def _on_paste(self, event: events.Paste) -> None:
         """Insert pasted text as data: a line end in it never sends."""
@@ -401,11 +382,8 @@ class Composer(TextArea, inherit_bindings=False):
         room = MAX_MESSAGE - len(self.message)
         if len(text) > room:
             text = text[: max(0, room)]
-            self.notify(
-                f"The paste was cut: a message can have {MAX_MESSAGE:,} characters.",
-                severity="warning",
-                markup=False,
-            )
+            words = f"The paste was cut: a message can have {MAX_MESSAGE:,} characters."
+            self.notify(words, severity="warning", markup=False)
         if len(text) >= MIN_FOLD and len(self.text) + len(text) > FOLD_AT:
             self.notify(f"{SHOWN} stands for {len(text):,} pasted characters.", markup=False)
             word = (self.get_text_range((0, 0), min(self.selection)) + SHOWN).split()[-1]

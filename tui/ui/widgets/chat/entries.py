@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from textual import events
 from textual.content import Content
@@ -25,10 +25,6 @@ from tui.ui.messages import DataMessage
 from tui.ui.widgets.text.blocks import Block, BlockView, IndentBlock, LineBlock, TextBlock, styled
 from tui.ui.widgets.text.links import LINK, linked, links_in
 from tui.ui.widgets.text.plain import count, duration
-
-if TYPE_CHECKING:
-    from tui.ui.widgets.text.markdown import Parsed
-
 
 MAX_SHOWN_LINES: Final = 200
 """Lines drawn of one text."""
@@ -111,12 +107,14 @@ class GrowingMarkdown:
             text: The whole text so far; if it does not extend the last one, parsing restarts.
             complete: Whether it is complete.
         """
+        from tui.ui.widgets.text.markdown import parse_markdown  # noqa: PLC0415 - takes 50 ms
+
         if complete or not text.startswith(self.text):
             self._committed, self._offset = [], 0
         self.text = text
         part = markdown_part(text)
         tail = part[self._offset :]
-        parsed = _parse(tail)
+        parsed = parse_markdown(tail)
         if len(parsed.blocks) > 1:
             self._committed += parsed.blocks[:-1]
             before = tail.split("\n")[: parsed.first_lines[-1]]
@@ -124,13 +122,6 @@ class GrowingMarkdown:
         shown, self.left_out = shown_part(text[len(part) :])
         rest = [TextBlock(Content(shown))] if shown else []
         self._tail = [*parsed.blocks[-1:], *rest]
-
-
-def _parse(text: str) -> "Parsed":
-    # Importing the parser takes 50 ms.
-    from tui.ui.widgets.text.markdown import parse_markdown  # noqa: PLC0415
-
-    return parse_markdown(text)
 
 
 class EntryView(BlockView):
@@ -167,9 +158,6 @@ class EntryView(BlockView):
             self.set_class(self.expanded, "-expanded")
             self.changed()
 
-    def settle(self) -> None:
-        """Draw pending changes at once."""
-
     def title(self) -> str:
         return ""
 
@@ -184,21 +172,8 @@ class EntryView(BlockView):
         server = self.entry.server if isinstance(self.entry, ToolCall) else None
         self.post_message(self.LinksRequested(links, server))
 
-    @property
-    def may_hold_code(self) -> bool:
-        """Whether it may hold blocks of code, as far as can be seen at once."""
-        return False
-
-    def codes(self) -> list[str]:
-        """Return its blocks of code."""
-        return []
-
     def on_unmount(self) -> None:
         self.refresh()  # lets go of the drawn lines, which outlive the widget in a cache of Textual
-
-    def is_toggled_at(self, row: int) -> bool:
-        """Return whether a click on a row opens or closes the entry; of an open one the first."""
-        return self.expandable and (not self.expanded or row == self.gutter.top)
 
     def on_click(self, event: events.Click) -> None:
         """Follow a link."""
@@ -287,9 +262,11 @@ class ModelEntry(TextEntry):
 
     @property
     def may_hold_code(self) -> bool:
+        """Whether it may hold blocks of code, as far as can be seen at once."""
         return any(sign in self.entry.text for sign in _CODE_SIGNS)
 
     def codes(self) -> list[str]:
+        """Return its blocks of code."""
         from tui.ui.widgets.text.markdown import code_in  # noqa: PLC0415 - takes 50 ms
 
         return code_in(markdown_part(self.entry.text)) if self.may_hold_code else []

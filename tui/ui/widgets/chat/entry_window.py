@@ -16,7 +16,6 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.getters import query_one
 from textual.widget import Widget
-from textual.widgets import Static
 
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.store.state import TranscriptState
@@ -32,6 +31,7 @@ from tui.ui.widgets.chat.entries import (
 )
 from tui.ui.widgets.chat.tool_call import ToolCallEntry
 from tui.ui.widgets.text.blocks import TEXT_STYLES
+from tui.ui.widgets.text.plain import PlainText
 
 MAX_ENTRIES: Final = 40
 """Entries mounted while the transcript follows the end."""
@@ -65,10 +65,6 @@ class Window:
     first: int = 0
     last: int = 0
 
-    @property
-    def size(self) -> int:
-        return self.last - self.first
-
     def move_to(self, index: int, total: int) -> None:
         """Show an entry with what stands before and after it."""
         self.first, self.last = max(0, index - STEP), min(total, index + STEP)
@@ -88,17 +84,8 @@ class Window:
         self.last = min(total, self.first + MAX_MOUNTED)
 
 
-class MoreRow(Static):
+class MoreRow(PlainText):
     """The row at an edge of the window with the number of entries beyond; a click loads more."""
-
-    def __init__(self, id: str) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id, markup=False)
-
-    def show(self, text: str) -> None:
-        """Set the text; an empty one hides the row. The same again costs no layout."""
-        self.display = bool(text)
-        if text != self.content:
-            self.update(text)
 
 
 class EntryWindow(VerticalScroll, inherit_bindings=False):
@@ -106,8 +93,8 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(TEXT_STYLES)
 
-    earlier = query_one("#earlier", MoreRow)
-    later = query_one("#later", MoreRow)
+    earlier = query_one(".earlier", MoreRow)
+    later = query_one(".later", MoreRow)
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,8 +105,8 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
         self._holds = False
 
     def compose(self) -> ComposeResult:
-        yield MoreRow(id="earlier")
-        yield MoreRow(id="later")
+        yield MoreRow(classes="earlier")
+        yield MoreRow(classes="later")
 
     def on_mount(self) -> None:
         self.watch(self, "virtual_size", self._follow_overflow)
@@ -283,8 +270,7 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
     def _mount_missing_at_end(self) -> None:
         """Mount the last entries of the window, where they are not yet."""
         first = self._window.first + len(self._views)
-        added = [self._view(index) for index in range(first, self._window.last)]
-        if added:
+        if added := [self._view(index) for index in range(first, self._window.last)]:
             self._views.extend(added)
             self.mount_all(added, before=self.later)
 
@@ -345,8 +331,8 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
 
     def _label_edges(self) -> None:
         before, after = self._window.first, self._total - self._window.last
-        self.earlier.show(f"↑ {before:,} earlier · PageUp or click loads more" if before else "")
-        self.later.show(f"↓ {after:,} later · End goes there" if after else "")
+        self.earlier.say(f"↑ {before:,} earlier · PageUp or click loads more" if before else "")
+        self.later.say(f"↓ {after:,} later · End goes there" if after else "")
 
     def _follow_if_at_end(self) -> None:
         if self._is_at_end:

@@ -54,9 +54,6 @@ MAX_LABEL: Final = 200
 MAX_HIGHLIGHTED_ARGUMENTS: Final = 4_000
 """Characters of arguments that are highlighted."""
 
-PICTURE_ROWS: Final = 12
-"""Rows of a picture."""
-
 OPENS: Final = "↵"
 """Stands at the end of a call's second line, as Enter shows more."""
 
@@ -83,8 +80,7 @@ def arguments_line(arguments: str) -> str:
     """
     short, long = list[str](), list[str]()
     for line in arguments[:MAX_SCANNED].split("\n"):
-        named = _NAMED.fullmatch(line)
-        if named is None:
+        if (named := _NAMED.fullmatch(line)) is None:
             continue
         for value, is_short in _value(named["value"]):
             words = f"{sanitize_line(named['key'], MAX_KEY)}={value}"
@@ -154,7 +150,7 @@ class ToolCallEntry(EntryView):
         """Take room for the pictures of the result, and decode them."""
         found = self.entry.pictures[:MAX_PICTURES]
         if len(found) != len(self._pictures) and self.is_attached and draws_pictures(self.app):
-            self._pictures = [PictureBlock(one, PICTURE_ROWS) for one in found]
+            self._pictures = [PictureBlock(one, rows=12) for one in found]
             self.changed()
             self.run_worker(load_all(self, self._pictures))
 
@@ -191,8 +187,7 @@ class ToolCallEntry(EntryView):
         return left.pad_right(max(0, room - left.cell_length - server.cell_length)) + server + time
 
     def _progress(self) -> list[Block]:
-        progress = self.entry.progress
-        if progress is None:
+        if (progress := self.entry.progress) is None:
             return []
         return [LineBlock(lambda width: progress_line(progress, width))]
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -20,7 +20,7 @@ from tui.store.state import TranscriptState
 from tui.text import clip, counted
 from tui.ui import keymap
 from tui.ui.messages import DataMessage
-from tui.ui.widgets.chat.entries import EntryView
+from tui.ui.widgets.chat.entries import EntryView, ModelEntry
 from tui.ui.widgets.chat.entry_window import EntryWindow
 from tui.ui.widgets.chat.tool_call import call_name
 from tui.ui.widgets.key_bar import SaysWhy
@@ -30,9 +30,6 @@ from tui.ui.widgets.text.plain import PlainText, one_line
 
 MAX_SHOWN = 200
 """Characters drawn of one message."""
-
-MAX_CODE_LINE: Final = 40
-"""Characters of a copied block of code that the message about it names."""
 
 
 class QueuedMessages(OptionList):
@@ -59,7 +56,7 @@ class QueuedMessages(OptionList):
         """Show these messages, the next one first."""
         at, self._texts = self.highlighted, texts
         had_focus = self.has_focus
-        self.set_options(Option(_row(text)) for text in texts)
+        self.set_options(Option(Content(f"  · {one_line(text[:MAX_SHOWN])}")) for text in texts)
         self.highlighted = min(at if at is not None else len(texts), len(texts) - 1)
         self.display = bool(texts)
         if had_focus and not texts:
@@ -68,22 +65,13 @@ class QueuedMessages(OptionList):
     def on_focus(self) -> None:
         self.highlighted = len(self._texts) - 1
 
-    def action_take_back(self) -> None:
-        self._take(give_back=True)
-
-    def action_drop(self) -> None:
-        self._take(give_back=False)
-
     def action_close(self) -> None:
         self.post_message(self.Closed())
 
-    def _take(self, *, give_back: bool) -> None:
+    def action_take(self, give_back: bool) -> None:
+        """Take the message out of the queue, back into the composer or for good."""
         if self.highlighted is not None:
             self.post_message(self.Taken(self._texts[self.highlighted], give_back=give_back))
-
-
-def _row(text: str) -> Content:
-    return Content(f"  · {one_line(text[:MAX_SHOWN])}")
 
 
 class SearchWords(FilterLine, inherit_bindings=False):
@@ -121,24 +109,15 @@ class SearchLine(Horizontal):
         self._transcript.focus()
         self.remove()
 
-    def action_step(self, step: int) -> None:
-        self._find(step)
-
     @on(Input.Changed)
-    def _search(self, event: Input.Changed) -> None:
-        event.stop()
-        self._find(0)
-
     @on(Input.Submitted)
-    def _go_on(self, event: Input.Submitted) -> None:
-        event.stop()
-        self._find(-1)
+    def _search(self, event: Input.Changed | Input.Submitted) -> None:
+        self.action_step(-1 if isinstance(event, Input.Submitted) else 0)
 
-    def _find(self, step: int) -> None:
+    def action_step(self, step: int) -> None:
         words = self.words.value.strip()
         number, total = self._transcript.find(words, step)
-        said = f"{number:,} of {total:,}" if total else "not found" if words else ""
-        self.count.update(said)
+        self.count.update(f"{number:,} of {total:,}" if total else "not found" if words else "")
 
 
 def searched_text(entry: Entry) -> str:
@@ -229,16 +208,14 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
     def action_search(self) -> None:
         """Open the line with the words to search for."""
         if self.parent is not None:
-            lines = self.parent.query(SearchLine)
-            if lines:
+            if lines := self.parent.query(SearchLine):
                 lines.first().words.focus()
             else:
                 self.screen.mount(SearchLine(self), after=self)
 
     def action_move(self, step: int) -> None:
         """Move the cursor, or scroll if its entry is longer than the view."""
-        view = self.cursor
-        if view is None or view not in self._views:
+        if (view := self.cursor) is None or view not in self._views:
             self._put_cursor_in_view()
             return
         top, bottom = view.virtual_region.y, view.virtual_region.bottom
@@ -284,8 +261,7 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
         self.go_to_end()
 
     def action_activate(self) -> None:
-        view = self.cursor
-        if view is not None and view.expandable:
+        if (view := self.cursor) is not None and view.expandable:
             self.toggle(view)
         else:
             self.action_follow()
@@ -322,7 +298,7 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
         if self._codes:
             code = self._codes.pop()
             self.app.copy_to_clipboard(code)
-            first = clip(code.lstrip().split("\n", 1)[0], MAX_CODE_LINE)
+            first = clip(code.lstrip().split("\n", 1)[0], limit=40)
             lines = counted(code.count("\n") + 1, "line")
             self.notify(f"Copied {lines}: {first}", timeout=2, markup=False)
 
@@ -350,8 +326,7 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
 
     def action_label(self, action: str) -> str | None:
         """Name what Enter does with the entry, or where its link leads."""
-        view = self.cursor
-        if view is None or action not in {"activate", "follow"}:
+        if (view := self.cursor) is None or action not in {"activate", "follow"}:
             return None
         if action == "activate" and view.expandable:
             return "close" if view.expanded else "open"
@@ -371,7 +346,8 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
         view = event.widget
         if isinstance(view, EntryView) and view.selectable:
             self.cursor = view
-            if view.is_toggled_at(event.y):
+            # an open one is closed by its first row alone
+            if view.expandable and (not view.expanded or event.y == view.gutter.top):
                 self.toggle(view)
 
     def on_focus(self) -> None:
@@ -406,11 +382,12 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
             if view.selectable:
                 return view
 
-    def _upwards(self) -> Sequence[EntryView]:
-        """Return the entry under the cursor and the mounted ones above it, upwards."""
+    def _upwards(self) -> Sequence[ModelEntry]:
+        """Return the answers under the cursor and above it that are mounted, upwards."""
         if self.cursor not in self._views:
             return ()
-        return self._views[self._views.index(self.cursor) :: -1]
+        above = self._views[self._views.index(self.cursor) :: -1]
+        return [view for view in above if isinstance(view, ModelEntry)]
 
     def _cursor_index(self) -> int:
         """Return the place of the cursor in the conversation, its end if there is none."""

@@ -30,14 +30,10 @@ STANDS_IN: Final = "none was found, so this is the offline demo"
 MAX_EXAMPLES: Final = 3
 """Suggestions shown."""
 
-MAX_NAME: Final = 50
-"""Characters of a session's name."""
-
 _LISTS: Final = re.compile(r"(?:list|count)(?:[_-].+)?")
 _SENSITIVE: Final = re.compile("env|secret|key|token|pass|cred|conf", re.IGNORECASE)
 """What a suggestion may name: its result, which a model gets, must give nothing away."""
 
-_DEMO_EXAMPLES: Final = ("add a note: buy milk", "list my notes")
 _NO_SERVERS: Final = (
     ("F2 +", "adds one"),
     ("F2 d", "starts the demo's"),
@@ -77,7 +73,7 @@ class Welcome(PlainText):
         if model.needs_setup:
             offers += [_key_line("F9", "enter a Gemini API key", ""), _key_line("", STANDS_IN)]
         if last is not None:
-            words = f"go on with: {clip(last.view.name, MAX_NAME)}"
+            words = f"go on with: {clip(last.view.name, limit=50)}"
             when = moment(last.view.changed, "%Y-%m-%d %H:%M", "")
             when += " · was cut off in mid-turn" * last.is_cut
             offers += [_key_line(go_on, words, ""), _key_line("", when)]
@@ -100,7 +96,7 @@ def _examples(servers: Sequence[ServerView]) -> Sequence[str]:
     """Suggest messages that call tools that are there, or prompts; none needs an argument."""
     ready = [view for view in servers if view.status in USABLE]
     if any(view.origin is Origin.DEMO for view in ready):
-        return _DEMO_EXAMPLES
+        return ("add a note: buy milk", "list my notes")
     words = [f"what can {one_line(view.id)} do?" for view in ready if view.catalog.tools][:1]
     for view in ready:
         for tool in view.catalog.tools:

@@ -17,7 +17,7 @@ from tui.model.requests import FieldKind, FormField, FormValue
 from tui.model.runs import ToolForm
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
-from tui.ui.widgets.forms.form_fields import MAX_LABEL_WIDTH, FieldRow, Tick, YesNo, make_row
+from tui.ui.widgets.forms.form_fields import MAX_LABEL_WIDTH, FieldRow, ValueChanged, make_row
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE, JsonArea
 from tui.ui.widgets.text.plain import one_line
 
@@ -28,8 +28,6 @@ BESIDE: Final = 120
 """Columns of the terminal from which JSON stands beside a form."""
 
 INCOMPLETE: Final = "Not done yet: look at the marked fields."
-NO_FORM: Final = "These arguments have no form; they are edited as JSON."
-NEXT_FIELD: Final = "Enter goes on to the next field."
 TOO_LONG: Final = f"No more than {MAX_EDITABLE:,} characters can be edited here."
 
 NOTHING: Final = "{}"
@@ -45,8 +43,7 @@ class FormBody(VerticalScroll, can_focus=False):
     """What a form stands in: what has the focus stays in sight, with what is wrong about it."""
 
     def on_resize(self) -> None:
-        focused = self.screen.focused
-        if focused is not None and self in focused.ancestors:
+        if (focused := self.screen.focused) is not None and self in focused.ancestors:
             for one in (*self.query(".field.-wrong:focus-within"), focused):
                 self.call_after_refresh(one.scroll_visible, animate=False)
 
@@ -101,8 +98,7 @@ class ArgumentForm(Vertical, Generic[Row]):
         Returns:
             Whether nothing is.
         """
-        wrong = [row for row in self.rows if row.check(whole=whole)]
-        if wrong:
+        if wrong := [row for row in self.rows if row.check(whole=whole)]:
             wrong[0].control.focus()
             wrong[0].scroll_visible(animate=False)
         return not wrong
@@ -187,12 +183,11 @@ class ArgumentEditor(ContentSwitcher):
             left = len(read_arguments(self._made.arguments).keys() - shown)
             are = "is" if left == 1 else "are"
             more = f"{left} more {are} not in this form; ^T shows all."
-            return more if left else NEXT_FIELD, False
+            return more if left else "Enter goes on to the next field.", False
         if self.current == TEXT:
             if len(self.text.text) > MAX_EDITABLE:
                 return TOO_LONG, True
-            name = one_line(reveal(self.text_name))
-            return f"This is {name}; ^T shows all arguments.", False
+            return f"This is {one_line(reveal(self.text_name))}; ^T shows all arguments.", False
         try:
             _read(self.json.text)
         except ValueError as error:
@@ -254,7 +249,7 @@ class ArgumentEditor(ContentSwitcher):
             await self._refill(made)
             self.current = FORM
         else:
-            return made.problem or NO_FORM
+            return made.problem or "These arguments have no form; they are edited as JSON."
         return ""
 
     async def load(self, arguments: str) -> None:
@@ -295,8 +290,7 @@ class ArgumentEditor(ContentSwitcher):
 
     @on(Input.Changed)
     @on(Select.Changed)
-    @on(Tick.Changed)
-    @on(YesNo.Changed)
+    @on(ValueChanged)
     async def _follow_form(self) -> None:
         """Take the form into the JSON beside it; another alternative has other fields."""
         if self.current != FORM:

@@ -29,9 +29,6 @@ from tui.ui.widgets.text.plain import PlainText, block, one_line
 MAX_TYPED: Final = 10_000
 """Characters of a field's input."""
 
-MAX_DESCRIPTION: Final = 1_000
-"""Characters shown of a field's description."""
-
 MAX_BESIDE: Final = 40
 """Cells of a description that stands beside its field; a longer one stands below."""
 
@@ -92,6 +89,10 @@ class TypedLine(Input):
         super().action_end(select)
 
 
+class ValueChanged(Message):
+    """A box was ticked or not, or a yes or no was chosen."""
+
+
 class Tick(Horizontal, can_focus=True):
     """A box, and the words that wrap beside it; keys and clicks tick it.
 
@@ -103,9 +104,6 @@ class Tick(Horizontal, can_focus=True):
         Binding("enter", "app.focus_next", "Next field", show=False),
     ]
 
-    class Changed(Message):
-        """It was ticked, or is no longer."""
-
     def __init__(self, words: str, *, value: bool) -> None:
         self.value = value
         self._box = PlainText(BOXES[value], classes="box")
@@ -114,7 +112,7 @@ class Tick(Horizontal, can_focus=True):
     def action_change(self) -> None:
         self.value = not self.value
         self._box.update(BOXES[self.value])
-        self.post_message(self.Changed())
+        self.post_message(ValueChanged())
 
     def on_click(self) -> None:
         self.action_change()
@@ -154,9 +152,6 @@ class YesNo(PlainText, can_focus=True):
         Binding("enter", "app.focus_next", "Next field", show=False),
     ]
 
-    class Changed(Message):
-        """Another one was chosen."""
-
     def __init__(self, value: bool | None) -> None:
         super().__init__(classes="yes-no")
         self.value = value
@@ -172,7 +167,7 @@ class YesNo(PlainText, can_focus=True):
     def action_choose(self, value: bool | None) -> None:
         self.value = value
         self.refresh()
-        self.post_message(self.Changed())
+        self.post_message(ValueChanged())
 
     def action_change(self) -> None:
         self.action_choose(not self.value)
@@ -233,7 +228,7 @@ class FieldRow(Vertical):
         yield self.whole
         if field.description and field.description not in self.beside.plain:
             yield PlainText(
-                Content(block(clip(field.description, MAX_DESCRIPTION))),
+                Content(block(clip(field.description, limit=1_000))),
                 classes="field-description",
             )
         yield PlainText(classes="field-problem")
@@ -268,9 +263,7 @@ class FieldRow(Vertical):
         return reason
 
     def complain(self, reason: str) -> None:
-        line = self.query_one(".field-problem", PlainText)
-        line.update(Content(one_line(reason)))
-        line.display = bool(reason)
+        self.query_one(".field-problem", PlainText).say(one_line(reason))
         self.set_class(bool(reason), "-wrong")
 
     def go_on(self) -> None:
@@ -279,17 +272,15 @@ class FieldRow(Vertical):
 
     @on(Input.Changed)
     @on(Select.Changed)
-    @on(Tick.Changed)
-    @on(YesNo.Changed)
+    @on(ValueChanged)
     def _look_again(self) -> None:
         """Take a complaint back once what it was about is mended."""
         if self.has_class("-wrong") and not self.check():
             self.post_message(self.Mended())
 
     @on(Input.Submitted)
-    def _on_submitted(self, event: Input.Submitted) -> None:
+    def _on_submitted(self) -> None:
         """Enter goes on; it never sends a form."""
-        event.stop()
         self.go_on()
 
 

@@ -37,18 +37,9 @@ class JsonArea(TextArea, inherit_bindings=False):
         return super().edit(edit)
 
     async def _on_key(self, event: events.Key) -> None:
-        """Run the widget's own keys at once, in the order in which they were pressed.
-
-        If the app ran them, they could overtake letters typed just before. For all other keys
-        Textual calls the text area's own method next.
-        """
-        if event.is_printable:
-            return
-        active = self.screen.active_bindings.get(event.key)
-        if active is not None and active.node is self:
-            event.stop()
-            event.prevent_default()
-            await self.run_action(active.binding.action)
+        """Run the widget's own keys at once, in the order in which they were pressed."""
+        if not event.is_printable:
+            await keymap.run_own(self, event)
 
     async def _on_paste(self, event: events.Paste) -> None:
         """Insert a paste in full or not at all."""

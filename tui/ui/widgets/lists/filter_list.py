@@ -22,9 +22,6 @@ from tui.ui.widgets.text.plain import PlainText, count, one_line
 
 T = TypeVar("T")
 
-MAX_FILTER: Final = 200
-"""Characters of a filter."""
-
 MAX_SEARCHED: Final = 400
 """Characters of a description that are searched."""
 
@@ -83,8 +80,7 @@ def matching(entries: Sequence[ListEntry[T]], query: str) -> Sequence[ListEntry[
     First those with the words in their names, then those with them in their descriptions, then
     those with their letters in what is shown as the name, where they end soonest first.
     """
-    words = query.lower().split()
-    if not words:
+    if not (words := query.lower().split()):
         return entries
     letters = [in_order(word).match for word in words]
     named: list[ListEntry[T]] = []
@@ -109,7 +105,7 @@ class FilterLine(Input):
 
     def __init__(self, placeholder: str) -> None:
         super().__init__(
-            placeholder=placeholder, max_length=MAX_FILTER, compact=True, select_on_focus=False
+            placeholder=placeholder, max_length=200, compact=True, select_on_focus=False
         )
         self.cursor_blink = False  # a blinking cursor repaints twice a second
 
@@ -221,13 +217,7 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
             self.rows.turn(by)
 
     def action_page(self, direction: int) -> None:
-        self.rows.page(direction)
-
-    def action_first(self) -> None:
-        self.rows.cursor = 0
-
-    def action_last(self) -> None:
-        self.rows.cursor = len(self._lines) - 1
+        self.rows.action_page(direction)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
         is_typing, is_filtered = self.line.has_focus, bool(self.line.value)
@@ -236,7 +226,7 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
                 return "The filter is open." if is_typing else "This list has no filter."
             case "clear_filter" if not is_typing and not is_filtered:
                 return "There is no filter to clear."
-            case "fold" | "unfold" | "toggle_fold" if is_typing or is_filtered:
+            case "fold" | "toggle_fold" if is_typing or is_filtered:
                 return "Groups fold only in the whole list: clear the filter first."
             case _:
                 return ""
@@ -246,11 +236,8 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         name = self._group_name()
         self._fold(name, name not in self._folded)
 
-    def action_fold(self) -> None:
-        self._fold(self._group_name(), True)
-
-    def action_unfold(self) -> None:
-        self._fold(self._group_name(), False)
+    def action_fold(self, folds: bool) -> None:
+        self._fold(self._group_name(), folds)
 
     def _group_name(self) -> str:
         at = self._at_cursor
@@ -283,7 +270,7 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
 
     @on(RowList.Moved)
     def _on_row_moved(self, event: RowList.Moved) -> None:
-        event.stop()
+        event.stop()  # what this list itself moved goes no further than here
         self.post_message(self.Moved())
 
     def _show(self, *, keep: bool = False) -> None:

@@ -21,9 +21,6 @@ from tui.ui.widgets.text.plain import fit, one_line
 MAX_LINES: Final = 1_000
 """Log lines kept; the oldest are dropped."""
 
-MAX_CHARACTERS: Final = 600
-"""Characters shown of one log line."""
-
 WIDE: Final = 60
 """Cells from which there is a column for the source; else it stands in a row of its own."""
 
@@ -126,7 +123,7 @@ class LogView(FoldedText, inherit_bindings=False):
         gutter = f"{stamp if line.time else ' ' * len(stamp)} "
         sign, style = LOOKS[line.severity]
         level = "" if line.level in ("", "info") else f"{line.level}: "
-        text = clip(level + one_line(line.text), MAX_CHARACTERS)
+        text = clip(level + one_line(line.text), limit=600)
         source = one_line(entry.owner if self.names_owners else line.source)
         is_new = source != self._source or self._run >= REPEAT
         self._source, self._run = source, 1 if is_new else self._run + 1

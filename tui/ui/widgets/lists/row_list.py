@@ -137,7 +137,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         """Move the cursor, from the last row to the first and back."""
         self.cursor = (self.cursor + by) % max(1, len(self.rows))
 
-    def page(self, direction: int) -> None:
+    def action_page(self, direction: int) -> None:
         self.cursor += direction * max(1, self.size.height - 1)
 
     def render_line(self, y: int) -> Strip:

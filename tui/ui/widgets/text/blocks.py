@@ -97,20 +97,12 @@ class TextBlock(Block):
 class LineBlock(Block):
     """One line drawn to a width, such as a title with a right-aligned part."""
 
-    spaced = False
-
-    def __init__(self, draw: Callable[[int], Content]) -> None:
+    def __init__(self, draw: Callable[[int], Content], *, spaced: bool = False) -> None:
         self._draw = draw
+        self.spaced = spaced
 
     def layout(self, width: int) -> list[Content]:
         return [self._draw(width).truncate(width, ellipsis=True)]
-
-
-class RuleBlock(Block):
-    """A horizontal rule."""
-
-    def layout(self, width: int) -> list[Content]:
-        return [Content.styled("─" * width, ".md-rule")]
 
 
 class CodeBlock(Block):
@@ -411,8 +403,7 @@ class BlockView(Widget):
     def _style(self, style: str | Style) -> Style:
         if isinstance(style, Style):
             return style
-        found = self._styles_by_name.get(style)
-        if found is None:
+        if (found := self._styles_by_name.get(style)) is None:
             found = self._component(style[1:]) if style.startswith(".") else Style.parse(style)
             self._styles_by_name[style] = found
         return found

@@ -32,9 +32,6 @@ MAX_BLOBS: Final = 50
 MAX_SUMMED_LINES: Final = 3
 """Last lines of standard error in the summary of a server; its details have all."""
 
-UNREVIEWED: Final = Failure("Not trusted yet.", "Press t to review what it would run.")
-"""Shown for an untrusted server without another reason."""
-
 NAME_WIDTH: Final = 18
 """Cells for the name of a parameter or field."""
 
@@ -213,7 +210,7 @@ def summarize_server(view: ServerView, now: float) -> Content:
     """
     failure = view.failure or view.last_failure  # stays in sight while it is tried again
     if failure is None and view.status is ServerStatus.UNTRUSTED:
-        failure = UNREVIEWED
+        failure = Failure("Not trusted yet.", "Press t to review what it would run.")
     parts = [_heading(view.id)]
     if failure is not None:
         parts += failure_lines(failure)
@@ -267,8 +264,7 @@ def era(info: ServerInfo) -> str:
 
 def server_problem(view: ServerView) -> list[Content]:
     """Say in full why a server is not available."""
-    failure = view.failure
-    if failure is None:
+    if (failure := view.failure) is None:
         return []
     parts = [Content(), section("Problem"), Content.styled(block(failure.reason), "$text-error")]
     if failure.advice:

@@ -26,18 +26,13 @@ from tui.ui.widgets.text.plain import TAB, cells, cuts, segments, with_selection
 MAX_EXACT: Final = 10_000
 """Characters of a line that is broken between words; longer ones are cut without looking."""
 
-_BREAK: Final = re.compile("\n")
-
-MAX_FOLDS: Final = 3
-"""Widths for which the layout is cached: Textual asks with and without a scrollbar."""
-
 
 class _Lines(Sequence[str]):
     """The lines of a text, each cut out of it when it is asked for: a long text is held once."""
 
     def __init__(self, text: str) -> None:
         self._text = text.expandtabs(TAB) if "\t" in text else text
-        self._ends = array("q", (at.start() for at in _BREAK.finditer(self._text)))
+        self._ends = array("q", (at.start() for at in re.finditer("\n", self._text)))
         self._ends.append(len(self._text))
 
     def __len__(self) -> int:
@@ -108,7 +103,8 @@ class FoldedText(ScrollView, can_focus=True):
     ) -> None:
         super().__init__(id=id, classes=classes)
         self._lines: Sequence[str | Content] = ()
-        self._folded = lru_cache(MAX_FOLDS)(self._make_fold)
+        # Textual asks for the height with and without a scrollbar.
+        self._folded = lru_cache(maxsize=3)(self._make_fold)
         self._shown = Fold(0)
         self._set(text)
 

@@ -14,12 +14,6 @@ from tui.ui.widgets.text.plain import plain_label
 MAX_CHILDREN: Final = 500
 """Values of one list or object that are listed."""
 
-MAX_KEY: Final = 80
-"""Characters of a key."""
-
-MAX_VALUE: Final = 400
-"""Characters of a value; the whole stands in the text."""
-
 MAX_OPEN: Final = 20
 """Values up to which what a tree holds is unfolded at first."""
 
@@ -60,7 +54,7 @@ class JsonTree(Tree[object]):
         held = node.data.items() if isinstance(node.data, dict) else enumerate(node.data)
         small = node.is_root and len(node.data) <= MAX_OPEN
         for key, value in islice(held, MAX_CHILDREN):
-            label = plain_label(f"{sanitize_line(str(key), MAX_KEY)}  {_summary(value)}")
+            label = plain_label(f"{sanitize_line(str(key), limit=80)}  {_summary(value)}")
             if isinstance(value, dict | list) and value:
                 child = node.add(label, value)
                 if small and len(value) <= MAX_OPEN:
@@ -72,8 +66,7 @@ class JsonTree(Tree[object]):
 
     def action_fold(self) -> None:
         """Fold the node, or go to the one around it."""
-        node = self.cursor_node
-        if node is not None and node.is_expanded and node.allow_expand:
+        if (node := self.cursor_node) is not None and node.is_expanded and node.allow_expand:
             node.collapse()
         elif node is not None and node.parent is not None:
             self.move_cursor(node.parent)
@@ -91,6 +84,6 @@ def _summary(value: object) -> str:
         case list():
             return f"[{len(value):,}]"
         case str():
-            return sanitize_line(value, MAX_VALUE) if value.strip() else json.dumps(value)
+            return sanitize_line(value, limit=400) if value.strip() else json.dumps(value)
         case _:
             return json.dumps(value)

@@ -75,8 +75,7 @@ def examine(url: str) -> Link:
         return Link(url, refusal="The address names no host.")
     if parts.username is not None or parts.password is not None:
         return Link(url, host, "The address hides its host behind a user name.")
-    ascii_host = _ascii(host)
-    if ascii_host is None:
+    if (ascii_host := _ascii(host)) is None:
         return Link(url, host, "The host name cannot be written in ASCII.")
     if not _HOST.fullmatch(ascii_host):
         return Link(url, host, "The host name contains characters that are not allowed in one.")

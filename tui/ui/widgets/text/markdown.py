@@ -18,8 +18,8 @@ from tui.ui.widgets.text.blocks import (
     Block,
     CodeBlock,
     IndentBlock,
+    LineBlock,
     ListBlock,
-    RuleBlock,
     TableBlock,
     TextBlock,
     styled,
@@ -91,14 +91,13 @@ class _Builder:
                 bar = styled("▎ ", ".md-quote")
                 return IndentBlock(bar, bar, self.blocks(lists))
             case "heading_open":
-                style = _HEADINGS.get(token.tag, ".md-h3")
-                return TextBlock(self._text().stylize_before(style))
+                return TextBlock(self._text().stylize_before(_HEADINGS.get(token.tag, ".md-h3")))
             case "table_open":
                 return self._table()
             case "fence" | "code_block":
                 return code_block(token.content, token.info, labelled=True)
             case "hr":
-                return RuleBlock()
+                return LineBlock(lambda width: styled("─" * width, ".md-rule"), spaced=True)
             case "paragraph_open":
                 return TextBlock(self._text())
             case _:

@@ -107,8 +107,7 @@ def _decoded(picture: Picture) -> "Image":
             raise TooManyPixelsError(most)
         image.thumbnail(MAX_KEPT)
         seen = image.convert("RGBA")
-    ground = Image.new("RGBA", seen.size, GROUND)
-    return Image.alpha_composite(ground, seen).convert("RGB")
+    return Image.alpha_composite(Image.new("RGBA", seen.size, GROUND), seen).convert("RGB")
 
 
 async def load_all(view: BlockView, blocks: Sequence[PictureBlock]) -> None:

@@ -21,9 +21,6 @@ from tui.text import clip, counted
 MAX_BLOCK_LINES: Final = 400
 """Lines shown of one text; the rest is counted."""
 
-MAX_BLOCK_CHARACTERS: Final = 40_000
-"""Characters shown of one text."""
-
 MAX_BLANK_RUN: Final = 2
 """Consecutive blank lines shown."""
 
@@ -47,6 +44,11 @@ class PlainText(Static):
         before, now = (Content(x) if isinstance(x, str) else x for x in (self.content, content))
         if not (isinstance(before, Content) and isinstance(now, Content) and before.is_same(now)):
             super().update(content, layout=layout)
+
+    def say(self, content: str | Content) -> None:
+        """Show something; where there is nothing to show, the line takes no place."""
+        self.update(content)
+        self.display = bool(content)
 
 
 def one_line(text: str) -> str:
@@ -145,7 +147,7 @@ def block(text: str) -> str:
     """Limit the length, the lines and the consecutive blank lines of a text."""
     lines: list[str] = []
     blank = left_out = 0
-    for line in clip(text.strip("\n"), MAX_BLOCK_CHARACTERS).splitlines():
+    for line in clip(text.strip("\n"), limit=40_000).splitlines():
         blank = 0 if line.strip() else blank + 1
         if blank > MAX_BLANK_RUN:
             continue
