@@ -272,6 +272,10 @@ class OAuthSettings(Section):
     """Scopes to request."""
     audiences: Words = ()
     """Audiences the token is meant for."""
+    resource: Flag = True
+    """Whether requests name the server as the `resource` (RFC 8707). Entra ID wants `false` in many
+    tenants.
+    """
     redirect_uri: WebAddress = DEFAULT_REDIRECT
     """Address on this machine that the browser returns to."""
     token_param_name: str | None = None

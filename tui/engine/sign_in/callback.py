@@ -63,14 +63,15 @@ class CallbackListener:
 
     Args:
         redirect_uri: Where the browser is to return to, on this machine.
-        may_move: Whether another port, or a literal address in place of a name, does as well.
+        may_move: Whether another port does as well.
+        is_own: Whether the user's settings name it: then its host is sent as it is written.
 
     Attributes:
         redirect_uri: Where it really listens, once entered.
         answer: Gets the answer.
     """
 
-    def __init__(self, redirect_uri: str, *, may_move: bool) -> None:
+    def __init__(self, redirect_uri: str, *, may_move: bool, is_own: bool = False) -> None:
         parts = urlsplit(redirect_uri)
         host = parts.hostname or ""
         if parts.scheme != "http" or not is_loopback(host) or parts.query or parts.fragment:
@@ -81,7 +82,7 @@ class CallbackListener:
             )
         self.redirect_uri = redirect_uri
         self.answer: asyncio.Future[Redirect] = asyncio.get_running_loop().create_future()
-        if may_move and _is_name(host):
+        if may_move and not is_own and _is_name(host):
             host = _HOSTS[0]  # a name may also lead to where somebody else listens (RFC 8252, 8.3)
         self._host, self._port = host, parts.port or 80
         self._path = parts.path or "/"

