@@ -95,8 +95,8 @@ class CallbackListener:
         try:
             await self._listen(self._port)
         except OSError:
+            self._close()
             if not self._may_move:
-                await self.__aexit__()
                 reason = f"cannot send the browser back: port {self._port} is in use"
                 advice = "Close what uses it, or set another port in oauth.redirectUri."
                 raise AuthError(reason, advice) from None
@@ -107,9 +107,12 @@ class CallbackListener:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        for server in self._servers:
-            server.close()
+        self._close()
         self.answer.cancel()
+
+    def _close(self) -> None:
+        while self._servers:
+            self._servers.pop().close()
 
     def expect(self, state: str) -> None:
         """Take an answer from now on, if it has this state."""
@@ -141,7 +144,7 @@ class CallbackListener:
                     raise
                 continue  # many machines have no IPv6
             self._servers.append(server)
-        self._port = self._servers[0].sockets[0].getsockname()[1]
+            self._port = port = server.sockets[0].getsockname()[1]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._clients += 1
