@@ -25,6 +25,7 @@ from tui.engine.mcp.transports.http.http_client import (
     discard,
     read_body,
     read_events,
+    read_words,
 )
 from tui.engine.mcp.transports.http.http_errors import (
     ExchangeError,
@@ -37,6 +38,7 @@ from tui.engine.mcp.transports.http.http_errors import (
 )
 from tui.engine.mcp.transports.jsonrpc_lines import split_batch
 from tui.engine.mcp.wire.tap import LAST_EVENT_ID, SESSION_HEADER
+from tui.model.refusals import words_of
 
 if TYPE_CHECKING:
     from tui.engine.mcp.transports.http.http_transport import HttpTransport
@@ -62,6 +64,9 @@ LINGER: Final = 1.0
 """Seconds that an answered stream gets to end, so that its connection can be reused."""
 
 _JSON: Final = "application/json"
+
+_BUSY: Final = frozenset({400, 408, 409, 423, 425, 429})
+"""Statuses that a stream which was open may get while the server still holds the old one."""
 
 MAX_EVENT_ID: Final = 1_024
 """Longest event id that is sent back to resume a stream."""
@@ -127,7 +132,9 @@ class StreamableHttp:
             if isinstance(message, types.JSONRPCRequest):
                 await self._answer(message, response)
             else:
-                await discard(response)
+                with suppress(TimeoutError):  # some never end what nobody needs
+                    async with asyncio.timeout(LINGER):
+                        await discard(response)
         if self._session_id and getattr(message, "method", "") == INITIALIZED:
             self._transport.spawn(self._listen())
 
@@ -173,16 +180,18 @@ class StreamableHttp:
         """Return the error of a failure status."""
         status = response.status_code
         reply: types.JSONRPCError | None = None
+        body = b""
         if media_type(response) == _JSON and status != HTTPStatus.UNAUTHORIZED:
             with suppress(ExchangeError):  # the status tells more
-                decoded = await self._transport.take(await read_body(response))
+                body = await read_body(response)
+                decoded = await self._transport.take(body)
                 if isinstance(decoded, types.JSONRPCError):
                     reply = decoded.model_copy(update={"id": getattr(message, "id", decoded.id)})
         else:
-            await discard(response)
-        if SESSION_HEADER in headers and _is_session_lost(status, reply):
+            body = await read_words(response)
+        if SESSION_HEADER in headers and _is_session_lost(status, reply, body):
             return session_error(status)
-        return status_error(response, reply)
+        return status_error(status, reply, body)
 
     async def _answer(self, request: types.JSONRPCRequest, response: httpx2.Response) -> None:
         """Deliver the answer to a request from the response to its POST."""
@@ -278,7 +287,8 @@ class StreamableHttp:
                 ):
                     await self._transport.end(fault.error)
                     return
-                if 0 < fault.status < 500 and not fault.is_cut:
+                is_refused = 0 < fault.status < 500 and not fault.is_cut
+                if is_refused and not (was_open and fault.status in _BUSY):
                     # Many servers have no such stream, and some answer with odd statuses.
                     break
             if loop.time() - began > SHORT_LIFE:
@@ -323,17 +333,17 @@ class StreamableHttp:
                 return False
 
 
-def _is_session_lost(status: int, reply: types.JSONRPCError | None) -> bool:
+def _is_session_lost(status: int, reply: types.JSONRPCError | None, body: bytes) -> bool:
     """Return whether a failure status means that the session is lost.
 
-    The protocol uses 404. Older servers use 400 with a message about the session.
+    The protocol uses 404. Others use 400 or 410 with words about the session, in any form.
     """
     if reply is not None and reply.error.code == types.METHOD_NOT_FOUND:
         return False
-    if status == 400 and reply is not None:
-        words = reply.error.message.lower()
+    if status in {HTTPStatus.BAD_REQUEST, HTTPStatus.GONE}:
+        words = (reply.error.message if reply is not None else words_of(body)).lower()
         return "session" in words or "not initialized" in words
-    return status == 404
+    return status == HTTPStatus.NOT_FOUND
 
 
 def _pause(attempts: int) -> float:
@@ -378,11 +388,11 @@ class ServerSentEvents:
         endpoint = await self._endpoint
         body = self._transport.encoded(outgoing.message)
         async with self._http.exchange("POST", endpoint, headers, body) as response:
-            await discard(response)
+            said = await read_words(response)
             if response.status_code == 404:
                 raise session_error(404)
             if response.status_code >= 300:
-                raise status_error(response)
+                raise status_error(response.status_code, body=said)
 
     def cancels_by_abort(self) -> bool:
         return False
@@ -396,7 +406,7 @@ class ServerSentEvents:
         try:
             async with self._http.exchange("GET", self._http.url, headers) as response:
                 if response.status_code >= 300:
-                    raise status_error(response)
+                    raise status_error(response.status_code, body=await read_words(response))
                 async with aclosing(read_events(response, self._transport.take_lines)) as events:
                     async for event in events:
                         await self._take(event, response.url)
@@ -422,7 +432,7 @@ class ServerSentEvents:
 def _resolve(place: str, base: httpx2.URL) -> httpx2.URL:
     """Return the endpoint of a server, which must be within its origin."""
     try:
-        address = base.join(place) if len(place) <= MAX_ENDPOINT else None
+        address = base.join(place.strip()) if len(place) <= MAX_ENDPOINT else None
     except httpx2.InvalidURL:
         address = None
     if address is None:
