@@ -27,7 +27,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
-from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED
+from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, code_of
 from tui.text import clip, sanitize_line
 
 JsonObject = dict[str, Any]
@@ -149,7 +149,7 @@ def _plain_block(block: JsonObject) -> JsonObject:
 
 def error_words(error: MCPError) -> str:
     """Return an error of the server in words, with its code and its data; not sanitized."""
-    words = f"{error.error.message} (error {error.code})"
+    words = f"{error.error.message} (error {code_of(error.error)})"
     data = error.error.data
     if data is None:
         return words

@@ -8,7 +8,7 @@ revisions. HTTP+SSE has one event stream to us, and a POST for each message.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,7 @@ from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
+from tui.engine.mcp.transports.handshake import lower_revision
 from tui.engine.mcp.transports.http.http_client import (
     EVENT_STREAM,
     HttpClient,
@@ -123,6 +124,18 @@ class StreamableHttp:
         Raises:
             ExchangeError: If that failed.
         """
+        while True:
+            try:
+                return await self._post(outgoing)
+            except ExchangeError as fault:
+                words = fault.reply.error.message if fault.reply is not None else fault.error.reason
+                is_refused = fault.status == HTTPStatus.BAD_REQUEST
+                lower = lower_revision(outgoing.message, words) if is_refused else None
+                if lower is None:
+                    raise
+                outgoing = replace(outgoing, message=lower)
+
+    async def _post(self, outgoing: SessionMessage) -> None:
         message = outgoing.message
         headers = self._headers_for(outgoing)
         data = self._transport.encoded(message)
