@@ -41,7 +41,7 @@ from tui.engine.sign_in.sign_in_record import (
 )
 from tui.model import refusals
 from tui.model.input.addresses import is_loopback
-from tui.model.settings import TlsSettings
+from tui.model.settings import HEADER_NAME, TlsSettings
 from tui.model.wire.frames import FrameFault
 from tui.text import sanitize_line
 
@@ -144,7 +144,7 @@ class HttpClient:
         # a balancer may need its cookies back; those of a whole domain are none of this server's
         hosts = (url.host, f"{url.host}.local")  # as the library writes a name without a dot
         self._cookies = CookieJar(DefaultCookiePolicy(allowed_domains=hosts))
-        sent = httpx2.Headers(dict(headers))
+        sent = httpx2.Headers(dict(headers), encoding="latin-1")
         sent["accept-encoding"] = "identity"
         self._client = httpx2.AsyncClient(
             headers=sent,
@@ -412,8 +412,8 @@ def check_header(name: str, value: str) -> None:
     if name.lower() in _FRAMING:
         words = f"has a header {name!r}, which only the request itself can set"
         raise ServerError(words, "Remove it from `headers` in the settings.", permanent=True)
-    token = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
-    if not token or not value.isascii() or not value.isprintable() or value != value.strip():
+    fits = all(ord(one) <= 0xFF and (one.isprintable() or one == "\t") for one in value)
+    if not HEADER_NAME.fullmatch(name) or not fits or value != value.strip():
         raise ServerError(
             f"has a header {name!r} with characters that cannot be sent",
             "Correct `headers` in the settings.",
