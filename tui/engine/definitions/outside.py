@@ -167,7 +167,7 @@ def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
     places = _Places(folder, home, launch.cwd)
     if launch.cwd is not None and places.has(launch.cwd):
         return f"its cwd is {shown_path(launch.cwd, home)}"
-    if found := _named_command(launch, places, home):
+    if found := _named_command(launch, places, folder, home):
         return sanitize_line(f"its command is {found}", MAX_REASON)
     masked = masked_words((launch.command, *launch.args), one.secrets)[1:]
     is_package = Path(launch.command).name in _FETCHERS
@@ -186,9 +186,14 @@ def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
     return ""
 
 
-def _named_command(launch: Launch, places: _Places, home: Path) -> str:
-    """Return the command of a server if it lies in the opened folder, or is found only there."""
+def _named_command(launch: Launch, places: _Places, folder: Path, home: Path) -> str:
+    """Return the command of a server if it lies in the opened folder, or is found only there.
+
+    What is found nowhere needs no folder: that it is not found says more.
+    """
     command = launch.command
+    if not (launch.program or os.path.exists(folder / command)):  # noqa: PTH110 - it never raises
+        return ""
     if "/" in command and launch.cwd is None and not command.startswith(("/", "~")):
         return command
     if launch.program and places.has(Path(launch.program)):
