@@ -35,7 +35,7 @@ def not_found(command: str, folder: Path) -> ServerError:
         )
     elif command[:1] in {"'", '"'}:
         advice = (
-            "Leave the quotes out of `command`: no shell reads it, and arguments go into `args`."
+            "Leave the quotes out of `command`: no shell reads it. Arguments go into `args`."
         )
     elif rest and (shutil.which(first) or shutil.which(str(folder / first))):
         advice = "Put the program alone into `command`, and its arguments into `args`."
