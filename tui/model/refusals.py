@@ -1,14 +1,18 @@
-"""What the body of a refusal says, as one line that is safe to show once it is masked."""
+"""What the body of a refusal says, as one line that is safe to show."""
 
+import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tui.model.bounded_json import JsonError, read_json
-from tui.text import sanitize_line
+from tui.text import sanitize_line, without_sequences
 
 MAX_BODY: Final = 8 * 1024
 """Bytes of a body that are looked at."""
+
+MAX_CUT: Final = MAX_BODY // 4
+"""Characters that are left out before the place where a body was cut: a secret may begin there."""
 
 MAX_SAID: Final = 200
 """Characters that are shown."""
@@ -21,21 +25,34 @@ _WORDS: Final = ("error_description", "detail", "message", "title", "reason", "e
 """Where services put words, the most telling first: OAuth, RFC 9457, and the usual."""
 
 
-def words_of(body: bytes) -> str:
-    """Return the words of a refusal's body: of its JSON, its page or its text; "" for none."""
-    body = body[:MAX_BODY]
+def words_of(body: bytes, mask: Callable[[str], str] = str) -> str:
+    """Return the words of a refusal's body: of its JSON, its page or its text; "" for none.
+
+    Args:
+        body: The body, or its beginning.
+        mask: Masks secrets, as the body may quote the request: before its words are cut, and again
+            without what is on no screen between their letters.
+    """
+    text = without_sequences(mask(_words(body)))
+    return clipped(mask("".join(one for one in text if one.isprintable() or one.isspace())))
+
+
+def _words(body: bytes) -> str:
+    is_cut, body = len(body) >= MAX_BODY, body[:MAX_BODY]
     try:
-        return clipped(words_in(read_json(body, last_key_counts=True)))
+        return words_in(read_json(body, last_key_counts=True))
     except JsonError:
-        pass
+        if body.lstrip()[:1] in {b"{", b"["}:
+            return ""  # escapes may hide a secret in it
     if body.lstrip()[:1] == b"<":
         title = _TITLE.search(body)
         body = _TAGS.sub(b" ", title[2] if title is not None else body)
+        is_cut = is_cut and title is None
     try:
-        text = body.decode("utf-8")
+        text = codecs.getincrementaldecoder("utf-8")().decode(body)  # it may end within a letter
     except UnicodeDecodeError:
         return ""
-    return clipped(" ".join(text.split()))
+    return text[:-MAX_CUT] if is_cut else text
 
 
 def words_in(content: object) -> str:

@@ -14,7 +14,7 @@ from dataclasses import field
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-from tui.engine.logs.redaction import known_secrets, masked_text
+from tui.engine.logs.redaction import Redactor
 from tui.engine.sign_in.sign_in_record import AuthError, ResourceError, SignInRecord
 from tui.model.bounded_json import JsonError, read_object
 from tui.model.frozen import Frozen
@@ -203,9 +203,10 @@ async def _answered(
     """Return what a token endpoint grants; some write it as a form, as the first drafts did."""
     answer = await _post(send, record.token_endpoint, record, fields)
     content = _content(answer.body)
-    secrets = [*record.secrets(), *(fields[name] for name in _SECRET_FIELDS & fields.keys())]
     if answer.status not in {200, 201} or (content.get("error") and "access_token" not in content):
-        said = masked_text(words_of(answer.body), known_secrets(secrets))
+        redactor = Redactor()  # it may quote the request
+        redactor.register(*record.secrets(), *(fields[one] for one in _SECRET_FIELDS & fields.keys()))
+        said = words_of(answer.body, redactor.redact_known)
         raise _refusal(answer.status, error_code(content), said)
     if not content:
         raise AuthError("got no token: the authorization server's answer is not JSON")

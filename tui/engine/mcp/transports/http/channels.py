@@ -204,7 +204,7 @@ class StreamableHttp:
             body = await read_words(response)
         if SESSION_HEADER in headers and _is_session_lost(status, reply, body):
             return session_error(status)
-        return status_error(status, reply, body)
+        return status_error(status, reply, self._transport.words_of(body))
 
     async def _answer(self, request: types.JSONRPCRequest, response: httpx2.Response) -> None:
         """Deliver the answer to a request from the response to its POST."""
@@ -405,7 +405,7 @@ class ServerSentEvents:
             if response.status_code == 404:
                 raise session_error(404)
             if response.status_code >= 300:
-                raise status_error(response.status_code, body=said)
+                raise status_error(response.status_code, said=self._transport.words_of(said))
 
     def cancels_by_abort(self) -> bool:
         return False
@@ -419,7 +419,8 @@ class ServerSentEvents:
         try:
             async with self._http.exchange("GET", self._http.url, headers) as response:
                 if response.status_code >= 300:
-                    raise status_error(response.status_code, body=await read_words(response))
+                    said = self._transport.words_of(await read_words(response))
+                    raise status_error(response.status_code, said=said)
                 async with aclosing(read_events(response, self._transport.take_lines)) as events:
                     async for event in events:
                         await self._take(event, response.url)

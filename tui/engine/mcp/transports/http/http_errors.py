@@ -15,7 +15,6 @@ from mcp_types import JSONRPCError
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError, leaves
 from tui.engine.mcp.transports.http.pacing import CONNECT_TIMEOUT
 from tui.engine.sign_in.sign_in_record import AuthError
-from tui.model.refusals import words_of
 from tui.model.wire.frames import FrameFault
 
 _HEADERS: Final = (
@@ -137,12 +136,12 @@ def cut_error(status: int = 0) -> ExchangeError:
 
 
 def status_error(
-    status: int, reply: JSONRPCError | None = None, body: bytes = b""
+    status: int, reply: JSONRPCError | None = None, said: str = ""
 ) -> ExchangeError:
-    """Return the error of a response with a failure status, with what its body says."""
+    """Return the error of a response with a failure status; `said` is what its body says."""
     outcome = Outcome.UNKNOWN if status >= 500 else Outcome.NOT_EXECUTED
     error = _refused(status)
-    if said := words_of(body):
+    if said:
         error.reason += f". It says: {said}"
     return ExchangeError(error, outcome, status=status, reply=reply)
 

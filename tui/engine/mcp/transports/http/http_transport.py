@@ -39,6 +39,7 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
 from tui.engine.sign_in.sign_in_record import AuthError, ServerCredentials
 from tui.model.chat import Severity
 from tui.model.input.addresses import is_loopback
+from tui.model.refusals import words_of
 from tui.model.servers import Transport
 
 MAX_REQUESTS: Final = 200
@@ -225,6 +226,10 @@ class HttpTransport:
         """Read what the server sent, within its allowance; None if it is not a message."""
         async with self._ending_floods():
             return await self._flow_control.take(data)
+
+    def words_of(self, body: bytes) -> str:
+        """Return what the body of a refusal says; see `tui.model.refusals`."""
+        return words_of(body, self._log.mask)
 
     async def take_lines(self, count: int) -> None:
         """Count lines of a stream against the server's allowance."""
