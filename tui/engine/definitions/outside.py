@@ -62,6 +62,9 @@ _FILE: Final = re.compile(
 _FETCHERS: Final = frozenset({"npx", "bunx", "pnpx", "uvx", "pipx"})
 """Programs whose first word is a package, even if it ends as a file does."""
 
+_LINE: Final = re.compile(r"[\"']|[^\s/]+\s")
+"""The beginning of a command that is a whole line, or in quotes: outside it leads nowhere."""
+
 _WORKING: Final = re.compile(r"\$(?:PWD\b|\{PWD\W)")
 _PARTS_OF_ENTRY: Final = ("command", "args", "env", "cwd", "headersCommand")
 _SEARCH_LISTS: Final = frozenset(
@@ -167,7 +170,7 @@ def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
     places = _Places(folder, home, launch.cwd)
     if launch.cwd is not None and places.has(launch.cwd):
         return f"its cwd is {shown_path(launch.cwd, home)}"
-    if found := _named_command(launch, places, folder, home):
+    if found := _named_command(launch, places, home):
         return sanitize_line(f"its command is {found}", MAX_REASON)
     masked = masked_words((launch.command, *launch.args), one.secrets)[1:]
     is_package = Path(launch.command).name in _FETCHERS
@@ -186,19 +189,15 @@ def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
     return ""
 
 
-def _named_command(launch: Launch, places: _Places, folder: Path, home: Path) -> str:
-    """Return the command of a server if it lies in the opened folder, or is found only there.
-
-    What is found nowhere needs no folder: that it is not found says more.
-    """
+def _named_command(launch: Launch, places: _Places, home: Path) -> str:
+    """Return the command of a server if it lies in the opened folder, or is found only there."""
     command = launch.command
-    if not (launch.program or os.path.exists(folder / command)):  # noqa: PTH110 - it never raises
-        return ""
-    if "/" in command and launch.cwd is None and not command.startswith(("/", "~")):
+    is_relative = "/" in command and launch.cwd is None and not command.startswith(("/", "~"))
+    if is_relative and not _LINE.match(command):
         return command
     if launch.program and places.has(Path(launch.program)):
         return shown_path(Path(launch.program), home)
-    return places.named_in(command) if "/" in command else ""
+    return places.named_in(command) if "/" in command and not is_relative else ""
 
 
 def without_folder(
