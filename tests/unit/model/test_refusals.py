@@ -33,7 +33,10 @@ def written(content: object) -> bytes:
         (b"[" * 4_000, ""),
         (b'{"error": "half of a te', ""),
         (b" \n<!doctype html><TITLE lang=en> 403\nNo </TITLE><body>much", "403 No"),
-        (b"<html><style>p{}</style><script>a<b</script><!-- no --><p>Sorry,</p>\nnobody", "Sorry, n"),
+        (
+            b"<html><style>p{}</style><script>a<b</script><!-- no --><p>Sorry,</p>\nnobody",
+            "Sorry, n",
+        ),
         (b"<script>never ends", ""),
         (b"  Invalid\r\n\tHost  header\n", "Invalid Host header"),
         ("fête".encode(), "fête"),

@@ -213,7 +213,8 @@ class SignIns:
                 is_final = isinstance(error, AuthError) and not error.is_transient
                 has_token = known is not None and known.access_token
                 is_odd = is_final and not (has_token or isinstance(error, DeclinedError))
-                if ask.is_away or is_odd:
+                is_unknown = isinstance(error, RejectedError) and error.is_of_client
+                if ask.is_away or is_odd or is_unknown:
                     await session.doubt_client(known)
                 raise
             await session.take(record)
@@ -333,11 +334,17 @@ class TokenSession:
 
         Perhaps it is known there no longer: each further sign-in would fail as the last one did.
         """
-        if record is not None and record.is_registered:
-            doubtful = record.model_copy(update={"is_doubtful": True})
-            self._hold(doubtful)
-            with suppress(CredentialError):
-                await in_daemon_thread(lambda: self._store.save(doubtful))
+        if record is None or not record.is_registered:
+            return
+        with suppress(CredentialError):
+            async with self._locked(record):
+                latest = self._held
+                if self._is_kept:  # it may have been refreshed meanwhile
+                    latest = await in_daemon_thread(lambda: self._store.get(record.key))
+                if latest is not None and latest.client_id == record.client_id:
+                    doubtful = latest.model_copy(update={"is_doubtful": True})
+                    self._hold(doubtful)
+                    await in_daemon_thread(lambda: self._store.save(doubtful))
 
     async def sign_out(self) -> bool:
         """Revoke and forget the tokens; return whether the server revoked them.

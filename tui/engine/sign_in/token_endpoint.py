@@ -10,6 +10,7 @@ import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import field
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -205,7 +206,9 @@ async def _answered(
     content = _content(answer.body)
     if answer.status not in {200, 201} or (content.get("error") and "access_token" not in content):
         redactor = Redactor()  # it may quote the request
-        redactor.register(*record.secrets(), *(fields[one] for one in _SECRET_FIELDS & fields.keys()))
+        basic = authenticated(record, {})[1].get("authorization", "").removeprefix("Basic ")
+        sent = (fields[name] for name in _SECRET_FIELDS & fields.keys())
+        redactor.register(*record.secrets(), *sent, basic)
         said = words_of(answer.body, redactor.redact_known)
         raise _refusal(answer.status, error_code(content), said)
     if not content:
@@ -218,7 +221,9 @@ def _content(body: bytes) -> Mapping[str, Any]:
         return read_object(body)
     except JsonError:
         text = body.decode("ascii", "replace") if len(body) <= 4 * MAX_TOKEN else ""
-        return dict(parse_qsl(text.strip(), max_num_fields=MAX_FIELDS)) if "=" in text else {}
+        with suppress(ValueError):  # it has more fields
+            return dict(parse_qsl(text.strip(), max_num_fields=MAX_FIELDS))
+        return {}
 
 
 async def refresh(send: Send, record: SignInRecord, audience: str = "") -> SignInRecord:

@@ -200,7 +200,10 @@ async def test_a_client_alone_is_no_sign_in_and_goes_when_signing_out(tmp_path: 
         assert not server.authority.revoked
 
 
-async def test_a_client_that_may_be_unknown_there_is_not_used_for_ever(tmp_path: Path) -> None:
+@pytest.mark.parametrize("interrupts", [False, True])
+async def test_a_client_that_may_be_unknown_there_is_not_used_for_ever(
+    tmp_path: Path, interrupts: bool
+) -> None:
     async def looks(_: str) -> None:
         """Show a page that says that there is no such client."""
 
@@ -209,8 +212,12 @@ async def test_a_client_that_may_be_unknown_there_is_not_used_for_ever(tmp_path:
         for number, clients in enumerate((1, 1, 2), 1):
             trying = asyncio.create_task(tries(sign_ins, definition, "cancelled"))
             await eventually(partial(person.was_asked, 2 * number))
-            person.desk.answer(person.asked[-1].id, Reply(ReplyAction.CANCEL))
-            await trying
+            if interrupts:
+                trying.cancel()
+                await asyncio.wait({trying})
+            else:
+                person.desk.answer(person.asked[-1].id, Reply(ReplyAction.CANCEL))
+                await trying
             assert len(server.authority.clients) == clients
 
 

@@ -135,9 +135,7 @@ def cut_error(status: int = 0) -> ExchangeError:
     return ExchangeError(ServerError(reason), status=status, is_cut=True)
 
 
-def status_error(
-    status: int, reply: JSONRPCError | None = None, said: str = ""
-) -> ExchangeError:
+def status_error(status: int, reply: JSONRPCError | None = None, said: str = "") -> ExchangeError:
     """Return the error of a response with a failure status; `said` is what its body says."""
     outcome = Outcome.UNKNOWN if status >= 500 else Outcome.NOT_EXECUTED
     error = _refused(status)

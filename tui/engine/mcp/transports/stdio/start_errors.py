@@ -34,9 +34,7 @@ def not_found(command: str, folder: Path) -> ServerError:
             f"Allow it: chmod +x {command}",
         )
     elif command[:1] in {"'", '"'}:
-        advice = (
-            "Leave the quotes out of `command`: no shell reads it. Arguments go into `args`."
-        )
+        advice = "Leave the quotes out of `command`: no shell reads it. Arguments go into `args`."
     elif rest and (shutil.which(first) or shutil.which(str(folder / first))):
         advice = "Put the program alone into `command`, and its arguments into `args`."
     elif command.startswith("~"):
