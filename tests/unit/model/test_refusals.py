@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.support.leaks import FIXTURE_SECRET
-from tui.model.refusals import MAX_BODY, MAX_CUT, MAX_SAID, words_of
+from tui.model.wire.refusals import MAX_BODY, MAX_CUT, MAX_SAID, words_of
 
 SECRET = f"{FIXTURE_SECRET}of the request"
 

@@ -29,8 +29,8 @@ from tui.engine.sign_in.token_endpoint import (
 )
 from tui.model.bounded_json import JsonError, read_object
 from tui.model.frozen import Frozen
-from tui.model.refusals import words_of
 from tui.model.settings import GrantType, OAuthSettings
+from tui.model.wire.refusals import words_of
 from tui.text import sanitize_line
 
 M = TypeVar("M", bound=BaseModel)

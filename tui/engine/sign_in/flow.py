@@ -40,9 +40,9 @@ from tui.engine.sign_in.token_endpoint import (
 from tui.model.bounded_json import JsonError, read_object
 from tui.model.frozen import Frozen
 from tui.model.input.addresses import AddressError, check_address
-from tui.model.refusals import clipped, error_code, words_of
 from tui.model.requests import Reply, SignInRequest
 from tui.model.settings import GrantType, OAuthSettings
+from tui.model.wire.refusals import clipped, error_code, words_of
 from tui.text import sanitize_line
 
 _JWT_CLIENT: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -155,7 +155,10 @@ class SignInFlow:
         except ResourceError:
             if not place.names_resource:
                 raise
-            note = "The server refused the first request because it named this resource."
+            note = (
+                "The authorization server refused a request that named this resource. Without "
+                "its name the token may count for other servers too."
+            )
             return await self._with_person(replace(place, names_resource=False), note)
 
     async def _with_person(self, place: SignInPlace, note: str = "") -> SignInRecord:

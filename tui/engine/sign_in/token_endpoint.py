@@ -20,7 +20,7 @@ from tui.engine.sign_in.sign_in_record import AuthError, ResourceError, SignInRe
 from tui.model.bounded_json import JsonError, read_object
 from tui.model.frozen import Frozen
 from tui.model.input.addresses import is_loopback, is_number
-from tui.model.refusals import error_code, words_of
+from tui.model.wire.refusals import error_code, words_of
 from tui.text import sanitize_line
 
 MAX_ENDPOINT: Final = 2_048

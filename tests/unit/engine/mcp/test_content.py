@@ -114,7 +114,7 @@ def test_an_empty_result_is_one_and_what_cannot_be_read_says_so() -> None:
         assert convert_raw(raw) == ToolResult((TextPart(NOTHING),), NOTHING), raw
     assert convert_raw({"structuredContent": {}}).display == "{}"
     words = "[The tool's response cannot be read.]"
-    odd = convert_raw({"content": "text"})
+    odd = convert_raw({"content": 5})
     assert odd == ToolResult((TextPart(words),), words, is_error=True)
 
 

@@ -137,7 +137,8 @@ OPENID: Final = "https://as.example/.well-known/openid-configuration"
 
 
 async def test_an_odd_answer_does_not_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    for odd in (PAGE, (404, {}), (502, b"bad gateway"), (200, b"{"), (200, [1]), (401, {})):
+    answers: list[tuple[int, Any]] = [PAGE, (404, {}), (502, b"bad gateway"), (200, b"{")]
+    for odd in (*answers, (200, [1]), (401, b"")):
         for first, second in ((RESOURCE, ROOT), (METADATA, OPENID)):
             web = Web(monkeypatch)
             web.documents[second] = web.documents[first]
@@ -165,8 +166,10 @@ async def test_members_of_metadata_that_do_not_matter_may_be_odd(
 ) -> None:
     addresses = ("service_documentation", "op_policy_uri", "op_tos_uri", "resource_documentation")
     lists = ("ui_locales_supported", "scopes_supported", "response_types_supported")
-    rows = [(name, value) for name in addresses for value in ("", "/relative", 5, None)]
-    rows += [(name, value) for name in lists for value in ("en", {}, [5], None)]
+    rows: list[tuple[str, Any]] = []
+    rows += [(name, value) for name in addresses for value in ("", "/relative", 5, None)]
+    odd: list[Any] = ["en", {}, [5], None]
+    rows += [(name, value) for name in lists for value in odd]
     rows += [("token_endpoint_auth_methods_supported", "none"), ("revocation_endpoint", 5)]
     for name, value in rows:
         web = Web(monkeypatch)

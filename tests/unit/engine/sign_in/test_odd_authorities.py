@@ -110,8 +110,8 @@ async def test_a_client_that_a_renewal_calls_unknown_registers_anew(
 async def test_a_client_that_the_code_is_not_exchanged_for_registers_anew(tmp_path: Path) -> None:
     async with signed_in(tmp_path) as one:
         for error, clients in (("invalid_client", 1), ("", 2)):
-            answer = {"error": error} if error else None
-            one.authority.refuses = lambda path, _, a=answer: a if path == "/token" else None
+            answers = {"/token": {"error": error}} if error else {}
+            one.authority.refuses = lambda path, _, answers=answers: answers.get(path)  # type: ignore[misc]
             try:
                 await one.sign_ins.sign_in(one.definition)
             except AuthError:
@@ -191,7 +191,8 @@ async def test_a_renewal_that_refuses_the_resource_goes_on_without(tmp_path: Pat
             ENTRA if path == "/token" and "resource" in form else None
         )
         for _ in range(2):
-            await one.session.take(one.kept.model_copy(update={"expires_at": 1.0}))
+            kept = await kept_of(one.sign_ins, one.definition)
+            await one.session.take(kept.model_copy(update={"expires_at": 1.0}))
             assert (await one.session.signature()).token in one.authority.tokens
         assert ["resource" in form for form in one.authority.refreshes()] == [True, False, False]
 
@@ -252,7 +253,7 @@ async def test_a_registration_is_tried_with_less_and_says_what_is_refused() -> N
 
 async def test_odd_members_of_a_registration_do_not_matter() -> None:
     secret = {"client_secret": f"{FIXTURE_SECRET}client"}
-    for answer, words in [
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"redirect_uris": None, "grant_types": "code", "client_secret": None}, ""),
         ({"client_id_issued_at": "now", "contacts": {}, "client_uri": ""}, ""),
         ({**secret, "client_secret_expires_at": "never"}, ""),
@@ -261,7 +262,8 @@ async def test_odd_members_of_a_registration_do_not_matter() -> None:
         ({"token_endpoint_auth_method": "private_key_jwt"}, "in a way it cannot use"),
         ({"token_endpoint_auth_method": "client_secret_post"}, "in a way it cannot use"),
         ({"client_secret": [FIXTURE_SECRET]}, "in a way it cannot use"),
-    ]:
+    ]
+    for answer, words in rows:
         async with unsigned() as (server, sign_ins, definition):
             server.authority.registration = answer
             if not words:

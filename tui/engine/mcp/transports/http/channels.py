@@ -39,7 +39,7 @@ from tui.engine.mcp.transports.http.http_errors import (
 )
 from tui.engine.mcp.transports.jsonrpc_lines import split_batch
 from tui.engine.mcp.wire.tap import LAST_EVENT_ID, SESSION_HEADER
-from tui.model.refusals import words_of
+from tui.model.wire.refusals import words_of
 
 if TYPE_CHECKING:
     from tui.engine.mcp.transports.http.http_transport import HttpTransport

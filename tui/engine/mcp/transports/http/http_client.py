@@ -39,9 +39,9 @@ from tui.engine.sign_in.sign_in_record import (
     Signature,
     read_challenge,
 )
-from tui.model import refusals
 from tui.model.input.addresses import is_loopback
 from tui.model.settings import HEADER_NAME, TlsSettings
+from tui.model.wire import refusals
 from tui.model.wire.frames import FrameFault
 from tui.text import sanitize_line
 
@@ -326,9 +326,10 @@ async def read_pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
             if unpacker is None:  # some leave out the head that deflate has in HTTP
                 is_bare = coding == "deflate" and piece[:1] != b"\x78"
                 unpacker = zlib.decompressobj(-window if is_bare else window)
-            rest = piece
-            while rest:
-                yield unpacker.decompress(rest, MAX_UNPACKED)
+            rest, found = piece, b""
+            while rest or len(found) == MAX_UNPACKED:  # it may hold more than it has to read
+                found = unpacker.decompress(rest, MAX_UNPACKED)
+                yield found
                 rest = unpacker.unconsumed_tail
     if unpacker is not None and not unpacker.eof:
         raise cut_error(response.status_code)

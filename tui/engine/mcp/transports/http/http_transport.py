@@ -39,8 +39,8 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
 from tui.engine.sign_in.sign_in_record import AuthError, ServerCredentials
 from tui.model.chat import Severity
 from tui.model.input.addresses import is_loopback
-from tui.model.refusals import words_of
 from tui.model.servers import Transport
+from tui.model.wire.refusals import words_of
 
 MAX_REQUESTS: Final = 200
 """Most concurrent requests to one server; further ones fail at once."""
@@ -228,7 +228,7 @@ class HttpTransport:
             return await self._flow_control.take(data)
 
     def words_of(self, body: bytes) -> str:
-        """Return what the body of a refusal says; see `tui.model.refusals`."""
+        """Return what the body of a refusal says; see `tui.model.wire.refusals`."""
         return words_of(body, self._log.mask)
 
     async def take_lines(self, count: int) -> None:
