@@ -15,6 +15,11 @@ _OBJECT: Final = frozenset({"model_type", "dict_type", "model_attributes_type"})
 _REVISION: Final = re.compile(r"\b20\d\d-\d\d-\d\d\b")
 
 
+def is_handshake(raw: dict[str, Any]) -> bool:
+    """Return whether a result answers ``initialize``."""
+    return "protocolVersion" in raw and not raw.keys().isdisjoint({"serverInfo", "capabilities"})
+
+
 def repair_handshake(raw: dict[str, Any]) -> dict[str, Any]:
     """Return an answer to ``initialize`` in which only the revision may be wrong.
 

@@ -26,7 +26,7 @@ from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.backoff import Clock
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
-from tui.engine.mcp.transports.handshake import repair_handshake
+from tui.engine.mcp.transports.handshake import is_handshake, repair_handshake
 from tui.engine.mcp.wire.tap import Tap
 from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_value, structure
 from tui.model.wire.frames import FrameFault
@@ -239,7 +239,7 @@ def decode(line: bytes, most: int = MAX_STRUCTURE, secrets: Redactor = _NONE) ->
     if isinstance(message, types.JSONRPCError) and message.error.code in _STAND_INS:
         own = message.error.model_copy(update={"code": _STAND_INS[message.error.code]})
         message = message.model_copy(update={"error": own})
-    elif isinstance(message, types.JSONRPCResponse) and "protocolVersion" in message.result:
+    elif isinstance(message, types.JSONRPCResponse) and is_handshake(message.result):
         message = message.model_copy(update={"result": repair_handshake(message.result)})
     elif isinstance(message, types.JSONRPCRequest | types.JSONRPCNotification):
         if count > MAX_UNASKED:
