@@ -8,7 +8,7 @@ from typing import Final
 _HEAD: Final = 64
 """Characters of base64 that are looked at for the kind."""
 
-_DATA_ADDRESS: Final = re.compile(r"data:([\w.+-]{1,64}/[\w.+-]{1,64})?[^,]{0,256},")
+_DATA_ADDRESS: Final = re.compile(r"data:([\w.+-]{1,64}/[\w.+-]{1,64})?[^,]{0,256},", re.IGNORECASE)
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_\s-]*={0,2}\s*")
 _USUAL: Final = str.maketrans("-_", "+/")
 _KINDS: Final = (
