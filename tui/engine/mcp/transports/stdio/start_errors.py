@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import shutil
 from pathlib import Path
 from typing import Final
@@ -31,7 +32,7 @@ def not_found(command: str, folder: Path) -> ServerError:
     elif os.path.exists(place):  # noqa: PTH110 - ditto
         reason, advice = (
             f"its command is not executable: {command}",
-            f"Allow it: chmod +x {command}",
+            f"Allow it: chmod +x {shlex.quote(command)}",
         )
     elif command[:1] in {"'", '"'}:
         advice = "Leave the quotes out of `command`: no shell reads it. Arguments go into `args`."
