@@ -24,8 +24,8 @@ _TELLING: Final = tuple(
         r"|thread '.*' panicked",
         r".*(?:: (?:command )?not found|: No such file or directory|Permission denied)$"
         r"|.*\b(?:FATAL|ERROR|CRITICAL|SEVERE)\b",
-        r"(?i).*\b(?:error|fatal|fail(?:ed|ure)?|no module|cannot|can't|could not|unable|invalid|missing"
-        r"|required|refused|denied|unknown|usage)\b",
+        r"(?i).*\b(?:error|fatal|fail(?:ed|ure)?|no module|cannot|can't|could not|unable|invalid"
+        r"|missing|required|refused|denied|unknown|usage)\b",
     )
 )
 """What an error looks like, the surest first: exceptions, reports of tools, shells, plain words."""
