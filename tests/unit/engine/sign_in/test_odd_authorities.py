@@ -14,7 +14,7 @@ from tests.support.rows import row
 from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sign_in.support import Person, make_sign_ins, signed_in, unsigned
 from tui.engine.sign_in import token_endpoint
-from tui.engine.sign_in.sign_in_record import AuthError, Challenge, SignInRecord
+from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord
 from tui.engine.sign_in.sign_ins import SignIns
 from tui.engine.sign_in.token_endpoint import AuthResponse, RejectedError, Send
 from tui.model.requests import Reply, ReplyAction
@@ -340,16 +340,3 @@ async def test_a_refresh_token_that_is_revoked_is_what_counts() -> None:
         answers = (first, b""), (second, b'{"error": "unsupported_token_type"}')
         for client in (CLIENT, without):
             assert await token_endpoint.revoke(answering(*answers), client) is is_done
-
-
-async def test_a_life_of_nothing_costs_no_rotated_token(tmp_path: Path) -> None:
-    async with signed_in(tmp_path) as one:
-        one.authority.life = 0
-        await one.session.take(one.due)
-        signature = await one.session.signature()
-        assert signature.token in one.authority.tokens
-        assert one.kept is not None
-        assert one.kept.expires_at is None
-        assert one.kept.refresh_token in one.authority.refreshers
-        one.authority.tokens.clear()
-        assert await one.session.refused(Challenge(401), signature, 0)
