@@ -275,7 +275,7 @@ class OAuthSettings(Section):
     """Scopes to request."""
     audiences: Words = ()
     """Audiences the token is meant for."""
-    resource: Flag = True
+    resource: Annotated[Flag, BeforeValidator(lambda value: value or False)] = True
     """Whether requests name the server as the `resource` (RFC 8707). Entra ID wants `false` in many
     tenants.
     """

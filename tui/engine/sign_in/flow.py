@@ -30,12 +30,13 @@ from tui.engine.sign_in.sign_in_record import (
     canonical_address,
 )
 from tui.engine.sign_in.token_endpoint import (
+    LEAVE_OUT,
     MAX_ENDPOINT,
     AuthResponse,
     Send,
+    about_resource,
     ask_for_token,
     checked_endpoint,
-    refused_resource,
 )
 from tui.model.bounded_json import JsonError, read_object
 from tui.model.frozen import Frozen
@@ -391,8 +392,10 @@ def _check_redirect(redirect: Redirect, place: SignInPlace) -> None:
     if redirect.error:
         said = f"{redirect.error}: {redirect.description}".strip(": ")
         kind = DeclinedError if redirect.error == "access_denied" else AuthError
-        kind = ResourceError if refused_resource(redirect.error, said) else kind
-        raise kind(f"was not given access: {clipped(said)}")
+        words = f"was not given access: {clipped(said)}"
+        if (about := about_resource(redirect.error, said)) is not None:
+            raise about(words, LEAVE_OUT)
+        raise kind(words)
     if not redirect.code:
         raise AuthError("got an answer without a code")
 

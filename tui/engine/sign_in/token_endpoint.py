@@ -51,6 +51,8 @@ EARLY: Final = 60.0
 MAX_FIELDS: Final = 32
 """Most fields of an answer that is a form."""
 
+LEAVE_OUT: Final = "If that server is to be trusted, set oauth.resource to false in its entry."
+
 OFFLINE: Final = "offline_access"
 """The scope that asks for a refresh token (OpenID Connect Core, 11)."""
 
@@ -279,9 +281,16 @@ def authenticated(
     return fields, headers
 
 
-def refused_resource(code: str, words: str) -> bool:
-    """Return whether an error (RFC 8707, 2, and as Entra ID has it) is about the resource."""
-    return code == "invalid_target" or "AADSTS9010010" in words
+def about_resource(code: str, words: str) -> type[AuthError] | None:
+    """Return the kind of an error that is about the resource (RFC 8707, 2), else None.
+
+    Entra ID binds its tokens by their scopes, so that they are asked for once without a resource.
+    Elsewhere only the settings leave it out: an honest server that does not know this resource
+    would else give a token that other servers take.
+    """
+    if "AADSTS9010010" in words:
+        return ResourceError
+    return AuthError if code == "invalid_target" else None
 
 
 def _refusal(status: int, code: str, said: str) -> AuthError:
@@ -290,8 +299,8 @@ def _refusal(status: int, code: str, said: str) -> AuthError:
         reason = f"got no token: the authorization server failed (HTTP {status})"
         return AuthError(reason, "Try again later.", is_transient=True)
     reason = f"got no token: the authorization server refused ({said or f'HTTP {status}'})"
-    if refused_resource(code, said):
-        return ResourceError(reason, "Set oauth.resource to false in its entry.")
+    if (kind := about_resource(code, said)) is not None:
+        return kind(reason, LEAVE_OUT)
     if code not in _REJECTED:
         return AuthError(reason)
     error = RejectedError(reason)

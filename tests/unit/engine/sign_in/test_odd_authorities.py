@@ -9,10 +9,11 @@ from typing import Any, Final
 import pytest
 
 from tests.servers.authority import Form
+from tests.support.definitions import altered
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.rows import row
 from tests.unit.engine.mcp.support import eventually
-from tests.unit.engine.sign_in.support import Person, make_sign_ins, signed_in, unsigned
+from tests.unit.engine.sign_in.support import Person, make_sign_ins, oauth, signed_in, unsigned
 from tui.engine.sign_in import token_endpoint
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord
 from tui.engine.sign_in.sign_ins import SignIns
@@ -153,15 +154,12 @@ TARGET: Final = {"error": "invalid_target", "error_description": "no such resour
 ENTRA: Final = {"error": "invalid_request", "error_description": "AADSTS9010010: resource"}
 
 
-@pytest.mark.parametrize("error", [TARGET, ENTRA])
 @pytest.mark.parametrize("place", ["/authorize", "/token"])
-async def test_a_resource_that_is_refused_is_left_out_once(
-    place: str, error: Form, tmp_path: Path
-) -> None:
+async def test_a_resource_that_entra_refuses_is_left_out_once(place: str, tmp_path: Path) -> None:
     async with unsigned(folder=tmp_path) as (server, sign_ins, definition):
         authority = server.authority
         authority.refuses = lambda path, form: (
-            error if path == place and "resource" in form else None
+            ENTRA if path == place and "resource" in form else None
         )
         await sign_ins.sign_in(definition)
         named = ["resource" in one for one in authority.asked]
@@ -176,13 +174,20 @@ async def test_a_resource_that_is_refused_is_left_out_once(
 
 
 @pytest.mark.parametrize("place", ["/authorize", "/token"])
-async def test_a_resource_that_is_refused_always_ends_with_advice(place: str) -> None:
+async def test_H09_a_resource_that_others_refuse_is_left_out_by_the_settings_alone(
+    place: str,
+) -> None:
     async with unsigned() as (server, sign_ins, definition):
-        server.authority.refuses = lambda path, _: TARGET if path == place else None
-        with pytest.raises(AuthError, match="no such resource"):
+        server.authority.refuses = lambda path, form: (
+            TARGET if path == place and "resource" in form else None
+        )
+        with pytest.raises(AuthError, match="no such resource") as caught:
             await sign_ins.sign_in(definition)
-        assert len(server.authority.asked) <= 2
-        assert len(server.authority.forms) <= 3
+        assert "oauth.resource" in caught.value.advice
+        asked = [*server.authority.asked, *server.authority.forms]
+        assert all("resource" in one for one in asked), "no token that is bound to nobody"
+        for value in (False, ""):
+            await sign_ins.sign_in(altered(definition, sign_in=oauth(resource=value)))
 
 
 async def test_a_renewal_that_refuses_the_resource_goes_on_without(tmp_path: Path) -> None:
