@@ -6,6 +6,7 @@ import hashlib
 import html
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -40,6 +41,7 @@ class Authority(RawServer):
         says_no: Whether the person refuses.
         slow: Seconds that the token endpoint takes.
         fails: Statuses that the token endpoint answers with before it works.
+        refuses: Gives the error for what came to an address, or nothing.
     """
 
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -58,6 +60,7 @@ class Authority(RawServer):
     says_no: bool = False
     slow: float = 0.0
     fails: list[int] = field(default_factory=list)
+    refuses: Callable[[str, Form], Form | None] = lambda _path, _form: None
     _codes: dict[str, Form] = field(default_factory=dict)
 
     @property
@@ -87,6 +90,10 @@ class Authority(RawServer):
 
     async def _answer(self, exchange: Exchange) -> None:
         parts = urlsplit(exchange.request.path)
+        asked = dict(parse_qsl(parts.query)) or _form(exchange)
+        if (error := self.refuses(parts.path, asked)) is not None:
+            await self._refuse(exchange, parts.path, asked, error)
+            return
         match exchange.request.method, parts.path:
             case "GET", "/.well-known/oauth-authorization-server":
                 await exchange.json(self.described())
@@ -109,6 +116,14 @@ class Authority(RawServer):
                 await exchange.respond(200)
             case _:
                 await exchange.respond(404)
+
+    async def _refuse(self, exchange: Exchange, path: str, asked: Form, error: Form) -> None:
+        if path == "/authorize":
+            self.asked.append(asked)
+            await self._send_back(exchange, asked, error)
+            return
+        self.forms += [asked] if path == "/token" else []
+        await exchange.json(error, 400)
 
     async def _page(self, exchange: Exchange, pairs: list[tuple[str, str]]) -> None:
         asked = dict(pairs)
@@ -241,7 +256,11 @@ async def walk_through(url: str, *, comes_back: bool = True) -> httpx2.Response:
 
 
 def _form(exchange: Exchange) -> Form:
-    form = dict(parse_qsl(exchange.request.body.decode()))
+    """Give what a form holds; of JSON, the text of its members."""
+    body = exchange.request.body
+    form = dict(parse_qsl(body.decode()))
+    if body[:1] == b"{":
+        form = {name: str(value) for name, value in json.loads(body).items()}
     if (basic := exchange.request.headers.get("authorization", "")).startswith("Basic "):
         form["basic"] = base64.b64decode(basic.removeprefix("Basic ")).decode()
     return form

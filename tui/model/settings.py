@@ -87,7 +87,9 @@ MAX_PRICE: Final = 1_000_000
 MAX_PATTERNS: Final = 1_000
 """Most names in a list, or rules in `alwaysAllow` or `alwaysDeny`."""
 
-_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")  # RFC 9110, 5.6.2: token
+HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")  # RFC 9110, 5.6.2: token
+"""The name of an HTTP header."""
+
 STREAMABLE_HTTP: Final = frozenset({"streamable-http", "streamableHttp", "streamable_http"})
 """Other clients' names for the transport ``http``."""
 
@@ -152,10 +154,11 @@ def _variables(value: dict[str, str]) -> dict[str, str]:
 
 def _headers(value: dict[str, str]) -> dict[str, str]:
     for name, text in value.items():
-        if not _HEADER_NAME.fullmatch(name):
+        if not HEADER_NAME.fullmatch(name):
             raise ValueError("a header's name must consist of letters, digits and hyphens")
-        if not text.isascii() or any(character in text for character in "\r\n\0"):
-            raise ValueError("a header's value must be one line of ASCII text")
+        # what a .env file of Windows ends its lines with is no part of a value
+        if any(ord(character) > 0xFF or character in "\r\n\0" for character in text.strip()):
+            raise ValueError("a header's value must be one line of Latin-1 text")
     return {name: text.strip() for name, text in value.items()}
 
 
@@ -272,6 +275,10 @@ class OAuthSettings(Section):
     """Scopes to request."""
     audiences: Words = ()
     """Audiences the token is meant for."""
+    resource: Annotated[Flag, BeforeValidator(lambda value: value or False)] = True
+    """Whether requests name the server as the `resource` (RFC 8707). Entra ID wants `false` in many
+    tenants.
+    """
     redirect_uri: WebAddress = DEFAULT_REDIRECT
     """Address on this machine that the browser returns to."""
     token_param_name: str | None = None

@@ -73,6 +73,8 @@ sh -c "exec npx -y @scope/name"
 uv --directory ~/servers/weather run weather
 node --import tsx --max-old-space-size=512
 git clone git@github.com:owner/repo.git
+'npx -y @scope/name'
+'"/opt/server/run" --flag'
 """
 
 NEEDING = {

@@ -68,7 +68,8 @@ def why_missing(view: ServerView) -> str:
     """Say why a server is not there, in one line."""
     reason, advice = why_not_ready(view, "--wait")
     said = ": ".join(filter(None, (view.status.value, reason)))
-    last = "".join(f"Its last words: {line}" for line in last_words(view)[-1:])
+    words = (line for line in last_words(view)[-1:] if line not in reason)
+    last = "".join(f"Its last words: {line}" for line in words)
     return advised(advised(said, last), advice)
 
 

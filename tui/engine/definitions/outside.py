@@ -68,6 +68,9 @@ _FILE: Final = re.compile(
 _FETCHERS: Final = frozenset({"npx", "bunx", "pnpx", "uvx", "pipx"})
 """Programs whose first word is a package, even if it ends as a file does."""
 
+_LINE: Final = re.compile(r"[\"']|[^\s/]+\s")
+"""The beginning of a command that is a whole line, or in quotes: outside it leads nowhere."""
+
 _WORKING: Final = re.compile(r"\$(?:PWD\b|\{PWD\W)")
 _PARTS_OF_ENTRY: Final = ("command", "args", "env", "cwd", "headersCommand")
 _SEARCH_LISTS: Final = frozenset(
@@ -217,11 +220,12 @@ def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
 def _named_command(launch: Launch, places: _Places, home: Path) -> str:
     """Return the command of a server if it lies in the opened folder, or is found only there."""
     command = launch.command
-    if "/" in command and launch.cwd is None and not command.startswith(("/", "~")):
+    is_relative = "/" in command and launch.cwd is None and not command.startswith(("/", "~"))
+    if is_relative and not _LINE.match(command):
         return command
     if launch.program and places.has(Path(launch.program)):
         return shown_path(Path(launch.program), home)
-    return places.named_in(command) if "/" in command else ""
+    return places.named_in(command) if "/" in command and not is_relative else ""
 
 
 def without_folder(

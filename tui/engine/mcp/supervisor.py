@@ -20,6 +20,7 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ProbeError, ServerError, SignInError, internal_error
 from tui.engine.mcp.network_watch import ASLEEP, clock_offset
 from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.telling_line import telling_line
 from tui.engine.mcp.transports.stdio.launch import running_server
 from tui.engine.mcp.usage import UsageMeter
 from tui.model.chat import Severity
@@ -43,6 +44,9 @@ Connect: TypeAlias = (
     "Callable[[ServerDefinition, ServerLog, ClientContext, ServerProcess | None], Connection]"
 )
 """Makes a connection that is not open yet. Opening it raises `ServerError` or any SDK error."""
+
+SEARCHED_TAIL: Final = 60
+"""Last lines of a program that ended in which the one that says why is looked for."""
 
 MAX_CAUSE: Final = 60
 """Characters of the reason why a server was started again."""
@@ -505,8 +509,12 @@ class Supervisor:
             advice = "Remove oauth.enabled from its entry to sign in, or set `headers`."
             error = ServerError(error.reason, advice, permanent=True)
         code = self._attempt.transport.exit_code if self._attempt is not None else None
+        tail = self._log.tail()
+        if code is not None and tail:  # what it wrote last says why it ended
+            line = telling_line(self._log.tail(SEARCHED_TAIL)) or tail[-1]
+            error = ServerError(f"{error.reason}: {line}", error.advice, permanent=error.permanent)
         masked = error.masked(self._log.mask)  # before a text is cut
-        failure = self._log.mask_failure(masked.as_failure(self._log.tail()))
+        failure = self._log.mask_failure(masked.as_failure(tail))
         failure = replace(failure, advice=f"{self.lacks} {failure.advice}".strip())
         self._cause = sanitize_line(failure.reason, MAX_CAUSE) if code is None else f"exit {code}"
         if isinstance(error, SignInError):

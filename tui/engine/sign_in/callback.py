@@ -64,14 +64,15 @@ class CallbackListener:
 
     Args:
         redirect_uri: Where the browser is to return to, on this machine.
-        may_move: Whether another port, or a literal address in place of a name, does as well.
+        may_move: Whether another port does as well.
+        is_own: Whether the user's settings name it: then its host is sent as it is written.
 
     Attributes:
         redirect_uri: Where it really listens, once entered.
         answer: Gets the answer.
     """
 
-    def __init__(self, redirect_uri: str, *, may_move: bool) -> None:
+    def __init__(self, redirect_uri: str, *, may_move: bool, is_own: bool = False) -> None:
         parts = urlsplit(redirect_uri)
         host = parts.hostname or ""
         if parts.scheme != "http" or not is_loopback(host) or parts.query or parts.fragment:
@@ -80,7 +81,7 @@ class CallbackListener:
             raise AuthError(f"{reason} of this computer", advice)
         self.redirect_uri = redirect_uri
         self.answer: asyncio.Future[Redirect] = asyncio.get_running_loop().create_future()
-        if may_move and _is_name(host):
+        if may_move and not is_own and _is_name(host):
             host = _HOSTS[0]  # a name may also lead to where somebody else listens (RFC 8252, 8.3)
         self._host, self._port = host, parts.port or 80
         self._path = parts.path or "/"
@@ -93,8 +94,8 @@ class CallbackListener:
         try:
             await self._listen(self._port)
         except OSError:
+            self._close()
             if not self._may_move:
-                await self.__aexit__()
                 reason = f"cannot send the browser back: port {self._port} is in use"
                 advice = "Close what uses it, or set another port in oauth.redirectUri."
                 raise AuthError(reason, advice) from None
@@ -105,9 +106,12 @@ class CallbackListener:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        for server in self._servers:
-            server.close()
+        self._close()
         self.answer.cancel()
+
+    def _close(self) -> None:
+        while self._servers:
+            self._servers.pop().close()
 
     def expect(self, state: str) -> None:
         """Take an answer from now on, if it has this state."""
@@ -139,7 +143,7 @@ class CallbackListener:
                     raise
                 continue  # many machines have no IPv6
             self._servers.append(server)
-        self._port = self._servers[0].sockets[0].getsockname()[1]
+            self._port = port = server.sockets[0].getsockname()[1]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._clients += 1

@@ -5,7 +5,7 @@ The SDK knows the places and the documents; what it lets through is checked here
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from mcp.client.auth.utils import (
@@ -17,7 +17,7 @@ from mcp.client.auth.utils import (
 from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
 from mcp.shared.auth_utils import check_resource_allowed
 from mcp_types import LATEST_PROTOCOL_VERSION
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.sign_in.sign_in_record import AuthError, Challenge, canonical_address, same_issuer
@@ -30,9 +30,24 @@ from tui.engine.sign_in.token_endpoint import (
 from tui.model.bounded_json import JsonError, read_object
 from tui.model.frozen import Frozen
 from tui.model.settings import GrantType, OAuthSettings
+from tui.model.wire.refusals import words_of
 from tui.text import sanitize_line
 
+M = TypeVar("M", bound=BaseModel)
+
 PKCE_METHOD: Final = "S256"
+
+MAX_URL: Final = 200
+"""Characters of an address that are shown in an error."""
+
+MAX_SAID: Final = 80
+"""Characters of what an address sent in place of metadata that are shown."""
+
+_OF_RESOURCE: Final = frozenset({"resource", "authorization_servers"})
+_OF_AUTHORIZATION: Final = frozenset(
+    {"issuer", "authorization_endpoint", "token_endpoint", "registration_endpoint"}
+)
+"""Members of metadata without which, or with others, there is no sign-in."""
 
 _HEADERS: Final = {"accept": "application/json", "mcp-protocol-version": LATEST_PROTOCOL_VERSION}
 _PAGE: Final = "authorization endpoint"
@@ -59,6 +74,8 @@ class SignInPlace(Frozen):
         auth_methods: How clients may authenticate, best first; None if it does not say.
         takes_documents: Whether it takes addresses of client metadata documents.
         names_itself: Whether its answers say who it is (RFC 9207).
+        grant_types: How it gives tokens; None if it does not say.
+        names_resource: Whether requests name the resource.
     """
 
     issuer: str
@@ -71,6 +88,8 @@ class SignInPlace(Frozen):
     auth_methods: tuple[str, ...] | None = None
     takes_documents: bool = False
     names_itself: bool = False
+    grant_types: tuple[str, ...] | None = None
+    names_resource: bool = True
 
 
 class Discovery:
@@ -85,6 +104,8 @@ class Discovery:
         self._oauth: OAuthSettings = definition.endpoint.sign_in.oauth
         self._server = canonical_address(definition.endpoint.url)
         self._send = send
+        self._sent: dict[str, str] = {}  # what came in place of metadata, by address
+        self._is_failing = False
 
     async def find(self, challenge: Challenge, granted: str = "") -> SignInPlace:
         """Find the place.
@@ -103,7 +124,8 @@ class Discovery:
         with_code = metadata is not None and oauth.grant_type is GrantType.AUTHORIZATION_CODE
         if with_code and PKCE_METHOD not in (offered or []):
             reason = "has an authorization server that does not offer PKCE with S256"
-            raise AuthError(f"{reason}, without which others could use the code")
+            advice = "If you know that it does, set oauth.authorizationUrl and oauth.tokenUrl."
+            raise AuthError(f"{reason}, without which others could use the code", advice)
         place = self._place(resource, metadata)
         is_own = oauth.authorization_url and oauth.token_url
         if oauth.grant_type is GrantType.AUTHORIZATION_CODE and not is_own:
@@ -120,23 +142,24 @@ class Discovery:
         if self._oauth.authorization_url and self._oauth.token_url:
             return None
         named = challenge.resource_metadata or None
-        rejected = False
+        odd = ""
         for url in build_protected_resource_metadata_discovery_urls(named, self._server):
-            what = "resource metadata address"
-            answer = await self._fetch(url, what, "failed to say where to sign in")
+            answer = await self._fetch(url, "resource metadata address")
             if answer.status != 200:
+                self._note(url, answer)
                 continue
             try:
-                found = ProtectedResourceMetadata.model_validate_json(answer.body)
-            except ValidationError:
-                rejected = True
+                found = _read(ProtectedResourceMetadata, answer.body, _OF_RESOURCE)
+            except _OddDocumentError as error:
+                odd = odd or (error.member and str(error))
+                self._note(url, answer, str(error))
                 continue
             if not check_resource_allowed(self._server, str(found.resource)):
                 other = sanitize_line(str(found.resource))
                 raise AuthError(f"says that its tokens are for {other}, which it is not")
             return found
-        if rejected:
-            raise AuthError("sent metadata for its sign-in that is not valid")
+        if odd:
+            raise AuthError(f"sent metadata for its sign-in that is not valid: {odd}")
         return None
 
     async def _metadata(self, resource: ProtectedResourceMetadata | None) -> OAuthMetadata | None:
@@ -152,25 +175,32 @@ class Discovery:
             issuer = str(resource.authorization_servers[0])
         expected = (issuer,) if issuer else (_origin(self._server), self._server)
         exact, others = _metadata_places(issuer or self._server)
+        without_pkce: OAuthMetadata | None = None
         for url in (*exact, *others):
-            failing = "has an authorization server that fails"
-            answer = await self._fetch(url, "authorization server", failing)
+            answer = await self._fetch(url, "authorization server")
             if answer.status != 200:
+                self._note(url, answer)
                 continue
             try:
-                metadata = OAuthMetadata.model_validate_json(answer.body)
-            except ValidationError:
-                raise AuthError("has an authorization server whose metadata is not valid") from None
+                metadata = _read(OAuthMetadata, answer.body, _OF_AUTHORIZATION)
+            except _OddDocumentError as error:
+                self._note(url, answer, str(error))
+                continue
             if any(same_issuer(str(metadata.issuer), one) for one in expected):
-                return metadata
-            if url in exact:
+                if PKCE_METHOD in (metadata.code_challenge_methods_supported or []):
+                    return metadata
+                without_pkce = without_pkce or metadata  # another document may offer it
+            elif url in exact:
                 other = sanitize_line(str(metadata.issuer))
                 raise AuthError(
                     f"names the authorization server {expected[0]}, which calls itself {other}"
                 )
-        if issuer:
-            raise AuthError(f"names the authorization server {issuer}, which does not say how")
-        return None
+        if without_pkce is None and (issuer or self._is_failing):
+            words = f"names the authorization server {issuer}, which does not say how"
+            if not issuer:
+                words = "has an authorization server that fails"
+            raise AuthError(f"{words}: {self._told()}", is_transient=self._is_failing)
+        return without_pkce
 
     async def _check_page(self, place: SignInPlace) -> None:
         """Refuse a page of another authorization server: its code would go to this one (mix-up)."""
@@ -201,7 +231,7 @@ class Discovery:
         issuer = oauth.issuer or _origin(oauth.token_url or origin)
         if metadata is not None:
             issuer = str(metadata.issuer)
-        endpoints: dict[str, str] = {}
+        endpoints: dict[str, Any] = {}
         for name, (what, setting, path) in _ENDPOINTS.items():
             usual = f"{origin}/{path}" if path else ""
             found = str(getattr(metadata, name) or "") if metadata is not None else usual
@@ -210,26 +240,78 @@ class Discovery:
             if setting and (own := getattr(oauth, setting)):
                 found = checked_endpoint(own, self._server, what, is_own=True)
             endpoints[name] = found
-        methods = metadata.token_endpoint_auth_methods_supported if metadata is not None else None
-        return SignInPlace(
+        place = SignInPlace(
             issuer,
             str(resource.resource) if resource is not None else self._server,
             "",
             **endpoints,
+        )
+        if metadata is None:
+            return place
+        methods = metadata.token_endpoint_auth_methods_supported
+        grants = metadata.grant_types_supported
+        return replace(
+            place,
             auth_methods=tuple(methods) if methods is not None else None,
-            takes_documents=bool(metadata and metadata.client_id_metadata_document_supported),
-            names_itself=bool(metadata and metadata.authorization_response_iss_parameter_supported),
+            takes_documents=bool(metadata.client_id_metadata_document_supported),
+            names_itself=bool(metadata.authorization_response_iss_parameter_supported),
+            grant_types=tuple(grants) if grants is not None else None,
         )
 
-    async def _fetch(self, url: str, what: str, failing: str = "") -> AuthResponse:
-        """Ask for a document; a server that fails for now is an error if there are words."""
+    async def _fetch(self, url: str, what: str) -> AuthResponse:
+        """Ask for a document."""
         named = filter(None, (self._oauth.issuer, self._oauth.authorization_url))
         is_own = any(url.startswith(f"{_origin(own)}/") for own in named)
         checked_endpoint(url, self._server, what, is_own=is_own)
-        answer = await self._send("GET", url, _HEADERS, None)
-        if failing and (answer.status >= 500 or answer.status == 429):
-            raise AuthError(f"{failing} (HTTP {answer.status})", is_transient=True)
-        return answer
+        return await self._send("GET", url, _HEADERS, None)
+
+    def _note(self, url: str, answer: AuthResponse, odd: str = "") -> None:
+        """Note what an address sent in place of metadata."""
+        said = sanitize_line(words_of(answer.body), MAX_SAID)
+        self._sent[url] = odd or ", ".join(filter(None, (f"HTTP {answer.status}", said)))
+        self._is_failing = self._is_failing or answer.status >= 500 or answer.status == 429
+
+    def _told(self) -> str:
+        """Say what each address sent that was asked for metadata."""
+        return "; ".join(
+            f"{sanitize_line(url, MAX_URL)} sent {it}" for url, it in self._sent.items()
+        )
+
+
+class _OddDocumentError(Exception):
+    """A document is not what was asked for.
+
+    Attributes:
+        member: The member that is not valid, or "" if it is no JSON object.
+    """
+
+    def __init__(self, words: str, member: str = "") -> None:
+        super().__init__(words)
+        self.member = member
+
+
+def _read(kind: type[M], body: bytes, needed: frozenset[str]) -> M:
+    """Read metadata; of optional members, those that are not valid are left out.
+
+    Raises:
+        _OddDocumentError: If it is no JSON object, or a member that is needed is not valid.
+    """
+    try:
+        content = read_object(body, last_key_counts=True)
+    except JsonError:
+        page = "a web page" if body.lstrip()[:1] == b"<" else "no JSON"
+        raise _OddDocumentError(page) from None
+    for _ in range(2):
+        try:
+            return kind.model_validate(content)
+        except ValidationError as error:
+            wrong = {str(one["loc"][0]) for one in error.errors(include_url=False) if one["loc"]}
+            if not wrong or wrong & needed:
+                break
+            content = {name: value for name, value in content.items() if name not in wrong}
+    member = min(wrong & needed, default="")
+    member = member or "content"
+    raise _OddDocumentError(f"its {member} is missing or not valid", member)
 
 
 def _metadata_places(issuer: str) -> tuple[list[str], list[str]]:

@@ -12,11 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-import httpx2
-from mcp.client.auth import OAuthFlowError
 from mcp.client.auth.extensions.client_credentials import SignedJWTParameters
-from mcp.client.auth.oauth2 import PKCEParameters, check_registration_usable
-from mcp.client.auth.utils import handle_registration_response, is_valid_client_metadata_url
+from mcp.client.auth.oauth2 import PKCEParameters
+from mcp.client.auth.utils import is_valid_client_metadata_url
 from mcp.shared.auth import JWT_BEARER_GRANT_TYPE
 
 from tui.engine.definitions.definition import ServerDefinition, shown_target
@@ -27,20 +25,25 @@ from tui.engine.sign_in.sign_in_record import (
     AuthError,
     Challenge,
     DeclinedError,
+    ResourceError,
     SignInRecord,
     canonical_address,
 )
 from tui.engine.sign_in.token_endpoint import (
+    LEAVE_OUT,
     MAX_ENDPOINT,
-    MAX_SAID,
+    AuthResponse,
     Send,
+    about_resource,
     ask_for_token,
     checked_endpoint,
 )
+from tui.model.bounded_json import JsonError, read_object
 from tui.model.frozen import Frozen
 from tui.model.input.addresses import AddressError, check_address
 from tui.model.requests import Reply, SignInRequest
 from tui.model.settings import GrantType, OAuthSettings
+from tui.model.wire.refusals import clipped, error_code, words_of
 from tui.text import sanitize_line
 
 _JWT_CLIENT: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -54,8 +57,13 @@ _REGISTER: Final = "Register gemdeck there and put the id into oauth.clientId."
 MAX_CLIENT_ID: Final = 2_048
 """Longest client id or secret that is accepted, in characters."""
 
-_METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
-"""How a client that registers itself may authenticate, best first."""
+_METHODS: Final = ("none", "client_secret_post", "client_secret_basic")
+"""How a client may authenticate, best first: what needs no secret, and what all servers read."""
+
+_RETRIED: Final = frozenset({"invalid_client_metadata", "invalid_scope"})
+"""Errors of a registration (RFC 7591, 3.2.2) that may be about what is not needed in it."""
+
+_GRANTS: Final = ("authorization_code", "refresh_token")
 
 PATIENCE: Final = 300.0
 """Seconds that the browser has to come back, from when it was opened."""
@@ -69,7 +77,10 @@ MAX_SCOPE: Final = 200
 MAX_FACT: Final = 500
 """Characters of an address or resource that are shown."""
 
-WAITING: Final = "Waiting for the browser. If it does not come back, paste its address here."
+WAITING: Final = (
+    "Waiting for the browser. If it does not come back, paste its address here. "
+    "If its page does not know gemdeck, cancel and sign in again: gemdeck then registers anew."
+)
 NO_BROWSER: Final = (
     "No browser could be opened here. Open the address above anywhere, and paste the address "
     "where it ends."
@@ -134,20 +145,36 @@ class SignInFlow:
         """
         granted = self.known.scope if self.known is not None else ""
         place = await Discovery(self.definition, self.send).find(challenge, granted)
+        place = replace(place, names_resource=self._oauth.resource)
         if self._oauth.grant_type is not GrantType.AUTHORIZATION_CODE:
             if not (self._oauth.issuer or self._oauth.token_url):  # else the settings say who
                 await self.ask(Consent(place))
             client = self._settings_client(place)
             return await unattended_token(self._oauth, self.send, place, client)
-        may_move = not self._oauth.client_id or self._registers(place)
-        async with CallbackListener(self._oauth.redirect_uri, may_move=may_move) as listener:
-            client = await self._client(place, listener.redirect_uri)
-            return await self._with_person(place, client, listener)
+        try:
+            return await self._with_person(place)
+        except ResourceError:
+            if not place.names_resource:
+                raise
+            note = (
+                "The authorization server refused a request that named this resource. Without "
+                "its name the token may count for other servers too."
+            )
+            return await self._with_person(replace(place, names_resource=False), note)
 
-    async def _with_person(
-        self, place: SignInPlace, client: SignInRecord, listener: CallbackListener
-    ) -> SignInRecord:
+    async def _with_person(self, place: SignInPlace, note: str = "") -> SignInRecord:
         """Have the person agree in the browser, and exchange the code for a token."""
+        oauth, may_move = self._oauth, not self._oauth.client_id or self._registers(place)
+        is_own = "redirect_uri" in oauth.model_fields_set
+        async with CallbackListener(
+            oauth.redirect_uri, may_move=may_move, is_own=is_own
+        ) as listener:
+            client = await self._client(place, listener.redirect_uri)
+            return await self._agreed(place, client, listener, note)
+
+    async def _agreed(
+        self, place: SignInPlace, client: SignInRecord, listener: CallbackListener, note: str
+    ) -> SignInRecord:
         pkce, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
         listener.expect(state)
         url = _with_query(
@@ -159,13 +186,14 @@ class SignInFlow:
                 "state": state,
                 "code_challenge": pkce.code_challenge,
                 "code_challenge_method": PKCE_METHOD,
-                "resource": place.resource,
+                "resource": place.resource if place.names_resource else "",
                 "scope": place.scope,
-                "prompt": "consent" if "offline_access" in place.scope.split() else "",
+                # it locks those out who may not consent, so only where there was no refresh token
+                "prompt": "consent" if self.known and self.known.needs_consent else "",
                 "audience": " ".join(self._oauth.audiences),
             },
         )
-        redirect = await self.ask(Consent(place, url, listener))
+        redirect = await self.ask(Consent(place, url, listener, note))
         _check_redirect(redirect, place)
         form = {
             "grant_type": "authorization_code",
@@ -213,46 +241,63 @@ class SignInFlow:
             raise AuthError(reason, _REGISTER)
         offered = place.auth_methods
         method = next((m for m in _METHODS if m in offered), "") if offered is not None else ""
-        wanted = {
+        wanted: dict[str, Any] = {
             "client_name": CLIENT_NAME,
             "redirect_uris": [redirect_uri],
-            "grant_types": ["authorization_code", "refresh_token"],
+            "grant_types": [*_GRANTS],
             "response_types": ["code"],
             "application_type": "native",
             **({"token_endpoint_auth_method": method} if method else {}),
             **({"scope": place.scope} if place.scope else {}),
         }
+        answer = await self._ask_to_register(place, wanted)
+        if answer.status not in {200, 201} and error_code(_content(answer)) in _RETRIED:
+            grants = [grant for grant in _GRANTS if grant in (place.grant_types or _GRANTS)]
+            wanted = {**wanted, "grant_types": grants or [*_GRANTS[:1]]}
+            wanted.pop("scope", None)
+            answer = await self._ask_to_register(place, wanted)
+        found = _content(answer)
+        client_id, secret = found.get("client_id"), found.get("client_secret") or ""
+        if answer.status not in {200, 201} or not client_id or not isinstance(client_id, str):
+            said = words_of(answer.body) if answer.status not in {200, 201} else "no client_id"
+            said = f"HTTP {answer.status}{said and ', '}{said}"
+            words = f"has an authorization server that did not register gemdeck ({said})"
+            raise AuthError(words, _REGISTER)
+        usual = "client_secret_basic" if secret else "none"
+        method = found.get("token_endpoint_auth_method") or usual
+        lacks_secret = method != "none" and not secret
+        if not isinstance(secret, str) or method not in _METHODS or lacks_secret:
+            words = "has an authorization server that registered gemdeck in a way it cannot use"
+            raise AuthError(words, _REGISTER)
+        if max(len(client_id), len(secret)) > MAX_CLIENT_ID:
+            raise AuthError("has an authorization server that gave a client id that is too long")
+        ends_at = found.get("client_secret_expires_at")
+        ends_at = ends_at if secret and isinstance(ends_at, int | float) else 0
+        own: dict[str, str | float] = {"client_secret": secret, "secret_ends_at": ends_at}
+        own |= {"auth_method": method, "redirect_uri": redirect_uri, "is_registered": True}
+        return self._record(place, client_id, **own)
+
+    async def _ask_to_register(self, place: SignInPlace, wanted: Mapping[str, Any]) -> AuthResponse:
         headers = {"content-type": "application/json", "accept": "application/json"}
         body = json.dumps(wanted).encode()
-        answer = await self.send("POST", place.registration_endpoint, headers, body)
-        try:
-            request = httpx2.Request("POST", place.registration_endpoint)
-            response = httpx2.Response(answer.status, content=answer.body, request=request)
-            found = await handle_registration_response(response)
-            check_registration_usable(found)
-        except OAuthFlowError:  # its text may hold the client's secret
-            raise AuthError(
-                f"has an authorization server that did not register gemdeck (HTTP {answer.status})",
-                _REGISTER,
-            ) from None
-        secret = found.client_secret or ""
-        if max(len(found.client_id), len(secret)) > MAX_CLIENT_ID:
-            raise AuthError("has an authorization server that gave a client id that is too long")
-        method = found.token_endpoint_auth_method or ("client_secret_basic" if secret else "none")
-        ends_at = (found.client_secret_expires_at or 0) if secret else 0
-        own: dict[str, str | int] = {"client_secret": secret, "secret_ends_at": ends_at}
-        own |= {"auth_method": method, "redirect_uri": redirect_uri, "is_registered": True}
-        return self._record(place, found.client_id, **own)
+        return await self.send("POST", place.registration_endpoint, headers, body)
 
-    def _record(self, place: SignInPlace, client_id: str, **more: str | int) -> SignInRecord:
+    def _record(self, place: SignInPlace, client_id: str, **more: str | float) -> SignInRecord:
         own = {"server": canonical_address(self.definition.endpoint.url), "client_id": client_id}
         return SignInRecord.model_validate({**own, **_kept_of(place), **more})
 
 
-def _kept_of(place: SignInPlace) -> dict[str, str]:
+def _content(answer: AuthResponse) -> Mapping[str, Any]:
+    try:
+        return read_object(answer.body, last_key_counts=True)
+    except JsonError:
+        return {}
+
+
+def _kept_of(place: SignInPlace) -> dict[str, str | bool]:
     """Return what a record keeps of the place of a sign-in."""
     names = ("issuer", "resource", "scope", "token_endpoint", "revocation_endpoint")
-    return {name: getattr(place, name) for name in names}
+    return {name: getattr(place, name) for name in names} | {"names_resource": place.names_resource}
 
 
 async def unattended_token(
@@ -339,7 +384,10 @@ def _check_redirect(redirect: Redirect, place: SignInPlace) -> None:
     if redirect.error:
         said = f"{redirect.error}: {redirect.description}".strip(": ")
         kind = DeclinedError if redirect.error == "access_denied" else AuthError
-        raise kind(f"was not given access: {sanitize_line(said, MAX_SAID)}")
+        words = f"was not given access: {clipped(said)}"
+        if (about := about_resource(redirect.error, said)) is not None:
+            raise about(words, LEAVE_OUT)
+        raise kind(words)
     if not redirect.code:
         raise AuthError("got an answer without a code")
 
@@ -354,6 +402,7 @@ class PersonAsker:
         open_url: Opens an address in the browser.
         kept: Where tokens are kept, as shown.
         before: The issuer of the last sign-in, or empty.
+        is_away: Whether the browser was sent to the authorization server, and did not come back.
     """
 
     definition: ServerDefinition
@@ -363,12 +412,12 @@ class PersonAsker:
     before: str = ""
 
     def __post_init__(self) -> None:
-        self._limit = asyncio.timeout(None)
-        self._pasted: Redirect | None = None
+        self.is_away = False
 
     async def __call__(self, consent: Consent) -> Redirect:
         """Ask; the browser's answer or the person's ends the question."""
         request = self._request(consent)
+        self._limit, self._pasted = asyncio.timeout(None), Redirect()
 
         async def check(reply: Reply) -> SignInRequest | None:
             problem = await self._take(reply, request, consent)
@@ -388,6 +437,7 @@ class PersonAsker:
                 asking.cancel()
                 await asyncio.wait({asking})
         if back is not None and back.done():
+            self.is_away = False
             return back.result()
         try:
             reply = asking.result()
@@ -397,7 +447,8 @@ class PersonAsker:
             # A page that was opened may have said that it does not know the client.
             kind = DeclinedError if self._limit.when() is None else AuthError
             raise kind("was not signed in to: you cancelled it")
-        return self._pasted or Redirect()
+        self.is_away = False
+        return self._pasted
 
     async def _take(self, reply: Reply, request: SignInRequest, consent: Consent) -> str:
         """Do what was answered; return why the question stays, or an empty string."""
@@ -412,6 +463,7 @@ class PersonAsker:
             except AuthError as error:
                 return f"What was pasted {error.reason}."
             return ""
+        self.is_away = True
         return WAITING if await self.open_url(request.url) else NO_BROWSER
 
     def _request(self, consent: Consent) -> SignInRequest:

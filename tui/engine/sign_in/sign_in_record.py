@@ -115,6 +115,10 @@ class AuthError(Exception):
         self.is_permanent = is_permanent
 
 
+class ResourceError(AuthError):
+    """An authorization server does not take the `resource` of a request (RFC 8707)."""
+
+
 class DeclinedError(AuthError):
     """The person does not want to sign in; that says nothing against the client."""
 
@@ -138,6 +142,9 @@ class SignInRecord(BaseModel):
         scope: The scopes granted, separated by blanks.
         expires_at: When to get the next one, in seconds since the epoch; None if never said.
         is_registered: Whether the client registered itself, and is not from the settings.
+        is_doubtful: Whether the server may have forgotten it: the next sign-in registers anew.
+        names_resource: Whether requests for tokens name the resource.
+        needs_consent: Whether the last sign-in gave no refresh token although it was asked for.
     """
 
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True, extra="ignore")
@@ -157,6 +164,9 @@ class SignInRecord(BaseModel):
     scope: str = ""
     expires_at: float | None = None
     is_registered: bool = False
+    is_doubtful: bool = False
+    names_resource: bool = True
+    needs_consent: bool = False
 
     @property
     def key(self) -> str:
@@ -174,8 +184,8 @@ class SignInRecord(BaseModel):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the client has to register anew, since its secret expired."""
-        return 0 < self.secret_ends_at <= time.time()
+        """Whether the client has to register anew."""
+        return self.is_doubtful or 0 < self.secret_ends_at <= time.time()
 
     def secrets(self) -> tuple[str, ...]:
         return tuple(filter(None, (self.access_token, self.refresh_token, self.client_secret)))

@@ -209,9 +209,13 @@ class SignIns:
             try:
                 flow = SignInFlow(definition, send, ask, known, session.keep_client)
                 record = await flow.run(challenge)
-            except AuthError as error:
-                if not (error.is_transient or isinstance(error, DeclinedError)):
-                    await session.forget_client(known)
+            except (AuthError, asyncio.CancelledError) as error:
+                is_final = isinstance(error, AuthError) and not error.is_transient
+                has_token = known is not None and known.access_token
+                is_odd = is_final and not (has_token or isinstance(error, DeclinedError))
+                is_unknown = isinstance(error, RejectedError) and error.is_of_client
+                if ask.is_away or is_odd or is_unknown:
+                    await session.doubt_client(known)
                 raise
             await session.take(record)
 
@@ -325,15 +329,22 @@ class TokenSession:
             with suppress(CredentialError):
                 await in_daemon_thread(lambda: self._store.save(client))
 
-    async def forget_client(self, record: SignInRecord | None) -> None:
-        """Forget a client that was known and has no token: perhaps it is known there no longer.
+    async def doubt_client(self, record: SignInRecord | None) -> None:
+        """Have a client that was known register anew at the next sign-in.
 
-        Else each further sign-in would fail as the last one did.
+        Perhaps it is known there no longer: each further sign-in would fail as the last one did.
         """
-        if record is not None and record.is_registered and not record.access_token:
-            self._held, self._is_loaded = None, False
-            with suppress(CredentialError):
-                await in_daemon_thread(lambda: self._store.forget(record))
+        if record is None or not record.is_registered:
+            return
+        with suppress(CredentialError):
+            async with self._locked(record):
+                latest = self._held
+                if self._is_kept:  # it may have been refreshed meanwhile
+                    latest = await in_daemon_thread(lambda: self._store.get(record.key))
+                if latest is not None and latest.client_id == record.client_id:
+                    doubtful = latest.model_copy(update={"is_doubtful": True})
+                    self._hold(doubtful)
+                    await in_daemon_thread(lambda: self._store.save(doubtful))
 
     async def sign_out(self) -> bool:
         """Revoke and forget the tokens; return whether the server revoked them.
@@ -389,7 +400,8 @@ class TokenSession:
                     fresh = await refresh(send, stale, audience)
                 except RejectedError as error:
                     _log.info("a sign-in has ended: %s", error.reason)
-                    await self.take(stale.without_tokens())  # the registered client stays
+                    update = {"is_doubtful": error.is_of_client and stale.is_registered}
+                    await self.take(stale.without_tokens().model_copy(update=update))
                 else:
                     await self.take(fresh)
 

@@ -10,14 +10,17 @@ import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import field
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord
+from tui.engine.logs.redaction import Redactor
+from tui.engine.sign_in.sign_in_record import AuthError, ResourceError, SignInRecord
 from tui.model.bounded_json import JsonError, read_object
 from tui.model.frozen import Frozen
 from tui.model.input.addresses import is_loopback, is_number
+from tui.model.wire.refusals import error_code, words_of
 from tui.text import sanitize_line
 
 MAX_ENDPOINT: Final = 2_048
@@ -45,9 +48,17 @@ MAX_LIFE: Final = 30 * 86_400.0
 EARLY: Final = 60.0
 """Seconds before the end of its life that a token is replaced, or a tenth of its life."""
 
-MAX_SAID: Final = 200
-"""Characters shown of an authorization server's own words."""
+MAX_FIELDS: Final = 32
+"""Most fields of an answer that is a form."""
 
+LEAVE_OUT: Final = "If that server is to be trusted, set oauth.resource to false in its entry."
+
+OFFLINE: Final = "offline_access"
+"""The scope that asks for a refresh token (OpenID Connect Core, 11)."""
+
+_SECRET_FIELDS: Final = frozenset(
+    {"code", "code_verifier", "refresh_token", "assertion", "client_assertion", "subject_token"}
+)
 _FORM: Final = "application/x-www-form-urlencoded"
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
 _SCOPE: Final = re.compile(r"[\x20-\x7e]*")
@@ -156,7 +167,13 @@ Raises:
 
 
 class RejectedError(AuthError):
-    """An authorization server does not accept these credentials."""
+    """An authorization server does not accept these credentials.
+
+    Attributes:
+        is_of_client: Whether it is the client that it does not know or accept.
+    """
+
+    is_of_client = False
 
 
 async def ask_for_token(
@@ -164,21 +181,51 @@ async def ask_for_token(
 ) -> SignInRecord:
     """Ask a token endpoint for a token of a kind; return the record with it.
 
-    Empty fields of the form are left out.
+    Empty fields of the form are left out, and so is the resource where it is not taken.
 
     Raises:
         RejectedError: If the credentials are worth nothing.
         AuthError: If there is no usable token for another reason.
     """
-    form = {name: value for name, value in form.items() if value}
-    answer = await _post(send, record.token_endpoint, record, form)
-    if answer.status not in {200, 201}:
-        raise _refusal(answer)
+    fields = {name: value for name, value in form.items() if value}
+    if not record.names_resource:
+        fields.pop("resource", None)
     try:
-        content = read_object(answer.body)
-    except JsonError:
-        raise AuthError("got no token: the authorization server's answer is not JSON") from None
+        content = await _answered(send, record, fields)
+    except ResourceError:
+        if fields.pop("resource", None) is None:
+            raise
+        content = await _answered(send, record, fields)
+        record = record.model_copy(update={"names_resource": False})
     return _with_token(record, content, kind)
+
+
+async def _answered(
+    send: Send, record: SignInRecord, fields: Mapping[str, str]
+) -> Mapping[str, Any]:
+    """Return what a token endpoint grants; some write it as a form, as the first drafts did."""
+    answer = await _post(send, record.token_endpoint, record, fields)
+    content = _content(answer.body)
+    if answer.status not in {200, 201} or (content.get("error") and "access_token" not in content):
+        redactor = Redactor()  # it may quote the request
+        basic = authenticated(record, {})[1].get("authorization", "").removeprefix("Basic ")
+        sent = (fields[name] for name in _SECRET_FIELDS & fields.keys())
+        redactor.register(*record.secrets(), *sent, basic)
+        said = words_of(answer.body, redactor.redact_known)
+        raise _refusal(answer.status, error_code(content), said)
+    if not content:
+        raise AuthError("got no token: the authorization server's answer is not JSON")
+    return content
+
+
+def _content(body: bytes) -> Mapping[str, Any]:
+    try:
+        return read_object(body)
+    except JsonError:
+        text = body.decode("ascii", "replace") if len(body) <= 4 * MAX_TOKEN else ""
+        with suppress(ValueError):  # it has more fields
+            return dict(parse_qsl(text.strip(), max_num_fields=MAX_FIELDS))
+        return {}
 
 
 async def refresh(send: Send, record: SignInRecord, audience: str = "") -> SignInRecord:
@@ -189,22 +236,34 @@ async def refresh(send: Send, record: SignInRecord, audience: str = "") -> SignI
 
 
 async def revoke(send: Send, record: SignInRecord) -> bool:
-    """Revoke the tokens of a sign-in (RFC 7009); return whether the server did it."""
-    done = bool(record.revocation_endpoint)
+    """Revoke the tokens of a sign-in (RFC 7009); return whether the server did it.
+
+    With its refresh token a sign-in has ended, even if an access token cannot be revoked.
+    """
+    done: list[bool] = []
     for kind in ("refresh_token", "access_token"):
         token: str = getattr(record, kind)
         if token and record.revocation_endpoint:
             form = {"token": token, "token_type_hint": kind}
             answer = await _post(send, record.revocation_endpoint, record, form)
-            done = done and answer.status == 200
-    return done
+            done.append(answer.status == 200)
+    return done[:1] == [True]
 
 
 async def _post(
     send: Send, url: str, record: SignInRecord, form: Mapping[str, str]
 ) -> AuthResponse:
+    """Post a form with the client's credentials.
+
+    Who authenticates with Basic and is not recognized names its id in the form as well: some, the
+    MCP SDK's own server among them, look for it there alone.
+    """
     fields, headers = authenticated(record, form)
-    return await send("POST", url, headers, urlencode(fields).encode())
+    answer = await send("POST", url, headers, urlencode(fields).encode())
+    if "authorization" in headers and _content(answer.body).get("error") == "invalid_client":
+        fields["client_id"] = record.client_id
+        answer = await send("POST", url, headers, urlencode(fields).encode())
+    return answer
 
 
 def authenticated(
@@ -222,25 +281,31 @@ def authenticated(
     return fields, headers
 
 
-def said_error(content: Mapping[str, Any]) -> str:
-    """Return an OAuth error in the server's own words, as shown."""
-    code, words = content.get("error"), content.get("error_description")
-    told = [sanitize_line(word, MAX_SAID) for word in (code, words) if isinstance(word, str)]
-    return ": ".join(filter(None, told))
+def about_resource(code: str, words: str) -> type[AuthError] | None:
+    """Return the kind of an error that is about the resource (RFC 8707, 2), else None.
+
+    Entra ID binds its tokens by their scopes, so that they are asked for once without a resource.
+    Elsewhere only the settings leave it out: an honest server that does not know this resource
+    would else give a token that other servers take.
+    """
+    if "AADSTS9010010" in words:
+        return ResourceError
+    return AuthError if code == "invalid_target" else None
 
 
-def _refusal(answer: AuthResponse) -> AuthError:
-    """Return the error of a refused request, without anything that may be secret."""
-    if answer.status >= 500 or answer.status == 429:
-        reason = f"got no token: the authorization server failed (HTTP {answer.status})"
+def _refusal(status: int, code: str, said: str) -> AuthError:
+    """Return the error of a refused request; `said` is what the server says of it."""
+    if status >= 500 or status == 429:
+        reason = f"got no token: the authorization server failed (HTTP {status})"
         return AuthError(reason, "Try again later.", is_transient=True)
-    try:
-        content = read_object(answer.body)
-    except JsonError:
-        content = {}
-    said = said_error(content) or f"HTTP {answer.status}"
-    kind = RejectedError if content.get("error") in _REJECTED else AuthError
-    return kind(f"got no token: the authorization server refused ({said})")
+    reason = f"got no token: the authorization server refused ({said or f'HTTP {status}'})"
+    if (kind := about_resource(code, said)) is not None:
+        return kind(reason, LEAVE_OUT)
+    if code not in _REJECTED:
+        return AuthError(reason)
+    error = RejectedError(reason)
+    error.is_of_client = code in {"invalid_client", "unauthorized_client"}
+    return error
 
 
 def _with_token(record: SignInRecord, content: Mapping[str, Any], kind: str) -> SignInRecord:
@@ -251,10 +316,12 @@ def _with_token(record: SignInRecord, content: Mapping[str, Any], kind: str) -> 
     refresh_token, scope = content.get("refresh_token"), content.get("scope")
     if not isinstance(scope, str) or len(scope) > MAX_SCOPE or not _SCOPE.fullmatch(scope):
         scope = record.scope
-    kept = checked_token(refresh_token) if refresh_token else record.refresh_token
+    renewal = checked_token(refresh_token) if refresh_token else record.refresh_token
     expires_at = _end_of_life(content.get("expires_in"))
-    tokens = {"access_token": token, "refresh_token": kept}
-    return record.model_copy(update={**tokens, "scope": scope, "expires_at": expires_at})
+    change: dict[str, Any] = {"access_token": token, "refresh_token": renewal, "scope": scope}
+    change |= {"expires_at": expires_at, "is_doubtful": False}
+    needs_consent = not renewal and OFFLINE in record.scope.split()
+    return record.model_copy(update={**change, "needs_consent": needs_consent})
 
 
 def checked_token(token: object) -> str:
@@ -269,14 +336,15 @@ def checked_token(token: object) -> str:
 
 
 def _end_of_life(expires_in: object) -> float | None:
-    """Return when to replace a token, in seconds since the epoch."""
-    if expires_in is None:
-        return None
+    """Return when to replace a token, in seconds since the epoch; None where that is not said.
+
+    A life that makes no sense is none that was said: the server's refusal then ends it.
+    """
     try:
         life = float(expires_in) if isinstance(expires_in, int | float | str) else math.nan
     except (ValueError, OverflowError):
         life = math.nan
-    if isinstance(expires_in, bool) or math.isnan(life) or life <= 0:
-        raise AuthError("got a token whose time of expiry makes no sense")
+    if isinstance(expires_in, bool) or not life > 0:
+        return None
     life = min(max(life, MIN_LIFE), MAX_LIFE)
     return time.time() + life - min(EARLY, life / 10)

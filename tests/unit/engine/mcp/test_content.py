@@ -1,12 +1,15 @@
 import base64
 import json
 import struct
+from collections.abc import Callable
 from typing import Any
 
+import mcp_types as types
 import pytest
 
 from tests.support.pictures import picture
 from tests.support.rows import row
+from tui.engine.logs.redaction import Redactor, mask_of
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolResult
 from tui.engine.mcp.catalog.results import NO_MESSAGE, NOTHING, convert_result, image_size
 from tui.engine.mcp.session.sdk_patches import MAX_BLOCKS, read_call_result
@@ -42,6 +45,107 @@ def test_media_come_with_a_note_before_them() -> None:
         note = TextPart(f"[Tool provided {kind} with mime-type: {kind}/x]")
         assert result.parts == (note, MediaPart(f"{kind}/x", DATA))
         assert result.display == f"[{kind}: {kind}/x] 2 kB"
+
+
+STARTS: dict[str, bytes] = {
+    "image/png": b"\x89PNG\r\n\x1a\n",
+    "image/jpeg": b"\xff\xd8\xff\xe0",
+    "image/gif": b"GIF89a",
+    "image/webp": b"RIFF\x10\0\0\0WEBP",
+    "image/avif": b"\0\0\0\x20ftypavif",
+    "audio/wav": b"RIFF\x10\0\0\0WAVE",
+    "audio/mpeg": b"ID3\x04",
+    "audio/ogg": b"OggS",
+    "application/pdf": b"%PDF-1.7",
+}
+
+
+@pytest.mark.parametrize("kind", STARTS)
+def test_media_are_what_their_first_bytes_say(kind: str) -> None:
+    whole = STARTS[kind] + b"\xfb\xef\xbe" * 40 + b"end"
+    usual = base64.b64encode(whole).decode()
+    urls = base64.urlsafe_b64encode(whole).decode()
+    part = MediaPart(kind, usual)
+    wrapped = f"\n{usual[:76]}\r\n {usual[76:]}"
+    heads = ("data:image/x;base64,", "data:;base64,", "DATA:,", "data:image/svg+xml;a=b;base64,")
+    ways = [usual, urls, usual.rstrip("="), urls.rstrip("="), wrapped, *(h + usual for h in heads)]
+    for data in ways:
+        for claimed in ({"mimeType": "image/bmp"}, {"mimeType": ""}, {"mimeType": "no kind"}, {}):
+            assert convert({"type": "image", "data": data, **claimed}).parts[-1] == part, data
+    resource = {"uri": "a://1", "blob": urls, "mimeType": "text/plain"}
+    assert convert({"type": "resource", "resource": resource}).parts[-1] == part
+
+
+def test_media_of_no_known_beginning_are_what_is_claimed() -> None:
+    for block, kind in [
+        ({"mimeType": "image/x"}, "image/x"),
+        ({"data": f"data:image/y;base64,{DATA}"}, "image/y"),
+        ({"data": f"data:image/y;base64,{DATA}", "mimeType": "image/z"}, "image/z"),
+        ({}, "application/octet-stream"),
+    ]:
+        assert convert({"type": "image", "data": DATA, **block}).parts[-1] == MediaPart(kind, DATA)
+    for data in ("a b!", "data:image/png", "data:image/png;base64", "=", "A", "äöü", "data:,"):
+        said = texts(convert({"type": "image", "data": data, "mimeType": "image/png"}))[-1]
+        assert said in {"[The data is left out: it is not valid base64.]", "[There is no data.]"}
+
+
+def test_a_picture_in_words_is_text() -> None:
+    drawn = '<svg xmlns="http://www.w3.org/2000/svg"><text>a\U000e0041\x1b[2J</text></svg>'
+    data = base64.b64encode(drawn.encode()).decode()
+    for block in (
+        {"type": "image", "data": data, "mimeType": "image/svg+xml; charset=utf-8"},
+        {"type": "image", "data": f"data:image/svg+xml;base64,{data}"},
+        {
+            "type": "resource",
+            "resource": {"uri": "a://1", "blob": data, "mimeType": "image/svg+xml"},
+        },
+    ):
+        result = convert(block)
+        assert not any(isinstance(part, MediaPart) for part in result.parts)
+        said = "".join(texts(result))
+        assert "<text>a" in said
+        assert "\U000e0041" not in said, "hidden text is spelled out, as in any text"
+        assert "\x1b" not in result.display
+
+
+def test_content_of_another_shape_is_read() -> None:
+    said = ToolResult((TextPart("a"),), "a")
+    contents: list[Any] = ["a", text("a"), [text("a")]]
+    for content in contents:
+        assert convert_raw({"content": content}) == said
+    nameless = {"type": "resource", "resource": {"text": "inside"}}
+    for odd in (nameless, [nameless]):
+        assert texts(convert_raw({"content": odd}))[-1] == "inside"
+    for number in (5, True, 1.5):
+        assert convert_raw({"content": number}).is_error
+
+
+def test_D21_a_mask_in_data_keeps_it_out() -> None:
+    mask = mask_of("API_TOKEN")
+    for data in (f"{DATA[:40]}{mask}{DATA[40:]}", mask, f"data:image/png;base64,{mask}{DATA}"):
+        for kind in ("image", "audio"):
+            result = convert({"type": kind, "data": data, "mimeType": "image/svg+xml"})
+            assert texts(result)[-1].startswith("[The data is left out: it holds a secret")
+            assert mask not in texts(result)[-1]
+            assert not any(isinstance(part, MediaPart) for part in result.parts)
+
+
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+@pytest.mark.parametrize("before", range(3))
+def test_D21_a_secret_in_data_is_masked_however_it_is_written(
+    encode: Callable[[bytes], bytes], before: int
+) -> None:
+    redactor, secret = Redactor(), "s3cr3t-fixture-\xfb\xff\xbf?>~ä/+9%"
+    redactor.register(secret, mask=mask_of("API_TOKEN"))
+    drawn = encode(b"<svg>"[: 3 + before] + secret.encode() + b"</svg>").decode()
+    for data in (drawn, drawn.rstrip("="), f"data:image/svg+xml;base64,{drawn}"):
+        block = {"type": "image", "data": data, "mimeType": "image/svg+xml"}
+        message = types.JSONRPCResponse(jsonrpc="2.0", id=1, result={"content": [block]})
+        line = json.dumps(message.model_dump()).encode()
+        masked, _ = redactor.redact_message(message.model_dump(), line)
+        result = convert_raw(masked["result"])
+        assert "s3cr3t" not in repr(result)
+        assert "holds a secret" in texts(result)[-1]
 
 
 def test_a_picture_is_for_the_screen() -> None:
@@ -114,7 +218,7 @@ def test_an_empty_result_is_one_and_what_cannot_be_read_says_so() -> None:
         assert convert_raw(raw) == ToolResult((TextPart(NOTHING),), NOTHING), raw
     assert convert_raw({"structuredContent": {}}).display == "{}"
     words = "[The tool's response cannot be read.]"
-    odd = convert_raw({"content": "text"})
+    odd = convert_raw({"content": 5})
     assert odd == ToolResult((TextPart(words),), words, is_error=True)
 
 

@@ -1,3 +1,5 @@
+import errno
+import os
 import threading
 from collections.abc import Callable
 from itertools import product
@@ -6,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.definitions import altered, define_server
+from tests.support.rows import row
 from tui.engine.definitions.definition import Inheritance
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio import launch
+from tui.engine.mcp.transports.stdio.start_errors import not_started
+from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.model.servers import Origin, ServerId, Transport
 
 
@@ -123,12 +128,66 @@ def test_a_program_is_looked_up_in_the_servers_own_path_or_folder(tmp_path: Path
 
 def test_a_program_that_cannot_run_is_explained(tmp_path: Path) -> None:
     program(tmp_path / "plain", 0o644)
+    program(tmp_path / "a;b", 0o644)
+    program(tmp_path / "tool")
     (tmp_path / "folder").mkdir()
-    for command in ("missing-program", "./missing", "./plain", "./folder"):
-        with pytest.raises(ServerError) as caught:
+    for command, reason, advice in [
+        ("missing-program", "command not found", "Install it"),
+        ("./missing", "command not found", "Install it"),
+        ("./missing now", "command not found", "Install it"),
+        ("./plain", "its command is not executable", "chmod +x ./plain"),
+        ("./a;b", "its command is not executable", "chmod +x './a;b'"),
+        ("./folder", "its command is a folder", "Install it"),
+        ("sh -c true", "command not found", "arguments into `args`"),
+        ("./tool --now", "command not found", "arguments into `args`"),
+        ('"/bin/sh" -c true', "command not found", "Leave the quotes out"),
+        ("'sh'", "command not found", "Leave the quotes out"),
+        ("~/bin/tool", "command not found", "the whole path: ~ stands for nothing"),
+        ("C:\\nodejs\\npx.cmd", "command not found", "a command of Windows"),
+        *(
+            (name, "command not found", "a command of Windows")
+            for name in ("npx.CMD", "cmd", "x.exe")
+        ),
+        ("x\0y", "command not found", "Install it"),
+        ("x" * 5_000, "command not found", "Install it"),
+    ]:
+        with row(command), pytest.raises(ServerError) as caught:
             launch.resolve_program(command, {"PATH": str(tmp_path)}, tmp_path)
-        assert caught.value.reason == f"command not found: {command}"
-        assert caught.value.advice
+        assert caught.value.reason == f"{reason}: {command}"
+        assert advice in caught.value.advice
+        assert caught.value.permanent
+
+
+async def test_a_program_that_the_system_does_not_start_is_explained(
+    tmp_path: Path, zygote: Zygote
+) -> None:
+    context = ClientContext(workspaces=(tmp_path,), zygote=zygote)
+    file = program(tmp_path / "tool")
+    server = altered(SERVER, command=str(file), cwd=tmp_path)
+    for head, reason in [
+        (b"#!/usr/bin/no-\x1b[31mpython -u\n", "line does not exist: /usr/bin/no-python -u"),
+        (b"#!/bin/sh\r\necho\r\n", "its #! line ends with CR, as Windows ends lines"),
+        (b"#!" + b"x" * 5_000, "the interpreter of its #! line does not exist: xxx"),
+        (b"MZ\x90\0 a program of Windows", "it is not a program for this machine"),
+        (b"", "it is not a program for this machine"),
+    ]:
+        file.write_bytes(head)
+        log = ServerLog(server.id, context.publish)
+        with row(head), pytest.raises(ServerError) as caught:
+            async with launch.running_server(server, log, context, lambda: False):
+                pass
+        assert reason in caught.value.reason
+        assert caught.value.permanent
+        assert len(caught.value.reason) < 400
+        assert "\x1b" not in caught.value.reason
+
+
+def test_another_error_of_a_start_stays_as_it_is(tmp_path: Path) -> None:
+    for words in ("could not be started: Permission denied", "could not be started: x"):
+        error = ServerError(words)
+        assert not_started(str(program(tmp_path / "tool")), error) is error
+    gone = ServerError(f"could not be started: {os.strerror(errno.ENOENT)}")
+    assert not_started(str(tmp_path / "gone"), gone) is gone
 
 
 def test_a_folder_that_does_not_exist_is_explained(tmp_path: Path) -> None:

@@ -253,7 +253,8 @@ async def test_a_server_that_did_not_start_says_why_without_a_secret() -> None:
         ("exit", "exited with code 3 before it was ready", "cannot read the config", "giving up"),
         (
             "unlistable",
-            "could not list its tools: the list is broken [secret RAW_TOKEN hidden by gemdeck]",
+            "could not list its tools: the list is broken [secret RAW_TOKEN hidden by gemdeck]"
+            " (error -32603)",
         ),
     ):
         async with running(leaky(behaviour)) as (_, watcher):

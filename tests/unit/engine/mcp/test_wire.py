@@ -252,7 +252,7 @@ async def test_the_wire_of_sse_names_the_endpoint_without_what_is_secret_in_it()
 
 async def test_what_breaks_the_schema_of_its_revision_is_found_while_somebody_watches() -> None:
     results: dict[str, dict[str, Any]] = {
-        "tools/call": {"content": "none", "resultType": "complete"},
+        "tools/call": {"content": 5, "resultType": "complete"},
         "prompts/list": {"prompts": [], "resultType": "odd"},
     }
     async with answering(stateless(**results)) as (_, manager, watcher):

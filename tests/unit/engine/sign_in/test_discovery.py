@@ -74,7 +74,8 @@ class Web:
             if urlsplit(url).hostname not in {"mcp.example", "as.example"}:
                 return await real(method, url, headers, body)
             status, content = self.documents.get(url, (404, {}))
-            return AuthResponse(status, {}, json.dumps(content).encode())
+            body = content if isinstance(content, bytes) else json.dumps(content).encode()
+            return AuthResponse(status, {}, body)
 
         return await Discovery(definition, send).find(Challenge())
 
@@ -128,6 +129,79 @@ async def test_a_bad_day_is_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> Non
         with pytest.raises(AuthError, match=str(status)) as caught:
             await web.find()
         assert caught.value.is_transient, (url, status)
+
+
+PAGE: Final = (200, b"<!doctype html><title>Our app</title>")
+ROOT: Final = "https://mcp.example/.well-known/oauth-protected-resource"
+OPENID: Final = "https://as.example/.well-known/openid-configuration"
+
+
+async def test_an_odd_answer_does_not_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[tuple[int, Any]] = [PAGE, (404, {}), (502, b"bad gateway"), (200, b"{")]
+    for odd in (*answers, (200, [1]), (401, b"")):
+        for first, second in ((RESOURCE, ROOT), (METADATA, OPENID)):
+            web = Web(monkeypatch)
+            web.documents[second] = web.documents[first]
+            web.documents[first] = odd
+            with row(odd, first):
+                assert (await web.find()).token_endpoint == "https://as.example/token"
+
+
+async def test_the_error_names_each_address_and_what_it_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    web = Web(monkeypatch)
+    web.documents |= {METADATA: PAGE, OPENID: (502, b"bad \x1b[31mgateway")}
+    with pytest.raises(AuthError) as caught:
+        await web.find()
+    assert f"{METADATA} sent a web page; {OPENID} sent HTTP 502, bad gateway" in str(caught.value)
+    assert caught.value.is_transient
+    web.documents[OPENID] = (200, {"issuer": "https://as.example"})
+    with pytest.raises(AuthError, match=f"{OPENID} sent its authorization_endpoint is missing"):
+        await web.find()
+
+
+async def test_members_of_metadata_that_do_not_matter_may_be_odd(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    addresses = ("service_documentation", "op_policy_uri", "op_tos_uri", "resource_documentation")
+    lists = ("ui_locales_supported", "scopes_supported", "response_types_supported")
+    rows: list[tuple[str, Any]] = []
+    rows += [(name, value) for name in addresses for value in ("", "/relative", 5, None)]
+    odd: list[Any] = ["en", {}, [5], None]
+    rows += [(name, value) for name in lists for value in odd]
+    rows += [("token_endpoint_auth_methods_supported", "none"), ("revocation_endpoint", 5)]
+    for name, value in rows:
+        web = Web(monkeypatch)
+        for url in (RESOURCE, METADATA):
+            web.documents[url][1][name] = value
+        with row(name, value):
+            assert (await web.find()).registration_endpoint == ""
+    for name in ("issuer", "authorization_endpoint", "token_endpoint", "registration_endpoint"):
+        web = Web(monkeypatch)
+        web.documents[METADATA][1].update({name: 5, "op_tos_uri": ""})
+        with row(name), pytest.raises(AuthError, match=f"its {name} is missing or not valid"):
+            await web.find()
+    for name, value in (("resource", 5), ("authorization_servers", "https://as.example")):
+        web = Web(monkeypatch)
+        web.documents[RESOURCE][1][name] = value
+        with row(name), pytest.raises(AuthError, match=f"not valid: its {name} is missing or"):
+            await web.find()
+
+
+async def test_pkce_may_be_told_by_the_second_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    web = Web(monkeypatch)
+    told = web.documents[METADATA][1]
+    silent = {name: value for name, value in told.items() if "challenge" not in name}
+    web.documents[METADATA] = (200, silent)
+    for other in (None, {**told, "issuer": "https://evil.example"}, silent):
+        web.documents[OPENID] = (404, {}) if other is None else (200, other)
+        with row(other), pytest.raises(AuthError, match=r"PKCE|calls itself") as caught:
+            await web.find()
+        if other is None:
+            assert "oauth.authorizationUrl and oauth.tokenUrl" in caught.value.advice
+    web.documents[OPENID] = (200, told)
+    assert (await web.find()).token_endpoint
 
 
 async def test_a_code_is_not_carried_from_one_authorization_server_to_another() -> None:
@@ -207,7 +281,7 @@ def cancelling() -> Person:
 async def test_what_an_authorization_server_says_is_checked() -> None:
     rows: list[tuple[dict[str, Any], str]] = [
         ({"token_endpoint": "http://login.example/token"}, "token endpoint .* not encrypted"),
-        ({"authorization_endpoint": "ftp://h/x"}, "metadata is not valid"),
+        ({"authorization_endpoint": "ftp://h/x"}, "authorization_endpoint is missing or not v"),
         ({"authorization_endpoint": "http://evil.example/x"}, "not encrypted"),
         ({"authorization_endpoint": "https://google.com@evil.example"}, "hides its host evil.ex"),
         ({"authorization_endpoint": "https://h/$(id)"}, "not a valid address"),
@@ -217,7 +291,7 @@ async def test_what_an_authorization_server_says_is_checked() -> None:
         ({"code_challenge_methods_supported": None}, "PKCE"),
         ({"code_challenge_methods_supported": ["plain"]}, "PKCE"),
         ({"issuer": "https://evil.example"}, "calls itself https://evil.example"),
-        ({"token_endpoint": 5}, "metadata is not valid"),
+        ({"token_endpoint": 5}, "token_endpoint is missing or not valid"),
         ({"registration_endpoint": None}, "cannot register themselves"),
     ]
     person = Person()
@@ -249,7 +323,7 @@ async def test_what_a_server_says_and_what_comes_back_is_checked() -> None:
 
 async def test_a_bad_token_is_not_kept(tmp_path: Path) -> None:
     async with unsigned(folder=tmp_path) as (server, sign_ins, definition):
-        for name, value in (("expires_in", -5), ("access_token", "a\nb"), ("token_type", "mac")):
+        for name, value in (("access_token", "a\nb"), ("token_type", "mac")):
             server.authority.grants = {name: value}
             with row(name), pytest.raises(AuthError):
                 await sign_ins.sign_in(definition)

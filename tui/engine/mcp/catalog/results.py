@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import mcp_types as types
 
 from tui.engine.logs.redaction import MASK_ENDING
+from tui.engine.mcp.catalog.media import kind_of, plain_base64
 from tui.engine.mcp.catalog.offered_tool import (
     STRUCTURED,
     MediaPart,
@@ -39,7 +40,8 @@ MAX_URI: Final = 2_000
 """Characters of a URI that are shown, as of any line."""
 
 _MEDIA_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}")
-_ANY_MEDIA: Final = "application/octet-stream"
+ANY_MEDIA: Final = "application/octet-stream"
+"""The kind of what nobody knows the kind of."""
 
 Part = TextPart | MediaPart
 
@@ -69,6 +71,9 @@ MAX_CONTENTS: Final = 100
 
 MAX_RESOURCE_TEXT: Final = 1_000_000
 """Characters of a resource that a message brings to the model."""
+
+SVG: Final = "image/svg+xml"
+"""A picture in words, which model services do not read as one."""
 
 ROLES: Final = {"user": "user", "assistant": "model"}
 _OPENING: Final = PromptMessage("user", (TextPart("[The conversation so far.]"),))
@@ -126,19 +131,23 @@ def resource_label(resource: types.TextResourceContents | types.BlobResourceCont
 
 
 def _media(provider: str, kind: str, mime_type: str, data: str) -> Iterator[Piece]:
-    essence = media_type(mime_type)
+    essence = kind_of(data, media_type(mime_type))
     note = f"[{provider} provided {kind} with mime-type: {essence}]"
     size = image_size(data) if kind == "image" else None
     pixels = f" {size[0]}x{size[1]}" if size else ""
     yield Piece(TextPart(note), f"[{kind}{pixels}: {essence}] {_size(data)}")
-    yield data_piece(mime_type, data)
+    yield data_piece(essence, data)
 
 
 def data_piece(mime_type: str | None, data: str) -> Piece:
     """Return the data as a part, or a note if the model's service would refuse it."""
+    data, _ = plain_base64(data)
     if problem := data_problem(data):
         return text_piece(f"[{problem}.]")
-    part = MediaPart(media_type(mime_type), "".join(data.split()))
+    kind = kind_of(data, media_type(mime_type))
+    if kind == SVG:
+        return text_piece(base64.b64decode(data).decode("utf-8", "replace"))
+    part = MediaPart(kind, data)
     return Piece(part, "", picture=picture_of(part))
 
 
@@ -164,7 +173,7 @@ def data_problem(data: str) -> str:
 def media_type(mime_type: str | None) -> str:
     """Return the media type without parameters; a generic one if it is malformed."""
     essence = (mime_type or "").partition(";")[0].strip().lower()
-    return essence if _MEDIA_TYPE.fullmatch(essence) else _ANY_MEDIA
+    return essence if _MEDIA_TYPE.fullmatch(essence) else ANY_MEDIA
 
 
 def _size(data: str) -> str:

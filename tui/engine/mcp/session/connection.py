@@ -88,9 +88,6 @@ MAX_CHECK_ON_LOOP: Final = 100_000
 """Largest product of the sizes of a result and its schema that is checked on the event loop: some
 thousands of keywords at worst. A thread takes longer to wake up than most checks take."""
 
-CLOSED: Final = "Connection closed"
-"""The SDK's message for a request whose connection has ended."""
-
 NO_BACK_CHANNEL: Final = "back-channel"
 """In the message of a stateless server that wanted to send us a request."""
 
@@ -557,8 +554,7 @@ class Connection:
         if error.code == REFUSED and self.info.is_stateless:
             words = "The call ended because the generated text it asked for was refused."
             return ToolCallError(words)
-        if error.code != types.CONNECTION_CLOSED or error.error.message != CLOSED:
-            # Servers also use the code of a closed connection for errors of their own.
+        if error.code != types.CONNECTION_CLOSED:
             text = self._clean(sdk_patches.error_words(error))
             return ToolCallError(f"The server refused the call: {text}")
         reason = await self._reason_of_end()
@@ -592,7 +588,7 @@ class Connection:
                 reason = f"{await self._reason_of_end()} before it was ready"
                 return ServerError(reason, "Its last output is in its log.")
             if isinstance(cause, MCPError):
-                reason = f"refused to connect: {cause.error.message} (error {cause.code})"
+                reason = f"refused to connect: {sdk_patches.error_words(cause)}"
                 return ServerError(reason)
             if isinstance(cause, ValidationError):
                 reason = "sent an answer that is not MCP"

@@ -22,7 +22,7 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError, ServerGoneError
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError
-from tui.engine.mcp.transports.jsonrpc_lines import OWN_CODES
+from tui.engine.mcp.transports.jsonrpc_lines import OWN_CODES, code_of
 from tui.model.events import LogLevelChanged, SubscriptionChanged
 from tui.model.servers import ServerId
 from tui.text import sanitize_line
@@ -239,7 +239,8 @@ class Features:
                     if not kept and error.code in {*OWN_CODES, types.CONNECTION_CLOSED}:
                         raise
                     if not kept:
-                        return {"error": error.error.model_dump(exclude_none=True)}
+                        told = error.error.model_dump(exclude_none=True)
+                        return {"error": {**told, "code": code_of(error.error)}}
         return {"result": kept[-1]}
 
     async def subscribe(self, uri: str) -> None:

@@ -195,8 +195,9 @@ async def _list(client: Client, method: str, key: str, log: ServerLog) -> list[o
         if error.code == types.METHOD_NOT_FOUND:
             return []
         if key == ListKind.TOOLS:
-            raise ServerError(f"could not list its tools: {error.error.message}") from error
-        log.remark(f"{method} failed: {error.error.message}")
+            words = sdk_patches.error_words(error)
+            raise ServerError(f"could not list its tools: {words}") from error
+        log.remark(f"{method} failed: {sdk_patches.error_words(error)}")
         return None
 
 
@@ -209,14 +210,15 @@ async def _list_all(client: Client, method: str, key: str, log: ServerLog) -> li
     for _ in range(MAX_ITEMS):
         place = {} if cursor is None else {"cursor": cursor}
         page = await sdk_patches.request(client, method, place)
-        found = page.get(key)
+        found, cursor = page.get(key), page.get("nextCursor")
+        is_repeated = isinstance(cursor, str) and cursor in seen
         if isinstance(found, list):
-            items.extend(found)
+            known = set(map(to_json, items)) if is_repeated else ()  # perhaps the last page again
+            items.extend(one for one in found if not known or to_json(one) not in known)
             size += await asyncio.to_thread(count_chars, found)
-        cursor = page.get("nextCursor")
         if not isinstance(cursor, str):
             return items
-        if cursor in seen or len(cursor) > MAX_CURSOR_CHARS:
+        if is_repeated or len(cursor) > MAX_CURSOR_CHARS:
             log.remark(f"{method} repeats a cursor; the list ends there")
             return items
         if len(items) >= MAX_ITEMS or size >= MAX_CHARS:

@@ -27,7 +27,9 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
-from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED
+from tui.engine.mcp.catalog.media import kind_of, plain_base64
+from tui.engine.mcp.catalog.results import ANY_MEDIA
+from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, code_of
 from tui.text import clip, sanitize_line
 
 JsonObject = dict[str, Any]
@@ -139,13 +141,17 @@ def _plain_block(block: JsonObject) -> JsonObject:
     resource = block.get("resource")
     if isinstance(resource, dict):
         names = ("uri", "mimeType", "text", "blob")
-        plain["resource"] = {name: resource[name] for name in names if name in resource}
+        given = {name: resource[name] for name in names if name in resource}
+        plain["resource"] = {"uri": "", **given}
+    if plain.get("type") in {"image", "audio"} and isinstance(plain.get("data"), str):
+        plain["data"], named = plain_base64(plain["data"])
+        plain["mimeType"] = plain.get("mimeType") or named or kind_of(plain["data"], ANY_MEDIA)
     return plain
 
 
 def error_words(error: MCPError) -> str:
     """Return an error of the server in words, with its code and its data; not sanitized."""
-    words = f"{error.error.message} (error {error.code})"
+    words = f"{error.error.message} (error {code_of(error.error)})"
     data = error.error.data
     if data is None:
         return words
@@ -269,6 +275,10 @@ def _annotated(raw_tools: list[JsonObject], known: Collection[str]) -> list[type
 def repair_result(raw: Mapping[str, Any]) -> JsonObject:
     """Return what is validated of a tool's result, with notes in place of what would lose it."""
     content = raw.get("content")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    elif isinstance(content, dict):
+        content = [content]
     blocks = content if isinstance(content, list) else []
     mended = [_readable_block(block) for block in blocks[:MAX_BLOCKS]]
     if (more := len(blocks) - MAX_BLOCKS) > 0:

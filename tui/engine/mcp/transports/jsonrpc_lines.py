@@ -26,6 +26,7 @@ from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.backoff import Clock
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.transports.handshake import is_handshake, repair_handshake
 from tui.engine.mcp.wire.tap import Tap
 from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_value, structure, value_or_none
 from tui.model.wire.frames import FrameFault
@@ -41,6 +42,15 @@ SESSION_LOST: Final = -31_002
 
 OWN_CODES: Final = frozenset({EXCHANGE_FAILED, SESSION_LOST})
 """Codes that only we use: a server must not be able to say that a call was not run."""
+
+SERVERS_CLOSED: Final = -31_003
+"""Stands for the code of a closed connection where a server uses it for an error of its own."""
+
+_STAND_INS: Final = {
+    types.CONNECTION_CLOSED: SERVERS_CLOSED,
+    **dict.fromkeys((*OWN_CODES, SERVERS_CLOSED), types.INTERNAL_ERROR),
+}
+"""What takes the place of a code in a server's error, so that it cannot speak for us."""
 
 OUTGOING_QUEUE: Final = 256
 """Messages that may wait to be sent; then senders wait."""
@@ -223,15 +233,22 @@ def decode(line: bytes, most: int = MAX_STRUCTURE, secrets: Redactor = _NONE) ->
     except ValidationError:
         found = _unreadable(line, _id_of_reply(value), "breaks the protocol")
         return DecodedLine(found, count, FrameFault.INVALID, searched)
-    if isinstance(message, types.JSONRPCError) and message.error.code in OWN_CODES:
-        own = message.error.model_copy(update={"code": types.INTERNAL_ERROR})
+    if isinstance(message, types.JSONRPCError) and message.error.code in _STAND_INS:
+        own = message.error.model_copy(update={"code": _STAND_INS[message.error.code]})
         message = message.model_copy(update={"error": own})
+    elif isinstance(message, types.JSONRPCResponse) and is_handshake(message.result):
+        message = message.model_copy(update={"result": repair_handshake(message.result)})
     elif isinstance(message, types.JSONRPCRequest | types.JSONRPCNotification):
         if count > MAX_UNASKED:
             return DecodedLine(_noise(line), count, FrameFault.TOO_LARGE, searched)
         if _breaks_the_sdk(message):
             return DecodedLine(_noise(line), count, FrameFault.INVALID, searched)
     return DecodedLine(message, count, searched=searched)
+
+
+def code_of(error: types.ErrorData) -> int:
+    """Return the code of an error as the server sent it."""
+    return types.CONNECTION_CLOSED if error.code == SERVERS_CLOSED else error.code
 
 
 def encode(message: types.JSONRPCMessage) -> bytes:

@@ -194,7 +194,7 @@ async def test_a_server_that_accepts_nothing_is_given_up(monkeypatch: pytest.Mon
 
 async def test_a_definition_that_cannot_work_fails_for_good_and_keeps_its_secret() -> None:
     addresses = ("no address", "ftp://127.0.0.1/", "http://", "http://127.0.0.1:99999/")
-    odd = ({"X-Key": f"{SECRET}\r\nX-Other: 1"}, {"X-Key": f"{SECRET}é"}, {"X Key": SECRET})
+    odd = ({"X-Key": f"{SECRET}\r\nX-Other: 1"}, {"X-Key": f"{SECRET}ł"}, {"X Key": SECRET})
     tries: list[tuple[str, dict[str, str]]] = [(url, {}) for url in addresses]
     tries += [("http://127.0.0.1/mcp", headers) for headers in odd]
     for url, headers in tries:

@@ -8,7 +8,7 @@ revisions. HTTP+SSE has one event stream to us, and a POST for each message.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -19,12 +19,14 @@ from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
+from tui.engine.mcp.transports.handshake import lower_revision
 from tui.engine.mcp.transports.http.http_client import (
     EVENT_STREAM,
     HttpClient,
     discard,
     read_body,
     read_events,
+    read_words,
 )
 from tui.engine.mcp.transports.http.http_errors import (
     ExchangeError,
@@ -37,6 +39,7 @@ from tui.engine.mcp.transports.http.http_errors import (
 )
 from tui.engine.mcp.transports.jsonrpc_lines import split_batch
 from tui.engine.mcp.wire.tap import LAST_EVENT_ID, SESSION_HEADER
+from tui.model.wire.refusals import words_of
 
 if TYPE_CHECKING:
     from tui.engine.mcp.transports.http.http_transport import HttpTransport
@@ -62,6 +65,9 @@ LINGER: Final = 1.0
 """Seconds that an answered stream gets to end, so that its connection can be reused."""
 
 _JSON: Final = "application/json"
+
+_BUSY: Final = frozenset({400, 408, 409, 423, 425, 429})
+"""Statuses that a stream which was open may get while the server still holds the old one."""
 
 MAX_EVENT_ID: Final = 1_024
 """Longest event id that is sent back to resume a stream."""
@@ -116,6 +122,18 @@ class StreamableHttp:
         Raises:
             ExchangeError: If that failed.
         """
+        while True:
+            try:
+                return await self._post(outgoing)
+            except ExchangeError as fault:
+                words = fault.reply.error.message if fault.reply is not None else fault.error.reason
+                is_refused = fault.status == HTTPStatus.BAD_REQUEST
+                lower = lower_revision(outgoing.message, words) if is_refused else None
+                if lower is None:
+                    raise
+                outgoing = replace(outgoing, message=lower)
+
+    async def _post(self, outgoing: SessionMessage) -> None:
         message = outgoing.message
         headers = self._headers_for(outgoing)
         data = self._transport.encoded(message)
@@ -125,7 +143,9 @@ class StreamableHttp:
             if isinstance(message, types.JSONRPCRequest):
                 await self._answer(message, response)
             else:
-                await discard(response)
+                with suppress(TimeoutError):  # some never end what nobody needs
+                    async with asyncio.timeout(LINGER):
+                        await discard(response)
         if self._session_id and getattr(message, "method", "") == INITIALIZED:
             self._transport.spawn(self._listen())
 
@@ -170,16 +190,18 @@ class StreamableHttp:
         """Return the error of a failure status."""
         status = response.status_code
         reply: types.JSONRPCError | None = None
+        body = b""
         if media_type(response) == _JSON and status != HTTPStatus.UNAUTHORIZED:
             with suppress(ExchangeError):  # the status tells more
-                decoded = await self._transport.take(await read_body(response))
+                body = await read_body(response)
+                decoded = await self._transport.take(body)
                 if isinstance(decoded, types.JSONRPCError):
                     reply = decoded.model_copy(update={"id": getattr(message, "id", decoded.id)})
         else:
-            await discard(response)
-        if SESSION_HEADER in headers and _is_session_lost(status, reply):
+            body = await read_words(response)
+        if SESSION_HEADER in headers and _is_session_lost(status, reply, body):
             return session_error(status)
-        return status_error(response, reply)
+        return status_error(status, reply, self._transport.words_of(body))
 
     async def _answer(self, request: types.JSONRPCRequest, response: httpx2.Response) -> None:
         """Deliver the answer to a request from the response to its POST."""
@@ -274,7 +296,8 @@ class StreamableHttp:
                 if fault.is_gone or is_over:
                     await self._transport.end(fault.error)
                     return
-                if 0 < fault.status < 500 and not fault.is_cut:
+                is_refused = 0 < fault.status < 500 and not fault.is_cut
+                if is_refused and not (was_open and fault.status in _BUSY):
                     # Many servers have no such stream, and some answer with odd statuses.
                     break
             if loop.time() - began > SHORT_LIFE:
@@ -318,17 +341,17 @@ class StreamableHttp:
                 return False
 
 
-def _is_session_lost(status: int, reply: types.JSONRPCError | None) -> bool:
+def _is_session_lost(status: int, reply: types.JSONRPCError | None, body: bytes) -> bool:
     """Return whether a failure status means that the session is lost.
 
-    The protocol uses 404. Older servers use 400 with a message about the session.
+    The protocol uses 404. Others use 400 or 410 with words about the session, in any form.
     """
     if reply is not None and reply.error.code == types.METHOD_NOT_FOUND:
         return False
-    if status == 400 and reply is not None:
-        words = reply.error.message.lower()
+    if status in {HTTPStatus.BAD_REQUEST, HTTPStatus.GONE}:
+        words = (reply.error.message if reply is not None else words_of(body)).lower()
         return "session" in words or "not initialized" in words
-    return status == 404
+    return status == HTTPStatus.NOT_FOUND
 
 
 def _pause(attempts: int) -> float:
@@ -372,11 +395,11 @@ class ServerSentEvents:
         endpoint = await self._endpoint
         body = self._transport.encoded(outgoing.message)
         async with self._http.exchange("POST", endpoint, headers, body) as response:
-            await discard(response)
+            said = await read_words(response)
             if response.status_code == 404:
                 raise session_error(404)
             if response.status_code >= 300:
-                raise status_error(response)
+                raise status_error(response.status_code, said=self._transport.words_of(said))
 
     def cancels_by_abort(self) -> bool:
         return False
@@ -390,7 +413,8 @@ class ServerSentEvents:
         try:
             async with self._http.exchange("GET", self._http.url, headers) as response:
                 if response.status_code >= 300:
-                    raise status_error(response)
+                    said = self._transport.words_of(await read_words(response))
+                    raise status_error(response.status_code, said=said)
                 async with aclosing(read_events(response, self._transport.take_lines)) as events:
                     async for event in events:
                         await self._take(event, response.url)
@@ -417,7 +441,7 @@ def _resolve(place: str, base: httpx2.URL) -> httpx2.URL:
     """Return the endpoint of a server, which must be within its origin."""
     address = None
     with suppress(httpx2.InvalidURL):
-        address = base.join(place) if len(place) <= MAX_ENDPOINT else None
+        address = base.join(place.strip()) if len(place) <= MAX_ENDPOINT else None
     if address is None:
         raise ExchangeError(ServerError("named an address for messages that is not valid"))
     if (address.scheme, address.host, address.port) != (base.scheme, base.host, base.port):

@@ -1,11 +1,15 @@
-"""The HTTP client for one server: verified TLS, size limits, no cookies, one origin; events."""
+"""The HTTP client for one server: verified TLS, size limits, one origin; events."""
 
 import asyncio
+import ipaddress
 import logging
+import os
+import re
 import socket
 import ssl
 import time
 import urllib.request
+import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from http import HTTPStatus
@@ -23,6 +27,7 @@ from tui.engine.mcp.transports.http.http_errors import (
     auth_error,
     content_error,
     converting_errors,
+    cut_error,
     media_type,
     redirect_error,
 )
@@ -35,7 +40,8 @@ from tui.engine.sign_in.sign_in_record import (
     read_challenge,
 )
 from tui.model.input.addresses import is_loopback
-from tui.model.settings import TlsSettings
+from tui.model.settings import HEADER_NAME, TlsSettings
+from tui.model.wire import refusals
 from tui.model.wire.frames import FrameFault
 from tui.text import sanitize_line
 
@@ -48,6 +54,12 @@ MAX_CERTIFICATES: Final = 4 * 1024 * 1024
 MAX_EVENT: Final = 16 * 1024 * 1024
 """Largest event of a stream, in bytes."""
 
+MAX_UNPACKED: Final = 64 * 1024
+"""Bytes that a packed piece gives at a time."""
+
+MAX_COOKIES: Final = 50
+"""Most cookies of a server that are kept, for its connection."""
+
 MAX_DISCARDED: Final = 64 * 1024
 """Bytes that are read only so that the connection can be reused."""
 
@@ -57,8 +69,17 @@ MAX_REDIRECTS: Final = 3
 MAX_REFUSALS: Final = 3
 """Most refusals of one request after which it is signed anew and sent again."""
 
+WORDS_TIMEOUT: Final = 2.0
+"""Seconds that a refusal's body may take."""
+
 WRITE_TIMEOUT: Final = 30.0
 """Seconds that a server may leave a request unread."""
+
+_CODINGS: Final = {
+    **{"": 0, "identity": 0, "deflate": zlib.MAX_WBITS},
+    **dict.fromkeys(("gzip", "x-gzip"), zlib.MAX_WBITS | 16),
+}
+"""Per content coding (RFC 9110, 8.4.1) what zlib unpacks it by; 0 where it is not packed."""
 
 KEPT_CONNECTIONS: Final = 8
 """Most idle connections to one server."""
@@ -120,12 +141,15 @@ class HttpClient:
         via = httpx2.URL(proxy) if proxy is not None else None
         if via is not None:
             self.proxy = f"{via.host}:{via.port}" if via.port else via.host
-        sent = httpx2.Headers(dict(headers))
+        # a balancer may need its cookies back; those of a whole domain are none of this server's
+        hosts = (url.host, f"{url.host}.local")  # as the library writes a name without a dot
+        self._cookies = CookieJar(DefaultCookiePolicy(allowed_domains=hosts))
+        sent = httpx2.Headers(dict(headers), encoding="latin-1")
         sent["accept-encoding"] = "identity"
         self._client = httpx2.AsyncClient(
             headers=sent,
             timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT, write=WRITE_TIMEOUT),
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+            cookies=self._cookies,
             follow_redirects=False,
             transport=httpx2.AsyncHTTPTransport(
                 verify=_context(tls) if tls is not None else True,
@@ -200,6 +224,8 @@ class HttpClient:
         for _ in range(MAX_REDIRECTS + 1):
             with converting_errors(request.url):
                 response = await self._client.send(request, stream=True)
+            if len(self._cookies) > MAX_COOKIES:
+                self._cookies.clear()
             try:
                 if response.next_request is None:
                     yield response
@@ -280,18 +306,43 @@ async def read_body(response: httpx2.Response, limit: int = MAX_BODY) -> bytes:
 
 
 async def read_pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Read a body piece by piece.
+    """Read a body piece by piece; some servers pack it although they are asked not to.
 
     Raises:
-        ExchangeError: If it is packed, which we ask not to do, or breaks off.
+        ExchangeError: If it is packed in another way than gzip and deflate, or breaks off.
     """
-    encoding = response.headers.get("content-encoding", "identity").strip().lower()
-    if encoding not in {"", "identity"}:
-        reason = f"sent an answer that is packed ({sanitize_line(encoding, 40)})"
+    coding = response.headers.get("content-encoding", "").strip().lower()
+    if coding not in _CODINGS:
+        reason = f"sent an answer that is packed ({sanitize_line(coding, 40)})"
         raise ExchangeError(ServerError(f"{reason}, which gemdeck asks not to do"))
+    window, unpacker = _CODINGS[coding], None
     with converting_errors(response.url, response.status_code):
         async for piece in response.aiter_raw():
-            yield piece
+            if not window:
+                yield piece
+                continue
+            if unpacker is None:  # some leave out the head that deflate has in HTTP
+                is_bare = coding == "deflate" and piece[:1] != b"\x78"
+                unpacker = zlib.decompressobj(-window if is_bare else window)
+            rest, found = piece, b""
+            while rest or len(found) == MAX_UNPACKED:  # it may hold more than it has to read
+                found = unpacker.decompress(rest, MAX_UNPACKED)
+                yield found
+                rest = unpacker.unconsumed_tail
+    if unpacker is not None and not unpacker.eof:
+        raise cut_error(response.status_code)
+
+
+async def read_words(response: httpx2.Response) -> bytes:
+    """Read the beginning of a refusal's body, as much as is looked at for its words."""
+    body = b""
+    with suppress(ExchangeError, TimeoutError):
+        async with asyncio.timeout(WORDS_TIMEOUT):
+            async for piece in read_pieces(response):
+                body += piece
+                if len(body) >= refusals.MAX_BODY:
+                    break
+    return body
 
 
 async def discard(response: httpx2.Response) -> None:
@@ -317,10 +368,27 @@ def find_proxy(url: httpx2.URL) -> str | None:
         return None
     proxies = urllib.request.getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")
-    place = f"{url.host}:{url.port}" if url.port else url.host
-    if not proxy or urllib.request.proxy_bypass(place):
+    if not proxy or _goes_without_proxy(url):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _goes_without_proxy(url: httpx2.URL) -> bool:
+    """Return whether NO_PROXY names an address; with masks and networks, as many write it."""
+    place = f"{url.host}:{url.port}" if url.port else url.host
+    if urllib.request.proxy_bypass(place):
+        return True
+    listed = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    names = [name.removeprefix("*") for name in re.split(r"[\s,]+", listed)]
+    return any(_covers(name, url.host) or _covers(name, place) for name in names if name)
+
+
+def _covers(name: str, host: str) -> bool:
+    """Return whether a host is a name of NO_PROXY, below one, or in a network that it gives."""
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(name.strip("[]"), strict=False)
+    except ValueError:
+        return host == name or host.endswith(f".{name.removeprefix('.')}")
 
 
 def _check_url(url: str) -> httpx2.URL:
@@ -338,8 +406,8 @@ def check_header(name: str, value: str) -> None:
     if name.lower() in _FRAMING:
         words = f"has a header {name!r}, which only the request itself can set"
         raise ServerError(words, "Remove it from `headers` in the settings.", permanent=True)
-    token = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
-    if not token or not value.isascii() or not value.isprintable() or value != value.strip():
+    fits = all(ord(one) <= 0xFF and (one.isprintable() or one == "\t") for one in value)
+    if not HEADER_NAME.fullmatch(name) or not fits or value != value.strip():
         words = f"has a header {name!r} with characters that cannot be sent"
         raise ServerError(words, "Correct `headers` in the settings.", permanent=True)
 

@@ -129,11 +129,13 @@ def cut_error(status: int = 0) -> ExchangeError:
     return ExchangeError(ServerError(reason), status=status, is_cut=True)
 
 
-def status_error(response: httpx2.Response, reply: JSONRPCError | None = None) -> ExchangeError:
-    """Return the error of a response with a failure status."""
-    status = response.status_code
+def status_error(status: int, reply: JSONRPCError | None = None, said: str = "") -> ExchangeError:
+    """Return the error of a response with a failure status; `said` is what its body says."""
     outcome = Outcome.UNKNOWN if status >= 500 else Outcome.NOT_EXECUTED
-    return ExchangeError(_refused(status), outcome, status=status, reply=reply)
+    error = _refused(status)
+    if said:
+        error.reason += f". It says: {said}"
+    return ExchangeError(error, outcome, status=status, reply=reply)
 
 
 def auth_error(problem: AuthError, status: int) -> ExchangeError:
@@ -176,8 +178,8 @@ def content_error(response: httpx2.Response) -> ExchangeError:
 
 def media_type(response: httpx2.Response) -> str:
     """Return the media type of a response in lower case, without parameters."""
-    kind: str = response.headers.get("content-type", "")
-    return kind.partition(";")[0].strip().lower()
+    kind: str = response.headers.get("content-type", "")  # some send the header twice
+    return kind.partition(";")[0].partition(",")[0].strip().lower()
 
 
 def _unreachable(reason: str, advice: str, *, permanent: bool = False) -> ExchangeError:

@@ -40,6 +40,7 @@ from tui.engine.sign_in.sign_in_record import AuthError, ServerCredentials
 from tui.model.chat import Severity
 from tui.model.input.addresses import is_loopback
 from tui.model.servers import Transport
+from tui.model.wire.refusals import words_of
 
 MAX_REQUESTS: Final = 200
 """Most concurrent requests to one server; further ones fail at once."""
@@ -217,6 +218,10 @@ class HttpTransport:
         """Read what the server sent, within its allowance; None if it is not a message."""
         async with self._ending_floods():
             return await self._flow_control.take(data)
+
+    def words_of(self, body: bytes) -> str:
+        """Return what the body of a refusal says; see `tui.model.wire.refusals`."""
+        return words_of(body, self._log.mask)
 
     async def take_lines(self, count: int) -> None:
         """Count lines of a stream against the server's allowance."""

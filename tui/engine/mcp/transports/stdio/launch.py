@@ -19,6 +19,7 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.stdio.process import Invocation, ServerProcess
+from tui.engine.mcp.transports.stdio.start_errors import not_found, not_started
 from tui.engine.trust.folder_identity import FolderIdentity, identify
 from tui.model.servers import Origin, Transport
 from tui.text import sanitize_line
@@ -109,8 +110,7 @@ def resolve_program(
     else:
         found = shutil.which(str(folder / command))
     if found is None:
-        advice = "Install it, or give the path of an executable file as `command` in the settings."
-        raise ServerError(f"command not found: {command}", advice, permanent=True)
+        raise not_found(command, folder)
     return found
 
 
@@ -176,7 +176,11 @@ async def running_server(
         if must_stop():
             yield None
             return
-        process = await ServerProcess.start(invocation, log.write_stderr, context.zygote)
+        try:
+            process = await ServerProcess.start(invocation, log.write_stderr, context.zygote)
+        except ServerError as error:
+            program = invocation.arguments[0]
+            raise await asyncio.to_thread(not_started, program, error) from error
         _log.debug("%s: its process runs", definition.id)
         try:
             yield process

@@ -1,0 +1,181 @@
+"""What servers as people have them say in the protocol: own errors, pages, handshakes."""
+
+import json
+from typing import Any
+
+import mcp_types as types
+import pytest
+
+from tests.servers.web import ECHO, Exchange, Handler, Message, RawServer
+from tests.support.rows import row
+from tests.unit.engine.mcp.network.support import WEB, answering, connected, refused
+from tests.unit.engine.mcp.support import ready, refuses, script
+from tui.engine.mcp.errors import ServerCallError, ServerGoneError
+from tui.engine.mcp.transports.handshake import repair_handshake
+from tui.engine.mcp.transports.jsonrpc_lines import OWN_CODES, SERVERS_CLOSED, code_of, decode
+from tui.model.servers import ServerStatus as S
+
+NAMED: Message = {"serverInfo": {"name": "odd", "version": "0"}, "protocolVersion": "2025-06-18"}
+
+
+def shaking(**capabilities: object) -> dict[str, Handler]:
+    """Say what the server can."""
+
+    async def initialize(exchange: Exchange) -> None:
+        await exchange.result({**NAMED, "capabilities": {"tools": {}, **capabilities}})
+
+    return {"initialize": initialize}
+
+
+def refusing(code: int, words: str) -> Handler:
+    async def refuse(exchange: Exchange) -> None:
+        await exchange.refuse(200, code, words)
+
+    return refuse
+
+
+@pytest.mark.parametrize("words", ["Not on your plan", "Connection closed"])
+@pytest.mark.parametrize(("code", "shown"), [(-32000, -32000), (SERVERS_CLOSED, -32603)])
+async def test_an_error_of_the_servers_own_is_its_words(code: int, shown: int, words: str) -> None:
+    methods = ("prompts/list", "resources/list", "resources/templates/list", "resources/read")
+    own = dict.fromkeys((*methods, "prompts/get", "tools/call", "x/y"), refusing(code, words))
+    said = rf"{words} \(error {shown}\)"
+    async with answering(own | shaking(prompts={}, resources={})) as (_, manager, watcher):
+        assert [tool.name for tool in manager.catalogs[WEB].tools] == ["echo"]
+        assert f"prompts/list failed: {words} (error {shown})" in watcher.log(WEB)
+        await refuses(f"refused the call: {said}", manager, "echo")
+        features = manager.features(WEB)
+        for asking in (features.read_resource("a://b"), features.get_prompt("p", {})):
+            with pytest.raises(ServerCallError, match=f"refused: {said}") as caught:
+                await asking
+            assert not isinstance(caught.value, ServerGoneError)
+        answered = await features.request("x/y", {})
+        assert answered == {"error": {"code": shown, "message": words}}
+        await refuses(said, manager, "echo")
+        assert watcher.statuses(WEB) == [S.STARTING, S.READY]
+        frames = range(manager.wire.last + 1)
+        assert str(SERVERS_CLOSED) not in manager.wire.export(frames).replace(f'"code": {code}', "")
+
+
+async def test_it_is_its_words_also_before_the_server_is_ready() -> None:
+    for method, reason in [
+        ("initialize", "refused to connect: no plan (error -32000)"),
+        ("tools/list", "could not list its tools: no plan (error -32000)"),
+    ]:
+        async with RawServer(on={method: refusing(-32000, "no plan")}) as server:
+            _, failure = await refused(server.url, sse_fallback=False)
+            assert failure.reason == reason
+
+
+async def test_a_process_that_ends_is_told_from_one_that_says_so() -> None:
+    async with ready(script("raw")) as (manager, _):
+        await refuses(r"no such row \(error -32000\)", manager, "own_error", {"text": "{}"})
+        await refuses("exited with code 7 during the call", manager, "die")
+
+
+def test_no_server_speaks_with_a_code_of_ours() -> None:
+    for code, inner, shown in [
+        *(
+            (one, types.INTERNAL_ERROR, types.INTERNAL_ERROR)
+            for one in (*OWN_CODES, SERVERS_CLOSED)
+        ),
+        (types.CONNECTION_CLOSED, SERVERS_CLOSED, types.CONNECTION_CLOSED),
+        (-32050, -32050, -32050),
+    ]:
+        error = {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "m"}}
+        message = decode(json.dumps(error).encode()).message
+        assert isinstance(message, types.JSONRPCError)
+        assert (message.error.code, code_of(message.error)) == (inner, shown)
+
+
+LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources"}
+
+
+def paging(pages: list[tuple[list[str], str | None]]) -> dict[str, Handler]:
+    """List page by page, and the last one again and again."""
+    turns = dict.fromkeys(LISTS, 0)
+
+    async def give(exchange: Exchange) -> None:
+        method = exchange.request.message["method"]
+        names, cursor = pages[min(turns[method], len(pages) - 1)]
+        turns[method] += 1
+        items: list[Message] = [{**ECHO, "name": name} for name in names]
+        if method == "resources/list":
+            items = [{"uri": f"a://{name}", "name": name} for name in names]
+        more = {} if cursor is None else {"nextCursor": cursor}
+        await exchange.result({LISTS[method]: items, **more})
+
+    return dict.fromkeys(LISTS, give)
+
+
+@pytest.mark.parametrize(
+    ("pages", "names"),
+    [
+        ([(["a", "b"], "1")], "ab"),
+        ([(["a", "b"], "")], "ab"),
+        ([(["a"], "1"), (["b"], "1")], "ab"),
+        ([(["a"], "1"), (["b"], "2"), (["b"], "2")], "ab"),
+        ([(["a"], ""), (["b"], None)], "ab"),
+        ([(["a"], "1"), ([], "2"), (["b"], "1"), (["c"], None)], "ab"),
+    ],
+)
+async def test_a_page_that_comes_again_counts_once(
+    pages: list[tuple[list[str], str | None]], names: str
+) -> None:
+    async with answering(paging(pages) | shaking(prompts={}, resources={})) as (_, manager, _):
+        catalog = manager.catalogs[WEB]
+        assert [one.name for one in catalog.prompts] == [*names]
+        assert [one.name for one in catalog.resources] == [*names]
+        assert [tool.name for tool in catalog.tools] == [*dict.fromkeys(names)]
+
+
+ODD: list[dict[str, Any]] = [
+    {"serverInfo": {"name": "x"}},
+    {"serverInfo": {"name": "x", "version": 1.5}},
+    {"serverInfo": {"name": "x", "version": None, "icons": "none", "websiteUrl": 5}},
+    *({"serverInfo": None}, {"serverInfo": []}, {"serverInfo": "x"}, {"serverInfo": {}}),
+    *({"capabilities": None}, {"capabilities": []}, {"capabilities": True}),
+    {"capabilities": {"tools": []}},
+    {"capabilities": {"tools": True, "logging": [], "prompts": [], "experimental": []}},
+    {"capabilities": {"tools": {"listChanged": "often"}, "resources": {"subscribe": []}}},
+    {"capabilities": {"experimental": {"a": 5, "b": {}}, "tools": {}}},
+    {"instructions": 5, "_meta": [], "more": [[]]},
+    {"instructions": ["a"], "_meta": 7},
+]
+
+
+async def test_what_does_not_matter_in_a_handshake_keeps_no_server_out() -> None:
+    usual = {**NAMED, "capabilities": {"tools": {}}}
+    assert repair_handshake(usual) == usual
+    for odd in ODD:
+        mended = repair_handshake({**usual, **odd})
+        types.InitializeResult.model_validate(mended, by_name=False)
+        assert mended["protocolVersion"] == NAMED["protocolVersion"]
+
+        async def initialize(exchange: Exchange, odd: Message = odd) -> None:
+            await exchange.result({**usual, **odd})
+
+        if mended["capabilities"] == {}:
+            continue  # it says that it offers nothing
+        with row(odd):
+            async with RawServer(on={"initialize": initialize}) as server, connected(server.url):
+                assert "tools/list" in server.methods()
+
+
+async def test_what_matters_in_a_handshake_is_named() -> None:
+    for revision, words in (("1999-01-01", "1999-01-01"), (5, "not MCP"), (None, "not MCP")):
+
+        async def initialize(exchange: Exchange, revision: object = revision) -> None:
+            await exchange.result({**NAMED, "capabilities": {}, "protocolVersion": revision})
+
+        async with RawServer(on={"initialize": initialize}) as server:
+            _, failure = await refused(server.url, sse_fallback=False)
+            assert words in failure.reason, revision
+
+
+def test_a_result_that_only_names_a_revision_stays_as_it_is() -> None:
+    result = {"protocolVersion": 5, "content": [], "_meta": {"a": 1}}
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode()
+    message = decode(line).message
+    assert isinstance(message, types.JSONRPCResponse)
+    assert message.result == result

@@ -1,0 +1,55 @@
+"""Media of servers as their first bytes say, however their base64 and their kind are written."""
+
+import base64
+import binascii
+import re
+from typing import Final
+
+_HEAD: Final = 64
+"""Characters of base64 that are looked at for the kind."""
+
+_DATA_ADDRESS: Final = re.compile(r"data:([\w.+-]{1,64}/[\w.+-]{1,64})?[^,]{0,256},", re.IGNORECASE)
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_\s-]*={0,2}\s*")
+_USUAL: Final = str.maketrans("-_", "+/")
+_KINDS: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+    (b"OggS", "audio/ogg"),
+    (b"fLaC", "audio/flac"),
+    (b"ID3", "audio/mpeg"),
+)
+"""The first bytes of files, and what they are."""
+
+_RIFF: Final = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
+_FTYP: Final = {b"avif": "image/avif", b"heic": "image/heic", b"mp42": "video/mp4"}
+
+
+def plain_base64(data: str) -> tuple[str, str]:
+    """Return data in the usual base64, and the kind that an address of data names, or "".
+
+    Some servers write the alphabet for URLs, leave out the padding, or write the whole address.
+    What is no base64 stays as it is.
+    """
+    named = ""
+    if data[:5].lower() == "data:" and (found := _DATA_ADDRESS.match(data)):
+        named, data = found[1] or "", data[found.end() :]
+    if not _BASE64.fullmatch(data):
+        return data, named
+    data = "".join(data.split()).translate(_USUAL).rstrip("=")
+    return data + "=" * (-len(data) % 4), named
+
+
+def kind_of(data: str, claimed: str) -> str:
+    """Return the media type that base64 data begins as; what is claimed where it is not known."""
+    try:
+        head = base64.b64decode(data[:_HEAD])
+    except (binascii.Error, ValueError):
+        return claimed
+    if head[:4] == b"RIFF":
+        return _RIFF.get(head[8:12], claimed)
+    if head[4:8] == b"ftyp":
+        return _FTYP.get(head[8:12], claimed)
+    return next((kind for start, kind in _KINDS if head.startswith(start)), claimed)
