@@ -566,3 +566,27 @@ async def test_a_command_wakes_only_servers_it_needs(gemini: FakeGemini, tmp_pat
     assert woken() == {"two"}
     looked = await run("doctor", "--offline")
     assert (looked.code, woken()) == (ExitCode.OK, {"one", "two"})
+
+
+async def test_a_changed_tool_runs_by_hand_with_a_warning_until_it_is_accepted() -> None:
+    def offer(words: str) -> None:
+        more = {"look": {"description": words}, "turn": {"description": words}}
+        entry = library(tools={"look": [], "turn": []}, definitions=more)
+        write_settings({"mcpServers": {"shop": entry}})
+
+    offer("Looks around.")
+    assert "No tool of shop" in (await run("mcp", "accept", "shop")).stdout
+    offer("Looks elsewhere.")
+    called = await run("mcp", "call", "shop", "look")
+    assert called.code == ExitCode.OK
+    assert "look of shop has changed since you accepted it" in called.stderr
+    one = await run("mcp", "accept", "shop.look", "--json")
+    [accepted] = one.json["accepted"]
+    assert (one.json["server"], accepted["tool"]) == ("shop", "look")
+    assert {"-   Looks around.", "+   Looks elsewhere."} <= set(accepted["difference"])
+    assert "look of shop" not in (await run("mcp", "call", "shop", "look")).stderr
+    assert "turn of shop has changed" in (await run("mcp", "call", "shop", "turn")).stderr
+    rest = await run("mcp", "accept", "shop")
+    assert rest.stdout.startswith("turn:\n")
+    assert "No tool of shop" in (await run("mcp", "accept", "shop")).stdout
+    assert (await run("mcp", "accept", "nothere")).code == ExitCode.NOT_FOUND

@@ -522,7 +522,7 @@ async def test_every_tool_of_real_servers_has_a_form_and_what_they_give_is_shown
         assert "untracked.txt" in hand.text
 
 
-async def test_a_changed_tool_says_so_and_does_not_run(tmp_path: Path) -> None:
+async def test_a_changed_tool_says_so_and_runs_as_the_user_composed_it(tmp_path: Path) -> None:
     server = Turncoat("turn", tmp_path)
     server.offer(tool("look"), tool("other"))
     async with by_hand(more={"turn": server.entry}) as hand:
@@ -536,9 +536,9 @@ async def test_a_changed_tool_says_so_and_does_not_run(tmp_path: Path) -> None:
         await hand.come(Question)
         await hand.press("f3")  # it steps aside
         await hand.open("look", server="turn")
-        assert "! It cannot run" in hand.text
+        assert "! It has changed since you accepted it" in hand.text
         await hand.press(*"x")
         await hand.press("ctrl+s")
         await hand.until(lambda: hand.runs)
-        await hand.until(lambda: hand.runs[-1].call.status is ToolCallStatus.ERROR)
-        assert server.calls == []
+        await hand.until(lambda: hand.runs[-1].call.status is ToolCallStatus.OK)
+        assert len(server.calls) == 1

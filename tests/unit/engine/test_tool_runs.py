@@ -191,7 +191,10 @@ async def test_rules_changes_and_limits_hold_for_runs_by_hand(shop: Turncoat) ->
         shop.offer(tool("look", "It does something else now."), tool("turn"))
         await running.restart(SHOP)
         changed = await hand.run(SHOP, "look", text="a")
-        assert (changed.call.status, shop.calls) == (S.ERROR, [])
+        assert (changed.call.status, shop.calls) == (S.OK, [("look", {"text": "a"})])
+        told = [one.text for one in running.store.state.notices]
+        assert "look of shop has changed since you accepted it." in told
+        shop.calls.clear()
         running.engine.servers.stop(SHOP)
         stopped = await hand.run(SHOP, "look", text="a")
         assert stopped.call.result.startswith("The server shop cannot be called (stopp")

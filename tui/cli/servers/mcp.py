@@ -424,6 +424,29 @@ async def disable(server: str) -> CommandOutput:
     return await _set_enabled(server, enabled=False)
 
 
+@mcp.command(epilog="Example: gemdeck mcp accept files.write_file")
+@server_argument
+@prints_json
+@starts_servers
+async def accept(server: str, start: StartOptions) -> CommandOutput:
+    """Accept the changed tools of a server, or one: SERVER.TOOL. Prints how each has changed.
+
+    From then on the model gets them again.
+    """
+    known = {one.id: one for one in load().servers}
+    one, tool = (known[ServerId(server)], "") if server in known else _tool_meant(server, known)
+    async with serving(start, [one.id]) as session:
+        session.ready(one.id)
+        changes = await session.engine.access.review.accept(one.id, tool)
+    found = [
+        {"tool": change.tool, "difference": [f"{x.sign} {x.text}" for x in change.difference]}
+        for change in changes
+    ]
+    lines = [line for each in found for line in (f"{each['tool']}:", *each["difference"], "")]
+    text = "\n".join(lines) if found else f"No tool of {one.id} waits to be accepted."
+    return CommandOutput({"server": one.id, "accepted": found}, sanitize(text.rstrip()))
+
+
 async def _set_enabled(server: str, *, enabled: bool) -> CommandOutput:
     """Enable or disable a server for later runs; nothing is started."""
     session = ServerSession(StartOptions(0.0), [])
@@ -446,8 +469,10 @@ async def _set_enabled(server: str, *, enabled: bool) -> CommandOutput:
     return CommandOutput({"server": server, "enabled": enabled, "reason": more[2:]}, text)
 
 
-def _exclude(word: str, found: Mapping[ServerId, ServerDefinition], *, off: bool) -> CommandOutput:
-    """Switch the tool that is meant by ``SERVER.TOOL`` off or on, in the user's settings."""
+def _tool_meant(
+    word: str, found: Mapping[ServerId, ServerDefinition]
+) -> tuple[ServerDefinition, str]:
+    """Return the server and the tool that are meant by ``SERVER.TOOL``."""
     dots = (at for at, sign in enumerate(word) if sign == "." and word[at + 1 :])
     meant = [(one, word[at + 1 :]) for at in dots if (one := found.get(ServerId(word[:at])))]
     if not meant:
@@ -456,7 +481,12 @@ def _exclude(word: str, found: Mapping[ServerId, ServerDefinition], *, off: bool
         tools = " or ".join(f"{tool} of {one.id}" for one, tool in meant)
         advice = "Choose it in the tools pane (F3) with X."
         raise CommandError(sanitize(f"{word} can mean {tools}. {advice}"), ExitCode.USAGE)
-    [(one, tool)] = meant
+    return meant[0]
+
+
+def _exclude(word: str, found: Mapping[ServerId, ServerDefinition], *, off: bool) -> CommandOutput:
+    """Switch the tool that is meant by ``SERVER.TOOL`` off or on, in the user's settings."""
+    one, tool = _tool_meant(word, found)
     with edits_of("user"):
         path = own_edits().exclude(one, tool, off=off)
     value = {"server": one.id, "tool": tool, "enabled": not off, "file": str(path)}

@@ -7,6 +7,7 @@ offered again.
 
 import asyncio
 import hashlib
+import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -245,6 +246,22 @@ class ToolReview(ToolVisibility):
             for name, tool in known.changed.items()
         }
 
+    async def accept(self, server: ServerId, tool: str = "") -> tuple[ToolChange, ...]:
+        """Accept the changed tools of a server; return how each has changed.
+
+        Args:
+            server: The server.
+            tool: The only one to accept, by its name as shown; empty for all.
+        """
+        if (known := self._servers.get(server)) is None:
+            return ()
+        due = [t for t in known.changed.values() if tool in {"", t.view.name} and _is_readable(t)]
+        before = [known.pins[pin_key(one.name)].definition for one in due]
+        changes, unreadable = await asyncio.to_thread(_changes, due, before)
+        readable = tuple(one for one in due if one.definition_hash not in unreadable)
+        self._take(known, readable, accept=True)
+        return changes
+
     def review(self, server: ServerId) -> None:
         """Ask anew about the changed tools of a server."""
         known = self._servers.get(server)
@@ -277,8 +294,8 @@ class ToolReview(ToolVisibility):
         server = known.definition.id
         if not self._desk.attended:
             names = ", ".join(change.tool for change in changes[:MAX_CHANGES])
-            text = f"The server {server} changed these tools, which are now withheld: {names}"
-            advice = "Open gemdeck in this folder to review and accept the changes."
+            text = f"The server {server} changed these tools, which are now withheld: {names}."
+            advice = f"To see the changes and accept them: gemdeck mcp accept {shlex.quote(server)}"
             self._publish(NoticeRaised(Notice(Severity.WARNING, text, advice)))
         elif changes:
             answer = await self._desk.ask(ToolChangeRequest(self._desk.new_id(), server, changes))

@@ -92,9 +92,11 @@ class ToolFormScreen(EditingScreen):
             yield Content.styled(
                 "! The server says that this tool is destructive.", "$text-warning"
             )
-        if found.problem or found.changed:
-            reason = found.problem or "it has changed; v in its pane reviews that"
-            yield Content.styled(f"! It cannot run: {one_line(reason)}", "$text-warning")
+        if found.changed:
+            words = "! It has changed since you accepted it; v in its pane shows how."
+            yield Content.styled(words, "$text-warning")
+        elif found.problem:
+            yield Content.styled(f"! It cannot run: {one_line(found.problem)}", "$text-warning")
 
     def on_mount(self) -> None:
         self.call_next(self._begin)

@@ -121,9 +121,9 @@ async def test_a_changed_tool_waits_until_that_is_accepted(shop: Turncoat, world
         ):
             shop.offer(tool("look", f"Does other things, to {word}."), tool("buy"))
             await running.restart("shop")
-            for by_user in (True, False):
+            for _ in range(2):
                 with pytest.raises(ToolCallError, match="it has changed"):
-                    await running.engine.call_tool(SHOP, "look", {"text": "a"}, by_user=by_user)
+                    await running.engine.call_tool(SHOP, "look", {"text": "a"})
             request = await running.pending(ToolChangeRequest)
             running.engine.desk.answer(request.id, answer)
             await eventually(partial(is_recorded, world, word))

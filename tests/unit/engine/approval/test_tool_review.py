@@ -202,7 +202,7 @@ async def test_a_server_that_leaves_takes_its_question_along_and_without_a_user_
         await eventually(lambda: reviewed.events)
     [raised] = reviewed.events
     assert isinstance(raised, NoticeRaised)
-    assert raised.notice.text == "The server git changed these tools, which are now withheld: a"
+    assert raised.notice.text == "The server git changed these tools, which are now withheld: a."
 
 
 async def test_what_is_pinned_has_limits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

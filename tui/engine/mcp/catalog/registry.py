@@ -341,10 +341,14 @@ class Registry:
         return self._holding.beyond(wanted)
 
     def current(self, tool: OfferedTool) -> OfferedTool | None:
-        """Return the current version of a tool, off or on; None if it is gone or withheld."""
+        """Return the current version of a tool, off or on; None if it is gone or denied.
+
+        A changed one is for calls that the user composes: the model does not get it.
+        """
         key = tool.server, tool.name
         held = self._withheld.get(tool.server, {}).get(tool.name)
-        is_gone = key not in self._ids or (held is not None and held.reason)
+        is_denied = held is not None and held.reason and not held.changed
+        is_gone = key not in self._ids or is_denied
         return None if is_gone else self._offer(key)
 
     def look_up(self, server: ServerId, shown: str) -> tuple[ToolView, OfferedTool | None] | None:

@@ -45,6 +45,9 @@ DEBOUNCE: Final = 0.3
 INTERVAL: Final = 2.5
 """Shortest time between two refreshes, in seconds."""
 
+MAX_REFUSALS: Final = 5
+"""Refusals in a row after which a server is not asked again to tell of changes."""
+
 ITEM_REST: Final = 0.003
 """Seconds that each listed item puts the next refresh off: each costs the loop time."""
 
@@ -131,23 +134,28 @@ async def listen(client: Client, changes: StaleLists, backoff: Backoff) -> None:
     may have been missed.
     """
     declared = client.server_capabilities
-    while True:
+    parts = (declared.tools, declared.prompts, declared.resources)
+    tools, prompts, resources = (bool(part and part.list_changed) for part in parts)
+    refusals = 0
+    while (tools or prompts or resources) and refusals < MAX_REFUSALS:
         try:
             async with client.listen(
-                tools_list_changed=declared.tools is not None,
-                prompts_list_changed=declared.prompts is not None,
-                resources_list_changed=declared.resources is not None,
+                tools_list_changed=tools,
+                prompts_list_changed=prompts,
+                resources_list_changed=resources,
             ) as stream:
                 kinds = [k for k in ListKind if getattr(stream.honored, f"{k}_list_changed")]
                 if not kinds:
                     return
                 backoff.succeeded()
+                refusals = 0
                 changes.add(kinds)
                 async for event in stream:
                     changes.note(event)
         except MCPError as error:
             if error.code in _GONE:
                 return
+            refusals += 1
         except SubscriptionLost:
             pass
         await asyncio.sleep(backoff.seconds_until(backoff.failed()))
