@@ -201,30 +201,30 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_350,
-    "engine/mcp": 9_130,
-    "engine/chats": 4_790,
-    "cli": 2_860,
-    "model": 2_450,
-    "engine/settings": 2_700,
-    "engine": 1_720,
-    "engine/sign_in": 1_550,
-    "engine/by_hand": 310,
-    "engine/server_setup": 310,
-    "engine/approval": 1_290,
-    "engine/trust": 1_070,
-    "engine/definitions": 750,
-    "engine/files": 1_010,
-    "store": 670,
-    "engine/keys": 490,
-    "engine/demo": 450,
+    "ui": 12_860,
+    "engine/mcp": 9_270,
+    "engine/chats": 4_650,
+    "cli": 2_880,
+    "engine/settings": 2_730,
+    "model": 2_470,
+    "engine": 1_710,
+    "engine/sign_in": 1_670,
+    "engine/approval": 1_280,
+    "engine/trust": 1_090,
+    "engine/files": 1_000,
+    "engine/definitions": 800,
+    "store": 650,
     "engine/logs": 560,
     ".": 490,
+    "engine/keys": 470,
+    "engine/demo": 440,
+    "engine/by_hand": 310,
+    "engine/server_setup": 310,
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 
-CEILING: Final = 45_900
-"""Code lines of all of `tui`, which goes down to 44,900 with the rest of one yes for a folder."""
+CEILING: Final = 45_600
+"""Code lines of all of `tui`."""
 
 SLACK: Final = 30
 """Lines that a folder may be below its budget before the table has to follow."""
