@@ -223,7 +223,7 @@ class Scene:
         terminal.press("f3")
         terminal.wait_for("x off/on  v")
         terminal.press("enter")
-        terminal.wait_for(lambda screen: "It cannot run" in screen and "Esc back" in screen)
+        terminal.wait_for(lambda screen: "It has changed since" in screen and "Esc back" in screen)
         terminal.press("escape")
         terminal.wait_gone("Esc back")
         terminal.press("f6")

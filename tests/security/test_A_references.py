@@ -115,5 +115,5 @@ async def test_A25_an_address_that_needs_what_is_not_given_is_not_written(clone:
     [offer] = taken.json["files"][0]["servers"]
     assert (offer["state"], offer["headers"]) == ("cannot be taken over", ["A"])
     assert offer["url"] == entry["url"], "what it is, is shown"
-    given = await run("import", "--all", "--give", "ACME_TOKEN", "--json", cwd=clone)
+    given = await run("import", "cursor", "a", "--give", "ACME_TOKEN", "--json", cwd=clone)
     assert given.json["written"] == ["a"]

@@ -73,7 +73,7 @@ async def test_what_is_typed_while_an_early_palette_opens_is_looked_for() -> Non
     async with app.run_test() as pilot:
         for key in ("ctrl+p", *"theme"):
             app.post_message(events.Key(key, key if len(key) == 1 else None))
-        await until(pilot, lambda: isinstance(app.screen, DeckPalette))
+        await until(pilot, lambda: isinstance(app.screen, DeckPalette) and app.screen.query(Input))
         line = app.screen.query_one(Input)
         await until(pilot, lambda: line.value == "theme")
 
