@@ -52,12 +52,12 @@ ARMING: Final = 1.5
 """Seconds after which a question takes an answer."""
 
 LIMITS: Final = {
-    "key to wire": 100,
-    "byte to pixel": 110,
-    "call to result": 225,
-    "edit to restart": 205,
+    "key to wire": 104,
+    "byte to pixel": 107,
+    "call to result": 219,
+    "edit to restart": 196,
 }
-"""Most hops of each way: what was measured on a busy machine, and a few."""
+"""Most hops of each way: the median of five quiet runs (95, 103, 212, 187) and some."""
 
 COMPLETE: Final = "complete"
 """The last line of what was traced."""
