@@ -443,7 +443,7 @@ async def accept(server: str, start: StartOptions) -> CommandOutput:
         for change in changes
     ]
     lines = [line for each in found for line in (f"{each['tool']}:", *each["difference"], "")]
-    text = "\n".join(lines) if found else f"No tool of {one.id} waits to be accepted."
+    text = "\n".join(lines) if found else f"No tool of {one.id} has changed."
     return CommandOutput({"server": one.id, "accepted": found}, sanitize(text.rstrip()))
 
 

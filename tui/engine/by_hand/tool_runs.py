@@ -200,13 +200,13 @@ class ToolRuns:
         if found is None:
             view, held = self.turns.tools.registry.look_up(server, tool) or (None, None)
             away = self.turns.tools.away_words(server)
-            if by_user and held and view and not away and (view.changed or view.off):
-                if view.changed:
-                    words = f"{tool} of {server} has changed since you accepted it."
-                    advice = f"To see and accept that: gemdeck mcp accept {shlex.quote(server)}"
-                    current.publish(e.NoticeRaised(e.Notice(Severity.WARNING, words, advice)))
-                if view.changed or not view.problem:
-                    return await runner.run_alone(held, arguments, entry, by_user=True)
+            if by_user and held and view and view.changed and not away:
+                words = f"{tool} of {server} has changed since you accepted it."
+                advice = f"To see and accept the change: gemdeck mcp accept {shlex.quote(server)}"
+                current.publish(e.NoticeRaised(e.Notice(Severity.WARNING, words, advice)))
+                return await runner.run_alone(held, arguments, entry, by_user=True)
+            if by_user and held and view and view.off and not view.problem and not away:
+                return await runner.run_alone(held, arguments, entry, by_user=True)
             if held is not None:
                 runner.record_withheld(entry, held.id, arguments)
             if held is not None and (why := self.access.policy.judge(held)).effect is Effect.DENY:

@@ -79,7 +79,7 @@ MAX_FACT: Final = 500
 
 WAITING: Final = (
     "Waiting for the browser. If it does not come back, paste its address here. "
-    "If its page does not know gemdeck, cancel and sign in again: gemdeck then registers anew."
+    "If the page does not know gemdeck, cancel and sign in again; gemdeck then registers again."
 )
 NO_BROWSER: Final = (
     "No browser could be opened here. Open the address above anywhere, and paste the address "

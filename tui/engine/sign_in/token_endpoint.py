@@ -51,7 +51,7 @@ EARLY: Final = 60.0
 MAX_FIELDS: Final = 32
 """Most fields of an answer that is a form."""
 
-LEAVE_OUT: Final = "If that server is to be trusted, set oauth.resource to false in its entry."
+LEAVE_OUT: Final = "If you trust this server, set oauth.resource to false in its entry."
 
 OFFLINE: Final = "offline_access"
 """The scope that asks for a refresh token (OpenID Connect Core, 11)."""

@@ -142,12 +142,9 @@ def test_a_program_that_cannot_run_is_explained(tmp_path: Path) -> None:
         ("./tool --now", "command not found", "arguments into `args`"),
         ('"/bin/sh" -c true', "command not found", "Leave the quotes out"),
         ("'sh'", "command not found", "Leave the quotes out"),
-        ("~/bin/tool", "command not found", "the whole path: ~ stands for nothing"),
-        ("C:\\nodejs\\npx.cmd", "command not found", "a command of Windows"),
-        *(
-            (name, "command not found", "a command of Windows")
-            for name in ("npx.CMD", "cmd", "x.exe")
-        ),
+        ("~/bin/tool", "command not found", "the full path: ~ is not expanded"),
+        ("C:\\nodejs\\npx.cmd", "command not found", "a Windows command"),
+        *((name, "command not found", "a Windows command") for name in ("npx.CMD", "cmd", "x.exe")),
         ("x\0y", "command not found", "Install it"),
         ("x" * 5_000, "command not found", "Install it"),
     ]:

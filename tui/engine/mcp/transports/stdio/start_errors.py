@@ -32,16 +32,16 @@ def not_found(command: str, folder: Path) -> ServerError:
     elif os.path.exists(place):  # noqa: PTH110 - ditto
         reason, advice = (
             f"its command is not executable: {command}",
-            f"Allow it: chmod +x {shlex.quote(command)}",
+            f"Make it executable: chmod +x {shlex.quote(command)}",
         )
     elif command[:1] in {"'", '"'}:
         advice = "Leave the quotes out of `command`: no shell reads it. Arguments go into `args`."
     elif rest and (shutil.which(first) or shutil.which(str(folder / first))):
         advice = "Put the program alone into `command`, and its arguments into `args`."
     elif command.startswith("~"):
-        advice = "Write the whole path: ~ stands for nothing in `command`."
+        advice = "Write the full path: ~ is not expanded in `command`."
     elif "\\" in command or command.lower() == "cmd" or command.lower().endswith(_WINDOWS):
-        advice = "That is a command of Windows; here it is the program's plain name, such as npx."
+        advice = "That is a Windows command; use the plain name of the program, such as npx."
     return ServerError(reason, advice, permanent=True)
 
 
@@ -59,7 +59,7 @@ def not_started(program: str, error: ServerError) -> ServerError:
         return ServerError(reason, permanent=True)
     if first.endswith(b"\r"):
         reason = "could not be started: its #! line ends with CR, as Windows ends lines"
-        return ServerError(reason, "Write it with Unix line endings: dos2unix.", permanent=True)
+        return ServerError(reason, "Convert it to Unix line endings.", permanent=True)
     interpreter = sanitize_line(first.decode("utf-8", "replace").strip(), MAX_HEAD)
     reason = f"could not be started: the interpreter of its #! line does not exist: {interpreter}"
     return ServerError(reason, "Install it, or correct that line.", permanent=True)
