@@ -1,6 +1,5 @@
 """Reads the answer to ``initialize``: what does not matter in it keeps no server out."""
 
-import copy
 import re
 from typing import Any, Final
 
@@ -10,6 +9,9 @@ from pydantic import ValidationError
 
 MAX_REPAIRS: Final = 8
 """Rounds in which members that are not valid are mended."""
+
+MAX_ODD: Final = 100
+"""Members that are mended in a round; an answer with more of them stays as it is."""
 
 _OBJECT: Final = frozenset({"model_type", "dict_type", "model_attributes_type"})
 _REVISION: Final = re.compile(r"\b20\d\d-\d\d-\d\d\b")
@@ -24,19 +26,19 @@ def repair_handshake(raw: dict[str, Any]) -> dict[str, Any]:
     """Return an answer to ``initialize`` in which only the revision may be wrong.
 
     A server may leave out its name and version, and PHP writes an empty list for an empty object.
-    Other members that are not valid are left out.
+    Other members that are not valid are left out, also below `raw`, which nobody else holds.
     """
-    mended = copy.deepcopy(raw)
-    own = mended.get("serverInfo")
-    own = own if isinstance(own, dict) else {}
-    named = {name: _scalar(own.get(name)) for name in ("name", "version")}
-    mended["serverInfo"] = {**own, **named}
+    mended = {**raw}
+    own = raw["serverInfo"] if isinstance(raw.get("serverInfo"), dict) else {}
+    mended["serverInfo"] = own | {one: _scalar(own.get(one)) for one in ("name", "version")}
     if mended.get("capabilities") is None:  # it does not say: it is asked for what most have
         mended["capabilities"] = {"tools": {}}
     for _ in range(MAX_REPAIRS):
         try:
             types.InitializeResult.model_validate(mended, by_name=False)
         except ValidationError as error:
+            if error.error_count() > MAX_ODD:
+                break
             for one in error.errors(include_url=False):
                 _mend(mended, one["loc"], is_object=one["type"] in _OBJECT)
         else:
