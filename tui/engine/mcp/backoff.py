@@ -1,18 +1,22 @@
-"""When to start a failed server again, and when to give up."""
+"""When to start a server, when to start a failed one again, and when to give up."""
 
-import math
+import asyncio
 import random
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Final
 
 from tui.model.frozen import Frozen
 
-AT_ONCE: Final = 20
-"""Servers that start by themselves at once; a start by the user never waits."""
+AT_ONCE: Final = 8
+"""Servers that start by themselves at a time; a start by the user never waits."""
 
-START_PAUSE: Final = 0.5
-"""Seconds between the starts of more than that, so that many that die leave the machine usable."""
+FIRST: Final = 2
+"""The same until the MCP SDK is imported, which would compete with them for the processor."""
+
+LONGEST_TURN: Final = 2.0
+"""Seconds after which a server that is still starting, or has ended, makes room for the next."""
 
 Clock = Callable[[], float]
 """A clock in seconds that never goes back, such as `time.monotonic`."""
@@ -109,14 +113,22 @@ class Backoff:
 
 
 class StartQueue:
-    """Spreads the starts of many servers over time, in the order in which they are asked for."""
+    """Lets a few servers start at a time, in order, so that many leave the machine usable."""
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
-        self._clock = clock
-        self._last = -math.inf
+    def __init__(self) -> None:
+        self._room = asyncio.Semaphore(FIRST)
+        self._is_wide = False
 
-    def seconds(self) -> float:
-        """Take the next turn; return the seconds until it comes."""
-        now = self._clock()
-        self._last = max(self._last, now - AT_ONCE * START_PAUSE) + START_PAUSE
-        return max(0.0, self._last - now)
+    async def turn(self) -> Callable[[], None]:
+        """Wait for a turn; return a function that ends it early, which may be called twice."""
+        await self._room.acquire()
+        held = ExitStack()
+        held.callback(self._room.release)
+        asyncio.get_running_loop().call_later(LONGEST_TURN, held.close)
+        return held.close
+
+    def widen(self) -> None:
+        """Let `AT_ONCE` start at a time from now on."""
+        for _ in range(0 if self._is_wide else AT_ONCE - FIRST):
+            self._room.release()
+        self._is_wide = True

@@ -98,6 +98,7 @@ class Supervisor:
         live: The connection while the server is ready, or None.
         usage: What is measured of the server.
         is_launching: Whether it was told to start, and its process does not run yet.
+        is_queued: Whether it waits until fewer servers are starting.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class Supervisor:
         self.info: ServerInfo | None = None
         self.live: Connection | None = None
         self.usage = UsageMeter()
-        self.is_launching = False
+        self.is_launching = self.is_queued = False
         self._load_connect, self._context, self._on_status = load_connect, context, on_status
         self._on_offer, self._log = on_offer, log
         self._backoff = backoff or Backoff()
@@ -135,6 +136,7 @@ class Supervisor:
         self._dozes = self._may_recall = self._queues = False
         self._restarts = 0
         self._cause = ""
+        self._end_turn: Callable[[], None] = lambda: None
 
     @property
     def id(self) -> ServerId:
@@ -399,12 +401,19 @@ class Supervisor:
 
     async def _take_turn(self) -> None:
         """Wait in the queue of starts, unless the user or a call starts the server meanwhile."""
-        if self._queues:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._context.starts.seconds()):
-                    while self._queues:
-                        self._wake.clear()
-                        await self._wake.wait()
+        if not self._queues:
+            return
+        self.is_queued, turn = True, asyncio.create_task(self._context.starts.turn())
+        turn.add_done_callback(lambda _: self._wake.set())
+        try:
+            while not turn.done() and self._queues:
+                self._wake.clear()
+                await self._wake.wait()
+        finally:
+            self.is_queued = False
+            turn.cancel()
+        if turn.done():
+            self._end_turn = turn.result()
 
     async def _filled(self) -> ServerDefinition:
         """Return the server with the secrets that its extension or the user keeps elsewhere."""
@@ -543,6 +552,8 @@ class Supervisor:
             self.live = None
             if not self._dozes:
                 self.info = None
+        if status not in {_S.STARTING, _S.RETRYING}:
+            self._end_turn()
         logger.debug("%s: %s", self.id, status.value)
         self._log.tap.word(status.value, failure.reason if failure is not None else "")
         if failure is not None:

@@ -1,5 +1,6 @@
 """Server processes start while the MCP SDK is still imported, and end with their supervisor."""
 
+import asyncio
 import shutil
 import threading
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import Running, eventually, running, script, server_processes
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.late import import_connection
-from tui.engine.mcp.backoff import StartQueue
+from tui.engine.mcp.backoff import FIRST, StartQueue
 from tui.engine.mcp.supervisor import Connect
 from tui.engine.mcp.transports.stdio import launch
 from tui.model.servers import ServerStatus as S
@@ -51,10 +52,10 @@ def touching(canary: Path) -> ServerDefinition:
     return altered(SERVERS[0], command=shutil.which("touch") or "", args=(str(canary),))
 
 
-async def test_all_processes_run_before_the_import_begins() -> None:
+async def test_the_first_processes_run_before_the_import_begins() -> None:
     importing = Import()
     async with starting(importing, *SERVERS) as (_, watcher):
-        assert importing.processes == len(SERVERS)
+        assert importing.processes == FIRST
         assert all(watcher.statuses(server.id) == [S.STARTING] for server in SERVERS)
         importing.may_end.set()
         for server in SERVERS:
@@ -81,7 +82,7 @@ async def test_a_server_stopped_during_the_import_is_gone() -> None:
 
 
 async def test_E41_a_start_by_the_user_waits_for_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StartQueue, "seconds", lambda _: 3_600.0)
+    monkeypatch.setattr(StartQueue, "turn", lambda _: asyncio.sleep(3_600))
     server = SERVERS[0].id
     async with running(SERVERS[0]) as (manager, watcher):
         await watcher.until("one", S.STARTING)
