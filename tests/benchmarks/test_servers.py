@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import json
-import math
 import statistics
 import sys
 import time
@@ -25,7 +24,6 @@ from tests.unit.engine.mcp.network.support import connected
 from tests.unit.engine.mcp.processes import reapers, zygotes
 from tests.unit.engine.mcp.support import call, running, server_processes
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.backoff import AT_ONCE
 from tui.engine.mcp.catalog.offer import RawOffer, read_offer
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.server_log import ServerLog
@@ -39,11 +37,9 @@ SLOW_SERVER: Final = Path(__file__).with_name("slow_server.sh")
 MANY: Final = 20
 """Servers that are connected at once."""
 
-ROUNDS: Final = math.ceil(MANY / AT_ONCE)
-"""In which they start, since each keeps others waiting until it is ready."""
-
-MOST_TO_SLOWEST: Final = 1.25
-"""How much longer all of them may take than one of them alone takes in each round."""
+MOST_TO_SLOWEST: Final = 2.5
+"""How much longer all of them may take than one of them alone: the last ones start a second later,
+as gemdeck looks first whether the machine keeps up."""
 
 FIRST_BUDGET: Final = 1.3
 """How much later than a raw client's the first of forty may be ready."""
@@ -113,16 +109,16 @@ async def time_to_connect(count: int) -> float:
 
 
 @pytest.mark.timeout(120)
-async def test_many_servers_are_ready_when_the_slowest_of_each_round_is(measure: Measure) -> None:
+async def test_many_servers_are_ready_soon_after_the_slowest_one(measure: Measure) -> None:
     await time_to_connect(1)  # loads what speaks MCP
     ratios = []
     for _ in range(ATTEMPTS):
         alone = await time_to_connect(1)
         together = await time_to_connect(MANY)
-        ratios.append(together / alone / ROUNDS)
+        ratios.append(together / alone)
         measure(
             f"servers that take 1 s each: one ready after {alone:.2f} s,"
-            f" {MANY} in {ROUNDS} rounds after {together:.2f} s, ratio {ratios[-1]:.2f} a round"
+            f" {MANY} after {together:.2f} s, ratio {ratios[-1]:.2f}"
             f" (budget {MOST_TO_SLOWEST})"
         )
         if ratios[-1] <= MOST_TO_SLOWEST:

@@ -9,14 +9,20 @@ from typing import Final
 
 from tui.model.frozen import Frozen
 
-AT_ONCE: Final = 8
-"""Servers that start by themselves at a time; a start by the user never waits."""
+AT_ONCE: Final = 4
+"""Servers that start by themselves at a time, and how many more each time the machine keeps up."""
 
-FIRST: Final = 2
-"""The same until the MCP SDK is imported, which would compete with them for the processor."""
+NAPS: Final = 5
+"""Times in a row that the event loop has to wake on time for that."""
 
-LONGEST_TURN: Final = 2.0
-"""Seconds after which a server that is still starting, or has ended, makes room for the next."""
+NAP: Final = 0.05
+"""Seconds between two of them."""
+
+LATE: Final = 0.01
+"""Seconds by which it wakes late when too much runs; typing feels the same delay."""
+
+LONGEST_TURN: Final = 10.0
+"""Seconds after which a server that is still starting, or has ended, no longer counts."""
 
 Clock = Callable[[], float]
 """A clock in seconds that never goes back, such as `time.monotonic`."""
@@ -113,22 +119,38 @@ class Backoff:
 
 
 class StartQueue:
-    """Lets a few servers start at a time, in order, so that many leave the machine usable."""
+    """Lets servers start in order: a few at a time, and more while the machine keeps up.
+
+    A start by the user waits for no turn.
+    """
 
     def __init__(self) -> None:
-        self._room = asyncio.Semaphore(FIRST)
-        self._is_wide = False
+        self._line = asyncio.Lock()
+        self._starting, self._room = 0, AT_ONCE
 
     async def turn(self) -> Callable[[], None]:
         """Wait for a turn; return a function that ends it early, which may be called twice."""
-        await self._room.acquire()
+        async with self._line:
+            while self._starting >= self._room:
+                if await _keeps_up():
+                    self._room += AT_ONCE
+        self._starting += 1
         held = ExitStack()
-        held.callback(self._room.release)
+        held.callback(self._end)
         asyncio.get_running_loop().call_later(LONGEST_TURN, held.close)
         return held.close
 
-    def widen(self) -> None:
-        """Let `AT_ONCE` start at a time from now on."""
-        for _ in range(0 if self._is_wide else AT_ONCE - FIRST):
-            self._room.release()
-        self._is_wide = True
+    def _end(self) -> None:
+        self._starting -= 1
+        self._room = max(AT_ONCE, self._room - 1)
+
+
+async def _keeps_up() -> bool:
+    """Nap a few times; return whether the event loop woke on time after each."""
+    loop = asyncio.get_running_loop()
+    for _ in range(NAPS):
+        due = loop.time() + NAP
+        await asyncio.sleep(NAP)
+        if loop.time() > due + LATE:
+            return False
+    return True

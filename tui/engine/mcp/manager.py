@@ -512,9 +512,7 @@ class ServerManager:
         await self.wait_while(
             lambda: any(one.is_launching and not one.is_queued for one in servers), LAUNCH_PATIENCE
         )
-        connect = await asyncio.to_thread(self._import_connect)
-        self._context.starts.widen()
-        return connect
+        return await asyncio.to_thread(self._import_connect)
 
     def _add(self, definition: ServerDefinition) -> Supervisor:
         context, server = self._context, definition.id

@@ -10,7 +10,7 @@ import pytest
 from tests.support.rows import row
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.mcp import backoff as limits
-from tui.engine.mcp.backoff import AT_ONCE, FIRST, LISTENING, Backoff, RetryPolicy, StartQueue
+from tui.engine.mcp.backoff import AT_ONCE, LISTENING, Backoff, RetryPolicy, StartQueue
 from tui.model.servers import TRANSITIONS, ServerStatus, advance
 
 
@@ -90,7 +90,13 @@ def test_G40_what_is_away_on_the_network_is_tried_up_to_a_minute_apart_without_e
     assert not backoff.is_exhausted
 
 
-async def test_E41_a_few_start_at_a_time_and_more_once_the_sdk_is_imported() -> None:
+@pytest.mark.parametrize("late", [60.0, -60.0], ids=["late", "on time"])
+async def test_E41_a_few_start_at_a_time_and_more_where_the_machine_keeps_up(
+    monkeypatch: pytest.MonkeyPatch, late: float
+) -> None:
+    """A loop that wakes late never lets more start; one that wakes on time always does."""
+    monkeypatch.setattr(limits, "LATE", -late)
+    monkeypatch.setattr(limits, "NAP", 0.0)
     queue, begun, ends = StartQueue(), list[int](), list[Callable[[], None]]()
 
     async def start(number: int) -> None:
@@ -98,21 +104,20 @@ async def test_E41_a_few_start_at_a_time_and_more_once_the_sdk_is_imported() -> 
         begun.append(number)
 
     async with asyncio.TaskGroup() as group:
-        for number in range(AT_ONCE + 2):
+        for number in range(3 * AT_ONCE):
             group.create_task(start(number))
-        await eventually(lambda: len(begun) == FIRST)
-        queue.widen()
-        queue.widen()
-        await eventually(lambda: len(begun) == AT_ONCE)
-        for _ in range(2):
-            ends[0]()
-        await eventually(lambda: len(begun) == AT_ONCE + 1)
-        ends[1]()
-    assert begun == list(range(AT_ONCE + 2))
+        if late > 0:
+            await eventually(lambda: len(begun) == AT_ONCE)
+            for at in range(2 * AT_ONCE):
+                ends[at](), ends[at]()  # which frees no more than one place
+                await eventually(lambda: len(begun) > AT_ONCE + at)  # noqa: B023 - called at once
+                assert len(begun) == AT_ONCE + at + 1
+    assert begun == list(range(3 * AT_ONCE))
 
 
 async def test_E41_what_takes_long_to_start_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LONGEST_TURN", 0.0)
+    monkeypatch.setattr(limits, "LATE", -60.0)
     queue = StartQueue()
     for _ in range(2 * AT_ONCE):
         await queue.turn()

@@ -14,7 +14,7 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.support import Running, eventually, running, script, server_processes
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.late import import_connection
-from tui.engine.mcp.backoff import FIRST, StartQueue
+from tui.engine.mcp.backoff import StartQueue
 from tui.engine.mcp.supervisor import Connect
 from tui.engine.mcp.transports.stdio import launch
 from tui.model.servers import ServerStatus as S
@@ -52,10 +52,10 @@ def touching(canary: Path) -> ServerDefinition:
     return altered(SERVERS[0], command=shutil.which("touch") or "", args=(str(canary),))
 
 
-async def test_the_first_processes_run_before_the_import_begins() -> None:
+async def test_all_processes_of_a_few_servers_run_before_the_import_begins() -> None:
     importing = Import()
     async with starting(importing, *SERVERS) as (_, watcher):
-        assert importing.processes == FIRST
+        assert importing.processes == len(SERVERS)
         assert all(watcher.statuses(server.id) == [S.STARTING] for server in SERVERS)
         importing.may_end.set()
         for server in SERVERS:
