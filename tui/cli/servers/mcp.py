@@ -41,7 +41,7 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.files.saved import joined_contents
 from tui.engine.keys.secret_store import without_literals
-from tui.engine.mcp.catalog.offered_tool import TextPart
+from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
 from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.mcp.wire.recording import Recording
@@ -165,7 +165,7 @@ async def call(
         calling = session.engine.call_tool(ServerId(server), tool, given, by_user=True)
         result = await using(session, calling)
         if result.raw is None:
-            raise CommandError(result.display)
+            raise ToolCallError(result.display, reply=result.reply)
         own = {"server": server, "tool": tool, "arguments": given, "is_error": result.is_error}
         more = {"outside": session.ready(server).runs_outside, "warnings": session.warnings}
         value = _beside(own | more, result.raw)

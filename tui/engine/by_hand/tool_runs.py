@@ -174,6 +174,7 @@ class ToolRuns:
         *,
         by_user: bool = False,
         run: "_Run | None" = None,
+        request: JsonObject | None = None,
     ) -> ToolResult:
         """Run a tool, by its name as shown, outside any turn.
 
@@ -183,6 +184,7 @@ class ToolRuns:
             arguments: The arguments.
             by_user: Whether the user composed this very call, which is consent to it.
             run: Takes its events; None lets it stand in the current conversation.
+            request: See `Permit`.
 
         Raises:
             ToolCallError: If it did not run; the text says why.
@@ -196,7 +198,8 @@ class ToolRuns:
         offered = self.turns.tools.offered_tools()
         found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
         turn = TurnRecord(conversation=current.key if run is None else BY_HAND)
-        runner = CallRunner(self.turns.tools, self.turns.gate, publish, turn)
+        tools, gate = self.turns.tools, self.turns.gate
+        runner = CallRunner(tools, gate, publish, turn, request=request)
         if found is None:
             view, held = self.turns.tools.registry.look_up(server, tool) or (None, None)
             away = self.turns.tools.away_words(server)
@@ -219,7 +222,8 @@ class ToolRuns:
     ) -> JsonObject:
         """Send a request; return its answer as the server wrote it, its `result` or `error`.
 
-        A call of a tool needs the same consent as one by `call`.
+        A call of a tool needs the same consent as one by `call`. It goes as it is if the user
+        composed it; else it has nothing beyond what consent covers.
 
         Raises:
             ServerCallError: If no answer came.
@@ -227,12 +231,14 @@ class ToolRuns:
         """
         if method != "tools/call":
             return await (await self.turns.tools.awake(server)).request(method, params)
-        if extra := params.keys() - {"name", "arguments", "_meta"}:
-            raise ToolCallError(f"A call has no {sanitize_line(min(extra))}.")
+        if not by_user and (extra := params.keys() - {"name", "arguments", "_meta"}):
+            raise ToolCallError(f"A call with {sanitize_line(min(extra))} is not sent again.")
         tool, arguments = sanitize_line(str(params.get("name"))), params.get("arguments", {})
-        result = await self.call(server, tool, arguments, by_user=by_user)
-        failed = {"error": {"message": result.display}}
-        return failed if result.raw is None else {"result": result.raw}
+        sent = params if by_user else None
+        result = await self.call(server, tool, arguments, by_user=by_user, request=sent)
+        if result.raw is None:
+            raise ToolCallError(result.display)
+        return result.raw
 
     def send_again(self, number: int) -> None:
         """Send the request of a frame again; what comes of it are new frames."""

@@ -17,11 +17,11 @@ from mcp import Client, InputRequiredRoundsExceededError, MCPError
 from mcp.client import ClientRequestContext, advertise
 from pydantic import ValidationError
 
-from tui.engine.background import wait_within
+from tui.engine.background import TaskSet, wait_within
 from tui.engine.definitions.admission import Admission
 from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.mcp.backoff import Backoff
-from tui.engine.mcp.callbacks.elicitation import Elicitation
+from tui.engine.mcp.callbacks.elicitation import Elicitation, required_addresses
 from tui.engine.mcp.callbacks.sampling import REFUSED, Sampling
 from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
 from tui.engine.mcp.catalog.offered_tool import (
@@ -39,7 +39,7 @@ from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, ProgressReporter
 from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.session.features import Features, takes_log_level
-from tui.engine.mcp.session.listing import StaleLists, list_offer, listen
+from tui.engine.mcp.session.listing import ACK_PATIENCE, StaleLists, list_offer, listen
 from tui.engine.mcp.session.sdk_patches import keeping_results
 from tui.engine.mcp.session.task_requests import ASKED_TTL, EXTENSION, MAX_INPUTS, TaskRequests
 from tui.engine.mcp.session.task_state import TaskState, read_task
@@ -49,7 +49,7 @@ from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOS
 from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.stdio_transport import Probe, StdioTransport
 from tui.model.chat import Progress, Severity
-from tui.model.input.addresses import MAX_URL
+from tui.model.input.addresses import MAX_URL, check_address
 from tui.model.servers import ProtocolEra, ServerInfo, Transport
 from tui.text import counted, sanitize, sanitize_line
 
@@ -348,6 +348,7 @@ class Connection:
         self._client: Client | None = None
         self._lists = RawOffer()
         self._stale = StaleLists()
+        self._tasks = TaskSet("changes of lists could not be listened for")
         self.outdated = self._era.outdated
         self._handler = RequestHandler(definition, context, log, self._call_timeout)
 
@@ -398,6 +399,12 @@ class Connection:
         logger.debug("%s: %s %s speaks %s, declares %s", definition.id, *said, declared)
         self._era.check(client.protocol_version)
         sdk_patches.adapt(client, self._task_asked_for)
+        if sdk_patches.is_stateless(client):  # first: a change while the lists are read is told
+            stack.push_async_callback(self._tasks.aclose)
+            listening = self._tasks.start(listen(client, self._stale, Backoff()))
+            listening.add_done_callback(lambda _: self._stale.heard.set())
+            await wait_within(self._stale.heard, ACK_PATIENCE)
+        self._stale.are_read = True
         self._lists = await list_offer(client, self._log, self._lists)
         self.listed = self.clock() - begun - self.connected
         self.offer = await asyncio.to_thread(read_offer, self._lists)
@@ -433,19 +440,15 @@ class Connection:
         # Of a server that was late there is more patience the next time.
         era = ProtocolEra.STATELESS if self._era.probe.is_late else self.info.era
         await self._era.remember(era)
-        async with asyncio.TaskGroup() as tasks:
-            if sdk_patches.is_stateless(client):
-                tasks.create_task(listen(client, self._stale, Backoff()))
-            self._stale.rest(self._lists)
-            while await self._refresh(client):
-                self.offer = await asyncio.to_thread(read_offer, self._lists)
-                on_offer(self.offer)
-                self._stale.rest(self._lists)
+        self._stale.rest(self._lists)
+        while await self._refresh(client):
+            self.offer = await asyncio.to_thread(read_offer, self._lists)
+            on_offer(self.offer)
 
     async def _refresh(self, client: Client) -> bool:
-        """Wait for changes and read the lists; return False once the connection is lost."""
+        """Read the lists until something has changed; return False once the connection is lost."""
         while True:
-            kinds = tuple(await self._stale.next())
+            kinds, before = tuple(await self._stale.next()), self._lists
             try:
                 self._lists = await list_offer(client, self._log, self._lists, kinds)
             except MCPError:
@@ -453,8 +456,10 @@ class Connection:
             except ServerError as error:
                 self._log.remark(f"its tools changed, but {error.reason}; the old list is kept")
                 continue
-            self._log.remark(f"changed; list reloaded: {', '.join(kinds)}", Severity.INFO)
-            return True
+            self._stale.rest(self._lists)
+            if self._lists != before:
+                self._log.remark(f"changed; list reloaded: {', '.join(kinds)}", Severity.INFO)
+                return True
 
     async def call_tool(
         self, name: str, arguments: JsonObject, on_progress: Callable[[Progress], None]
@@ -550,13 +555,15 @@ class Connection:
             return kind(f"The server {sanitize_line(error.error.message)}.")
         if error.code == types.URL_ELICITATION_REQUIRED:
             words = "The call was not run: the server needs an address to be opened before it."
-            return ToolCallError(words)
+            places = ", ".join(check_address(one.url).url for one in required_addresses(error))
+            return ToolCallError(words, places and f"It is {places}", sdk_patches.reply_of(error))
         if error.code == REFUSED and self.info.is_stateless:
             words = "The call ended because the generated text it asked for was refused."
             return ToolCallError(words)
         if error.code != types.CONNECTION_CLOSED:
             text = self._clean(sdk_patches.error_words(error))
-            return ToolCallError(f"The server refused the call: {text}")
+            words = f"The server refused the call: {text}"
+            return ToolCallError(words, reply=sdk_patches.reply_of(error))
         reason = await self._reason_of_end()
         words = "\n".join(self._log.tail(5))
         return ToolCallError(
@@ -589,7 +596,8 @@ class Connection:
                 return ServerError(reason, "Its last output is in its log.")
             if isinstance(cause, MCPError):
                 reason = f"refused to connect: {sdk_patches.error_words(cause)}"
-                return ServerError(reason)
+                is_final = cause.code == types.UNSUPPORTED_PROTOCOL_VERSION
+                return ServerError(reason, permanent=is_final)
             if isinstance(cause, ValidationError):
                 reason = "sent an answer that is not MCP"
                 return ServerError(reason, "Is this an MCP server?", permanent=True)
