@@ -4,6 +4,7 @@ A server's words stand behind bars, as none of them may look like ours. Lines ar
 `click.prompt` would lead standard output, to which the result may go meanwhile, elsewhere.
 """
 
+import asyncio
 import sys
 import termios
 from collections.abc import Coroutine
@@ -12,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from tui.cli.output import quote, say
 from tui.cli.servers.server_session import ServerSession, attending
+from tui.cli.servers.sign_in import Person
 from tui.engine.background import in_daemon_thread
 from tui.model.events import LogLine, RequestRaised
 from tui.model.requests import (
@@ -37,8 +39,12 @@ async def using(session: ServerSession, work: Coroutine[Any, Any, T]) -> T:
     session.follow = _tell
     if not all(one is not None and one.isatty() for one in (sys.stdin, sys.stderr)):
         return await work
-    session.engine.desk.attended = True
-    return await attending(_Terminal(session).attend(), work)
+    person, terminal = Person(session.engine), _Terminal(session)
+
+    async def attend() -> None:
+        await asyncio.gather(person.attend(), terminal.attend())
+
+    return await attending(attend(), work)
 
 
 def _tell(server: ServerId, line: LogLine) -> None:

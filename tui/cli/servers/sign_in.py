@@ -39,7 +39,7 @@ async def auth(
     is_alone = not (yes or (sys.stdin is not None and sys.stdin.isatty()))
     open_url = open_nothing if no_browser or is_alone else open_in_browser
     async with serving(start, [server], open_url) as session:
-        person, sign_ins = _Person(session.engine, says_yes=yes), session.engine.sign_ins
+        person, sign_ins = Person(session.engine, says_yes=yes), session.engine.sign_ins
         begin = sign_ins.import_gemini if gemini_cli else sign_ins.sign_in
         try:
             words = await attending(person.attend(), begin(ServerId(server)))
@@ -71,10 +71,10 @@ def _failed(server: str, error: AuthError) -> CommandError:
     return CommandError(f"{server} {error.reason}. {error.advice}".rstrip())
 
 
-class _Person:
-    """Whoever sits before the terminal."""
+class Person:
+    """Whoever sits before the terminal, and answers there whether to sign in."""
 
-    def __init__(self, engine: Engine, *, says_yes: bool) -> None:
+    def __init__(self, engine: Engine, *, says_yes: bool = False) -> None:
         self._desk = engine.desk
         self._desk.attended = True
         self._events = engine.events()
