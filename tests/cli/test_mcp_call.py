@@ -134,6 +134,16 @@ async def test_progress_is_told_and_a_question_declined_without_a_terminal(tmp_p
     assert answers(record) == [{"action": "decline"}]
 
 
+async def test_a_call_by_a_schema_in_an_unknown_dialect_runs_and_says_so() -> None:
+    odd = {"$schema": "https://example.com/own", "type": "object", "required": ["x"]}
+    for definition in ({"inputSchema": odd}, {"outputSchema": odd}):
+        served = library(tools={"t": []}, definitions={"t": definition})
+        write_settings({"mcpServers": {"a": served}})
+        result = await run("mcp", "call", "a", "t")
+        words = "[Warning: nothing is checked, as its schema is in the unknown dialect https://exam"
+        assert (result.code, words in result.stdout) == (ExitCode.OK, True)
+
+
 async def test_an_address_that_nobody_can_be_asked_about_is_named() -> None:
     script = str(Path(servers.__file__).with_name("asking.py"))
     write_settings({"mcpServers": {"a": {"command": sys.executable, "args": [script]}}})

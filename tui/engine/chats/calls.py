@@ -44,7 +44,7 @@ from tui.model.frozen import Frozen
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.requests import ResultReview
 from tui.model.servers import ServerId
-from tui.text import clip, counted, noted_for_model, sanitize, sanitize_line
+from tui.text import AdvisedError, clip, counted, noted_for_model, sanitize, sanitize_line
 
 MAX_EDIT: Final = 1_000_000
 """Longest edited arguments, in characters of JSON with indentation."""
@@ -377,12 +377,12 @@ class CallRunner:
         except CallStoppedError:
             self._end(step_call, ToolCallStatus.CANCELLED, "", time.monotonic() - started)
             return
-        except ToolCallError as error:
+        except AdvisedError as error:
             result = _failed(error)
         except Exception as error:  # noqa: BLE001 - one broken call must not end the turn
             _log.exception("a call failed")
-            name = type(error).__name__
-            result = _failed(ToolCallError(f"The call failed unexpectedly ({name})."))
+            words = f"The call failed unexpectedly ({type(error).__name__})."
+            result = _failed(AdvisedError(words))
         seconds = time.monotonic() - started
         if self.kept is not None:
             result = self.kept.cut(permit.tool, result)
@@ -440,7 +440,7 @@ def faults_of(schema: JsonObject, arguments: JsonObject) -> list[str]:
     return validate.check_arguments(schema, arguments)
 
 
-def _failed(error: ToolCallError) -> ToolResult:
+def _failed(error: AdvisedError) -> ToolResult:
     """Return what comes of a call without a result; advice is for the user alone."""
     text, advice = sanitize(str(error)), sanitize(error.advice)
     shown = f"{text} {advice}".strip()

@@ -23,7 +23,6 @@ from tui.engine.mcp.backoff import PATIENT, Backoff, RetryPolicy
 from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.catalog.offered_tool import (
     CallNotTakenError,
-    JsonObject,
     OfferedTool,
     OwnTool,
     RenderedPrompt,
@@ -333,6 +332,7 @@ class ServerManager:
 
         Raises:
             ToolCallError: If no result came back.
+            ServerCallError: If no answer came to a request that goes as it is.
         """
         permit.use()
         tool = permit.tool
@@ -376,7 +376,10 @@ class ServerManager:
         async def call() -> ToolResult:
             permit.check()
             if permit.request is not None:
-                return await _send_as_is(live, permit, permit.request)
+                allowed = {"name": tool.name, "arguments": permit.arguments}
+                sent = {name: allowed.get(name, given) for name, given in permit.request.items()}
+                answer = await live.features.request("tools/call", sent)
+                return ToolResult((), "", "error" in answer, raw=answer)
             result = await live.call_tool(tool.name, permit.arguments, on_progress)
             if isinstance(result, TaskState):
                 result = await self.tasks.attend(tool, result, on_progress)
@@ -552,17 +555,6 @@ class ServerManager:
     def _status(self, server: ServerId) -> str:
         supervisor = self._supervisors.get(server)
         return supervisor.status.value if supervisor is not None else "not configured"
-
-
-async def _send_as_is(live: "Connection", permit: Permit, params: JsonObject) -> ToolResult:
-    """Send a call as the user wrote it; the result holds the whole answer."""
-    allowed = {"name": permit.tool.name, "arguments": permit.arguments}
-    sent = {name: allowed.get(name, value) for name, value in params.items()}
-    try:
-        answer = await live.features.request("tools/call", sent)
-    except ServerCallError as error:
-        raise ToolCallError(str(error), error.advice) from error
-    return ToolResult((), "", "error" in answer, raw=answer)
 
 
 def _is_same(one: ServerDefinition, other: ServerDefinition) -> bool:

@@ -106,9 +106,8 @@ class SignIns:
         if definition.endpoint.sign_in.is_off:
             reason = "is not signed in to: its entry forbids it"
             raise AuthError(reason, "Remove oauth.enabled from its entry.")
-        record = await session.record()
-        lacking = record.lacking if record is not None else None
-        await self.renew(session, lacking or session.challenge)
+        known = await session.record()
+        await self.renew(session, (known and known.lacking) or session.challenge)
         place = await read_kept(lambda: self.store.place)
         return f"Signed in to {definition.id}; the tokens are kept in {place}."
 
@@ -409,16 +408,15 @@ class TokenSession:
         """Sign in for more scopes, if that was not tried too often."""
         async with self._stepping:
             record = await self.record()
-            if record is not None and record.access_token not in {"", sent.token}:
-                return True  # another request has just done it
+            if record is None or record.access_token not in {"", sent.token}:
+                return True  # another request has just done it, or the user signed out
             tries = self._step_ups.get(challenge.scope, 0)
             if tries >= MAX_STEP_UPS:
                 reason = "still refuses this for lack of scopes after signing in for them"
                 advice = "Ask whoever runs the server which scopes it needs."
                 raise AuthError(reason, advice, is_permanent=True)
             self._step_ups[challenge.scope] = tries + 1
-            if record is not None:
-                await self.note(record, lacking=challenge)
+            await self.note(record, lacking=challenge)
             try:
                 await self._owner.renew(self, challenge)
             except DeclinedError as error:

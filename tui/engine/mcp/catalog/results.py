@@ -245,7 +245,9 @@ def _jpeg_size(head: bytes) -> tuple[int, int]:
     return width, height
 
 
-def convert_result(result: types.CallToolResult, faults: Sequence[str] = ()) -> ToolResult:
+def convert_result(
+    result: types.CallToolResult, faults: Sequence[str] = (), warning: str = ""
+) -> ToolResult:
     """Convert a result of ``tools/call`` for the model and for the screen.
 
     Of structured content, only what the text does not say is added.
@@ -253,6 +255,7 @@ def convert_result(result: types.CallToolResult, faults: Sequence[str] = ()) -> 
     Args:
         result: The result as the SDK reads it. Convert long ones in a thread.
         faults: How it breaks the tool's output schema; both forms say so.
+        warning: What else they say, or empty.
     """
     pieces = [piece for block in result.content for piece in convert_block(block)]
     beside: list[Piece] = []
@@ -268,6 +271,8 @@ def convert_result(result: types.CallToolResult, faults: Sequence[str] = ()) -> 
     if faults:
         words = "Warning: the result does not match the tool's output schema"
         beside.append(text_piece(f"[{words}: {'; '.join(faults)}]"))
+    if warning:
+        beside.append(text_piece(f"[Warning: {warning}]"))
     beside += hidden_note([*pieces, *beside])
     whole = [*pieces, *beside]
     said = tuple(piece.part for piece in whole), _display(whole)

@@ -23,7 +23,7 @@ from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.mcp.backoff import Backoff
 from tui.engine.mcp.callbacks.elicitation import Elicitation, required_addresses
 from tui.engine.mcp.callbacks.sampling import REFUSED, Sampling
-from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
+from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, Tool, read_offer
 from tui.engine.mcp.catalog.offered_tool import (
     CallNotTakenError,
     JsonObject,
@@ -34,6 +34,7 @@ from tui.engine.mcp.catalog.results import convert_result, text_size
 from tui.engine.mcp.catalog.skill_entry import SKILLS
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ProbeError, ServerError, SignInError, internal_error, leaves
+from tui.engine.mcp.schema.to_gemini import unknown_dialect
 from tui.engine.mcp.server_log import ServerLog, json_text
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, ProgressReporter
@@ -502,12 +503,11 @@ class Connection:
             result = sdk_patches.read_call_result(raw)
         except (MCPError, ValidationError) as error:
             raise ToolCallError(_NO_RESULT) from error
-        tool = next((t for t in self.offer.tools if t.name == name and t.output_schema), None)
-        schema, weight = (tool.output_schema, tool.output_weight) if tool else (None, 0)
-        size = text_size(result)
+        tool = next((t for t in self.offer.tools if t.name == name), None)
+        size, weight = text_size(result), tool.output_weight if tool is not None else 0
         if size > MAX_TEXT_ON_LOOP or size * weight > MAX_CHECK_ON_LOOP:
-            return await asyncio.to_thread(self._convert, result, schema, raw)
-        return self._convert(result, schema, raw)
+            return await asyncio.to_thread(self._convert, result, tool, raw)
+        return self._convert(result, tool, raw)
 
     def remark(self, words: str) -> None:
         """Write into the server's log what is no problem."""
@@ -522,17 +522,19 @@ class Connection:
         return {"task": {"ttl": ASKED_TTL}} if is_asked else {}
 
     def _convert(
-        self, result: types.CallToolResult, schema: JsonObject | None, raw: JsonObject
+        self, result: types.CallToolResult, tool: Tool | None, raw: JsonObject
     ) -> ToolResult:
         """Convert a result, and check it against the tool's output schema if there is one."""
         faults: list[str] = []
+        schema = tool.output_schema if tool is not None else None
         if schema is not None and not result.is_error:
             from tui.engine.mcp.schema.validate import check_value  # noqa: PLC0415 - slow
 
             structured = result.structured_content
             missing = ["it has no structured content"]
             faults = missing if structured is None else check_value(schema, structured, "result")
-        return replace(convert_result(result, faults), raw=raw, faults=tuple(faults))
+        odd = unknown_dialect(tool.schema) or unknown_dialect(schema or {}) if tool else ""
+        return replace(convert_result(result, faults, odd), raw=raw, faults=tuple(faults))
 
     async def _send_call(
         self, client: Client, name: str, arguments: JsonObject, report: ProgressReporter
