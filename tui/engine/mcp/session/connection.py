@@ -8,8 +8,9 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from typing import Any, Final, Literal, TypeVar
+from weakref import WeakValueDictionary
 
 import anyio
 import mcp_types as types
@@ -348,6 +349,8 @@ class Connection:
         self.ended = self.transport.ended
         self._client: Client | None = None
         self._lists = RawOffer()
+        self._reporters = WeakValueDictionary[str | int, ProgressReporter]()
+        self._tokens = count(1)
         self._stale = StaleLists()
         self._tasks = TaskSet("changes of lists could not be listened for")
         self.outdated = self._era.outdated
@@ -480,7 +483,8 @@ class Connection:
             with self._era.calling():
                 async with self._call_timeout.watch():
                     with ProgressReporter(on_progress) as report, keeping_results() as kept:
-                        await self._send_call(client, name, arguments, report)
+                        self._reporters[token := next(self._tokens)] = report
+                        await self._send_call(client, name, arguments, {"progress_token": token})
         except CallTimeoutError as error:
             raise ToolCallError(
                 f"The tool gave {error}. It was told to stop; whether it had any effect is unknown."
@@ -494,7 +498,9 @@ class Connection:
         except RuntimeError as error:
             raise ToolCallError(self._clean(str(error))) from error
         raw = kept[-1]
-        return read_task(raw) if sdk_patches.is_task(raw) else await self.read_result(name, raw)
+        if sdk_patches.is_task(raw):
+            return replace(read_task(raw), reporter=report)
+        return await self.read_result(name, raw)
 
     async def read_result(self, name: str, raw: JsonObject) -> ToolResult:
         """Convert a tool's result; raises `ToolCallError` if it is none."""
@@ -537,17 +543,17 @@ class Connection:
         return replace(convert_result(result, faults, odd), raw=raw, faults=tuple(faults))
 
     async def _send_call(
-        self, client: Client, name: str, arguments: JsonObject, report: ProgressReporter
+        self, client: Client, name: str, arguments: JsonObject, meta: types.RequestParamsMeta
     ) -> None:
         """Send a call, and repeat it if the user first had to open an address."""
         try:
-            await client.call_tool(name, dict(arguments), progress_callback=report)
+            await client.call_tool(name, dict(arguments), meta=meta)
         except MCPError as error:
             if error.code != types.URL_ELICITATION_REQUIRED:
                 raise
             if not await self._handler.open_required(error, sanitize_line(name, 128)):
                 raise
-            await client.call_tool(name, dict(arguments), progress_callback=report)
+            await client.call_tool(name, dict(arguments), meta=meta)
 
     async def _call_error(self, error: MCPError) -> ToolCallError:
         if error.code == types.INVALID_REQUEST and NO_BACK_CHANNEL in error.error.message:
@@ -612,6 +618,9 @@ class Connection:
         match message:
             case types.ResourceUpdatedNotification() if self._client is not None:
                 self.features.resource_updated(message.params.uri)
+            case types.ProgressNotification(params=told):
+                if (reporter := self._reporters.get(told.progress_token)) is not None:
+                    await reporter(told.progress, told.total, told.message)
             case types.ElicitCompleteNotification():
                 self._handler.elicitation.complete(message.params.elicitation_id)
 
