@@ -4,7 +4,6 @@ A server's words stand behind bars, as none of them may look like ours. Lines ar
 `click.prompt` would lead standard output, to which the result may go meanwhile, elsewhere.
 """
 
-import asyncio
 import sys
 import termios
 from collections.abc import Coroutine
@@ -24,6 +23,7 @@ from tui.model.requests import (
     FormValue,
     Reply,
     ReplyAction,
+    SignInRequest,
     UrlRequest,
 )
 from tui.model.servers import ServerId
@@ -39,12 +39,7 @@ async def using(session: ServerSession, work: Coroutine[Any, Any, T]) -> T:
     session.follow = _tell
     if not all(one is not None and one.isatty() for one in (sys.stdin, sys.stderr)):
         return await work
-    person, terminal = Person(session.engine), _Terminal(session)
-
-    async def attend() -> None:
-        await asyncio.gather(person.attend(), terminal.attend())
-
-    return await attending(attend(), work)
+    return await attending(_Terminal(session).attend(), work)
 
 
 def _tell(server: ServerId, line: LogLine) -> None:
@@ -56,13 +51,14 @@ class _Terminal:
     """Asks one question after the other, in a thread."""
 
     def __init__(self, session: ServerSession) -> None:
-        self._session = session
-        self._events = session.engine.events()
+        self._session, self._person = session, Person(session.engine)
         self._content: dict[str, FormValue] = {}
 
     async def attend(self) -> None:
-        async for event in self._events:
+        async for event in self._person.events:
             match event:
+                case RequestRaised(request=SignInRequest() as asked):
+                    self._person.hear(asked)
                 case RequestRaised(request=FormRequest() | UrlRequest() as request):
                     reply = await in_daemon_thread(partial(self._ask, request))
                     self._session.engine.desk.answer(request.id, reply)

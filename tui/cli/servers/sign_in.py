@@ -77,18 +77,19 @@ class Person:
     def __init__(self, engine: Engine, *, says_yes: bool = False) -> None:
         self._desk = engine.desk
         self._desk.attended = True
-        self._events = engine.events()
+        self.events = engine.events()
         self._says_yes = says_yes
         self._asked = set[RequestId]()
         self._has_terminal = sys.stdin is not None and sys.stdin.isatty()
 
     async def attend(self) -> None:
         """Answer the question whether to sign in, and then with what is pasted."""
-        async for event in self._events:
+        async for event in self.events:
             if isinstance(event, RequestRaised) and isinstance(event.request, SignInRequest):
-                self._hear(event.request)
+                self.hear(event.request)
 
-    def _hear(self, request: SignInRequest) -> None:
+    def hear(self, request: SignInRequest) -> None:
+        """Show a question, and have it answered."""
         is_again = request.id in self._asked
         self._asked.add(request.id)
         if request.problem:

@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pydantic_core import to_json
+
 from tui.engine.approval.gate import ToolAccess
 from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.background import TaskSet
@@ -159,8 +161,8 @@ class ToolRuns:
         except ToolCallError as error:
             run.problem = sanitize(str(error))
             return
-        size = await asyncio.to_thread(_size, result.raw)
-        run.now = ToolRun(run.now.call, result.raw, result.faults, size + len(result.display))
+        size = len(await asyncio.to_thread(to_json, result.raw)) + len(result.display)
+        run.now = ToolRun(run.now.call, result.raw, result.faults, size)
 
     def _ended(self, run: "_Run") -> None:
         del self._running[run.now.call.id]
@@ -341,19 +343,6 @@ class _Run:
             call = replace(call, status=status, result=self.problem)
         self.now = replace(self.now, call=call)
         self.tell()
-
-
-def _size(value: object) -> int:
-    """Count the characters of a value, about eight for what is no text."""
-    match value:
-        case str() as text:
-            return len(text)
-        case dict() as members:
-            return sum(map(_size, members)) + sum(map(_size, members.values()))
-        case list() as items:
-            return sum(map(_size, items))
-        case _:
-            return 8
 
 
 def _is_typed(schema: JsonObject, name: str, text: str, value: object) -> bool:

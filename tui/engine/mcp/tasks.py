@@ -296,7 +296,7 @@ class RemoteTasks:
         failed = 0
         answered = set[str | int]()
         if (reporter := task.state.reporter) is not None:  # which lives as long as this runs
-            reporter.is_open, reporter.report = True, partial(setattr, task, "reported")
+            reporter.report = partial(setattr, task, "reported")
         while True:
             if (live := await self._reach(task.tool, RETURN_PATIENCE)) is None:
                 words = f"{task.tool.server} is gone; whether its task goes on is unknown."

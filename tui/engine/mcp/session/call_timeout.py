@@ -103,10 +103,7 @@ class CallTimeout:
 class ProgressReporter:
     """Passes on the progress of a call, at most ten times a second and always the latest.
 
-    Use it as a context manager around the call; later reports are dropped, unless it is open again
-    for a task.
-
-    Args:
+    Attributes:
         report: Called with each report that is passed on.
     """
 
@@ -114,19 +111,10 @@ class ProgressReporter:
         self.report = report
         self._latest: Progress | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self.is_open = True
-
-    def __enter__(self) -> "ProgressReporter":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.is_open = False
-        if self._timer is not None:
-            self._timer.cancel()
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
         """Take a report of the server; drop it if it is not a finite positive number."""
-        if not self.is_open or not math.isfinite(progress) or progress < 0:
+        if not math.isfinite(progress) or progress < 0:
             return
         known_total = total if total is not None and math.isfinite(total) and total > 0 else None
         shown = sanitize_line(message or "", MAX_MESSAGE_CHARS)

@@ -479,10 +479,12 @@ class Connection:
         client = self._client
         if client is None:
             raise ToolCallError("The server is not connected.")
+        report = ProgressReporter(on_progress)
         try:
             with self._era.calling():
                 async with self._call_timeout.watch():
-                    with ProgressReporter(on_progress) as report, keeping_results() as kept:
+                    with keeping_results() as kept:
+                        # dropped with the last who has it: this call, or the task that it becomes
                         self._reporters[token := next(self._tokens)] = report
                         await self._send_call(client, name, arguments, {"progress_token": token})
         except CallTimeoutError as error:

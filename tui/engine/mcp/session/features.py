@@ -358,18 +358,16 @@ def takes_log_level(client: Client) -> bool:
 
 
 def _call_error(error: MCPError) -> ServerCallError:
+    reply = sdk_patches.reply_of(error)
     match error.code:
         case types.CONNECTION_CLOSED:
             return ServerGoneError("The server is no longer connected.")
         case types.METHOD_NOT_FOUND:
-            words = "The server does not support this request."
-            return ServerCallError(words, reply=sdk_patches.reply_of(error))
+            return ServerCallError("The server does not support this request.", reply=reply)
         case code if code == REFUSED:
             return ServerCallError("The server asked for generated text, which was refused.")
         case code if code in OWN_CODES:
             return ServerGoneError(f"The server {sanitize_line(error.error.message)}.")
         case _:
             words = sanitize_line(sdk_patches.error_words(error))
-            return ServerCallError(
-                f"The server refused: {words}", reply=sdk_patches.reply_of(error)
-            )
+            return ServerCallError(f"The server refused: {words}", reply=reply)
