@@ -8,7 +8,7 @@ both, `_reveal`. Errors for the user are at the end.
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 MAX_TEXT: Final = 1_000_000
@@ -313,8 +313,6 @@ class AdvisedError(Exception):
         reply: The server's own error reply, with its code and data; empty if there was none.
     """
 
-    def __init__(
-        self, message: str, advice: str = "", reply: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, message: str, advice: str = "", reply: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.advice, self.reply = advice, reply or {}

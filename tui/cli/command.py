@@ -16,7 +16,6 @@ from click import shell_completion as shells
 
 from tui.cli.output import ExitCode, prepare_output, say, write_out
 from tui.engine.files.paths import shown_path
-from tui.model.bounded_json import writable
 from tui.model.frozen import Frozen
 from tui.model.input.typed import nearest
 from tui.text import AdvisedError, sanitize_line
@@ -103,7 +102,7 @@ def _finish(command: Coroutine[Any, Any, CommandOutput], *, as_json: bool) -> No
         words = sanitize_line(f"{error} {error.advice}".strip())
         say(words)
         code = error.code if isinstance(error, CommandError) else ExitCode.ERROR
-        answer = CommandOutput({"error": {**writable(error.reply), "message": words}}, "", code)
+        answer = CommandOutput({"error": {**error.reply, "message": words}}, "", code)
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit(ExitCode.CANCELLED)
     # in ASCII, JSON cannot control a terminal

@@ -200,8 +200,7 @@ class ToolRuns:
         offered = self.turns.tools.offered_tools()
         found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
         turn = TurnRecord(conversation=current.key if run is None else BY_HAND)
-        tools, gate = self.turns.tools, self.turns.gate
-        runner = CallRunner(tools, gate, publish, turn, request=request)
+        runner = CallRunner(self.turns.tools, self.turns.gate, publish, turn, request=request)
         if found is None:
             view, held = self.turns.tools.registry.look_up(server, tool) or (None, None)
             away = self.turns.tools.away_words(server)

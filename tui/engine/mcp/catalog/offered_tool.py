@@ -242,7 +242,7 @@ class ToolResult(Frozen):
     pictures: tuple[Picture, ...] = ()
     faults: tuple[str, ...] = ()
     runs_on: bool = False
-    reply: JsonObject = field(default_factory=dict, repr=False, compare=False)
+    reply: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 class ToolCallError(AdvisedError):

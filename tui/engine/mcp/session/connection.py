@@ -541,8 +541,11 @@ class Connection:
             structured = result.structured_content
             missing = ["it has no structured content"]
             faults = missing if structured is None else check_value(schema, structured, "result")
+        lead = "the result does not match the tool's output schema: "
+        misfit = lead + "; ".join(faults) if faults else ""
         odd = unknown_dialect(tool.schema) or unknown_dialect(schema or {}) if tool else ""
-        return replace(convert_result(result, faults, odd), raw=raw, faults=tuple(faults))
+        converted = convert_result(result, filter(None, (misfit, odd)))
+        return replace(converted, raw=raw, faults=tuple(faults))
 
     async def _send_call(
         self, client: Client, name: str, arguments: JsonObject, meta: types.RequestParamsMeta
