@@ -590,3 +590,30 @@ async def test_a_changed_tool_runs_by_hand_with_a_warning_until_it_is_accepted()
     assert rest.stdout.startswith("turn:\n")
     assert "No tool of shop" in (await run("mcp", "accept", "shop")).stdout
     assert (await run("mcp", "accept", "nothere")).code == ExitCode.NOT_FOUND
+
+
+async def test_any_wording_of_a_tool_is_accepted_and_nothing_else_of_it() -> None:
+    def offer(words: str, **more: object) -> None:
+        told = {"look": {"description": words, **more}}
+        write_settings({"mcpServers": {"shop": library(tools={"look": []}, definitions=told)}})
+
+    async def is_changed() -> bool:
+        return "has changed" in (await run("mcp", "call", "shop", "look", code=ExitCode.OK)).stderr
+
+    offer("Runs cat, ls.")
+    every = await run("mcp", "accept", "shop", "--any-wording")
+    unknown = await run("mcp", "accept", "shop.nothing", "--any-wording")
+    assert (every.code, unknown.code) == (ExitCode.USAGE, ExitCode.NOT_FOUND)
+    any_wording = await run("mcp", "accept", "shop.look", "--any-wording")
+    assert any_wording.stdout.endswith("Any description of look is accepted from now on.\n")
+    offer("Runs ls, cat.")
+    assert not await is_changed()
+    offer("Runs ls, cat.", title="Another")
+    assert await is_changed()
+    offer("Runs cat, ls, and rm.")
+    assert not await is_changed()
+    [grant] = (await run("grants", "list", "--json")).json["grants"]
+    shown = grant["effect"], grant["server"], grant["tool"], grant["scope"], grant["origin"]
+    assert shown == ("reword", "shop", "look", "saved everywhere", "you: any wording")
+    await run("grants", "revoke", grant["id"][:8], code=ExitCode.OK)
+    assert await is_changed()

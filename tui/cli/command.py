@@ -102,7 +102,7 @@ def _finish(command: Coroutine[Any, Any, CommandOutput], *, as_json: bool) -> No
         words = sanitize_line(f"{error} {error.advice}".strip())
         say(words)
         code = error.code if isinstance(error, CommandError) else ExitCode.ERROR
-        answer = CommandOutput({"error": {"message": words}}, "", code)
+        answer = CommandOutput({"error": {**error.reply, "message": words}}, "", code)
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit(ExitCode.CANCELLED)
     # in ASCII, JSON cannot control a terminal

@@ -107,6 +107,12 @@ class Progress(Frozen):
     total: float | None = None
     message: str = ""
 
+    @property
+    def words(self) -> str:
+        """It in words, such as ``2 of 5 files read``."""
+        of = f" of {self.total:g}" if self.total is not None else ""
+        return f"{self.progress:g}{of} {self.message}".rstrip()
+
 
 class TaskStatus(StrEnum):
     """What a server says of a task. The value is its word in the protocol."""

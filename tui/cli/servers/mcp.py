@@ -41,7 +41,7 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.files.saved import joined_contents
 from tui.engine.keys.secret_store import without_literals
-from tui.engine.mcp.catalog.offered_tool import TextPart
+from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
 from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.mcp.wire.recording import Recording
@@ -165,7 +165,7 @@ async def call(
         calling = session.engine.call_tool(ServerId(server), tool, given, by_user=True)
         result = await using(session, calling)
         if result.raw is None:
-            raise CommandError(result.display)
+            raise ToolCallError(result.display, reply=result.reply)
         own = {"server": server, "tool": tool, "arguments": given, "is_error": result.is_error}
         more = {"outside": session.ready(server).runs_outside, "warnings": session.warnings}
         value = _beside(own | more, result.raw)
@@ -426,24 +426,32 @@ async def disable(server: str) -> CommandOutput:
 
 @mcp.command(epilog="Example: gemdeck mcp accept files.write_file")
 @server_argument
+@click.option("--any-wording", is_flag=True, help="Whatever its description says from now on.")
 @prints_json
 @starts_servers
-async def accept(server: str, start: StartOptions) -> CommandOutput:
+async def accept(server: str, start: StartOptions, *, any_wording: bool) -> CommandOutput:
     """Accept the changed tools of a server, or one: SERVER.TOOL. Prints how each has changed.
 
-    From then on the model gets them again.
+    From then on the model gets them again. Of a tool whose description is another one at each
+    start, --any-wording accepts all of them; gemdeck grants lists and revokes that.
     """
     known = {one.id: one for one in load().servers}
     one, tool = (known[ServerId(server)], "") if server in known else _tool_meant(server, known)
+    if any_wording and not tool:
+        raise click.UsageError("--any-wording is for one tool: SERVER.TOOL.")
     async with serving(start, [one.id]) as session:
-        session.ready(one.id)
-        changes = await session.engine.access.review.accept(one.id, tool)
+        tools = [view.name for view in session.ready(one.id).catalog.tools]
+        if tool and tool not in tools:
+            raise no_such("tool", tool, tools)
+        review = session.engine.access.review
+        changes = await review.accept(one.id, tool, any_wording=any_wording)
     found = [
         {"tool": change.tool, "difference": [f"{x.sign} {x.text}" for x in change.difference]}
         for change in changes
     ]
     lines = [line for each in found for line in (f"{each['tool']}:", *each["difference"], "")]
     text = "\n".join(lines) if found else f"No tool of {one.id} has changed."
+    text += f"\nAny description of {tool} is accepted from now on." if any_wording else ""
     return CommandOutput({"server": one.id, "accepted": found}, sanitize(text.rstrip()))
 
 

@@ -157,8 +157,7 @@ class ServerSession:
                     self._task = said
                     quote(said)
             case ToolCallProgressed(progress=progress):
-                of = f" of {progress.total:g}" if progress.total is not None else ""
-                quote(f"progress: {progress.progress:g}{of} {progress.message}".rstrip())
+                quote(f"progress: {progress.words}")
             case NoticeRaised(notice=notice):
                 self.warnings.append(" ".join(filter(None, (notice.text, notice.advice))))
                 say(self.warnings[-1])

@@ -36,7 +36,7 @@ def why_not_ready(view: ServerView, patience: str = "--timeout") -> tuple[str, s
     """Return why a server is not ready, and what to do; `patience` is the option that waits."""
     failure = view.failure or view.last_failure
     if view.status is ServerStatus.STARTING and failure is None:
-        words = f"no answer within {time.monotonic() - view.since:.0f} s"
+        words = f"no answer within {time.monotonic() - view.since:.0f} s of its start"
         return words, view.last_words or f"Give it more time with {patience}."
     if failure is None:
         return view.lacks, way_out(view)

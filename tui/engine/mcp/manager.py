@@ -338,6 +338,7 @@ class ServerManager:
 
         Raises:
             ToolCallError: If no result came back.
+            ServerCallError: If no answer came to a request that goes as it is.
         """
         permit.use()
         tool = permit.tool
@@ -380,6 +381,11 @@ class ServerManager:
 
         async def call() -> ToolResult:
             permit.check()
+            if permit.request is not None:
+                allowed = {"name": tool.name, "arguments": permit.arguments}
+                sent = {name: allowed.get(name, given) for name, given in permit.request.items()}
+                answer = await live.features.request("tools/call", sent)
+                return ToolResult((), "", "error" in answer, raw=answer)
             result = await live.call_tool(tool.name, permit.arguments, on_progress)
             if isinstance(result, TaskState):
                 result = await self.tasks.attend(tool, result, on_progress)

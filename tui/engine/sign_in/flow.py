@@ -294,10 +294,11 @@ def _content(answer: AuthResponse) -> Mapping[str, Any]:
         return {}
 
 
-def _kept_of(place: SignInPlace) -> dict[str, str | bool]:
-    """Return what a record keeps of the place of a sign-in."""
+def _kept_of(place: SignInPlace) -> dict[str, str | bool | None]:
+    """Return what a record keeps of the place of a sign-in, which asks for all that was lacking."""
     names = ("issuer", "resource", "scope", "token_endpoint", "revocation_endpoint")
-    return {name: getattr(place, name) for name in names} | {"names_resource": place.names_resource}
+    kept = {name: getattr(place, name) for name in names}
+    return kept | {"names_resource": place.names_resource, "lacking": None}
 
 
 async def unattended_token(
@@ -442,7 +443,8 @@ class PersonAsker:
         try:
             reply = asking.result()
         except WithdrawnError as error:
-            raise DeclinedError(f"requires sign-in, and nobody could be asked: {error}") from None
+            words = f"requires sign-in, and nobody could be asked: {str(error).rstrip('.')}"
+            raise DeclinedError(words) from None
         if not reply.allows:
             # A page that was opened may have said that it does not know the client.
             kind = DeclinedError if self._limit.when() is None else AuthError

@@ -67,6 +67,18 @@ async def test_it_is_its_words_also_before_the_server_is_ready() -> None:
             assert failure.reason == reason
 
 
+async def test_a_server_of_other_revisions_names_them_and_is_not_tried_again() -> None:
+    async def refuse(exchange: Exchange) -> None:
+        error = {"code": -32022, "message": "no", "data": {"supported": ["2031-01-01"]}}
+        await exchange.give({"id": exchange.request.message["id"], "error": error}, 400)
+
+    methods = ("server/discover", "initialize")
+    async with RawServer(on=dict.fromkeys(methods, refuse)) as server:
+        status, failure = await refused(server.url, sse_fallback=False)
+        assert status is S.FAILED
+        assert "2031-01-01" in failure.reason
+
+
 async def test_a_process_that_ends_is_told_from_one_that_says_so() -> None:
     async with ready(script("raw")) as (manager, _):
         await refuses(r"no such row \(error -32000\)", manager, "own_error", {"text": "{}"})

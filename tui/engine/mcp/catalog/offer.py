@@ -117,6 +117,11 @@ class Tool(Frozen):
     def is_usable(self) -> bool:
         return self.parameters is not None
 
+    @property
+    def wordless_hash(self) -> str:
+        """The hash of its definition without the description. Slow for a long one."""
+        return _hash(_SORTED.encode({**json.loads(self.definition), "description": None}))
+
     def show(self, tool_id: ToolId) -> ToolView:
         return self.view if self.view.id == tool_id else replace(self.view, id=tool_id)
 

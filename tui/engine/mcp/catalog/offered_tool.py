@@ -231,7 +231,7 @@ class ToolResult(Frozen):
     `beside` parts are texts that stand beside the tool's own, such as structured content. `raw` is
     the result as the server wrote it; None if none came back. `pictures` are for the screen, and
     `faults` say how it breaks the tool's output schema. `runs_on` says that there is none yet: the
-    call runs on as a task.
+    call runs on as a task. `reply` is the server's own error reply in place of a result, or empty.
     """
 
     parts: tuple[TextPart | MediaPart, ...]
@@ -242,6 +242,7 @@ class ToolResult(Frozen):
     pictures: tuple[Picture, ...] = ()
     faults: tuple[str, ...] = ()
     runs_on: bool = False
+    reply: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 class ToolCallError(AdvisedError):

@@ -245,14 +245,14 @@ def _jpeg_size(head: bytes) -> tuple[int, int]:
     return width, height
 
 
-def convert_result(result: types.CallToolResult, faults: Sequence[str] = ()) -> ToolResult:
+def convert_result(result: types.CallToolResult, warnings: Iterable[str] = ()) -> ToolResult:
     """Convert a result of ``tools/call`` for the model and for the screen.
 
     Of structured content, only what the text does not say is added.
 
     Args:
         result: The result as the SDK reads it. Convert long ones in a thread.
-        faults: How it breaks the tool's output schema; both forms say so.
+        warnings: What is wrong with it or with its schema; both forms say so.
     """
     pieces = [piece for block in result.content for piece in convert_block(block)]
     beside: list[Piece] = []
@@ -265,9 +265,7 @@ def convert_result(result: types.CallToolResult, faults: Sequence[str] = ()) -> 
         beside.append(text_piece(as_json))
     elif all(isinstance(one.part, TextPart) and not one.part.text for one in pieces):
         pieces = [text_piece(NO_MESSAGE if result.is_error else NOTHING)]
-    if faults:
-        words = "Warning: the result does not match the tool's output schema"
-        beside.append(text_piece(f"[{words}: {'; '.join(faults)}]"))
+    beside += [text_piece(f"[Warning: {words}]") for words in warnings]
     beside += hidden_note([*pieces, *beside])
     whole = [*pieces, *beside]
     said = tuple(piece.part for piece in whole), _display(whole)

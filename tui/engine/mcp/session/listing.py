@@ -45,6 +45,9 @@ DEBOUNCE: Final = 0.3
 INTERVAL: Final = 2.5
 """Shortest time between two refreshes, in seconds."""
 
+ACK_PATIENCE: Final = 1.0
+"""Seconds that a server gets to say that it tells of changes, before its lists are read."""
+
 MAX_REFUSALS: Final = 5
 """Refusals in a row after which a server is not asked again to tell of changes."""
 
@@ -90,6 +93,10 @@ class StaleLists:
     Args:
         clock: The current time.
         sleep: Waits for some seconds of that clock.
+
+    Attributes:
+        heard: Set once the server was asked to tell of changes, whatever it answered.
+        are_read: Whether the lists were read, or are being read.
     """
 
     def __init__(
@@ -101,6 +108,7 @@ class StaleLists:
         self._kinds: set[ListKind] = set()
         self._noted = asyncio.Event()
         self._next_at = 0.0
+        self.heard, self.are_read = asyncio.Event(), False
 
     def add(self, kinds: Iterable[ListKind]) -> None:
         """Note that some lists have changed."""
@@ -130,8 +138,8 @@ class StaleLists:
 async def listen(client: Client, changes: StaleLists, backoff: Backoff) -> None:
     """Listen for changes over a stateless connection, if the server announces them.
 
-    A broken stream is opened again. All lists count as changed when it opens, as announcements
-    may have been missed.
+    A broken stream is opened again. All lists that were read by then count as changed when it
+    opens, as announcements may have been missed.
     """
     declared = client.server_capabilities
     parts = (declared.tools, declared.prompts, declared.resources)
@@ -149,7 +157,9 @@ async def listen(client: Client, changes: StaleLists, backoff: Backoff) -> None:
                     return
                 backoff.succeeded()
                 refusals = 0
-                changes.add(kinds)
+                if changes.are_read:
+                    changes.add(kinds)
+                changes.heard.set()
                 async for event in stream:
                     changes.note(event)
         except MCPError as error:
@@ -158,6 +168,7 @@ async def listen(client: Client, changes: StaleLists, backoff: Backoff) -> None:
             refusals += 1
         except SubscriptionLost:
             pass
+        changes.heard.set()
         await asyncio.sleep(backoff.seconds_until(backoff.failed()))
 
 

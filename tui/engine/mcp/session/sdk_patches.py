@@ -161,6 +161,11 @@ def error_words(error: MCPError) -> str:
     return f"{words}; its data: {clip(said, MAX_ERROR_DATA)}"
 
 
+def reply_of(error: MCPError) -> JsonObject:
+    """Return an error of the server as it wrote it."""
+    return {**error.error.model_dump(exclude_none=True), "code": code_of(error.error)}
+
+
 def silence() -> None:
     """Keep the SDK's log records and deprecation warnings off standard error."""
     for name in _SDK_LOGGERS:
