@@ -187,6 +187,50 @@ async def test_a_signal_ends_a_stream_in_order(gemini: FakeGemini, number: signa
         await gemini.wait_for_gone(1)
 
 
+SIGNALLED: Final = """
+import os, signal, sys
+
+if ignored := os.environ.get("IGNORED"):  # as nohup does
+    signal.signal(int(ignored), signal.SIG_IGN)
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == os.environ["AT"] and (number := int(os.environ.pop("SIGNAL", 0))):
+            os.kill(os.getpid(), number)
+
+sys.meta_path.insert(0, Finder())
+"""
+"""Makes a process get a signal when it imports a module."""
+
+
+@pytest.mark.parametrize(
+    ("module", "number", "ignored"),
+    [
+        ("tui.cli", signal.SIGINT, False),
+        ("click", signal.SIGTERM, False),
+        ("tui.model.frozen", signal.SIGINT, False),
+        ("tui.cli.headless", signal.SIGHUP, False),
+        ("pydantic", signal.SIGINT, False),
+        ("google.genai", signal.SIGTERM, False),
+        ("google.genai", signal.SIGHUP, True),
+    ],
+)
+async def test_a_signal_at_any_import_gives_one_result(
+    gemini: FakeGemini, tmp_path: Path, module: str, number: signal.Signals, ignored: bool
+) -> None:
+    gemini.steps = [[Say("hello")]]
+    (tmp_path / "sitecustomize.py").write_text(SIGNALLED)
+    env = {"PYTHONPATH": str(tmp_path), "AT": module, "SIGNAL": str(int(number))}
+    env |= {"IGNORED": str(int(number))} if ignored else {}
+    result = await run_process("-p", "hi", "-o", "json", gemini=gemini, env=env)
+    assert "Traceback" not in result.stderr
+    if ignored:
+        assert (result.code, result.json["response"]) == (0, "hello")
+    else:
+        assert (result.code, result.json["error"]["code"]) == (ExitCode.CANCELLED,) * 2
+        assert not gemini.requests
+
+
 async def test_a_signal_before_the_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GEMDECK_HOME")  # it would put a file in the keyring's place
     (tmp_path / "slow_keyring.py").write_text(SLOW_KEYRING)
