@@ -111,8 +111,6 @@ async def _run(
 ) -> int:
     store = Store(AppState(workspace=shown_path(options.folder, Path.home())))
     commands = Commands(store.dispatch)
-    if first_message:
-        commands.send(first_message)
     painted, closing = asyncio.Event(), asyncio.Event()
     folder, tell = state_dir(), _telling(store)
     look = load_look(folder)
@@ -140,6 +138,8 @@ async def _run(
         nonlocal is_broken
         try:
             await painted.wait()
+            if first_message:
+                commands.send(first_message)
             if not closing.is_set():
                 await begin_engine(store, commands, closing)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end in raw frames

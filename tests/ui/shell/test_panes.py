@@ -209,7 +209,7 @@ async def test_a_call_that_is_asked_about_waits_for_the_user() -> None:
         await deck.until(lambda: "Esc stops" in deck.text)
         deck.dispatch(e.RequestRaised(confirmation()))
         working = deck.one(ChatPane).working
-        await deck.until(lambda: "waiting for your answer" in str(working.render()))
+        await deck.until(lambda: "waiting for you" in str(working.render()))
         assert "Esc stops" not in str(working.render())
 
 

@@ -99,6 +99,7 @@ class Conversation:
     _is_cancelled: bool = False
     _is_clear_due: bool = False
     _is_switch_due: bool = False
+    _left: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._idle.set()
@@ -192,9 +193,10 @@ class Conversation:
             self.publish(e.MessageReturned(text))
 
     def clear(self) -> None:
-        """Start a new conversation; a running turn is cancelled first."""
+        """Start a new conversation; a turn is cancelled first, and messages that wait come back."""
         if self.context is None:
             return
+        self._left = [message.text for message in self._queue]
         self._queue.clear()
         self._publish_queue()
         if self._turn_task is None:
@@ -209,6 +211,11 @@ class Conversation:
             context.backend, self._is_switch_due = backend, True
             if self._turn is None:
                 self._switch(context)
+
+    def heed(self, event: e.Event) -> None:
+        """Let the running turn know when the user is asked."""
+        if self._turn is not None and isinstance(event, e.RequestRaised | e.RequestSettled):
+            self._turn.heed(event)
 
     async def wait_idle(self) -> None:
         await self._idle.wait()
@@ -265,6 +272,9 @@ class Conversation:
         context.opened.clear()
         context.setup.tools.tasks.let_go(self.key)
         self.publish(e.ConversationCleared())
+        if self._left:
+            self.publish(e.MessageReturned("\n\n".join(self._left)))
+            self._left = []
         if had_skills:  # only now: the session that has just ended keeps them
             self.keep_settings()
 
@@ -435,6 +445,8 @@ class Conversations:
                 one.recorder.take(event)
         if isinstance(event, e.TurnFinished):
             self._close_unused()
+        for one in self:
+            one.heed(event)
 
     def _close_unused(self) -> None:
         """Close the models that no conversation needs any more."""

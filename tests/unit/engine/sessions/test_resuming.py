@@ -199,7 +199,7 @@ async def test_nothing_is_saved_where_that_is_off(play: Play) -> None:
 
 
 async def test_what_an_unsaved_conversation_loses_is_said(play: Play) -> None:
-    steps = [[Say("1")], [Say("2")], [Say("In short: 2.")]]
+    steps = [[Say("1")], [Say("2" * 300)], [Say("In short: 2.")]]
     async with play(steps) as it:
         it.engine.sessions.configure(SessionSettings(), saves=False)
         await it.ask("one")
