@@ -5,15 +5,13 @@ An import that is cut leaves broken classes, and a run in a script no result.
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from types import FrameType
 from typing import Final
 
 NUMBERS: Final = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 
 _kept: list[int] = []
-_raises: list[bool] = []
 
 
 def hold() -> None:
@@ -23,7 +21,8 @@ def hold() -> None:
     """
     for number in NUMBERS:
         if signal.getsignal(number) in {signal.SIG_DFL, signal.default_int_handler}:
-            signal.signal(number, _keep)
+            with suppress(ValueError):  # only the main thread gets signals
+                signal.signal(number, _keep)
 
 
 def release() -> int:
@@ -34,21 +33,7 @@ def release() -> int:
     return _kept.pop() if _kept else 0
 
 
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Let signals that are held raise `KeyboardInterrupt` within, also the one that was kept."""
-    _raises.append(True)
-    try:
-        if _kept:
-            raise KeyboardInterrupt
-        yield
-    finally:
-        _raises.clear()
-
-
 def _keep(number: int, _frame: FrameType | None) -> None:
-    if _raises:
-        raise KeyboardInterrupt
     if _kept:
         os._exit(128 + number)
     _kept.append(number)

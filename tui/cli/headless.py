@@ -29,7 +29,7 @@ from tui.model import events as e
 from tui.model.chat import ChatNotice, Severity, TurnOutcome, TurnPhase
 from tui.model.servers import USABLE, ServerId, ServerStatus
 from tui.model.sessions import ConversationRestored
-from tui.stopping import NUMBERS, interruptible, release
+from tui.stopping import NUMBERS, hold, release
 from tui.store.selectors import waiting_text
 from tui.store.store import Store
 from tui.text import sanitize_line
@@ -114,8 +114,10 @@ def run_headless(options: EngineOptions, prompt: str, *, output: OutputFormat, d
     if warning := prepare_output():
         session.warn(warning)
     try:
-        with interruptible():
-            piped = read_piped_input(session.warn)
+        if release():
+            raise KeyboardInterrupt
+        piped = read_piped_input(session.warn)
+        hold()
         if not piped and not prompt.strip():
             return session.refuse("No prompt was given.", "Use -p TEXT.", ExitCode.NO_INPUT)
         return asyncio.run(session.answer(prompt.strip(), piped))

@@ -142,12 +142,12 @@ def _opened_folder() -> Path:
 
 
 def _is_fed() -> bool:
-    """Return whether standard input is a pipe or a file, as in ``git diff | gemdeck``."""
+    """Return whether standard input is a pipe, a socket or a file: ``git diff | gemdeck``."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode if sys.stdin is not None else 0
     except (OSError, ValueError):  # it is closed
         return False
-    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
 
 
 def _refuse_yolo() -> None:

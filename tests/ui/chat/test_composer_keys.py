@@ -97,6 +97,26 @@ async def test_what_is_sent_while_gemdeck_starts_stands_there_and_is_taken_back(
         assert deck.asked("messages.send") == [("another", MAIN)]
 
 
+async def test_a_command_typed_while_gemdeck_starts_is_kept_or_comes_back() -> None:
+    async with running(Store()) as deck:
+        engine, deck.commands._engine = deck.commands.running, None
+        deck.commands.is_ready = False
+        deck.commands._publish = deck.store.dispatch
+        for command in ("/compress", "/model gemini-x", "/mcp refresh", "/profile brief"):
+            await deck.typed(command)
+            assert deck.one(Composer).text == command
+            assert "gemdeck is still starting" in deck.said
+        await deck.typed("/stats")
+        await deck.press("escape")
+        assert deck.one(Composer).text == ""
+        await deck.typed("/resume 2026")
+        await deck.typed("/skill notes:tidy up")
+        await deck.until(lambda: "· /skill notes:tidy up" in deck.text)
+        deck.commands.attach(engine)
+        assert deck.asked("sessions.resume") == [("2026",)]
+        assert deck.asked("messages.send") == [("/skill notes:tidy up", MAIN)]
+
+
 async def test_what_comes_back_or_waits_can_be_taken_back_and_typed_over() -> None:
     async with chatting() as (app, pilot):
         # What comes back is selected and replaced by typing or sent again.

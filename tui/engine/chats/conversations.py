@@ -99,6 +99,7 @@ class Conversation:
     _is_cancelled: bool = False
     _is_clear_due: bool = False
     _is_switch_due: bool = False
+    _is_held: bool = False
     _left: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -160,7 +161,12 @@ class Conversation:
             return
         self._queue.append(message)
         self._publish_queue()
-        if self.is_idle:
+        self.hold(is_held=self._is_held)
+
+    def hold(self, *, is_held: bool) -> None:
+        """Let messages wait from now on, or begin with those that do."""
+        self._is_held = is_held
+        if self.context is not None and self._queue and self.is_idle and not is_held:
             self._idle.clear()
             self.running = self.tasks.start(self._run(self.context))
 

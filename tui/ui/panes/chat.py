@@ -10,14 +10,7 @@ from textual.getters import query_one
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
-from tui.model.chat import (
-    ASKING_PHASES,
-    MAIN,
-    ConversationId,
-    EntryId,
-    TurnPhase,
-    UserMessage,
-)
+from tui.model.chat import ASKING_PHASES, MAIN, ConversationId, EntryId, TurnPhase, UserMessage
 from tui.model.servers import ServerId
 from tui.store.selectors import last_session, pending_here, waiting_text
 from tui.store.selectors import server as find_server
@@ -44,15 +37,6 @@ EDITING: Final = "Enter sends this in place of the earlier message, Esc leaves i
 RETURNED: Final = "Your message is back: ↵ sends it · typing replaces it"
 
 NOTHING: Final = "Type a message first."
-
-
-def _work(state: AppState, *, is_ready: bool) -> Work:
-    """Select what the conversation on the screen is doing, once gemdeck `is_ready` to chat."""
-    turn, queued = state.conversation.turn, len(state.conversation.queued)
-    if turn is None:
-        return None, queued, "" if is_ready or not queued else "starting the model", False
-    held = waiting_text(state) if turn.phase is TurnPhase.SERVERS else ""
-    return turn, queued, held, bool(pending_here(state)) and turn.phase in ASKING_PHASES
 
 
 class ChatPane(Vertical):
@@ -138,8 +122,15 @@ class ChatPane(Vertical):
         watch(self, lambda s: asking_elsewhere(s) * self._is_shown(s), self._say_elsewhere)
 
     def _work(self, state: AppState) -> Work:
-        is_ready = self._commands.is_ready
-        return _work(state, is_ready=is_ready) if self._is_shown(state) else IDLE
+        """Select what the conversation is doing, if it is on the screen."""
+        turn, queued = state.conversation.turn, len(state.conversation.queued)
+        if not self._is_shown(state):
+            return IDLE
+        if turn is None:
+            is_starting = queued and not self._commands.is_ready
+            return None, queued, "starting the model" * is_starting, False
+        held = waiting_text(state) if turn.phase is TurnPhase.SERVERS else ""
+        return turn, queued, held, bool(pending_here(state)) and turn.phase in ASKING_PHASES
 
     def _is_shown(self, state: AppState) -> bool:
         return state.current == self.conversation
@@ -383,16 +374,12 @@ class ChatPane(Vertical):
 
     def _show_queued(self, texts: tuple[str, ...]) -> None:
         self.queued.show(texts)
-        self._show_welcome(self._seen.transcript)
+        self._show_transcript(self._seen.transcript)
 
-    def _show_welcome(self, transcript: TranscriptState) -> None:
-        """Show the welcome until something is said, or waits to be."""
+    def _show_transcript(self, transcript: TranscriptState) -> None:
         is_empty = not (transcript.settled or transcript.live or self._seen.queued)
         self.welcome.display = is_empty
         self.transcript.display = not is_empty
-
-    def _show_transcript(self, transcript: TranscriptState) -> None:
-        self._show_welcome(transcript)
         self.transcript.show(transcript)
         if transcript.epoch != self._epoch:  # another session, or none: the draft is now its own
             self._epoch = transcript.epoch

@@ -113,7 +113,8 @@ async def test_a_step_asks_about_all_its_calls_at_once_in_any_order_of_answers()
 
 
 async def test_the_users_time_is_not_the_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = SimpleNamespace(monotonic=lambda: clock.now, now=1.0)
+    clock = SimpleNamespace(now=1.0)
+    clock.monotonic = lambda: clock.now
     monkeypatch.setattr("tui.engine.chats.turn.time", clock)
     async with talking(one_step(("go", {}), ("go", {})), GO, asks=True) as chat:
         chat.send("x")

@@ -60,6 +60,17 @@ def remarks(it: Deck) -> str:
     return " ".join(f"{e.text} {e.advice}" for e in shown)
 
 
+async def test_what_is_sent_while_a_session_is_read_waits_for_it(home: Path, play: Play) -> None:
+    saved = write(library(), home / "work", turn(1, "mine?", "1"))
+    async with play([[Say("2")]]) as it:
+        it.engine.sessions.resume(saved.id)
+        it.engine.send("and then?")
+        await it.fake.wait_for_requests(1)
+        await it.idle()
+        assert asked(it) == ["mine?", "and then?"]
+        assert texts(it.fake.requests[0].contents) == ["mine?", "1", "and then?"]
+
+
 async def test_a_held_session_is_copied_and_a_damaged_one_goes_on(home: Path, play: Play) -> None:
     folder = home / "work"
     view, other = (

@@ -19,18 +19,19 @@ FORMULA: Final = re.compile(
 MAX_DEPTH: Final = 8
 """Groups within groups that are drawn."""
 
-_IS_FORMULA: Final = re.compile(r"[\\^_=<>+*]|\A[A-Za-z](?:\W|\Z)")
+UNKNOWN: Final = "\0"
+"""Stands for a command that has no sign."""
+
+_IS_FORMULA: Final = re.compile(r"[\\^_=<>+*]|\A[A-Za-z](?:\(\w+\))?\Z")
 _GROUP: Final = r"\s*{([^{}]*)}"
 
-_NAMES: Final = "to gets neq infty cdot circ partial exists ast star land lor neg ldots dots cdots"
-_FUNCTIONS: Final = "log ln exp sin cos tan max min sup inf lim det gcd Pr mod"
+_NAMES: Final = "to gets neq infty cdot circ partial exists ast land lor neg ldots dots implies"
+_WORDS: Final = "log ln exp sin cos tan max min sup inf lim det gcd Pr mod"
 _SIGNS: Final[Mapping[str, str]] = {
-    **dict(zip(_NAMES.split(), "→←≠∞·∘∂∃∗⋆∧∨¬……⋯", strict=True)),  # noqa: RUF001 - signs of mathematics
-    **{name: name for name in _FUNCTIONS.split()},
-    **{sign: sign for sign in "%$#&_{}|"},
+    **dict(zip(_NAMES.split(), "→←≠∞·∘∂∃∗∧∨¬……⇒", strict=True)),  # noqa: RUF001 - signs of mathematics
+    **{name: name for name in [*_WORDS.split(), *"%$#&_{}|"]},
     **dict.fromkeys(("left", "right", "big", "Big", "limits", "displaystyle", "!"), ""),
     **dict.fromkeys((",", ":", ";", " ", "quad", "qquad"), " "),
-    "implies": "⇒",
     "\\": "\n",
 }
 """What HTML's names of characters, most of which are LaTeX's, lack or mean otherwise."""
@@ -43,29 +44,23 @@ def drawn_formula(formula: str) -> str:
     """Return a formula in Unicode; nothing if it is none, or has a command that has no sign."""
     if not _IS_FORMULA.search(formula):
         return ""
-    text, before = formula.strip(), ""
+    text = re.sub(r"\^(\\circ\b|{\\circ})", "°", formula.strip())
     for _ in range(MAX_DEPTH):
-        before, text = (
-            text,
-            re.sub(rf"\\(?:text|operatorname|math(?:rm|bf|it)){_GROUP}", r"\1", text),
-        )
+        text = re.sub(rf"\\(?:text|operatorname|math(?:rm|bf|it)){_GROUP}", r"\1", text)
         text = re.sub(rf"\\mathbb{_GROUP}", lambda f: entities.get(f"{f[1]}opf", f[0]), text)
         text = re.sub(rf"\\[dt]?frac{_GROUP}{_GROUP}", lambda f: f"{_one(f[1])}/{_one(f[2])}", text)
         text = re.sub(rf"\\sqrt{_GROUP}", lambda f: f"√{_one(f[1])}", text)
         text = re.sub(rf"([_^])(?:{_GROUP}|([\w*]))", _moved, text)
-        if text == before:
-            break
-    missing = False
+    text = re.sub(r"(?<!\\)[{}]", "", text)
+    drawn = re.sub(r"\\([A-Za-z]+|[^A-Za-z])", lambda f: _sign(f[1]), text)
+    return "" if UNKNOWN in drawn else re.sub(" +", " ", drawn)
 
-    def sign(found: re.Match[str]) -> str:
-        nonlocal missing
-        if (shown := _SIGNS.get(found[1])) is None:
-            shown = entities.get(found[1], "")  # of which some are invisible
-            missing |= not shown or any(unicodedata.category(c)[0] not in "LSP" for c in shown)
-        return shown
 
-    drawn = re.sub(r"\\([A-Za-z]+|.|\n)", sign, re.sub(r"(?<!\\)[{}]", "", text))
-    return "" if missing else re.sub(" +", " ", drawn)
+def _sign(name: str) -> str:
+    """Return the sign of a command; some of HTML's are invisible."""
+    sign = _SIGNS[name] if name in _SIGNS else entities.get(name, UNKNOWN)
+    is_seen = name in _SIGNS or all(unicodedata.category(one)[0] in "LSP" for one in sign)
+    return sign if is_seen else UNKNOWN
 
 
 def _one(part: str) -> str:

@@ -14,8 +14,7 @@ from typing import Final
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
-from markdown_it.rules_inline import StateInline
-from markdown_it.rules_inline.state_inline import Delimiter
+from markdown_it.rules_inline import StateInline, emphasis
 from markdown_it.token import Token
 from textual.content import Content, Span
 from textual.highlight import HighlightTheme, highlight
@@ -94,25 +93,18 @@ def _formula(state: StateInline, silent: bool) -> bool:
 def _emphasis(state: StateInline, silent: bool) -> bool:
     """Do as the parser's rule, but for names of Python, products, patterns of files, and CJK."""
     start, marker = state.pos, state.src[state.pos]
-    if silent or marker not in "*_":
-        return False
-    if (name := _DUNDER.match(state.src, start)) is not None:
+    if not silent and (name := _DUNDER.match(state.src, start)) is not None:
         state.pending, state.pos = state.pending + name[0], name.end()
         return True
-    run = state.scanDelims(start, marker == "*")
-    state.pos += run.length
+    if not emphasis.tokenize(state, silent):
+        return False
     before, after = state.src[start - 1 : start] or " ", state.src[state.pos : state.pos + 1] or " "
-    opens, closes = run.can_open, run.can_close
-    if marker == "*":
-        opens |= bool(_CJK.match(before)) and not after.isspace()
-        closes |= bool(_CJK.match(after)) and not before.isspace()
-        is_within = (before + after).isascii() and before.isalnum() and after.isalnum()
-        opens &= not is_within and after not in "/."
-        closes &= not is_within and before != "/"
-    for _ in range(run.length):
-        state.push("text", "", 0).content = marker
-        place = len(state.tokens) - 1
-        state.delimiters.append(Delimiter(ord(marker), run.length, place, -1, opens, closes))
+    is_within = (before + after).isascii() and before.isalnum() and after.isalnum()
+    for one in state.delimiters[start - state.pos :] if marker == "*" else ():
+        one.open |= bool(_CJK.match(before)) and not after.isspace()
+        one.close |= bool(_CJK.match(after)) and not before.isspace()
+        one.open &= not is_within and after not in "/."
+        one.close &= not is_within and before != "/"
     return True
 
 
