@@ -311,9 +311,8 @@ class ModelCommands:
         made = await summarised(context.backend, before, one.publish)
         check()
         size, summary = one.usage.context, made[-1]["parts"][0]["text"]
-        if len(SUMMARISED + summary) >= sum(
-            _size(p) for content in before for p in content["parts"]
-        ):
+        said = sum(_size(part) for content in before for part in content["parts"])
+        if len(SUMMARISED + summary) >= said:
             raise ModelError("It was not compressed: the summary is longer than the conversation.")
         recorder, kept = one.recorder, None
         if recorder.view is not None:

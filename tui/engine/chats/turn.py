@@ -304,7 +304,7 @@ class Turn:
         """Stop the clock while the turn waits for the user."""
         if isinstance(event, e.RequestSettled):
             self._asking.discard(event.request)
-        elif getattr(event.request, "conversation", here := self._context.conversation) == here:
+        elif getattr(event.request, "conversation", None) in {None, self._context.conversation}:
             self._asking.add(event.request.id)
         self._set_clock()
 

@@ -111,9 +111,14 @@ class SessionCommands:
         meanwhile waits.
         """
         one = self.conversations.current
+
+        def go_on(resumed: asyncio.Task[None]) -> None:
+            if not resumed.cancelled():
+                one.hold(is_held=False)
+
         one.hold(is_held=True)
         resuming = self.start(self._resume(words, one))
-        resuming.add_done_callback(lambda _: one.hold(is_held=False))
+        resuming.add_done_callback(go_on)
         return resuming
 
     def resume_beside(self, session: SessionId) -> None:
