@@ -6,10 +6,10 @@ Only the result goes to stdout; all messages go to stderr.
 import asyncio
 import json
 import os
+import select
 import shlex
 import signal
 import sys
-import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +29,7 @@ from tui.model import events as e
 from tui.model.chat import ChatNotice, Severity, TurnOutcome, TurnPhase
 from tui.model.servers import USABLE, ServerId, ServerStatus
 from tui.model.sessions import ConversationRestored
+from tui.stopping import NUMBERS, hold, release
 from tui.store.selectors import waiting_text
 from tui.store.store import Store
 from tui.text import sanitize_line
@@ -42,8 +43,8 @@ _E: Final = Severity.ERROR
 def read_piped_input(warn: Callable[[str], None]) -> str:
     """Read standard input to its end if it is a pipe or a file.
 
-    There is no timeout, since the writer may be slow; after a while a message on standard error
-    says that the command is waiting.
+    There is no timeout, since the writer may be slow; where nothing is there yet, a message on
+    standard error says that the command is waiting.
 
     Args:
         warn: Called if the input was cut.
@@ -53,22 +54,23 @@ def read_piped_input(warn: Callable[[str], None]) -> str:
     """
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return ""
-    patience = threading.Timer(PATIENCE, say, ["reading standard input; press Ctrl+C to stop"])
-    patience.daemon = True
-    patience.start()
     try:
         # Whoever waits in sys.stdin itself makes Python abort when it ends, and one long read would
         # keep a Ctrl+C that comes between two pieces waiting.
-        descriptor, data = sys.stdin.fileno(), bytearray()
+        descriptor, data, is_told = sys.stdin.fileno(), bytearray(), False
         os.set_blocking(descriptor, True)  # its owner may have it otherwise
-        while len(data) <= MAX_INPUT and (piece := os.read(descriptor, 64 * 1024)):
+        while len(data) <= MAX_INPUT:
+            patience = PATIENCE if data else 0
+            if not is_told and not select.select([descriptor], [], [], patience)[0]:
+                is_told = True
+                say("reading standard input to its end; Ctrl+C stops, </dev/null leaves it out")
+            if not (piece := os.read(descriptor, 64 * 1024)):
+                break
             data += piece
     except IsADirectoryError:
         raise
     except (OSError, ValueError):  # a closed descriptor
         return ""
-    finally:
-        patience.cancel()
     if len(data) > MAX_INPUT:
         warn(f"standard input was cut off at {MAX_INPUT // 1024 // 1024} MiB")
     return data[:MAX_INPUT].decode("utf-8", errors="replace").strip()
@@ -112,7 +114,10 @@ def run_headless(options: EngineOptions, prompt: str, *, output: OutputFormat, d
     if warning := prepare_output():
         session.warn(warning)
     try:
+        if release():
+            raise KeyboardInterrupt
         piped = read_piped_input(session.warn)
+        hold()
         if not piped and not prompt.strip():
             return session.refuse("No prompt was given.", "Use -p TEXT.", ExitCode.NO_INPUT)
         return asyncio.run(session.answer(prompt.strip(), piped))
@@ -141,6 +146,8 @@ class _Session:
     is_sent: bool = False
     is_resumed: bool = False
     is_unread: bool = False
+    has_ended: bool = False
+    engine: Engine | None = None
     allowed: list[Meaning] = field(default_factory=list)
     statistics: Statistics = field(default_factory=lambda: Statistics(str(uuid.uuid4())))
 
@@ -185,6 +192,7 @@ class _Session:
             self.is_sent = True
             engine.send(prompt, data=data)
             await engine.wait_idle()
+            self._name_session(engine)
             self._name_missing_tools(engine)
         return self._print_result()
 
@@ -211,6 +219,14 @@ class _Session:
                 self.warn(sanitize_line(words))
         return ""
 
+    def _name_session(self, engine: Engine) -> None:
+        """Say how to go on with the turn, if that was asked for."""
+        session = engine.sessions.recorder.session
+        if self.options.save and session is None:
+            self.warn("The turn was not saved: gemdeck.sessions.save is off.")
+        elif self.options.save and self.output is OutputFormat.TEXT:
+            say(f"to go on: gemdeck -p TEXT --resume {session}")
+
     def _name_missing_tools(self, engine: Engine) -> None:
         """Warn about tools in --allowed-tools that a running server does not have."""
         offered = {(tool.server, tool.name) for tool in engine.servers.offered_tools()}
@@ -221,22 +237,29 @@ class _Session:
 
     def _stop_on_signals(self, engine: Engine) -> None:
         loop, main, is_leaving = asyncio.get_running_loop(), asyncio.current_task(), False
+        self.engine = engine
 
         def stop() -> None:
             nonlocal is_leaving
             if self.store.state.conversation.turn is not None:
                 engine.cancel_turn()
-            elif self.outcome is None and main is not None and not is_leaving:
+            elif not (self.outcome or self.has_ended or is_leaving) and main is not None:
                 is_leaving = True  # let the servers close undisturbed
                 main.cancel()
 
         self._stop = stop
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            loop.add_signal_handler(number, stop)
+        for number in NUMBERS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, stop)
+        if release():
+            stop()
 
     def _watch(self, event: e.Event) -> None:
         """Collect an event, and report a notice on stderr."""
         self.store.dispatch(event)
+        if self.engine is not None:
+            session = self.engine.sessions.recorder.session
+            self.statistics.session = session or self.statistics.session
         self.statistics.take(event)
         if self.lines is not None:
             self.lines.take(event)
@@ -263,9 +286,8 @@ class _Session:
                 self._name_missing()
             case e.TurnFinished(_, outcome):
                 self.outcome = outcome
-            case ConversationRestored(session=session):
+            case ConversationRestored():
                 self.is_resumed = True
-                self.statistics.session = session or self.statistics.session
             case e.MessageReturned() if self.is_sent:
                 self.outcome = TurnOutcome.FAILED
 
@@ -327,6 +349,7 @@ class _Session:
     def _end(self, code: ExitCode, error: ChatNotice | e.Notice | None) -> ExitCode:
         """Write the result as JSON, if that was asked for, and return the exit code."""
         outcome = self.outcome.value if self.outcome is not None else None
+        self.has_ended = True
         ending = Ending(code, outcome, error, self.warnings)
         if self.lines is not None:
             self.lines.end(self.store.state, ending)

@@ -19,6 +19,7 @@ from tui.engine.definitions.programs import shield_path
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.options import LATEST, EngineOptions
 from tui.model.settings_rules import MAX_WAIT, check_model_name
+from tui.stopping import release
 from tui.text import sanitize_line
 
 EPILOG = """\b
@@ -141,12 +142,12 @@ def _opened_folder() -> Path:
 
 
 def _is_fed() -> bool:
-    """Return whether standard input is a pipe or a file, as in ``git diff | gemdeck``."""
+    """Return whether standard input is a pipe, a socket or a file: ``git diff | gemdeck``."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode if sys.stdin is not None else 0
     except (OSError, ValueError):  # it is closed
         return False
-    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
 
 
 def _refuse_yolo() -> None:
@@ -243,6 +244,7 @@ def _prepare_terminal() -> None:
     metavar="[ID]",
     help="Go on with the session of this folder whose ID begins or ends so, or with the latest.",
 )
+@click.option("--save", is_flag=True, help="Save the turn of -p as a session for --resume.")
 @click.option("--private", is_flag=True, help="Keep nothing of this conversation on disk.")
 @click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to use.")
 @click.option(
@@ -289,11 +291,15 @@ def main(  # noqa: PLR0913 - one for each option that is not the engine's
         say(f"the log is {sanitize_line(str(log_dir() / LOG_NAME))}")
     if context.invoked_subcommand is not None:
         _refuse_options(context)
+        if release():
+            sys.exit(ExitCode.CANCELLED)
         return
     if prompt is not None and prompt_interactive is not None:
         raise click.UsageError("-p runs without a screen and -i with one; give one of them.")
     if yolo and approval_mode == "default":
         raise click.UsageError("--yolo and --approval-mode default contradict each other.")
+    if given["save"] and given["private"]:
+        raise click.UsageError("--save and --private contradict each other.")
     options = EngineOptions(
         folder,
         allowed_tools=(*allowed_tools, *allowed_servers),
@@ -313,6 +319,8 @@ def main(  # noqa: PLR0913 - one for each option that is not the engine's
     if options.allows_all:
         _refuse_yolo()
     _prepare_terminal()
-    from tui.compose import run_deck  # noqa: PLC0415
+    from tui.compose import SIGNAL_EXIT_BASE, run_deck  # noqa: PLC0415
 
+    if number := release():
+        sys.exit(SIGNAL_EXIT_BASE + number)
     sys.exit(run_deck(options, first_message=prompt_interactive or "", debug=debug))

@@ -63,6 +63,10 @@ class TurnPhase(StrEnum):
     TOOLS = "running tools"
 
 
+ASKING_PHASES: Final = (TurnPhase.SERVERS, TurnPhase.ASKING, TurnPhase.TOOLS)
+"""In which a turn waits for the answer to a question that is open."""
+
+
 class UserMessage(Frozen):
     """A message of the user.
 

@@ -222,6 +222,8 @@ def _reduce_conversation(
             return conversation.with_usage(usage, cost)
         case e.MessageReturned(text):
             return _with_unsent(conversation, text)
+        case e.TurnClockSet(id_, time) if conversation.turn and conversation.turn.id == id_:
+            return replace(conversation, turn=replace(conversation.turn, started_at=time))
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
             return _reduce_turn(conversation, event, prices)
         case ConversationRestored(entries, usage, title=title):
@@ -229,7 +231,6 @@ def _reduce_conversation(
                 conversation,
                 title=title or _first_words(entries),
                 transcript=_anew(conversation, entries),
-                queued=(),
                 usage=usage.cleared(),
                 tasks={},
                 unsent=replace(conversation.unsent, texts=()),  # what is new is told by its count

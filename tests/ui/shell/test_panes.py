@@ -202,14 +202,15 @@ async def test_remapped_keys_work_and_are_shown() -> None:
         assert "F2 servers" in deck.lines[-2]
 
 
-async def test_a_call_that_is_asked_about_waits_for_the_user() -> None:
+@pytest.mark.parametrize("phase", [TurnPhase.SERVERS, TurnPhase.ASKING, TurnPhase.TOOLS])
+async def test_a_turn_whose_user_is_asked_waits_for_them(phase: TurnPhase) -> None:
     async with running(decks.full_store()) as deck:
         decks.start_turn(deck.store)
-        decks.change_phase(deck.store, TurnPhase.TOOLS)
+        decks.change_phase(deck.store, phase)
         await deck.until(lambda: "Esc stops" in deck.text)
         deck.dispatch(e.RequestRaised(confirmation()))
         working = deck.one(ChatPane).working
-        await deck.until(lambda: "waiting for your answer" in str(working.render()))
+        await deck.until(lambda: "waiting for you" in str(working.render()))
         assert "Esc stops" not in str(working.render())
 
 
