@@ -175,9 +175,8 @@ class Discovery:
         oauth = self._oauth
         if oauth.authorization_url and oauth.token_url and not oauth.issuer:
             return None
-        named = [oauth.issuer or ""]
-        if resource is not None and not oauth.issuer:
-            named = [str(one) for one in resource.authorization_servers[:MAX_AUTHORITIES]]
+        listed = resource.authorization_servers[:MAX_AUTHORITIES] if resource is not None else [""]
+        named = [oauth.issuer] if oauth.issuer else [str(one) for one in listed]
         for issuer in named:
             try:
                 if (found := await self._metadata_of(issuer)) is not None:

@@ -62,10 +62,8 @@ _METHODS: Final = ("none", "client_secret_post", "client_secret_basic")
 """How a client may authenticate, best first: what needs no secret, and what all servers read."""
 
 _RETRIED: Final = frozenset({"invalid_client_metadata", "invalid_scope", ""})
-"""Errors of a registration (RFC 7591, 3.2.2) that may be about what is not needed in it."""
-
-_LESS_NEEDED: Final = frozenset({"scope", "application_type"})
-"""What some servers refuse a registration for."""
+"""Errors of a registration (RFC 7591, 3.2.2) that may be about what is not needed in it; "" for one
+that is not named."""
 
 _GRANTS: Final = ("authorization_code", "refresh_token")
 
@@ -258,8 +256,9 @@ class SignInFlow:
         found, is_refused = content_of(answer), answer.status in {400, 422}
         if is_refused and error_code(found) in _RETRIED:
             grants = [grant for grant in _GRANTS if grant in (place.grant_types or _GRANTS)]
-            wanted = {name: wanted[name] for name in wanted.keys() - _LESS_NEEDED}
-            wanted["grant_types"] = grants or [*_GRANTS[:1]]
+            wanted = {**wanted, "grant_types": grants or [*_GRANTS[:1]]}
+            del wanted["application_type"]
+            wanted.pop("scope", None)
             answer = await self._ask_to_register(place, wanted)
             found = content_of(answer)
         client_id, secret = found.get("client_id"), found.get("client_secret") or ""

@@ -212,9 +212,8 @@ class StreamableHttp:
         self, response: httpx2.Response, message: types.JSONRPCMessage | None
     ) -> ExchangeError:
         """Return the error of a failure status."""
-        status = response.status_code
+        status, body = response.status_code, b""
         reply: types.JSONRPCError | None = None
-        body = b""
         if "json" in media_type(response) and status != HTTPStatus.UNAUTHORIZED:
             with suppress(ExchangeError):  # the status tells more
                 body = await read_body(response)
