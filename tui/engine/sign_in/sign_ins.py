@@ -295,7 +295,7 @@ class TokenSession:
     async def refused(self, challenge: Challenge, sent: Signature, attempt: int) -> bool:
         """Get another token if there is a way without a sign-in, or sign in for more scopes."""
         if challenge.is_step_up:
-            return bool(sent.token) and await self._step_up(challenge, sent)
+            return bool(sent.token) and await self._step_up(challenge, sent, attempt)
         if challenge.status != 401:
             return False
         self.challenge = challenge
@@ -404,12 +404,20 @@ class TokenSession:
                 else:
                     await self.take(fresh)
 
-    async def _step_up(self, challenge: Challenge, sent: Signature) -> bool:
-        """Sign in for more scopes, if that was not tried too often."""
+    async def _step_up(self, challenge: Challenge, sent: Signature, attempt: int) -> bool:
+        """Sign in for more scopes, if that was not tried too often.
+
+        Some say that scopes lack where a token that has them has expired: then the next one does.
+        """
         async with self._stepping:
             record = await self.record()
             if record is None or record.access_token not in {"", sent.token}:
                 return True  # another request has just done it, or the user signed out
+            has_all = {*challenge.scope.split()} <= {*record.scope.split()}
+            if record.refresh_token and has_all and not attempt:
+                fresh = await self._fresher(record)
+                if fresh is not None and fresh.access_token not in {"", sent.token}:
+                    return True
             tries = self._step_ups.get(challenge.scope, 0)
             if tries >= MAX_STEP_UPS:
                 reason = "still refuses this for lack of scopes after signing in for them"

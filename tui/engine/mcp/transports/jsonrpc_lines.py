@@ -260,6 +260,12 @@ def encode(message: types.JSONRPCMessage) -> bytes:
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
+def overdue(request: types.RequestId | None, code: int, data: object = None) -> types.JSONRPCError:
+    """Return what the session gets in place of an answer to the question of the newer era."""
+    error = types.ErrorData(code=code, message="The probe was not answered in time", data=data)
+    return types.JSONRPCError(jsonrpc="2.0", id=request, error=error)
+
+
 def unsendable(message: types.JSONRPCMessage) -> types.JSONRPCError | None:
     """Return an error reply to a request that cannot be written; None for other messages."""
     if not isinstance(message, types.JSONRPCRequest):
