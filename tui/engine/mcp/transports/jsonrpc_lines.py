@@ -229,9 +229,9 @@ def decode(line: bytes, most: int = MAX_STRUCTURE, secrets: Redactor = _NONE) ->
         found = _unreadable(line, _id_by_pattern(line), str(error))
         return DecodedLine(found, count, FrameFault.NOT_JSON)
     try:
-        message = types.jsonrpc_message_adapter.validate_python(value, by_name=False)
+        message = _validated(value)
     except ValidationError:
-        found = _unreadable(line, _id_of_reply(value), "breaks the protocol")
+        found = _unreadable(line, _id_by_pattern(line), "breaks the protocol")
         return DecodedLine(found, count, FrameFault.INVALID, searched)
     if isinstance(message, types.JSONRPCError) and message.error.code in _STAND_INS:
         own = message.error.model_copy(update={"code": _STAND_INS[message.error.code]})
@@ -244,6 +244,30 @@ def decode(line: bytes, most: int = MAX_STRUCTURE, secrets: Redactor = _NONE) ->
         if _breaks_the_sdk(message):
             return DecodedLine(_noise(line), count, FrameFault.INVALID, searched)
     return DecodedLine(message, count, searched=searched)
+
+
+def _validated(value: dict[str, object]) -> types.JSONRPCMessage:
+    """Validate a message; what does not matter in it keeps none of the server's words out.
+
+    Such are an error that is a text or lacks a part, a result that is no object, parameters that
+    are none, as PHP's empty list, and a missing version.
+    """
+    with suppress(ValidationError):
+        return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
+    given = {**value, "jsonrpc": value.get("jsonrpc") or "2.0"}
+    error, result = given.get("error"), given.get("result")
+    if given.get("method") is not None:
+        given["params"] = given.get("params") if isinstance(given.get("params"), dict) else None
+    elif error is not None:
+        told = error if isinstance(error, dict) else {"message": error}
+        code, words = told.get("code"), told.get("message", "no message")
+        words = words if isinstance(words, str) else json.dumps(words)
+        if type(code) is not int:
+            words, code = f"{words} ({code})" if code else words, types.INTERNAL_ERROR
+        given["error"] = {**told, "code": code, "message": words}
+    elif ("jsonrpc" in value or "result" in value) and isinstance(result, str | list | None):
+        given["result"] = {"content": result} if result else {}
+    return types.jsonrpc_message_adapter.validate_python(given, by_name=False)
 
 
 def code_of(error: types.ErrorData) -> int:
@@ -291,16 +315,8 @@ def _unreadable(line: bytes, reply_id: int | str | None, reason: str) -> types.J
     return types.JSONRPCError(jsonrpc="2.0", id=reply_id, error=problem)
 
 
-def _id_of_reply(value: object) -> int | str | None:
-    """Return the id of what seems to be a reply that breaks the protocol."""
-    if not isinstance(value, dict) or not ("result" in value or "error" in value):
-        return None
-    reply_id = value.get("id")
-    return reply_id if isinstance(reply_id, int | str) and not isinstance(reply_id, bool) else None
-
-
 def _id_by_pattern(line: bytes) -> int | str | None:
-    """Find the id at either end of invalid JSON; an id in the middle may be another one."""
+    """Find the id at either end of a reply; an id in the middle may be another one."""
     if b'"result"' not in line and b'"error"' not in line:
         return None
     found = _ID_FIRST.match(line[:HEAD]) or _ID_LAST.search(line[-HEAD:])
@@ -343,12 +359,15 @@ class FlowControl:
         self._noise = self._lines = 0
         self._drops = False
         self._open = Counter[types.RequestId | None]()
+        self._asked: set[str] = set()
+        self._answers_others = False
 
     def note_sent(self, message: types.JSONRPCMessage) -> None:
         """Note a message to the server; after the handshake its messages may be larger."""
         match message:
-            case types.JSONRPCRequest(method=method) if method not in HANDSHAKE:
-                self._most = MAX_STRUCTURE
+            case types.JSONRPCRequest(method=method, id=asked):
+                self._asked.add(str(asked))
+                self._most = self._most if method in HANDSHAKE else MAX_STRUCTURE
             case types.JSONRPCResponse(id=answered) | types.JSONRPCError(id=answered):
                 self._note_end(answered)
 
@@ -382,6 +401,12 @@ class FlowControl:
             case types.JSONRPCRequest(id=request):
                 self._open[request] += 1
                 cost = REQUEST_COST
+            case types.JSONRPCResponse(id=answered) | types.JSONRPCError(id=answered):
+                if str(answered) in self._asked:
+                    self._asked.remove(str(answered))
+                elif answered is not None and not self._answers_others:
+                    self._answers_others = True
+                    self._log.remark(f"answered what was not asked, or twice: id {answered!r:.40}")
             case types.JSONRPCNotification(
                 method="notifications/cancelled", params={"requestId": int() | str() as request}
             ):
