@@ -172,7 +172,7 @@ _HIDING: Final = re.compile(r"[\\%\x1b\x80-\x9f\xad]")
 _CONTROLS: Final = str.maketrans("\b\f\n\r\t", "bfnrt", "\\")
 
 _DATA: Final = re.compile(r"[A-Za-z0-9+/_\s-]{8,}={0,2}\s*")
-_USUAL: Final = str.maketrans("-_", "+/")
+USUAL_BASE64: Final = str.maketrans("-_", "+/")
 _MIN_ENCODED: Final = 8
 """Shortest Base64 fragment that is masked; shorter ones occur by chance."""
 
@@ -519,7 +519,7 @@ class Redactor:
         data = text.rpartition(",")[2]
         if len(data) > MAX_JUDGED or not _DATA.fullmatch(data):
             return ""
-        letters = re.sub(r"[\s=]", "", data).translate(_USUAL)
+        letters = re.sub(r"[\s=]", "", data).translate(USUAL_BASE64)
         said = base64.b64decode(letters + "A" * (-len(letters) % 4)).decode("utf-8", "replace")
         return next((mask for form, mask in self._forms.items() if form in said), "")
 
@@ -575,6 +575,7 @@ def _forms(value: str) -> Iterator[str]:
         yield json.dumps(form)[1:-1]
         yield json.dumps(form, ensure_ascii=False)[1:-1]
         yield repr(form)[1:-1]
+        yield from (encoded.hex(), encoded.hex().upper())
         yield from _base64(encoded)
 
 

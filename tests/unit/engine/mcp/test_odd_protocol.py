@@ -148,17 +148,28 @@ def test_a_line_of_a_log_in_json_answers_nothing() -> None:
         assert not isinstance(decode(line).message, types.JSONRPCResponse)
 
 
-async def test_answers_to_what_was_not_asked_are_told_of_once() -> None:
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"level": "info", "message": "the needle"},
+        {"level": "warn", "data": "the needle"},
+        {"level": "WARNING", "data": {"a": "the needle"}, "logger": 5},
+        {"level": 30, "data": "the needle", "logger": None},
+        {"msg": "the needle"},
+    ],
+)
+async def test_what_is_logged_is_shown_whatever_its_form(params: Message) -> None:
     async def answer(exchange: Exchange) -> None:
         await exchange.begin(200, content_type="text/event-stream")
+        await exchange.event({"method": "notifications/message", "params": params})
         for _ in range(3):
             await exchange.event({"id": 99_999, "result": {}})
         await exchange.event({"id": exchange.request.message["id"], "result": {"content": []}})
 
     async with answering(answer) as (_, manager, watcher):
         await call(manager, "echo")
-        await eventually(lambda: "answered what was not asked" in "".join(watcher.log(WEB)))
-        assert "".join(watcher.log(WEB)).count("not asked") == 1
+        await eventually(lambda: "the needle" in "".join(watcher.log(WEB)))
+        assert "an answer to no request, ignored: id 99999" in watcher.log(WEB)
 
 
 LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources"}

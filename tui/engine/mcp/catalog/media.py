@@ -6,12 +6,13 @@ import re
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
+from tui.engine.logs.redaction import USUAL_BASE64
+
 _HEAD: Final = 64
 """Characters of base64 that are looked at for the kind."""
 
 _DATA_ADDRESS: Final = re.compile(r"data:([\w.+-]{1,64}/[\w.+-]{1,64})?[^,]{0,256},", re.IGNORECASE)
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_\s-]*={0,2}\s*")
-_USUAL: Final = str.maketrans("-_", "+/")
 _KINDS: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -47,7 +48,7 @@ def plain_base64(data: str) -> tuple[str, str]:
         return base64.b64encode(data.encode("utf-8", "replace")).decode(), named
     if not _BASE64.fullmatch(data):
         return data, named
-    data = "".join(data.split()).translate(_USUAL).rstrip("=")
+    data = "".join(data.split()).translate(USUAL_BASE64).rstrip("=")
     return data + "=" * (-len(data) % 4), named
 
 

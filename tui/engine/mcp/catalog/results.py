@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import mcp_types as types
 
 from tui.engine.logs.redaction import MASK_ENDING
-from tui.engine.mcp.catalog.media import SVG, kind_of, plain_base64, text_of
+from tui.engine.mcp.catalog.media import kind_of, plain_base64, text_of
 from tui.engine.mcp.catalog.offered_tool import (
     STRUCTURED,
     MediaPart,
@@ -136,12 +136,11 @@ def _media(provider: str, kind: str, mime_type: str, data: str) -> Iterator[Piec
 
 def data_piece(mime_type: str | None, data: str) -> Piece:
     """Return the data as a part, or a note if the model's service would refuse it."""
-    said, (data, _) = data.rstrip("="), plain_base64(data)
+    data, _ = plain_base64(data)
     if problem := data_problem(data):
         return text_piece(f"[{problem}.]")
     kind = kind_of(data, media_type(mime_type))
-    is_searched = data.rstrip("=") == said  # for secrets, which line ends would hide
-    if (kind == SVG or is_searched) and (text := text_of(data, kind)):
+    if text := text_of(data, kind):
         return text_piece(text)
     part = MediaPart(kind, data)
     return Piece(part, "", picture=picture_of(part))

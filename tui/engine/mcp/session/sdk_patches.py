@@ -288,9 +288,7 @@ def _annotated(raw_tools: list[JsonObject], known: Collection[str]) -> list[type
 def repair_result(raw: Mapping[str, Any]) -> JsonObject:
     """Return what is validated of a tool's result, with notes in place of what would lose it."""
     content = raw.get("content")
-    if isinstance(content, str):
-        content = [{"type": "text", "text": content}]
-    elif isinstance(content, dict):
+    if isinstance(content, str | dict):
         content = [content]
     blocks = content if isinstance(content, list) else []
     mended = [_readable_block(block) for block in blocks[:MAX_BLOCKS]]
@@ -323,10 +321,9 @@ def _messages(said: object) -> Iterator[JsonObject]:
 def _readable_content(content: object, uri: object) -> JsonObject:
     """Return a part of a resource, as JSON where it has no text."""
     given = content if isinstance(content, dict) else {"text": content}
-    known = {one: given[one] for one in ("uri", "mimeType") if isinstance(given.get(one), str)}
-    said = next((one for one in ("text", "blob") if isinstance(given.get(one), str)), "")
-    body = given[said] if said else json.dumps(given.get("text", given), ensure_ascii=False)
-    return {"uri": uri, **known, said or "text": body}
+    resource = {"uri": uri} | {name: one for name, one in given.items() if one is not None}
+    block = _readable_block({"type": "resource", "resource": resource})
+    return block.get("resource") or {"uri": uri, "text": block["text"]}
 
 
 def _readable_block(block: object) -> JsonObject:
