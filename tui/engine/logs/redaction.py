@@ -504,9 +504,8 @@ class Redactor:
         found += [text for text in texts if has_data and self._mask_in_data(text)]
         for text in dict.fromkeys(found):
             known = self.redact_known(text)
+            known = known if known != text else self._mask_in_data(text) or text
             masked = (_HIDING.search(known) and hidden_in(known)) or known
-            if masked == text:
-                masked = self._mask_in_data(text)
             if masked != text and len(text) <= MAX_SHOWN and len(self._said) < MAX_SECRETS:
                 self._said[masked] = text
             texts[text] = masked

@@ -153,7 +153,7 @@ def test_a_line_of_a_log_in_json_answers_nothing() -> None:
     [
         {"level": "info", "message": "the needle"},
         {"level": "warn", "data": "the needle"},
-        {"level": "WARNING", "data": {"a": "the needle"}, "logger": 5},
+        {"level": "WARNING", "data": {"a": "the needle"}, "logger": "x"},
         {"level": 30, "data": "the needle", "logger": None},
         {"msg": "the needle"},
     ],

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import mcp_types as types
 from mcp import Client, MCPDeprecationWarning, MCPError
@@ -24,7 +24,7 @@ from mcp.shared.dispatcher import CallOptions
 from mcp.shared.inbound import MCP_NAME_HEADER, encode_header_value
 from mcp_types import CallToolResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import to_json
 
 from tui.engine.logs.redaction import NOT_MASKED
@@ -59,6 +59,7 @@ MAX_BLOCKS: Final = 1_000
 """Content blocks of one result that are read."""
 
 _CALL: Final = "tools/call"
+_UNREADABLE: Final = " cannot be read and is left out"
 _NOT_SAID: Final = NOT_MASKED | {"isError", "resultType", "structuredContent"}
 _COMPLETE: Final = "complete"
 _LISTS: Final = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
@@ -67,11 +68,6 @@ _RAW: Final = frozenset({*_LISTS, "skills/list", "tasks/get", "tasks/result"})
 
 _HEADER: Final = b"x-mcp-header"
 _SDK_LOGGERS: Final = ("mcp", "client")
-_BLOCKS: Final[Mapping[str, type[BaseModel]]] = {
-    model.model_fields["type"].default: model for model in get_args(types.ContentBlock)
-}
-"""The kinds of content blocks; an adapter for their union would take 60 ms to make."""
-
 
 _KEPT: ContextVar[list[JsonObject] | None] = ContextVar("kept", default=None)
 
@@ -334,20 +330,18 @@ def _readable_block(block: object) -> JsonObject:
     if plain and _is_readable(plain):
         return plain
     kind = sanitize_line(str(plain.get("type", "")), MAX_KIND)
-    words = f"a content block of the {f'kind “{kind}”' if kind else 'wrong form'}"
-    if is_light(block, MAX_DATA_VALUES):
-        as_json = json.dumps(block, ensure_ascii=False)
-        if len(as_json) <= MAX_ODD_BLOCK:
-            return _note(f"{words}, as it was sent: {as_json}")
-    return _note(f"{words} cannot be read and is left out")
+    as_json, named = (
+        json.dumps(block, ensure_ascii=False),
+        f"kind “{kind}”" if kind else "wrong form",
+    )
+    said = f", as it was sent: {as_json}" if len(as_json) <= MAX_ODD_BLOCK else _UNREADABLE
+    return _note(f"a content block of the {named}{said}")
 
 
 def _is_readable(block: JsonObject) -> bool:
-    for kind, model in _BLOCKS.items():
-        if block.get("type", kind) == kind:
-            with suppress(ValidationError):
-                model.model_validate(block, by_name=False)
-                return True
+    with suppress(ValidationError):
+        types.CallToolResult.model_validate({"content": [block]}, by_name=False)
+        return True
     return False
 
 

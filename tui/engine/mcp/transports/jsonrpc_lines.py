@@ -301,9 +301,7 @@ def _log_params(params: dict[str, Any]) -> dict[str, Any]:
     """Return what is logged, with a level that the protocol knows, and whatever was said."""
     level = str(params.get("level")).lower()
     level = "warning" if level == "warn" else level if level in _LEVELS else "info"
-    said = params.get("data", params.get("message", params))
-    logger = params.get("logger")
-    return {"level": level, "data": said, "logger": None if logger is None else str(logger)}
+    return {**params, "level": level, "data": params.get("data", params.get("message", params))}
 
 
 def _breaks_the_sdk(message: types.JSONRPCRequest | types.JSONRPCNotification) -> bool:
