@@ -375,6 +375,8 @@ class Supervisor:
                             self._take_offer(live.offer, is_first=True)
                             if live.offer.is_empty:
                                 words = "offers nothing: no usable tool, no prompt, no resource"
+                                for tool in live.offer.tools[:1]:
+                                    words += f" ({tool.view.name}: {tool.view.problem})"
                                 error = ServerError(words, "Look at its log.", permanent=True)
                             elif not self._must_stop():
                                 self._grant(None)

@@ -304,9 +304,9 @@ class _Converter:
             self.left_out.append(f"parameter “{sanitize_line(name, 80)}”: its schema is too large")
 
     def _array(self, flat: Flat, depth: int) -> GeminiSchema:
-        schema: GeminiSchema = {"type": "array"} | bounds_of("array", flat)
-        if flat.items is not None and (items := self._convert(flat.items, depth + 1)) is not None:
-            schema["items"] = items
+        items = self._convert(flat.items, depth + 1) if flat.items is not None else None
+        schema: GeminiSchema = typed("array") | bounds_of("array", flat)
+        schema |= {"items": items} if items is not None else {}
         if flat.prefix_items:
             schema["prefixItems"] = [self._convert(p, depth + 1) or {} for p in flat.prefix_items]
         return schema | ({"uniqueItems": True} if flat.unique else {})
@@ -398,7 +398,12 @@ def _joined_enums(variants: list[GeminiSchema]) -> list[GeminiSchema]:
 def cut(flat: Flat) -> GeminiSchema:
     """Return the schema of a value that is not converted further."""
     kind = single_type(flat)
-    return {"type": kind} if kind else {"type": "object"} if flat.is_cut else {}
+    return typed(kind or "object") if kind or flat.is_cut else {}
+
+
+def typed(kind: str) -> GeminiSchema:
+    """Return the schema of any value of a type; some services refuse arrays without items."""
+    return {"type": kind, "items": {}} if kind == "array" else {"type": kind}
 
 
 def single_type(flat: Flat) -> str:
@@ -434,7 +439,7 @@ def enum_variants(flat: Flat) -> Iterator[GeminiSchema]:
                 yield {"type": kind, "enum": list(dict.fromkeys(sendable))}
             case "object" | "array":
                 listed = sanitize_line(json.dumps(values, default=str), 300)
-                yield {"type": kind, "description": f"one of: {listed}"}
+                yield typed(kind) | {"description": f"one of: {listed}"}
             case _:
                 yield {"type": kind}
 

@@ -508,7 +508,7 @@ class Connection:
         """Convert a tool's result; raises `ToolCallError` if it is none."""
         try:
             sdk_patches.check_kind(raw)
-            result = sdk_patches.read_call_result(raw)
+            result = sdk_patches.read_call_result(raw, self._log.own.redact_json)
         except (MCPError, ValidationError) as error:
             raise ToolCallError(_NO_RESULT) from error
         tool = next((t for t in self.offer.tools if t.name == name), None)

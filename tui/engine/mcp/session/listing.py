@@ -224,20 +224,23 @@ async def _list_all(client: Client, method: str, key: str, log: ServerLog) -> li
     """Follow the cursors of one list until it ends, repeats a cursor or exceeds a limit."""
     items: list[object] = []
     size = 0
-    cursor: str | None = None
-    seen: set[str] = set()
+    cursor: str | int | None = None  # some servers count
+    seen: set[str | int] = set()
     for _ in range(MAX_ITEMS):
         place = {} if cursor is None else {"cursor": cursor}
         page = await sdk_patches.request(client, method, place)
         found, cursor = page.get(key), page.get("nextCursor")
-        is_repeated = isinstance(cursor, str) and cursor in seen
-        if isinstance(found, list):
+        cursor = cursor if type(cursor) in (str, int) else None
+        is_repeated = cursor is not None and cursor in seen
+        if not isinstance(found, list):
+            log.remark(f"{method} was answered without a list of {key}")
+        else:
             known = set(map(to_json, items)) if is_repeated else ()  # perhaps the last page again
             items.extend(one for one in found if not known or to_json(one) not in known)
             size += await asyncio.to_thread(count_chars, found)
-        if not isinstance(cursor, str):
+        if cursor is None:
             return items
-        if is_repeated or len(cursor) > MAX_CURSOR_CHARS:
+        if is_repeated or len(str(cursor)) > MAX_CURSOR_CHARS:
             log.remark(f"{method} repeats a cursor; the list ends there")
             return items
         if len(items) >= MAX_ITEMS or size >= MAX_CHARS:
