@@ -335,10 +335,8 @@ def _readable_block(block: object) -> JsonObject:
     if plain and _is_readable(plain):
         return plain
     kind = sanitize_line(str(plain.get("type", "")), MAX_KIND)
-    as_json, named = (
-        json.dumps(block, ensure_ascii=False),
-        f"kind “{kind}”" if kind else "wrong form",
-    )
+    as_json = json.dumps(block, ensure_ascii=False)
+    named = f"kind “{kind}”" if kind else "wrong form"
     said = f", as it was sent: {as_json}" if len(as_json) <= MAX_ODD_BLOCK else _UNREADABLE
     return _note(f"a content block of the {named}{said}")
 
