@@ -7,6 +7,9 @@ from typing import Final
 MAX_LINE: Final = 300
 """Characters of a line that are looked at and shown."""
 
+MAX_SUMMED: Final = 3
+"""Last lines of a program in the summary of a server; its details have all."""
+
 _FRAMES: Final = re.compile(
     r"\s+at \S|\s*\^+\s*$|\s*File \"|Traceback |Node\.js v|note: run with `RUST_BACKTRACE"
     r"|goroutine \d|exit status \d|\s*[{}\[\]()]+,?\s*$|npm (?:ERR!|error)(?: (?:code|path|errno"
@@ -29,6 +32,11 @@ _TELLING: Final = tuple(
     )
 )
 """What an error looks like, the surest first: exceptions, reports of tools, shells, plain words."""
+
+
+def readable(lines: Sequence[str]) -> Sequence[str]:
+    """Return the last lines for a summary, without those that only surround an error."""
+    return [line for line in lines if not _FRAMES.match(line[:MAX_LINE])][-MAX_SUMMED:]
 
 
 def telling_line(lines: Sequence[str]) -> str:
