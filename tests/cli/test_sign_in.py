@@ -133,7 +133,7 @@ def copy_the_address(terminal: Terminal) -> str:
     terminal.send(b"\x19")
     terminal.wait_for("Copied the address")
     terminal.send(b"\x13")
-    terminal.wait_for("No browser could be opened")
+    terminal.wait_for("No browser was opened")
     return base64.b64decode(COPIED.findall(terminal.raw)[-1]).decode()
 
 

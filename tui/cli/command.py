@@ -60,6 +60,13 @@ def no_such(kind: str, name: str, known: Iterable[str]) -> CommandError:
     return CommandError(f"There is no {kind} {name}.{hint}", ExitCode.NOT_FOUND)
 
 
+def check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse the first name that nothing has."""
+    for name in names:
+        if name not in known:
+            raise no_such(kind, name, known)
+
+
 def checked_ids(_context: object, _parameter: object, ids: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse an empty ID, such as an unset variable of a script: every ID begins with it."""
     if not all(ids):

@@ -13,7 +13,6 @@ import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Final
 
 from tui.cli.output import PATIENCE, ExitCode, prepare_output, say, write_out
@@ -93,21 +92,14 @@ _ENDINGS: Final[Mapping[TurnOutcome | None, tuple[ExitCode, str, str]]] = {
 """The exit codes of turns, and why they were not completed; of others the errors say why."""
 
 
-class OutputFormat(StrEnum):
-    """What is printed: the answer, one object at the end, or one a line as things happen."""
-
-    TEXT = "text"
-    JSON = "json"
-    STREAM_JSON = "stream-json"
-
-
-def run_headless(options: EngineOptions, prompt: str, *, output: OutputFormat, debug: bool) -> int:
+def run_headless(options: EngineOptions, prompt: str, *, output: str | None, debug: bool) -> int:
     """Run one turn, print its result, and return the exit code.
 
     Args:
         options: What the command line says.
         prompt: The user's message; standard input goes along as data.
-        output: What to print.
+        output: What to print: ``text``, the answer; ``json``, one object at the end;
+            ``stream-json``, one a line as things happen; None for what the settings say.
         debug: Whether to write verbose logs.
     """
     session = _Session(options, prepare_process(verbose=debug), output)
@@ -137,7 +129,7 @@ class _Session:
 
     options: EngineOptions
     redactor: Redactor
-    output: OutputFormat
+    output: str | None
     store: Store = field(default_factory=Store)
     warnings: list[str] = field(default_factory=list)
     outcome: TurnOutcome | None = None
@@ -152,7 +144,7 @@ class _Session:
     statistics: Statistics = field(default_factory=lambda: Statistics(str(uuid.uuid4())))
 
     def __post_init__(self) -> None:
-        streams = self.output is OutputFormat.STREAM_JSON
+        streams = self.output == "stream-json"
         self.lines = JsonLines(self._write, self.statistics) if streams else None
         self._stop: Callable[[], None] | None = None
 
@@ -161,6 +153,7 @@ class _Session:
         async with Engine(options, self._watch, redactor=self.redactor) as engine:
             self._stop_on_signals(engine)
             settings = await engine.load()
+            self.output = self.output or settings.run.output
             for problem in settings.problems:
                 if problem.fatal:
                     advice = "Correct the file and try again."
@@ -224,7 +217,7 @@ class _Session:
         session = engine.sessions.recorder.session
         if self.options.save and session is None:
             self.warn("The turn was not saved: gemdeck.sessions.save is off.")
-        elif self.options.save and self.output is OutputFormat.TEXT:
+        elif self.options.save and self.output == "text":
             say(f"to go on: gemdeck -p TEXT --resume {session}")
 
     def _name_missing_tools(self, engine: Engine) -> None:
@@ -336,7 +329,7 @@ class _Session:
             for one in turn_entries(self.store.state)
             if isinstance(one, ChatNotice) and one.severity is _E
         ]
-        if self.output is OutputFormat.TEXT:
+        if self.output == "text":
             for notice in errors:
                 self.warn(_words(notice))
             if answer := answer_text(self.store.state):
@@ -353,7 +346,7 @@ class _Session:
         ending = Ending(code, outcome, error, self.warnings)
         if self.lines is not None:
             self.lines.end(self.store.state, ending)
-        elif self.output is OutputFormat.JSON:
+        elif self.output == "json":
             # in ASCII, it cannot control a terminal
             result = whole_result(self.store.state, self.statistics, ending)
             self._write(json.dumps(result, ensure_ascii=True, indent=2))

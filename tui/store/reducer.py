@@ -188,8 +188,11 @@ def _moved(view: ServerView, event: e.ServerStatusChanged) -> ServerView:
 
 
 def _with_words(view: ServerView, lines: Sequence[e.LogLine]) -> ServerView:
-    """Note the last line that a starting server wrote."""
-    words = [line.text for line in lines if line.source != e.OWN_SOURCE and line.text.strip()]
+    """Note the last line that a starting server wrote, or that we warn of."""
+    own = (e.OWN_SOURCE, Severity.INFO)
+    words = [
+        line.text for line in lines if (line.source, line.severity) != own and line.text.strip()
+    ]
     if view.status is not ServerStatus.STARTING or not words:
         return view
     return replace(view, last_words=words[-1])

@@ -166,7 +166,10 @@ async def test_a_key_without_effect_says_why_and_narrow_tabs_have_short_names() 
         assert "↵ send" in deck.lines[-1], "another place takes the words away"
         await deck.press("h", "i", "f12", "escape")
         assert "↵ send" in deck.lines[-1]
-        assert deck.one(Composer).text == "hi"
+        await deck.press("alt+m")
+        assert "Alt+m does nothing here: F1 shows the keys" in deck.lines[-1]
+        await deck.press("backslash", "enter", "x")
+        assert deck.one(Composer).text == "hi\nx", "as in gemini-cli"
         # Tabs without room for their names have shorter words.
         await deck.afresh()
         await deck.press("f4")

@@ -395,11 +395,12 @@ class Supervisor:
             logger.warning("a server's connection broke: %s", self._log.mask(trace))
             error = internal_error(caught)
         finally:
-            self._attempt = self._deadline = self._began_outside = None
+            self._deadline = self._began_outside = None
             self.is_launching = False
             self.live = None
             self._log.flush()
         self._settle(error)
+        self._attempt = None
 
     async def _take_turn(self) -> None:
         """Wait in the queue of starts, unless the user or a call starts the server meanwhile."""
@@ -521,8 +522,10 @@ class Supervisor:
             error = ServerError(error.reason, advice, permanent=True)
         code = self._attempt.transport.exit_code if self._attempt is not None else None
         tail = self._log.tail()
+        line = self._log.printed if self.status is _S.STARTING else ""
         if code is not None and tail:  # what it wrote last says why it ended
-            line = telling_line(self._log.tail(SEARCHED_TAIL)) or tail[-1]
+            line = telling_line(self._log.tail(SEARCHED_TAIL)) or line or tail[-1]
+        if line:
             error = ServerError(f"{error.reason}: {line}", error.advice, permanent=error.permanent)
         masked = error.masked(self._log.mask)  # before a text is cut
         failure = self._log.mask_failure(masked.as_failure(tail))

@@ -10,6 +10,9 @@ MAX_LINE: Final = 300
 MAX_LISTED: Final = 20
 """Lines that are shown with one that ends in a bracket."""
 
+MAX_SUMMED: Final = 3
+"""Last lines of a program in the summary of a server; its details have all."""
+
 _FRAMES: Final = re.compile(
     r"\s+at \S|\s*https?://|\s*\^+\s*$|\s*File \"|Traceback |Node\.js v"
     r"|note: run with `RUST_BACKTRACE|goroutine \d|exit status \d|\s*[{}\[\]()]+,?\s*$"
@@ -35,6 +38,11 @@ _TELLING: Final = tuple(
     )
 )
 """What an error looks like, the surest first: exceptions, reports of tools, shells, plain words."""
+
+
+def readable(lines: Sequence[str]) -> Sequence[str]:
+    """Return the last lines for a summary, without those that only surround an error."""
+    return [line for line in lines if not _FRAMES.match(line[:MAX_LINE])][-MAX_SUMMED:]
 
 
 def telling_line(lines: Sequence[str]) -> str:

@@ -84,8 +84,7 @@ WAITING: Final = (
     "If the page does not know gemdeck, cancel and sign in again; gemdeck then registers again."
 )
 NO_BROWSER: Final = (
-    "No browser could be opened here. Open the address above anywhere, and paste the address "
-    "where it ends."
+    "No browser was opened. Open the address above anywhere, and paste the address where it ends."
 )
 
 OpenUrl = Callable[[str], Awaitable[bool]]

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from tui.model.catalog import ResourceContent, ToolId, ToolView
 from tui.model.chat import Picture
 from tui.model.frozen import Frozen
-from tui.model.input.own_commands import OWN_COMMANDS
+from tui.model.input.own_commands import ALIASES, OWN_COMMANDS
 from tui.model.runs import RenderedMessage
 from tui.model.servers import ServerId
 from tui.text import AdvisedError
@@ -112,7 +112,7 @@ def assign_prompt_names(offers: Sequence[tuple[str, Sequence[str]]]) -> list[lis
     Returns:
         For each server the names of its prompts, in order; all are different.
     """
-    taken = set(OWN_COMMANDS)
+    taken = {*OWN_COMMANDS, *ALIASES}
     named = []
     for server, prompts in offers:
         names = []

@@ -29,6 +29,7 @@ from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.handshake import is_handshake, repair_handshake
 from tui.engine.mcp.wire.tap import Tap
 from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_value, structure, value_or_none
+from tui.model.chat import Severity
 from tui.model.wire.frames import FrameFault
 
 EXCHANGE_FAILED: Final = -31_001
@@ -374,7 +375,7 @@ class FlowControl:
         self._exceeds_since: float | None = None
         self._most = MAX_UNASKED
         self._noise = self._lines = 0
-        self._drops = False
+        self._drops = self._is_heard = False
         self._open = Counter[types.RequestId | None]()
         self._asked: set[str] = set()
 
@@ -398,6 +399,7 @@ class FlowControl:
             await self._sleep(PAUSE)
         found, structure, fault, searched = await read(line, self._most, self._log.own)
         message = None if isinstance(found, str) else found
+        self._is_heard |= message is not None
         if found is not None:
             self._tap.received(line, message, fault)
         self._grow()
@@ -479,9 +481,17 @@ class FlowControl:
             return
         self._turn_began = self._clock()
 
+    def note_rest(self, rest: bytes) -> None:
+        """Note what came without a line end; all that a server printed, it may say what it is."""
+        if rest.strip() and not self._is_heard:
+            self._note_noise(_noise(rest))
+
     def _note_noise(self, noise: str, what: str = "not a message") -> None:
         self._noise += 1
-        if self._noise <= MAX_NOISE_LINES:
-            self._log.remark(f"{what}, ignored: {noise}")
+        if self._noise == 1 and not self._is_heard:
+            self._log.printed = f"its first line was not a message: {noise}"
+            self._log.remark(self._log.printed)
+        elif self._noise <= MAX_NOISE_LINES:
+            self._log.remark(f"{what}, ignored: {noise}", Severity.INFO)
         if self._noise == MAX_NOISE_LINES:
-            self._log.remark("further such lines are ignored silently")
+            self._log.remark("further such lines are ignored silently", Severity.INFO)

@@ -124,6 +124,7 @@ class StdioTransport:
         with anyio.CancelScope(shield=True):
             try:
                 await self._process.close()
+                self._flow_control.note_rest(self._process.unfinished())
             finally:
                 self.ended.set()
                 for task in self._tasks:
