@@ -41,7 +41,7 @@ GENERATION_TIMEOUT: Final = 300.0
 
 
 class MalformedCallError(ModelError):
-    """The model sent a tool call that cannot be read."""
+    """The model sent a tool call that cannot be read, or is of no tool that it was offered."""
 
     def __init__(self, words: str) -> None:
         text = "The model sent a malformed tool call" + (f": {words}" if words else ".")
@@ -176,12 +176,14 @@ class ModelStep:
             MalformedCallError: If the model sent one.
             ModelError: If there is no complete answer; what arrived is in `gathered`.
         """
-        if self._block_reason:
-            refused = f"The service refused the message ({sanitize_line(self._block_reason, 60)})."
-            raise ModelError(refused, advice=_REPHRASE)
         words = sanitize_line(self._finish_message, 300)
+        if self._block_reason:
+            refused = f"The service refused the message ({sanitize_line(self._block_reason, 60)})"
+            raise ModelError(f"{refused}: {words}" if words else f"{refused}.", advice=_REPHRASE)
         match self.finish_reason:
-            case "STOP" | "UNEXPECTED_TOOL_CALL" if self.any_text or self.gathered.calls:
+            case "STOP" if self.any_text or self.gathered.calls:
+                return
+            case "UNEXPECTED_TOOL_CALL" if self.gathered.calls:
                 return
             case "" if self.any_chunk:
                 raise _unfinished("The answer is incomplete: the stream ended early.")
@@ -194,8 +196,9 @@ class ModelStep:
                 cut = "The answer was cut off: it reached the model's output limit."
                 raise ModelError(cut, advice=advice)
             case reason:
-                why = _REASONS.get(reason) or words or "the service gave no reason"
-                stopped = f"The answer was stopped ({sanitize_line(reason, 60)}): {why}."
+                why = words or _REASONS.get(reason) or "the service gave no reason"
+                stopped = f"The answer was stopped ({sanitize_line(reason, 60)}): {why}"
+                stopped = stopped.rstrip(".") + "."
                 raise ModelError(stopped, advice=_REPHRASE)
 
     def _add(self, chunk: ModelChunk) -> None:

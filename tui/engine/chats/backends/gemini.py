@@ -4,27 +4,39 @@ Import this module in a thread: google-genai takes a third of a second.
 """
 
 import asyncio
+import json
 import logging
 import os
 import re
 import ssl
 import warnings
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final
 
 import httpx2
 from google import genai
+from google.genai import errors as genai_errors
 from google.genai import types
 
 from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest, ModelTraits
+from tui.engine.chats.backends.event_stream import read_events, read_values
 from tui.engine.chats.backends.service_errors import (
     BodyTooLongError,
     RequestContext,
     not_gemini,
+    stream_error,
     translate,
     translate_check,
 )
@@ -45,18 +57,17 @@ MAX_ERROR_BYTES: Final = 1024 * 1024
 """Longest body of an error; it is parsed as a whole, which takes the time of the event loop."""
 
 MAX_COST: Final = 256 * 1024
-"""Most values in one event, which is parsed as a whole.
+"""Most values in one event or document, which is parsed as a whole."""
 
-Four characters of an error or of an event that is no data are as much: each of them is looked at.
-"""
-
-_DATA: Final = b"\ndata: "
-_BLANK_LINE: Final = re.compile(rb"\n\r?\n")
-_PARTS: Final = (b"[", b"{", b",")
+DONE: Final = "[DONE]"
+"""What some gateways end a stream with."""
 
 _open_responses: ContextVar[list[httpx2.Response] | None] = ContextVar(
     "_open_responses", default=None
 )
+
+_Wire = Mapping[str, Any]
+_Answer = tuple[types.GenerateContentResponse, _Wire]
 
 _GENERATION: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 _LATEST: Final = re.compile(r"gemini-(?:pro|flash|flash-lite)-latest\Z")
@@ -91,35 +102,71 @@ _MUST_CALL: Final = types.ToolConfig(
 )
 
 
-class _BoundedStream(httpx2.AsyncByteStream):
-    """Forwards a body until it exceeds the limit, or one event of it the most that is parsed.
+class _Body(httpx2.AsyncByteStream):
+    """Another form of a body, which is closed with it."""
 
-    Args:
-        inner: The body.
-        limit: Its greatest length, in bytes.
-        is_document: Whether it is one JSON document, and no error.
-    """
+    def __init__(self, inner: httpx2.AsyncByteStream, pieces: AsyncIterator[bytes]) -> None:
+        self._inner, self._pieces = inner, pieces
 
-    def __init__(self, inner: httpx2.AsyncByteStream, limit: int, *, is_document: bool) -> None:
-        self._inner, self._limit, self._is_document = inner, limit, is_document
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        left, cost, start = self._limit, 0, b"\n"  # of the line that is not over yet
-        async for piece in self._inner:
-            left -= max(len(piece), LEAST_PIECE * (1 + piece.count(b"\n")))
-            text = start + piece
-            line = text[max(text.rfind(b"\n"), 0) :]
-            start = line[: len(_DATA)]
-            cost = 0 if _BLANK_LINE.search(text) else cost
-            is_looked_at = start != _DATA and not self._is_document
-            cost += sum(map(piece.count, _PARTS)) + len(line) // 4 * is_looked_at
-            if left < 0 or cost > MAX_COST:
-                limit = f"longer than {self._limit // 1024**2} MiB"
-                raise BodyTooLongError(f"it is {limit if left < 0 else 'too complex to be read'}")
-            yield piece
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+async def _bounded(pieces: AsyncIterable[bytes], limit: int) -> AsyncIterator[bytes]:
+    """Forward a body until it is longer than so many bytes."""
+    left = limit
+    async for piece in pieces:
+        lines = piece.count(b"\n") + piece.count(b"\r")
+        left -= max(len(piece), LEAST_PIECE * (1 + lines))
+        if left < 0:
+            raise BodyTooLongError(f"it is longer than {limit // 1024**2} MiB")
+        yield piece
+
+
+async def _document(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Forward a body that is one JSON document, until it has too many values."""
+    cost = 0
+    async for piece in pieces:
+        cost = _check_cost(cost + sum(map(piece.count, (b"[", b"{", b","))))
+        yield piece
+
+
+async def _answers(
+    pieces: AsyncIterable[bytes], told: MutableMapping[str, Any]
+) -> AsyncIterator[bytes]:
+    """Forward what is streamed in the one form that google-genai reads, an event a piece.
+
+    Each is put under ``answer`` before, since google-genai leaves out some of it.
+
+    Raises:
+        genai_errors.APIError: If the stream says an error, in whichever form.
+    """
+    async for event in read_events(pieces, MAX_STEP_BYTES):
+        _check_cost(sum(map(event.data.count, "[{,")))
+        last_line = event.data.rpartition("\n")[2]  # an error may follow half an event
+        read = read_values(event.data) or read_values(last_line)
+        values = [value for value in read if isinstance(value, dict)]
+        for value in values:
+            if value.get("error") or event.name == "error":
+                raise stream_error(value.get("error") or value)
+            told["answer"] = value
+            yield b"data: %s\n\n" % json.dumps(value).encode()
+        if values or event.name not in {"message", "error"} or event.data.strip() == DONE:
+            continue
+        if not event.data.startswith(("{", "[", "<")):
+            raise stream_error(event.data)
+        if not event.is_ended and not event.data.startswith("<"):
+            raise httpx2.RemoteProtocolError("the stream ends within an event")
+        raise genai_errors.UnknownApiResponseError(event.data)
+
+
+def _check_cost(values: int) -> int:
+    if values > MAX_COST:
+        raise BodyTooLongError("it is too complex to be read")
+    return values
 
 
 def make_http_client(idle_timeout: float, tls: ssl.SSLContext) -> httpx2.AsyncClient:
@@ -143,10 +190,13 @@ def make_http_client(idle_timeout: float, tls: ssl.SSLContext) -> httpx2.AsyncCl
         if response.headers.get("content-encoding", "").lower() not in {"", "identity"}:
             # A little of it may become gigabytes, so it is not even unpacked to be counted.
             raise httpx2.DecodingError(f"HTTP {response.status_code}")
-        if isinstance(response.stream, httpx2.AsyncByteStream):
+        if isinstance(body := response.stream, httpx2.AsyncByteStream):
             limit = MAX_ERROR_BYTES if response.is_error else MAX_STEP_BYTES
-            is_document = not response.is_error and b"alt=sse" not in response.url.query
-            response.stream = _BoundedStream(response.stream, limit, is_document=is_document)
+            pieces, is_stream = _bounded(body, limit), b"alt=sse" in response.url.query
+            if response.status_code == HTTPStatus.OK and is_stream:
+                response.stream = _Body(body, _answers(pieces, response.extensions))
+            else:
+                response.stream = _Body(body, _document(pieces))
         if (responses := _open_responses.get()) is not None:
             responses.append(response)
 
@@ -156,8 +206,8 @@ def make_http_client(idle_timeout: float, tls: ssl.SSLContext) -> httpx2.AsyncCl
 
 
 @asynccontextmanager
-async def closing_responses() -> AsyncIterator[None]:
-    """On exit, close every response that the current task received in the block.
+async def closing_responses() -> AsyncIterator[Sequence[httpx2.Response]]:
+    """Give the responses that the current task receives in the block, and close them after it.
 
     google-genai keeps a response in a reference cycle and closes it only after it was read to
     the end or the read itself was cancelled.
@@ -165,7 +215,7 @@ async def closing_responses() -> AsyncIterator[None]:
     responses: list[httpx2.Response] = []
     token = _open_responses.set(responses)
     try:
-        yield
+        yield responses
     finally:
         _open_responses.reset(token)
         for response in responses:
@@ -260,11 +310,11 @@ class GeminiBackend:
         connection at once only while google-genai itself is waiting. Its queue needs no limit
         because `MAX_STEP_BYTES` bounds its input.
         """
-        queue: asyncio.Queue[types.GenerateContentResponse | None] = asyncio.Queue()
+        queue: asyncio.Queue[_Answer | None] = asyncio.Queue()
         pump = asyncio.create_task(self._pump(request, queue))
         try:
-            while (response := await queue.get()) is not None:
-                yield self._chunk(response)
+            while (answer := await queue.get()) is not None:
+                yield self._chunk(*answer)
             await pump
         except Exception as error:  # noqa: BLE001 - the SDK raises many types
             tools = [str(declared.get("name", "")) for declared in request.declarations]
@@ -333,18 +383,16 @@ class GeminiBackend:
         """Build pydantic's validators now, off the event loop."""
         self._config(ModelRequest(contents=(), declarations=(), system_instruction="-"))
         wire = {"candidates": [{"content": {"role": "model", "parts": [{"text": "-"}]}}]}
-        self._chunk(types.GenerateContentResponse.model_validate(wire))
+        self._chunk(types.GenerateContentResponse.model_validate(wire), wire)
 
-    async def _pump(
-        self, request: ModelRequest, queue: asyncio.Queue[types.GenerateContentResponse | None]
-    ) -> None:
+    async def _pump(self, request: ModelRequest, queue: asyncio.Queue[_Answer | None]) -> None:
         try:
-            async with closing_responses():
+            async with closing_responses() as responses:
                 stream = await self._client.aio.models.generate_content_stream(
                     model=self._context.model, contents=_REPLACED, config=self._config(request)
                 )
                 async for response in stream:
-                    queue.put_nowait(response)
+                    queue.put_nowait((response, responses[-1].extensions["answer"]))
                     await asyncio.sleep(0)  # many at once would hold up the loop
         finally:
             queue.put_nowait(None)
@@ -387,19 +435,23 @@ class GeminiBackend:
             config.thinking_budget = int(chosen)
         return config
 
-    def _chunk(self, response: types.GenerateContentResponse) -> ModelChunk:
+    def _chunk(self, response: types.GenerateContentResponse, wire: _Wire) -> ModelChunk:
+        """Return a chunk; the service's own words are only in the wire's form of it."""
         candidate = response.candidates[0] if response.candidates else None
         content = candidate.content if candidate else None
         finish = candidate.finish_reason if candidate else None
         feedback = response.prompt_feedback
         block = feedback.block_reason if feedback else None
+        ended, blocked = (wire.get("candidates") or [{}])[0], wire.get("promptFeedback") or {}
         return ModelChunk(
             parts=tuple(
                 part.model_dump(exclude_none=True, by_alias=True, mode="json")
                 for part in (content.parts if content and content.parts else ())
             ),
             finish_reason=finish.value if finish else "",
-            finish_message=(candidate.finish_message or "") if candidate else "",
+            finish_message=str(
+                ended.get("finishMessage") or blocked.get("blockReasonMessage") or ""
+            ),
             block_reason=block.value if block else "",
             usage=self._usage(response.usage_metadata),
         )

@@ -3,7 +3,13 @@
 import logging
 import re
 import ssl
+import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import google.auth.exceptions
@@ -24,9 +30,6 @@ from tui.text import sanitize_line
 MAX_MESSAGE: Final = 600
 """Longest service message shown, in characters."""
 
-MAX_RETRY_AFTER: Final = 3_600.0
-"""Longest retry delay accepted, in seconds."""
-
 OVERLOAD_WAIT: Final = 2.0
 """Seconds to wait after an overload if the service names no time."""
 
@@ -42,10 +45,17 @@ GOOGLE: Final = "https://generativelanguage.googleapis.com"
 ADDRESS: Final = "the service's address (F9 or GOOGLE_GEMINI_BASE_URL)"
 """How advice names it."""
 
+_ANOTHER: Final = "Choose another model with /model or --model"
 _log: Final = logging.getLogger(__name__)
 
 _WEB_PAGE: Final = re.compile(r"<(?:!doctype|html|\?xml)", re.IGNORECASE)
 _NO_SUCH_PATH: Final = {404, 405, 501}
+_A_DAY: Final = re.compile(r"per[ _-]?day|daily", re.IGNORECASE)
+_AMOUNT: Final = r"(\d{1,7}(?:\.\d{1,9})?)\s*(ms|[dhms])[a-z]*\s*"
+_AGAIN: Final = re.compile(
+    rf"(?:retry|again|resets?) (?:in|after) ((?:{_AMOUNT}){{1,4}})", re.IGNORECASE
+)
+_UNITS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _DECLARATION_INDEX: Final = re.compile(r"function_?declarations\[(\d{1,5})\]", re.IGNORECASE)
 _DECLARATION_NAME: Final = re.compile(
     r"(?:FunctionDeclaration|Function declaration|schema of function|"
@@ -109,6 +119,14 @@ def translate_check(error: Exception, context: RequestContext) -> ModelError:
     return translate(error, context)
 
 
+def stream_error(told: object) -> genai_errors.APIError:
+    """Return the error that a service tells within a stream, as one or in words alone."""
+    error = dict(told) if isinstance(told, Mapping) else {"message": str(told)}
+    code = error.get("code")
+    error["code"] = code if isinstance(code, int) and 400 <= code < 600 else 0
+    return genai_errors.APIError(0, {"error": error})
+
+
 def not_gemini(context: RequestContext, why: str) -> ModelError:
     """Return the error for an address at which something else is."""
     where = sanitize_line(context.address, 200) or "Google's address"
@@ -155,7 +173,9 @@ class _ServiceError(Frozen):
     def read(cls, error: genai_errors.APIError, context: RequestContext) -> "_ServiceError":
         raw = str(error.message or error.status or "")
         details = _details(error.details)
+        told = _AGAIN.search(raw)
         delays = [_seconds(detail.get("retryDelay")) for detail in details]
+        delays.append(_seconds(told[1]) if told else None)
         headers = getattr(error.response, "headers", None)
         if headers is not None and hasattr(headers, "get"):
             delays.append(_seconds(headers.get("retry-after")))
@@ -191,11 +211,25 @@ def _objects(value: object) -> list[Mapping[str, Any]]:
 
 
 def _seconds(value: object) -> float | None:
-    """Read ``"34.4s"``, ``"430ms"`` or ``"7"`` as seconds."""
-    found = re.fullmatch(r"\s*([0-9]{1,7}(?:\.[0-9]{1,9})?)\.?\s*(ms|s)?\s*", str(value or ""))
-    if found is None:
+    """Read ``"34.4s"``, ``"430ms"``, ``"12h34m16s"``, ``"5 minutes"``, ``"7"`` or a date."""
+    text = str(value or "").strip().rstrip(".").lower()
+    text += "s" if text[-1:].isdecimal() else ""
+    if not re.fullmatch(rf"(?:{_AMOUNT}){{1,4}}", text):
+        with suppress(ValueError, TypeError, OverflowError):
+            left = parsedate_to_datetime(text) - datetime.now(UTC)
+            return max(left.total_seconds(), 0.0)
         return None
-    return min(float(found[1]) / (1_000 if found[2] == "ms" else 1), MAX_RETRY_AFTER)
+    return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_AMOUNT, text))
+
+
+def _when(seconds: float | None) -> str:
+    """Say when to try again."""
+    if seconds is None or seconds < 1:
+        return "in a moment"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    if seconds < 120:
+        return f"in {seconds:.0f} s"
+    return f"in {hours} h {minutes} min" if hours else f"in {minutes} min"
 
 
 def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
@@ -206,39 +240,53 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
             return ModelError(f"{words} {why}.", advice=f"Correct {ADDRESS}.")
         case code if _WEB_PAGE.match(error.raw.lstrip()):
             return _web_page(retryable=code >= 500, retry_after=error.retry_after)
+        case 400 | 403 | 404 | 413 | 429 if known := _known_refusal(error, context):
+            return known
         case 400:
             return _from_bad_request(error, context)
         case 401 | 403:
             return _from_refusal(error, context)
         case 404:
-            advice = "Choose another model with /model or --model, or in the settings."
+            advice = f"{_ANOTHER}, or in the settings."
             return error.told(f"The model {sanitize_line(context.model, 80)} was not found", advice)
-        case 413:
-            return _too_long(error)
-        case 429:
+        case 429 if "no capacity" not in error.raw.lower():
             return _from_quota(error)
-        case code if code == 408 or code >= 500:
+        case code if code in {408, 429} or code >= 500:
             words = f"The service is overloaded or failing (HTTP {code})"
-            advice = "Try again in a moment, or choose another model with /model or --model."
+            advice = f"Try again {_when(error.retry_after)}. {_ANOTHER} if that does not help."
             wait = OVERLOAD_WAIT if error.retry_after is None else error.retry_after
             return error.told(words, advice, retryable=True, retry_after=wait)
         case code:
-            return error.told(f"The service refused the request (HTTP {code})")
+            status = f" (HTTP {code})" if code else ""
+            return error.told(f"The service refused the request{status}")
+
+
+def _known_refusal(error: _ServiceError, context: RequestContext) -> ModelError | None:
+    """Return the error for a refusal whose words are known."""
+    if tool := _refused_tool(error.raw, context.tools):
+        words = f"The service refused the tool {sanitize_line(tool, 80)}"
+        advice = "The service does not accept the tool's description or schema."
+        return error.told(words, advice, refused_tool=tool)
+    for row in known_refusals():
+        if re.search(row["words"], f"{error.code} {error.raw}", re.IGNORECASE | re.DOTALL):
+            says = row["says"].replace("{model}", sanitize_line(context.model, 80))
+            advice = row.get("advice") or _key_advice(context)
+            return error.told(says, advice, lacks=row.get("lacks", ""))
+    return None
+
+
+@cache
+def known_refusals() -> Sequence[Mapping[str, Any]]:
+    """Return the rows of ``refusals.toml``, which says what they hold."""
+    text = Path(__file__).with_name("refusals.toml").read_text("utf-8")
+    rows: Sequence[Mapping[str, Any]] = tomllib.loads(text)["refusal"]
+    return rows
 
 
 def _from_bad_request(error: _ServiceError, context: RequestContext) -> ModelError:
     text = error.raw.lower()
     if "API_KEY_INVALID" in error.reasons or "api key" in text:
         return error.told("The API key was not accepted", _key_advice(context))
-    if tool := _refused_tool(error.raw, context.tools):
-        words = f"The service refused the tool {sanitize_line(tool, 80)}"
-        advice = "The service does not accept the tool's description or schema."
-        return error.told(words, advice, refused_tool=tool)
-    if "too many states" in text:
-        advice = "Offer fewer tools: use includeTools or excludeTools, or disable a server."
-        return error.told("The tools' schemas are too complex for the service", advice)
-    if "token count" in text or "maximum number of tokens" in text or "payload size" in text:
-        return _too_long(error)
     advice = "If it happens again, start a new conversation."
     return error.told("The service refused the request", advice, refused_content=error.raw)
 
@@ -250,10 +298,6 @@ def _refused_tool(text: str, tools: Sequence[str]) -> str:
         return tools[index] if index < len(tools) else ""
     found = _DECLARATION_NAME.search(text)
     return found[1] if found and found[1] in tools else ""
-
-
-def _too_long(error: _ServiceError) -> ModelError:
-    return error.told("The conversation is too long for the model", "Start a new conversation.")
 
 
 def _key_advice(context: RequestContext) -> str:
@@ -271,13 +315,13 @@ def _from_refusal(error: _ServiceError, context: RequestContext) -> ModelError:
 
 
 def _from_quota(error: _ServiceError) -> ModelError:
-    if any("PerDay" in quota for quota in error.quotas):
-        advice = "Choose another model (/model or --model), or a key of a project with billing."
-        return ModelError("The quota for today is used up.", advice=advice)
     wait = error.retry_after
-    when = f"in {wait:.0f} s" if wait is not None and wait >= 1 else "in a moment"
+    if _A_DAY.search(" ".join([*error.quotas, error.raw])):
+        when = "at midnight, Pacific time" if wait is None or wait < 3_600 else _when(wait)
+        advice = f"It is there again {when}. {_ANOTHER}, or a key of a project with billing."
+        return error.told("The quota for today is used up", advice)
     again = {"retryable": True, "retry_after": QUOTA_WAIT if wait is None else wait}
-    return error.told("Too many requests for the key's quota", f"Try again {when}.", **again)
+    return error.told("Too many requests for the key's quota", f"Try again {_when(wait)}.", **again)
 
 
 def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelError:
