@@ -43,8 +43,8 @@ GENERATION_TIMEOUT: Final = 300.0
 class MalformedCallError(ModelError):
     """The model sent a tool call that cannot be read, or is of no tool that it was offered."""
 
-    def __init__(self, words: str) -> None:
-        text = "The model sent a malformed tool call" + (f": {words}" if words else ".")
+    def __init__(self, words: str, what: str = "sent a malformed tool call") -> None:
+        text = f"The model {what}" + (f": {words}" if words else ".")
         advice = "Send the message again, or choose another model with /model or --model."
         super().__init__(text, advice=advice, retryable=True)
 
@@ -189,8 +189,10 @@ class ModelStep:
                 raise _unfinished("The answer is incomplete: the stream ended early.")
             case "" | "STOP":
                 raise _unfinished("The model sent an empty answer.")
-            case "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL":
+            case "MALFORMED_FUNCTION_CALL":
                 raise MalformedCallError(words)
+            case "UNEXPECTED_TOOL_CALL":
+                raise MalformedCallError(words, "called a tool that it was not offered")
             case "MAX_TOKENS":
                 advice = "Ask the model to continue, or ask for a shorter answer."
                 cut = "The answer was cut off: it reached the model's output limit."

@@ -6,18 +6,12 @@ Import this module in a thread: google-genai takes a third of a second.
 import asyncio
 import json
 import logging
+import math
 import os
 import re
 import ssl
 import warnings
-from collections.abc import (
-    AsyncIterable,
-    AsyncIterator,
-    Callable,
-    Mapping,
-    MutableMapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -33,6 +27,7 @@ from google.genai import types
 from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest, ModelTraits
 from tui.engine.chats.backends.event_stream import read_events, read_values
 from tui.engine.chats.backends.service_errors import (
+    GOOGLE,
     BodyTooLongError,
     RequestContext,
     not_gemini,
@@ -41,6 +36,7 @@ from tui.engine.chats.backends.service_errors import (
     translate_check,
 )
 from tui.engine.keys.credentials import ModelAccess
+from tui.engine.mcp.transports.http.http_client import find_proxy
 from tui.engine.mcp.transports.http.pacing import CONNECT_TIMEOUT, LEAST_PIECE, pace
 from tui.model.chat import BackendKind, Usage
 from tui.model.models import ModelOffer
@@ -59,13 +55,11 @@ MAX_ERROR_BYTES: Final = 1024 * 1024
 MAX_COST: Final = 256 * 1024
 """Most values in one event or document, which is parsed as a whole."""
 
-DONE: Final = "[DONE]"
-"""What some gateways end a stream with."""
-
 _open_responses: ContextVar[list[httpx2.Response] | None] = ContextVar(
     "_open_responses", default=None
 )
 
+_DONE: Final = "[DONE]"  # what some gateways end a stream with
 _Wire = Mapping[str, Any]
 _Answer = tuple[types.GenerateContentResponse, _Wire]
 
@@ -91,7 +85,7 @@ _QUIET_LOGGERS: Final = ("google_genai", "google.auth", "httpx2")
 _CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _PROXY_VARIABLES: Final = tuple(
     spelling
-    for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
+    for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
     for spelling in (name, name.lower())
 )
 _REPLACED: Final = "-"
@@ -115,28 +109,23 @@ class _Body(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-async def _bounded(pieces: AsyncIterable[bytes], limit: int) -> AsyncIterator[bytes]:
-    """Forward a body until it is longer than so many bytes."""
-    left = limit
-    async for piece in pieces:
+async def _bounded(
+    body: httpx2.AsyncByteStream, limit: int, most_values: float
+) -> AsyncIterator[bytes]:
+    """Forward a body until it has more than so many bytes, or values of JSON."""
+    left, values = limit, 0
+    async for piece in body:
         lines = piece.count(b"\n") + piece.count(b"\r")
         left -= max(len(piece), LEAST_PIECE * (1 + lines))
+        values += sum(map(piece.count, (b"[", b"{", b",")))
         if left < 0:
             raise BodyTooLongError(f"it is longer than {limit // 1024**2} MiB")
+        if values > most_values:
+            raise BodyTooLongError("it is too complex to be read")
         yield piece
 
 
-async def _document(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Forward a body that is one JSON document, until it has too many values."""
-    cost = 0
-    async for piece in pieces:
-        cost = _check_cost(cost + sum(map(piece.count, (b"[", b"{", b","))))
-        yield piece
-
-
-async def _answers(
-    pieces: AsyncIterable[bytes], told: MutableMapping[str, Any]
-) -> AsyncIterator[bytes]:
+async def _answers(pieces: AsyncIterator[bytes], told: dict[str, Any]) -> AsyncIterator[bytes]:
     """Forward what is streamed in the one form that google-genai reads, an event a piece.
 
     Each is put under ``answer`` before, since google-genai leaves out some of it.
@@ -145,16 +134,17 @@ async def _answers(
         genai_errors.APIError: If the stream says an error, in whichever form.
     """
     async for event in read_events(pieces, MAX_STEP_BYTES):
-        _check_cost(sum(map(event.data.count, "[{,")))
-        last_line = event.data.rpartition("\n")[2]  # an error may follow half an event
-        read = read_values(event.data) or read_values(last_line)
+        if sum(map(event.data.count, "[{,")) > MAX_COST:
+            raise BodyTooLongError("it is too complex to be read")
+        # half an event may be followed by an error, in a line of its own
+        read = read_values(event.data) or read_values(event.data.rpartition("\n")[2])
         values = [value for value in read if isinstance(value, dict)]
         for value in values:
             if value.get("error") or event.name == "error":
                 raise stream_error(value.get("error") or value)
             told["answer"] = value
             yield b"data: %s\n\n" % json.dumps(value).encode()
-        if values or event.name not in {"message", "error"} or event.data.strip() == DONE:
+        if values or event.name not in {"message", "error"} or event.data.strip() == _DONE:
             continue
         if not event.data.startswith(("{", "[", "<")):
             raise stream_error(event.data)
@@ -163,13 +153,9 @@ async def _answers(
         raise genai_errors.UnknownApiResponseError(event.data)
 
 
-def _check_cost(values: int) -> int:
-    if values > MAX_COST:
-        raise BodyTooLongError("it is too complex to be read")
-    return values
-
-
-def make_http_client(idle_timeout: float, tls: ssl.SSLContext) -> httpx2.AsyncClient:
+def make_http_client(
+    idle_timeout: float, tls: ssl.SSLContext, proxy: str | None
+) -> httpx2.AsyncClient:
     """Create the client that google-genai uses.
 
     Timeouts are set on each request, because google-genai overrides the client's and sends its
@@ -179,6 +165,7 @@ def make_http_client(idle_timeout: float, tls: ssl.SSLContext) -> httpx2.AsyncCl
     Args:
         idle_timeout: Seconds without data from the service.
         tls: Which certificates are trusted.
+        proxy: The address of the proxy, or None.
     """
 
     async def limit_request(request: httpx2.Request) -> None:
@@ -192,15 +179,14 @@ def make_http_client(idle_timeout: float, tls: ssl.SSLContext) -> httpx2.AsyncCl
             raise httpx2.DecodingError(f"HTTP {response.status_code}")
         if isinstance(body := response.stream, httpx2.AsyncByteStream):
             limit = MAX_ERROR_BYTES if response.is_error else MAX_STEP_BYTES
-            pieces, is_stream = _bounded(body, limit), b"alt=sse" in response.url.query
-            if response.status_code == HTTPStatus.OK and is_stream:
-                response.stream = _Body(body, _answers(pieces, response.extensions))
-            else:
-                response.stream = _Body(body, _document(pieces))
+            is_stream = response.status_code == HTTPStatus.OK and b"alt=sse" in response.url.query
+            pieces = _bounded(body, limit, math.inf if is_stream else MAX_COST)
+            pieces = _answers(pieces, response.extensions) if is_stream else pieces
+            response.stream = _Body(body, pieces)
         if (responses := _open_responses.get()) is not None:
             responses.append(response)
 
-    client = httpx2.AsyncClient(follow_redirects=False, verify=tls)
+    client = httpx2.AsyncClient(follow_redirects=False, verify=tls, proxy=proxy, trust_env=False)
     client.event_hooks = {"request": [limit_request], "response": [limit_response]}
     return pace(client)
 
@@ -443,15 +429,14 @@ class GeminiBackend:
         feedback = response.prompt_feedback
         block = feedback.block_reason if feedback else None
         ended, blocked = (wire.get("candidates") or [{}])[0], wire.get("promptFeedback") or {}
+        said = ended.get("finishMessage") or blocked.get("blockReasonMessage")
         return ModelChunk(
             parts=tuple(
                 part.model_dump(exclude_none=True, by_alias=True, mode="json")
                 for part in (content.parts if content and content.parts else ())
             ),
             finish_reason=finish.value if finish else "",
-            finish_message=str(
-                ended.get("finishMessage") or blocked.get("blockReasonMessage") or ""
-            ),
+            finish_message=str(said or ""),
             block_reason=block.value if block else "",
             usage=self._usage(response.usage_metadata),
         )
@@ -489,12 +474,17 @@ def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> Gem
     is_vertex = access.kind is BackendKind.VERTEX
     if is_vertex and api_version == "v1beta":
         api_version = "v1beta1"
-    http, tls = _open_http(idle_timeout)
+    region = "" if access.location in {"", "global"} else f"{access.location}-"
+    google = f"https://{region}aiplatform.googleapis.com" if is_vertex else GOOGLE
+    http, tls, proxy = _open_http(idle_timeout, access.base_url or google)
+    context = replace(context, proxy=proxy)
     options = types.HttpOptions(
         httpx_async_client=http,
         api_version=api_version,
         base_url=access.base_url or None,
-        # Reading the certificates takes 20 ms; the SDK would read them for two further clients.
+        # Reading the certificates takes 20 ms; the SDK would read them for two further clients,
+        # and the proxies, which end it if one cannot be used.
+        client_args={"trust_env": False},
         async_client_args=None if is_vertex else {"verify": tls, "ssl": tls},
     )
     try:
@@ -512,27 +502,33 @@ def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> Gem
     return backend
 
 
-def _open_http(idle_timeout: float) -> tuple[httpx2.AsyncClient, ssl.SSLContext]:
-    """Create the HTTP client, which reads the proxy and certificate variables.
+def _open_http(idle_timeout: float, address: str) -> tuple[httpx2.AsyncClient, ssl.SSLContext, str]:
+    """Create the HTTP client, which obeys the proxy and certificate variables.
 
     Returns:
-        The client, and the certificates that it trusts.
+        The client, the certificates that it trusts, and the proxy's place and variable, if any.
 
     Raises:
         ModelError: If one of them cannot be used. The message names the variable but not its
             value, since a proxy address may contain a password.
     """
     try:
-        tls = httpx2.create_ssl_context()
-        return make_http_client(idle_timeout, tls), tls
+        tls, proxy = httpx2.create_ssl_context(), find_proxy(httpx2.URL(address))
+        via = httpx2.URL(proxy or "")
+        shown = f"{via.host}:{via.port or 80} ({_set(_PROXY_VARIABLES)})" if proxy else ""
+        return make_http_client(idle_timeout, tls, proxy), tls, sanitize_line(shown, 200)
     except Exception as error:  # noqa: BLE001 - each variable fails with another type
         is_file = isinstance(error, OSError)
-        variables = _CERTIFICATE_VARIABLES if is_file else _PROXY_VARIABLES
-        names = " or ".join([name for name in variables if os.environ.get(name)] or variables)
+        names = _set(_CERTIFICATE_VARIABLES if is_file else _PROXY_VARIABLES)
         what = "certificates" if is_file else "proxy"
         words = f"The {what} named by {names} cannot be used ({type(error).__name__})."
         more = "; SOCKS proxies are not supported" if isinstance(error, ImportError) else ""
         raise ModelError(words, advice=f"Correct or unset {names}{more}.") from None
+
+
+def _set(variables: Sequence[str]) -> str:
+    """Name those that are set."""
+    return " or ".join([name for name in variables if os.environ.get(name)] or variables)
 
 
 def _silence_sdk() -> None:

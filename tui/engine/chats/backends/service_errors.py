@@ -79,6 +79,7 @@ class RequestContext(Frozen):
         idle_timeout: Seconds without data after which a stream is aborted.
         secret: The key, which is masked in all messages.
         tools: Names of the declared functions in the order they were sent.
+        proxy: The proxy on the way, and the variable that names it, or an empty string.
     """
 
     kind: BackendKind
@@ -87,6 +88,7 @@ class RequestContext(Frozen):
     idle_timeout: float
     secret: str = ""
     tools: Sequence[str] = ()
+    proxy: str = ""
 
     def clean(self, text: object) -> str:
         """Sanitize a service message and mask the key."""
@@ -156,23 +158,21 @@ class _ServiceError(Frozen):
     Attributes:
         code: The HTTP status.
         message: The service's message, sanitized.
-        raw: The service's message as received, for lookups.
-        reasons: Reasons of ``ErrorInfo`` details.
-        quotas: Ids of violated quotas.
+        raw: The same as received, with the reasons and the quotas of its details, for lookups.
         retry_after: Seconds to wait, or None.
     """
 
     code: int
     message: str
     raw: str
-    reasons: frozenset[str]
-    quotas: tuple[str, ...]
     retry_after: float | None
 
     @classmethod
     def read(cls, error: genai_errors.APIError, context: RequestContext) -> "_ServiceError":
         raw = str(error.message or error.status or "")
         details = _details(error.details)
+        named = [one for detail in details for one in (detail, *_objects(detail.get("violations")))]
+        keys = ("reason", "quotaId")
         told = _AGAIN.search(raw)
         delays = [_seconds(detail.get("retryDelay")) for detail in details]
         delays.append(_seconds(told[1]) if told else None)
@@ -182,12 +182,8 @@ class _ServiceError(Frozen):
         return cls(
             code=error.code,
             message=context.clean(raw),
-            raw=raw,
-            reasons=frozenset(str(detail.get("reason", "")) for detail in details),
-            quotas=tuple(
-                str(violation.get("quotaId", ""))
-                for detail in details
-                for violation in _objects(detail.get("violations"))
+            raw=" ".join(
+                [raw, *(str(one.get(key)) for one in named for key in keys if key in one)]
             ),
             retry_after=next((delay for delay in delays if delay is not None), None),
         )
@@ -234,6 +230,9 @@ def _when(seconds: float | None) -> str:
 
 def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
     match error.code:
+        case 0:
+            words = "The service broke off the answer"
+            return error.told(words, "Send the message again.", retryable=True)
         case code if 300 <= code < 400:
             words = f"The service redirects to another address (HTTP {code}), which is not followed"
             why = "because the key would be sent there"
@@ -243,7 +242,9 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
         case 400 | 403 | 404 | 413 | 429 if known := _known_refusal(error, context):
             return known
         case 400:
-            return _from_bad_request(error, context)
+            advice = "If it happens again, start a new conversation."
+            words = "The service refused the request"
+            return error.told(words, advice, refused_content=error.raw)
         case 401 | 403:
             return _from_refusal(error, context)
         case 404:
@@ -257,8 +258,7 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
             wait = OVERLOAD_WAIT if error.retry_after is None else error.retry_after
             return error.told(words, advice, retryable=True, retry_after=wait)
         case code:
-            status = f" (HTTP {code})" if code else ""
-            return error.told(f"The service refused the request{status}")
+            return error.told(f"The service refused the request (HTTP {code})")
 
 
 def _known_refusal(error: _ServiceError, context: RequestContext) -> ModelError | None:
@@ -281,14 +281,6 @@ def known_refusals() -> Sequence[Mapping[str, Any]]:
     text = Path(__file__).with_name("refusals.toml").read_text("utf-8")
     rows: Sequence[Mapping[str, Any]] = tomllib.loads(text)["refusal"]
     return rows
-
-
-def _from_bad_request(error: _ServiceError, context: RequestContext) -> ModelError:
-    text = error.raw.lower()
-    if "API_KEY_INVALID" in error.reasons or "api key" in text:
-        return error.told("The API key was not accepted", _key_advice(context))
-    advice = "If it happens again, start a new conversation."
-    return error.told("The service refused the request", advice, refused_content=error.raw)
 
 
 def _refused_tool(text: str, tools: Sequence[str]) -> str:
@@ -316,7 +308,7 @@ def _from_refusal(error: _ServiceError, context: RequestContext) -> ModelError:
 
 def _from_quota(error: _ServiceError) -> ModelError:
     wait = error.retry_after
-    if _A_DAY.search(" ".join([*error.quotas, error.raw])):
+    if _A_DAY.search(error.raw):
         when = "at midnight, Pacific time" if wait is None or wait < 3_600 else _when(wait)
         advice = f"It is there again {when}. {_ANOTHER}, or a key of a project with billing."
         return error.told("The quota for today is used up", advice)
@@ -335,8 +327,19 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
         case httpx2.ReadTimeout():
             words = f"The model sent nothing for {context.idle_timeout:.0f} s."
             return ModelError(words, advice="Send the message again.", retryable=True)
+        case httpx2.ProxyError():
+            return _from_proxy(f"refused ({context.clean(error)})", where, context)
     failure = network_error(error, httpx2.URL(context.address or GOOGLE)).error
+    is_connecting = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+    if context.proxy and is_connecting and not isinstance(telling_cause(error), ssl.SSLError):
+        return _from_proxy("does not answer", where, context)
     is_untrusted = isinstance(telling_cause(error), ssl.SSLCertVerificationError)
     check = f"Check the network, the proxy and {ADDRESS}, then try again."
     advice, retryable = CERTIFICATE_ADVICE if is_untrusted else check, not failure.permanent
     return ModelError(f"{where} {failure.reason}.", advice=advice, retryable=retryable)
+
+
+def _from_proxy(what: str, where: str, context: RequestContext) -> ModelError:
+    words = f"{where} could not be reached: the proxy {context.proxy} {what}."
+    advice = "Correct or unset that variable, or put the service's host into NO_PROXY."
+    return ModelError(words, advice=advice, retryable=True)
