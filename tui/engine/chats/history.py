@@ -325,13 +325,9 @@ def shortened(contents: Iterable[_Wire]) -> list[_Wire]:
         for one in texts:
             one.update({key: _cut(text, most) for key, text in one.items()})
         return made
-    starts = [place for place, content in enumerate(made) if _begins_turn(content)]
+    answers = [any("functionResponse" in part for part in one["parts"]) for one in made]
+    starts = [n for n, one in enumerate(made) if one["role"] == "user" and not answers[n]]
     return made[starts[len(starts) // 2] :] if len(starts) > 1 else []
-
-
-def _begins_turn(content: _Wire) -> bool:
-    is_answer = any("functionResponse" in part for part in content["parts"])
-    return content["role"] == "user" and not is_answer
 
 
 def _cut(text: str, most: int = MAX_OLD_TEXT) -> str:

@@ -176,10 +176,10 @@ class ModelStep:
             MalformedCallError: If the model sent one.
             ModelError: If there is no complete answer; what arrived is in `gathered`.
         """
-        words = sanitize_line(self._finish_message, 300)
+        words = sanitize_line(self._finish_message, 300).rstrip(".")
         if self._block_reason:
             refused = f"The service refused the message ({sanitize_line(self._block_reason, 60)})"
-            raise ModelError(f"{refused}: {words}" if words else f"{refused}.", advice=_REPHRASE)
+            raise ModelError(f"{refused}{words and f': {words}'}.", advice=_REPHRASE)
         match self.finish_reason:
             case "STOP" if self.any_text or self.gathered.calls:
                 return
@@ -199,8 +199,7 @@ class ModelStep:
                 raise ModelError(cut, advice=advice)
             case reason:
                 why = words or _REASONS.get(reason) or "the service gave no reason"
-                stopped = f"The answer was stopped ({sanitize_line(reason, 60)}): {why}"
-                stopped = stopped.rstrip(".") + "."
+                stopped = f"The answer was stopped ({sanitize_line(reason, 60)}): {why}."
                 raise ModelError(stopped, advice=_REPHRASE)
 
     def _add(self, chunk: ModelChunk) -> None:

@@ -64,9 +64,6 @@ A step that has shown text is not repeated: the user would read it twice.
 MAX_REFUSED_TOOLS: Final = 8
 """Tools dropped from one step because the service refused them."""
 
-_LEFT_OUT: Final = {"tools", "instructions"}
-"""What a request does without for a model that does not take it."""
-
 RefusedTool = tuple[str, str]
 """Tool id and definition hash."""
 
@@ -449,7 +446,7 @@ class Turn:
                     self._context.refused.add((tool.id, tool.definition_hash))
                     brief = f"{tool.server} · {tool.view.name} is not offered"
                     self._notify(Severity.WARNING, f"{brief}: {error}", error.advice, brief=brief)
-                elif error.lacks in _LEFT_OUT - self._context.without:
+                elif error.lacks in {"tools", "instructions"} - self._context.without:
                     self._context.without.add(error.lacks)
                     self._notify(Severity.WARNING, str(error), "It goes on without.")
                 elif not has_dropped and (dropped := self._drop_refused(error)):

@@ -8,6 +8,7 @@ from typing import Final
 
 import anyio
 import pytest
+from google.genai.errors import APIError
 
 from tests.fakes.gemini_script import Fail
 from tests.servers.web import HttpServer, answer
@@ -15,9 +16,13 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.chats.support import open_backend
 from tests.unit.engine.chats.test_gemini_backend import DECLARATION, collect, failures, request
 from tui.engine.chats.backends.backend import ModelError
-from tui.engine.chats.backends.service_errors import known_refusals
+from tui.engine.chats.backends.service_errors import (
+    RequestContext,
+    known_refusals,
+    translate,
+)
 from tui.engine.chats.step import ModelStep
-from tui.model.chat import EntryId
+from tui.model.chat import BackendKind, EntryId
 from tui.model.events import Event, TextStreamed
 
 HELLO: Final = 'data: {"candidates": [{"content": {"parts": [{"text": "Hello"}]}}]}\n\n'
@@ -94,16 +99,24 @@ async def test_a_stream_is_an_answer_or_says_why_not(body: str, words: str) -> N
 
 
 async def test_known_refusals_get_words_and_advice_of_their_own() -> None:
-    seen = [(row, told) for row in known_refusals() for told in row["seen"]]
+    rows = [row for row in known_refusals() if "service" not in row]
+    seen = [(row, told) for row in rows for told in row["seen"]]
     steps = [(Fail(int(told[:3]), told[4:], retry_delay="5s"),) for _, told in seen]
     for (row, told), error in zip(seen, await failures(*steps), strict=True):
-        says = row["says"].replace("{model}", "gemini-3.8-flash")
+        says = row["says"].format(model="gemini-3.8-flash", status=told[:3])
         assert str(error) == f"{says}: {told[4:]}"
         assert error.advice == row.get("advice", error.advice)
         assert "F9" in error.advice or "advice" in row
         assert error.lacks == row.get("lacks", "")
         assert (error.retryable, error.retry_after) == (False, None)
         assert "again" not in error.advice
+
+
+def test_vertex_is_refused_with_advice_of_its_own() -> None:
+    context = RequestContext(BackendKind.VERTEX, "gemini-9", "", 1.0)
+    error = translate(APIError(403, {"error": {"message": "denied"}}), context)
+    assert str(error) == "Vertex refused access (HTTP 403): denied"
+    assert "Vertex AI API" in error.advice
 
 
 async def test_the_time_to_try_again_is_the_services() -> None:

@@ -279,7 +279,9 @@ async def test_a_model_goes_without_the_tools_and_instructions_that_it_does_not_
     no_tools = Fail(400, "Function calling is not enabled for models/gemma-3-27b-it")
     no_words = Fail(400, "Developer instruction is not enabled for models/gemma-3-27b-it")
     steps = [(no_tools,), (no_words,), (Say("fine"),), (Say("fine"),), (no_tools,)]
-    async with talking(steps, GO, model="gemma-3-27b-it", system_instruction="Brief.") as chat:
+    async with talking(steps, GO, model="gemma-3-27b-it") as chat:
+        setup = chat.context.setup
+        setup.settings = setup.settings.model_copy(update={"system_instruction": "Brief."})
         for _ in range(2):
             await chat.say("x")
             assert chat.last_turn.outcome is TurnOutcome.COMPLETED

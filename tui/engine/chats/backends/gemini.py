@@ -55,9 +55,7 @@ MAX_ERROR_BYTES: Final = 1024 * 1024
 MAX_COST: Final = 256 * 1024
 """Most values in one event or document, which is parsed as a whole."""
 
-_open_responses: ContextVar[list[httpx2.Response] | None] = ContextVar(
-    "_open_responses", default=None
-)
+_responses: ContextVar[list[httpx2.Response] | None] = ContextVar("_responses", default=None)
 
 _DONE: Final = "[DONE]"  # what some gateways end a stream with
 _Wire = Mapping[str, Any]
@@ -83,11 +81,7 @@ CHECK_TIMEOUT: Final = 15.0
 
 _QUIET_LOGGERS: Final = ("google_genai", "google.auth", "httpx2")
 _CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-_PROXY_VARIABLES: Final = tuple(
-    spelling
-    for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
-    for spelling in (name, name.lower())
-)
+_PROXY_VARIABLES: Final = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
 _REPLACED: Final = "-"
 """Placeholder for the contents until the client substitutes the wire format."""
 
@@ -183,29 +177,12 @@ def make_http_client(
             pieces = _bounded(body, limit, math.inf if is_stream else MAX_COST)
             pieces = _answers(pieces, response.extensions) if is_stream else pieces
             response.stream = _Body(body, pieces)
-        if (responses := _open_responses.get()) is not None:
+        if (responses := _responses.get()) is not None:
             responses.append(response)
 
     client = httpx2.AsyncClient(follow_redirects=False, verify=tls, proxy=proxy, trust_env=False)
     client.event_hooks = {"request": [limit_request], "response": [limit_response]}
     return pace(client)
-
-
-@asynccontextmanager
-async def closing_responses() -> AsyncIterator[Sequence[httpx2.Response]]:
-    """Give the responses that the current task receives in the block, and close them after it.
-
-    google-genai keeps a response in a reference cycle and closes it only after it was read to
-    the end or the read itself was cancelled.
-    """
-    responses: list[httpx2.Response] = []
-    token = _open_responses.set(responses)
-    try:
-        yield responses
-    finally:
-        _open_responses.reset(token)
-        for response in responses:
-            await response.aclose()
 
 
 def generation(model: str) -> tuple[int, int]:
@@ -372,16 +349,19 @@ class GeminiBackend:
         self._chunk(types.GenerateContentResponse.model_validate(wire), wire)
 
     async def _pump(self, request: ModelRequest, queue: asyncio.Queue[_Answer | None]) -> None:
+        responses: list[httpx2.Response] = []
+        _responses.set(responses)  # of this task
         try:
-            async with closing_responses() as responses:
-                stream = await self._client.aio.models.generate_content_stream(
-                    model=self._context.model, contents=_REPLACED, config=self._config(request)
-                )
-                async for response in stream:
-                    queue.put_nowait((response, responses[-1].extensions["answer"]))
-                    await asyncio.sleep(0)  # many at once would hold up the loop
+            stream = await self._client.aio.models.generate_content_stream(
+                model=self._context.model, contents=_REPLACED, config=self._config(request)
+            )
+            async for response in stream:
+                queue.put_nowait((response, responses[-1].extensions["answer"]))
+                await asyncio.sleep(0)  # many at once would hold up the loop
         finally:
             queue.put_nowait(None)
+            for one in responses:  # the SDK closes only what it read, or was cancelled in
+                await one.aclose()
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         """Return the contents and tools of a request, which are sent unchanged."""
@@ -422,22 +402,19 @@ class GeminiBackend:
         return config
 
     def _chunk(self, response: types.GenerateContentResponse, wire: _Wire) -> ModelChunk:
-        """Return a chunk; the service's own words are only in the wire's form of it."""
+        """Return a chunk; google-genai leaves out the service's words on why it ends."""
         candidate = response.candidates[0] if response.candidates else None
         content = candidate.content if candidate else None
-        finish = candidate.finish_reason if candidate else None
-        feedback = response.prompt_feedback
-        block = feedback.block_reason if feedback else None
-        ended, blocked = (wire.get("candidates") or [{}])[0], wire.get("promptFeedback") or {}
-        said = ended.get("finishMessage") or blocked.get("blockReasonMessage")
+        end, feedback = (wire.get("candidates") or [{}])[0], wire.get("promptFeedback") or {}
+        words = end.get("finishMessage") or feedback.get("blockReasonMessage") or ""
         return ModelChunk(
             parts=tuple(
                 part.model_dump(exclude_none=True, by_alias=True, mode="json")
                 for part in (content.parts if content and content.parts else ())
             ),
-            finish_reason=finish.value if finish else "",
-            finish_message=str(said or ""),
-            block_reason=block.value if block else "",
+            finish_reason=str(end.get("finishReason") or "").upper(),
+            finish_message=str(words),
+            block_reason=str(feedback.get("blockReason") or "").upper(),
             usage=self._usage(response.usage_metadata),
         )
 
@@ -470,14 +447,15 @@ def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> Gem
     _silence_sdk()
     secret = access.api_key.get_secret_value() if access.api_key else ""
     idle_timeout, api_version = settings.idle_timeout, settings.api_version
-    context = RequestContext(access.kind, settings.model, access.base_url, idle_timeout, secret)
     is_vertex = access.kind is BackendKind.VERTEX
     if is_vertex and api_version == "v1beta":
         api_version = "v1beta1"
     region = "" if access.location in {"", "global"} else f"{access.location}-"
     google = f"https://{region}aiplatform.googleapis.com" if is_vertex else GOOGLE
     http, tls, proxy = _open_http(idle_timeout, access.base_url or google)
-    context = replace(context, proxy=proxy)
+    context = RequestContext(
+        access.kind, settings.model, access.base_url, idle_timeout, secret, proxy=proxy
+    )
     options = types.HttpOptions(
         httpx_async_client=http,
         api_version=api_version,
@@ -527,8 +505,9 @@ def _open_http(idle_timeout: float, address: str) -> tuple[httpx2.AsyncClient, s
 
 
 def _set(variables: Sequence[str]) -> str:
-    """Name those that are set."""
-    return " or ".join([name for name in variables if os.environ.get(name)] or variables)
+    """Name those that are set, in either case."""
+    both = [name for one in variables for name in (one, one.lower())]
+    return " or ".join([name for name in both if os.environ.get(name)] or variables)
 
 
 def _silence_sdk() -> None:

@@ -40,17 +40,18 @@ KEY_ADVICE: Final = (
     "Enter a key from https://aistudio.google.com/apikey with F9, or set GEMINI_API_KEY to it."
 )
 
+_OTHER_KEY: Final = "Enter another key for this address with F9, or set GEMINI_API_KEY to it."
+
 GOOGLE: Final = "https://generativelanguage.googleapis.com"
 
 ADDRESS: Final = "the service's address (F9 or GOOGLE_GEMINI_BASE_URL)"
 """How advice names it."""
 
-_ANOTHER: Final = "Choose another model with /model or --model"
+_ANOTHER: Final = "Choose another model with /model or --model if that does not help."
 _log: Final = logging.getLogger(__name__)
 
 _WEB_PAGE: Final = re.compile(r"<(?:!doctype|html|\?xml)", re.IGNORECASE)
 _NO_SUCH_PATH: Final = {404, 405, 501}
-_A_DAY: Final = re.compile(r"per[ _-]?day|daily", re.IGNORECASE)
 _AMOUNT: Final = r"(\d{1,7}(?:\.\d{1,9})?)\s*(ms|[dhms])[a-z]*\s*"
 _AGAIN: Final = re.compile(
     rf"(?:retry|again|resets?) (?:in|after) ((?:{_AMOUNT}){{1,4}})", re.IGNORECASE
@@ -173,19 +174,16 @@ class _ServiceError(Frozen):
         details = _details(error.details)
         named = [one for detail in details for one in (detail, *_objects(detail.get("violations")))]
         keys = ("reason", "quotaId")
-        told = _AGAIN.search(raw)
-        delays = [_seconds(detail.get("retryDelay")) for detail in details]
-        delays.append(_seconds(told[1]) if told else None)
-        headers = getattr(error.response, "headers", None)
-        if headers is not None and hasattr(headers, "get"):
-            delays.append(_seconds(headers.get("retry-after")))
+        told, headers = _AGAIN.search(raw), getattr(error.response, "headers", {})
+        delays = [*(detail.get("retryDelay") for detail in details), told and told[1]]
+        delays.append(headers.get("retry-after"))
         return cls(
             code=error.code,
             message=context.clean(raw),
             raw=" ".join(
                 [raw, *(str(one.get(key)) for one in named for key in keys if key in one)]
             ),
-            retry_after=next((delay for delay in delays if delay is not None), None),
+            retry_after=next((one for one in map(_seconds, delays) if one is not None), None),
         )
 
     def told(self, words: str, advice: str = "", **more: Any) -> ModelError:  # noqa: ANN401 - of the error
@@ -239,22 +237,17 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
             return ModelError(f"{words} {why}.", advice=f"Correct {ADDRESS}.")
         case code if _WEB_PAGE.match(error.raw.lstrip()):
             return _web_page(retryable=code >= 500, retry_after=error.retry_after)
-        case 400 | 403 | 404 | 413 | 429 if known := _known_refusal(error, context):
+        case 400 | 401 | 403 | 404 | 413 | 429 if known := _known_refusal(error, context):
             return known
         case 400:
             advice = "If it happens again, start a new conversation."
             words = "The service refused the request"
             return error.told(words, advice, refused_content=error.raw)
-        case 401 | 403:
-            return _from_refusal(error, context)
-        case 404:
-            advice = f"{_ANOTHER}, or in the settings."
-            return error.told(f"The model {sanitize_line(context.model, 80)} was not found", advice)
         case 429 if "no capacity" not in error.raw.lower():
             return _from_quota(error)
         case code if code in {408, 429} or code >= 500:
             words = f"The service is overloaded or failing (HTTP {code})"
-            advice = f"Try again {_when(error.retry_after)}. {_ANOTHER} if that does not help."
+            advice = f"Try again {_when(error.retry_after)}. {_ANOTHER}"
             wait = OVERLOAD_WAIT if error.retry_after is None else error.retry_after
             return error.told(words, advice, retryable=True, retry_after=wait)
         case code:
@@ -267,10 +260,13 @@ def _known_refusal(error: _ServiceError, context: RequestContext) -> ModelError 
         words = f"The service refused the tool {sanitize_line(tool, 80)}"
         advice = "The service does not accept the tool's description or schema."
         return error.told(words, advice, refused_tool=tool)
+    told = f"{error.code} {error.raw}"
     for row in known_refusals():
-        if re.search(row["words"], f"{error.code} {error.raw}", re.IGNORECASE | re.DOTALL):
-            says = row["says"].replace("{model}", sanitize_line(context.model, 80))
-            advice = row.get("advice") or _key_advice(context)
+        is_here = row.get("service", context.kind) == context.kind
+        if is_here and re.search(row["words"], told, re.IGNORECASE | re.DOTALL):
+            model = sanitize_line(context.model, 80)
+            says = row["says"].format(model=model, status=error.code)
+            advice = row.get("advice") or (_OTHER_KEY if context.address else KEY_ADVICE)
             return error.told(says, advice, lacks=row.get("lacks", ""))
     return None
 
@@ -292,26 +288,8 @@ def _refused_tool(text: str, tools: Sequence[str]) -> str:
     return found[1] if found and found[1] in tools else ""
 
 
-def _key_advice(context: RequestContext) -> str:
-    """Say which key is needed: Google's, or that of another address."""
-    here = "Enter another key for this address with F9, or set GEMINI_API_KEY to it."
-    return here if context.address else KEY_ADVICE
-
-
-def _from_refusal(error: _ServiceError, context: RequestContext) -> ModelError:
-    if context.kind is BackendKind.VERTEX:
-        advice = "Check the project, its Vertex AI API and the roles of your credentials."
-        return error.told(f"Vertex refused access (HTTP {error.code})", advice)
-    words = f"The key has no access to this service or model (HTTP {error.code})"
-    return error.told(words, _key_advice(context))
-
-
 def _from_quota(error: _ServiceError) -> ModelError:
     wait = error.retry_after
-    if _A_DAY.search(error.raw):
-        when = "at midnight, Pacific time" if wait is None or wait < 3_600 else _when(wait)
-        advice = f"It is there again {when}. {_ANOTHER}, or a key of a project with billing."
-        return error.told("The quota for today is used up", advice)
     again = {"retryable": True, "retry_after": QUOTA_WAIT if wait is None else wait}
     return error.told("Too many requests for the key's quota", f"Try again {_when(wait)}.", **again)
 
