@@ -29,6 +29,7 @@ HELLO: Final = 'data: {"candidates": [{"content": {"parts": [{"text": "Hello"}]}
 END: Final = (
     'data: {"candidates": [{"content": {"parts": [{"text": "!"}]}, "finishReason": "STOP"}]}'
 )
+NO_ERROR: Final = '{"error": null, '
 CUT: Final = "closed the connection before its answer was complete"
 HALF: Final = 'data: {"candidates": [{"content": {"par'
 
@@ -39,6 +40,8 @@ STREAMS: Final[Mapping[str, tuple[str, str]]] = {
     "[DONE]": (f"{HELLO}{END}\n\ndata: [DONE]\n\n", ""),
     "pings with data": (f'{HELLO}event: ping\ndata: {{"type": "ping"}}\n\n{END}\n\n', ""),
     "a ping in words": (f"{HELLO}event: ping\ndata: now\n\n{END}\n\n", ""),
+    "a ping in bare words": (f"data: ping\n\n{HELLO}data: ping\n\n{END}\n\ndata: ping\n\n", ""),
+    "no value": (f'{HELLO}data: null\n\n{END.replace("{", NO_ERROR, 1)}\n\ndata: null', ""),
     "no end of the last event": (f"{HELLO}{END}", ""),
     "one document": (END.removeprefix("data: ").replace("!", "Hello!").replace("{", "{\n "), ""),
     "a list": (f"[{HELLO[6:].strip()}\n,\r\n{END[6:]}\n]", ""),
@@ -123,13 +126,14 @@ async def test_the_time_to_try_again_is_the_services() -> None:
     rows = (
         ("Slow down.", "34.4s", 34.4, "in 34 s"),
         ("Slow down.", "430.5ms", 0.4305, "in a moment"),
-        ("Slow down.", "", 15.0, "in a moment"),
+        ("Slow down.", "", 15.0, "later"),
+        ("Please wait 20 seconds.", "", 20.0, "in 20 s"),
         ("Please retry in 47.43s.", "", 47.43, "in 47 s"),
         ("Your quota will reset after 12h34m16s.", "", 45_256.0, "in 12 h 34 min"),
         ("Quota exceeded.", "45256s", 45_256.0, "in 12 h 34 min"),
         ("Try again in 5 minutes.", "", 300.0, "in 5 min"),
         ("It resets in 2 days 1 hour.", "", 176_400.0, "in 49 h 0 min"),
-        (f"Please retry in {'9' * 5_000}", "soon", 15.0, "in a moment"),
+        (f"Please retry in {'9' * 5_000}", "soon", 15.0, "later"),
     )
     steps = [(Fail(429, message, retry_delay=delay),) for message, delay, *_ in rows]
     for (*_, seconds, when), error in zip(rows, await failures(*steps), strict=True):
@@ -152,7 +156,7 @@ async def test_a_day_is_over_in_california_and_a_full_service_is_no_quota() -> N
     [
         (format_datetime(datetime.now(UTC) + timedelta(hours=3.5), usegmt=True), "in 3 h"),
         (format_datetime(datetime.now(UTC) - timedelta(hours=3)), "in a moment"),
-        ("Thu, 32 Foo 2026 25:00:00 GMT", "in a moment"),
+        ("Thu, 32 Foo 2026 25:00:00 GMT", "later"),
         ("90", "in 90 s"),
     ],
 )

@@ -57,7 +57,7 @@ MAX_COST: Final = 256 * 1024
 
 _responses: ContextVar[list[httpx2.Response] | None] = ContextVar("_responses", default=None)
 
-_DONE: Final = "[DONE]"  # what some gateways end a stream with
+_NO_WORDS: Final = {"[DONE]", "null"}  # with which some gateways end a stream
 _Wire = Mapping[str, Any]
 _Answer = tuple[types.GenerateContentResponse, _Wire]
 
@@ -127,6 +127,7 @@ async def _answers(pieces: AsyncIterator[bytes], told: dict[str, Any]) -> AsyncI
     Raises:
         genai_errors.APIError: If the stream says an error, in whichever form.
     """
+    words = ""
     async for event in read_events(pieces, MAX_STEP_BYTES):
         if sum(map(event.data.count, "[{,")) > MAX_COST:
             raise BodyTooLongError("it is too complex to be read")
@@ -134,17 +135,26 @@ async def _answers(pieces: AsyncIterator[bytes], told: dict[str, Any]) -> AsyncI
         read = read_values(event.data) or read_values(event.data.rpartition("\n")[2])
         values = [value for value in read if isinstance(value, dict)]
         for value in values:
-            if value.get("error") or event.name == "error":
-                raise stream_error(value.get("error") or value)
-            told["answer"] = value
+            if (error := value.pop("error", None)) or event.name == "error":
+                raise stream_error(error or value)
+            told["answer"], words = value, ""
             yield b"data: %s\n\n" % json.dumps(value).encode()
-        if values or event.name not in {"message", "error"} or event.data.strip() == _DONE:
+        if values or event.data.strip() in _NO_WORDS:
             continue
-        if not event.data.startswith(("{", "[", "<")):
+        if event.name == "error":
             raise stream_error(event.data)
-        if not event.is_ended and not event.data.startswith("<"):
-            raise httpx2.RemoteProtocolError("the stream ends within an event")
-        raise genai_errors.UnknownApiResponseError(event.data)
+        if event.data.startswith(("{", "[", "<")):
+            if not event.is_ended and not event.data.startswith("<"):
+                raise httpx2.RemoteProtocolError("the stream ends within an event")
+            raise genai_errors.UnknownApiResponseError(event.data)
+        words = event.data if event.name == "message" else words
+    if words and not _candidate(told.get("answer", {})).get("finishReason"):
+        raise stream_error(words)  # they were no ping: nothing came after them
+
+
+def _candidate(wire: _Wire) -> _Wire:
+    candidates: Sequence[_Wire] = wire.get("candidates") or [{}]
+    return candidates[0]
 
 
 def make_http_client(
@@ -405,7 +415,7 @@ class GeminiBackend:
         """Return a chunk; google-genai leaves out the service's words on why it ends."""
         candidate = response.candidates[0] if response.candidates else None
         content = candidate.content if candidate else None
-        end, feedback = (wire.get("candidates") or [{}])[0], wire.get("promptFeedback") or {}
+        end, feedback = _candidate(wire), wire.get("promptFeedback") or {}
         words = end.get("finishMessage") or feedback.get("blockReasonMessage") or ""
         return ModelChunk(
             parts=tuple(

@@ -54,7 +54,7 @@ _WEB_PAGE: Final = re.compile(r"<(?:!doctype|html|\?xml)", re.IGNORECASE)
 _NO_SUCH_PATH: Final = {404, 405, 501}
 _AMOUNT: Final = r"(\d{1,7}(?:\.\d{1,9})?)\s*(ms|[dhms])[a-z]*\s*"
 _AGAIN: Final = re.compile(
-    rf"(?:retry|again|resets?) (?:in|after) ((?:{_AMOUNT}){{1,4}})", re.IGNORECASE
+    rf"(?:retry|again|resets?|wait) (?:(?:in|after|for) )?((?:{_AMOUNT}){{1,4}})", re.IGNORECASE
 )
 _UNITS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _DECLARATION_INDEX: Final = re.compile(r"function_?declarations\[(\d{1,5})\]", re.IGNORECASE)
@@ -210,7 +210,7 @@ def _seconds(value: object) -> float | None:
     text += "s" if text[-1:].isdecimal() else ""
     if not re.fullmatch(rf"(?:{_AMOUNT}){{1,4}}", text):
         with suppress(ValueError, TypeError, OverflowError):
-            left = parsedate_to_datetime(text) - datetime.now(UTC)
+            left = parsedate_to_datetime(str(value)) - datetime.now(UTC)
             return max(left.total_seconds(), 0.0)
         return None
     return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_AMOUNT, text))
@@ -219,7 +219,7 @@ def _seconds(value: object) -> float | None:
 def _when(seconds: float | None) -> str:
     """Say when to try again."""
     if seconds is None or seconds < 1:
-        return "in a moment"
+        return "later" if seconds is None else "in a moment"
     hours, minutes = divmod(round(seconds / 60), 60)
     if seconds < 120:
         return f"in {seconds:.0f} s"
