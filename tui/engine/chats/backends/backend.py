@@ -85,6 +85,8 @@ class ModelError(AdvisedError):
         retryable: Whether the same request may succeed later.
         refused_tool: The tool whose declaration the service refused, or an empty string.
         refused_content: The service's words if it may have refused a part of the contents.
+        lacks: What the model does not have: ``room`` for the request, ``tools`` or
+            ``instructions``; else empty.
     """
 
     def __init__(
@@ -97,11 +99,12 @@ class ModelError(AdvisedError):
         retryable: bool = False,
         refused_tool: str = "",
         refused_content: str = "",
+        lacks: str = "",
     ) -> None:
         super().__init__(f"{message}: {details}" if details else message, advice)
         self.brief = f"{message}." if details else ""
         self.retry_after, self.retryable, self.refused_tool = retry_after, retryable, refused_tool
-        self.refused_content = refused_content
+        self.refused_content, self.lacks = refused_content, lacks
 
 
 class ModelTraits(Frozen):

@@ -4,31 +4,39 @@ Import this module in a thread: google-genai takes a third of a second.
 """
 
 import asyncio
+import json
 import logging
+import math
 import os
 import re
 import ssl
 import warnings
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final
 
 import httpx2
 from google import genai
+from google.genai import errors as genai_errors
 from google.genai import types
 
 from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest, ModelTraits
+from tui.engine.chats.backends.event_stream import read_events, read_values
 from tui.engine.chats.backends.service_errors import (
+    GOOGLE,
     BodyTooLongError,
     RequestContext,
     not_gemini,
+    stream_error,
     translate,
     translate_check,
 )
 from tui.engine.keys.credentials import ModelAccess
+from tui.engine.mcp.transports.http.http_client import find_proxy
 from tui.engine.mcp.transports.http.pacing import CONNECT_TIMEOUT, LEAST_PIECE, pace
 from tui.model.chat import BackendKind, Usage
 from tui.model.models import ModelOffer
@@ -45,18 +53,13 @@ MAX_ERROR_BYTES: Final = 1024 * 1024
 """Longest body of an error; it is parsed as a whole, which takes the time of the event loop."""
 
 MAX_COST: Final = 256 * 1024
-"""Most values in one event, which is parsed as a whole.
+"""Most values in one event or document, which is parsed as a whole."""
 
-Four characters of an error or of an event that is no data are as much: each of them is looked at.
-"""
+_responses: ContextVar[list[httpx2.Response] | None] = ContextVar("_responses", default=None)
 
-_DATA: Final = b"\ndata: "
-_BLANK_LINE: Final = re.compile(rb"\n\r?\n")
-_PARTS: Final = (b"[", b"{", b",")
-
-_open_responses: ContextVar[list[httpx2.Response] | None] = ContextVar(
-    "_open_responses", default=None
-)
+_NO_WORDS: Final = {"[DONE]", "null"}  # with which some gateways end a stream
+_Wire = Mapping[str, Any]
+_Answer = tuple[types.GenerateContentResponse, _Wire]
 
 _GENERATION: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 _LATEST: Final = re.compile(r"gemini-(?:pro|flash|flash-lite)-latest\Z")
@@ -78,11 +81,7 @@ CHECK_TIMEOUT: Final = 15.0
 
 _QUIET_LOGGERS: Final = ("google_genai", "google.auth", "httpx2")
 _CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-_PROXY_VARIABLES: Final = tuple(
-    spelling
-    for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
-    for spelling in (name, name.lower())
-)
+_PROXY_VARIABLES: Final = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
 _REPLACED: Final = "-"
 """Placeholder for the contents until the client substitutes the wire format."""
 
@@ -91,38 +90,76 @@ _MUST_CALL: Final = types.ToolConfig(
 )
 
 
-class _BoundedStream(httpx2.AsyncByteStream):
-    """Forwards a body until it exceeds the limit, or one event of it the most that is parsed.
+class _Body(httpx2.AsyncByteStream):
+    """Another form of a body, which is closed with it."""
 
-    Args:
-        inner: The body.
-        limit: Its greatest length, in bytes.
-        is_document: Whether it is one JSON document, and no error.
-    """
+    def __init__(self, inner: httpx2.AsyncByteStream, pieces: AsyncIterator[bytes]) -> None:
+        self._inner, self._pieces = inner, pieces
 
-    def __init__(self, inner: httpx2.AsyncByteStream, limit: int, *, is_document: bool) -> None:
-        self._inner, self._limit, self._is_document = inner, limit, is_document
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        left, cost, start = self._limit, 0, b"\n"  # of the line that is not over yet
-        async for piece in self._inner:
-            left -= max(len(piece), LEAST_PIECE * (1 + piece.count(b"\n")))
-            text = start + piece
-            line = text[max(text.rfind(b"\n"), 0) :]
-            start = line[: len(_DATA)]
-            cost = 0 if _BLANK_LINE.search(text) else cost
-            is_looked_at = start != _DATA and not self._is_document
-            cost += sum(map(piece.count, _PARTS)) + len(line) // 4 * is_looked_at
-            if left < 0 or cost > MAX_COST:
-                limit = f"longer than {self._limit // 1024**2} MiB"
-                raise BodyTooLongError(f"it is {limit if left < 0 else 'too complex to be read'}")
-            yield piece
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-def make_http_client(idle_timeout: float, tls: ssl.SSLContext) -> httpx2.AsyncClient:
+async def _bounded(
+    body: httpx2.AsyncByteStream, limit: int, most_values: float
+) -> AsyncIterator[bytes]:
+    """Forward a body until it has more than so many bytes, or values of JSON."""
+    left, values = limit, 0
+    async for piece in body:
+        lines = piece.count(b"\n") + piece.count(b"\r")
+        left -= max(len(piece), LEAST_PIECE * (1 + lines))
+        values += sum(map(piece.count, (b"[", b"{", b",")))
+        if left < 0:
+            raise BodyTooLongError(f"it is longer than {limit // 1024**2} MiB")
+        if values > most_values:
+            raise BodyTooLongError("it is too complex to be read")
+        yield piece
+
+
+async def _answers(pieces: AsyncIterator[bytes], told: dict[str, Any]) -> AsyncIterator[bytes]:
+    """Forward what is streamed in the one form that google-genai reads, an event a piece.
+
+    Each is put under ``answer`` before, since google-genai leaves out some of it.
+
+    Raises:
+        genai_errors.APIError: If the stream says an error, in whichever form.
+    """
+    words = ""
+    async for event in read_events(pieces, MAX_STEP_BYTES):
+        if sum(map(event.data.count, "[{,")) > MAX_COST:
+            raise BodyTooLongError("it is too complex to be read")
+        # half an event may be followed by an error, in a line of its own
+        read = read_values(event.data) or read_values(event.data.rpartition("\n")[2])
+        values = [value for value in read if isinstance(value, dict)]
+        for value in values:
+            if (error := value.pop("error", None)) or event.name == "error":
+                raise stream_error(error or value)
+            told["answer"], words = value, ""
+            yield b"data: %s\n\n" % json.dumps(value).encode()
+        if values or event.data.strip() in _NO_WORDS:
+            continue
+        if event.name == "error":
+            raise stream_error(event.data)
+        if event.data.startswith(("{", "[", "<")):
+            if not event.is_ended and not event.data.startswith("<"):
+                raise httpx2.RemoteProtocolError("the stream ends within an event")
+            raise genai_errors.UnknownApiResponseError(event.data)
+        words = event.data if event.name == "message" else words
+    if words and not _candidate(told.get("answer", {})).get("finishReason"):
+        raise stream_error(words)  # they were no ping: nothing came after them
+
+
+def _candidate(wire: _Wire) -> _Wire:
+    candidates: Sequence[_Wire] = wire.get("candidates") or [{}]
+    return candidates[0]
+
+
+def make_http_client(
+    idle_timeout: float, tls: ssl.SSLContext, proxy: str | None
+) -> httpx2.AsyncClient:
     """Create the client that google-genai uses.
 
     Timeouts are set on each request, because google-genai overrides the client's and sends its
@@ -132,6 +169,7 @@ def make_http_client(idle_timeout: float, tls: ssl.SSLContext) -> httpx2.AsyncCl
     Args:
         idle_timeout: Seconds without data from the service.
         tls: Which certificates are trusted.
+        proxy: The address of the proxy, or None.
     """
 
     async def limit_request(request: httpx2.Request) -> None:
@@ -143,33 +181,18 @@ def make_http_client(idle_timeout: float, tls: ssl.SSLContext) -> httpx2.AsyncCl
         if response.headers.get("content-encoding", "").lower() not in {"", "identity"}:
             # A little of it may become gigabytes, so it is not even unpacked to be counted.
             raise httpx2.DecodingError(f"HTTP {response.status_code}")
-        if isinstance(response.stream, httpx2.AsyncByteStream):
+        if isinstance(body := response.stream, httpx2.AsyncByteStream):
             limit = MAX_ERROR_BYTES if response.is_error else MAX_STEP_BYTES
-            is_document = not response.is_error and b"alt=sse" not in response.url.query
-            response.stream = _BoundedStream(response.stream, limit, is_document=is_document)
-        if (responses := _open_responses.get()) is not None:
+            is_stream = response.status_code == HTTPStatus.OK and b"alt=sse" in response.url.query
+            pieces = _bounded(body, limit, math.inf if is_stream else MAX_COST)
+            pieces = _answers(pieces, response.extensions) if is_stream else pieces
+            response.stream = _Body(body, pieces)
+        if (responses := _responses.get()) is not None:
             responses.append(response)
 
-    client = httpx2.AsyncClient(follow_redirects=False, verify=tls)
+    client = httpx2.AsyncClient(follow_redirects=False, verify=tls, proxy=proxy, trust_env=False)
     client.event_hooks = {"request": [limit_request], "response": [limit_response]}
     return pace(client)
-
-
-@asynccontextmanager
-async def closing_responses() -> AsyncIterator[None]:
-    """On exit, close every response that the current task received in the block.
-
-    google-genai keeps a response in a reference cycle and closes it only after it was read to
-    the end or the read itself was cancelled.
-    """
-    responses: list[httpx2.Response] = []
-    token = _open_responses.set(responses)
-    try:
-        yield
-    finally:
-        _open_responses.reset(token)
-        for response in responses:
-            await response.aclose()
 
 
 def generation(model: str) -> tuple[int, int]:
@@ -260,11 +283,11 @@ class GeminiBackend:
         connection at once only while google-genai itself is waiting. Its queue needs no limit
         because `MAX_STEP_BYTES` bounds its input.
         """
-        queue: asyncio.Queue[types.GenerateContentResponse | None] = asyncio.Queue()
+        queue: asyncio.Queue[_Answer | None] = asyncio.Queue()
         pump = asyncio.create_task(self._pump(request, queue))
         try:
-            while (response := await queue.get()) is not None:
-                yield self._chunk(response)
+            while (answer := await queue.get()) is not None:
+                yield self._chunk(*answer)
             await pump
         except Exception as error:  # noqa: BLE001 - the SDK raises many types
             tools = [str(declared.get("name", "")) for declared in request.declarations]
@@ -333,21 +356,22 @@ class GeminiBackend:
         """Build pydantic's validators now, off the event loop."""
         self._config(ModelRequest(contents=(), declarations=(), system_instruction="-"))
         wire = {"candidates": [{"content": {"role": "model", "parts": [{"text": "-"}]}}]}
-        self._chunk(types.GenerateContentResponse.model_validate(wire))
+        self._chunk(types.GenerateContentResponse.model_validate(wire), wire)
 
-    async def _pump(
-        self, request: ModelRequest, queue: asyncio.Queue[types.GenerateContentResponse | None]
-    ) -> None:
+    async def _pump(self, request: ModelRequest, queue: asyncio.Queue[_Answer | None]) -> None:
+        responses: list[httpx2.Response] = []
+        _responses.set(responses)  # of this task
         try:
-            async with closing_responses():
-                stream = await self._client.aio.models.generate_content_stream(
-                    model=self._context.model, contents=_REPLACED, config=self._config(request)
-                )
-                async for response in stream:
-                    queue.put_nowait(response)
-                    await asyncio.sleep(0)  # many at once would hold up the loop
+            stream = await self._client.aio.models.generate_content_stream(
+                model=self._context.model, contents=_REPLACED, config=self._config(request)
+            )
+            async for response in stream:
+                queue.put_nowait((response, responses[-1].extensions["answer"]))
+                await asyncio.sleep(0)  # many at once would hold up the loop
         finally:
             queue.put_nowait(None)
+            for one in responses:  # the SDK closes only what it read, or was cancelled in
+                await one.aclose()
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         """Return the contents and tools of a request, which are sent unchanged."""
@@ -387,20 +411,20 @@ class GeminiBackend:
             config.thinking_budget = int(chosen)
         return config
 
-    def _chunk(self, response: types.GenerateContentResponse) -> ModelChunk:
+    def _chunk(self, response: types.GenerateContentResponse, wire: _Wire) -> ModelChunk:
+        """Return a chunk; google-genai leaves out the service's words on why it ends."""
         candidate = response.candidates[0] if response.candidates else None
         content = candidate.content if candidate else None
-        finish = candidate.finish_reason if candidate else None
-        feedback = response.prompt_feedback
-        block = feedback.block_reason if feedback else None
+        end, feedback = _candidate(wire), wire.get("promptFeedback") or {}
+        words = end.get("finishMessage") or feedback.get("blockReasonMessage") or ""
         return ModelChunk(
             parts=tuple(
                 part.model_dump(exclude_none=True, by_alias=True, mode="json")
                 for part in (content.parts if content and content.parts else ())
             ),
-            finish_reason=finish.value if finish else "",
-            finish_message=(candidate.finish_message or "") if candidate else "",
-            block_reason=block.value if block else "",
+            finish_reason=str(end.get("finishReason") or "").upper(),
+            finish_message=str(words),
+            block_reason=str(feedback.get("blockReason") or "").upper(),
             usage=self._usage(response.usage_metadata),
         )
 
@@ -433,16 +457,22 @@ def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> Gem
     _silence_sdk()
     secret = access.api_key.get_secret_value() if access.api_key else ""
     idle_timeout, api_version = settings.idle_timeout, settings.api_version
-    context = RequestContext(access.kind, settings.model, access.base_url, idle_timeout, secret)
     is_vertex = access.kind is BackendKind.VERTEX
     if is_vertex and api_version == "v1beta":
         api_version = "v1beta1"
-    http, tls = _open_http(idle_timeout)
+    region = "" if access.location in {"", "global"} else f"{access.location}-"
+    google = f"https://{region}aiplatform.googleapis.com" if is_vertex else GOOGLE
+    http, tls, proxy = _open_http(idle_timeout, access.base_url or google)
+    context = RequestContext(
+        access.kind, settings.model, access.base_url, idle_timeout, secret, proxy=proxy
+    )
     options = types.HttpOptions(
         httpx_async_client=http,
         api_version=api_version,
         base_url=access.base_url or None,
-        # Reading the certificates takes 20 ms; the SDK would read them for two further clients.
+        # Reading the certificates takes 20 ms; the SDK would read them for two further clients,
+        # and the proxies, which end it if one cannot be used.
+        client_args={"trust_env": False},
         async_client_args=None if is_vertex else {"verify": tls, "ssl": tls},
     )
     try:
@@ -460,27 +490,34 @@ def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> Gem
     return backend
 
 
-def _open_http(idle_timeout: float) -> tuple[httpx2.AsyncClient, ssl.SSLContext]:
-    """Create the HTTP client, which reads the proxy and certificate variables.
+def _open_http(idle_timeout: float, address: str) -> tuple[httpx2.AsyncClient, ssl.SSLContext, str]:
+    """Create the HTTP client, which obeys the proxy and certificate variables.
 
     Returns:
-        The client, and the certificates that it trusts.
+        The client, the certificates that it trusts, and the proxy's place and variable, if any.
 
     Raises:
         ModelError: If one of them cannot be used. The message names the variable but not its
             value, since a proxy address may contain a password.
     """
     try:
-        tls = httpx2.create_ssl_context()
-        return make_http_client(idle_timeout, tls), tls
+        tls, proxy = httpx2.create_ssl_context(), find_proxy(httpx2.URL(address))
+        via = httpx2.URL(proxy or "")
+        shown = f"{via.host}:{via.port or 80} ({_set(_PROXY_VARIABLES)})" if proxy else ""
+        return make_http_client(idle_timeout, tls, proxy), tls, sanitize_line(shown, 200)
     except Exception as error:  # noqa: BLE001 - each variable fails with another type
         is_file = isinstance(error, OSError)
-        variables = _CERTIFICATE_VARIABLES if is_file else _PROXY_VARIABLES
-        names = " or ".join([name for name in variables if os.environ.get(name)] or variables)
+        names = _set(_CERTIFICATE_VARIABLES if is_file else _PROXY_VARIABLES)
         what = "certificates" if is_file else "proxy"
         words = f"The {what} named by {names} cannot be used ({type(error).__name__})."
         more = "; SOCKS proxies are not supported" if isinstance(error, ImportError) else ""
         raise ModelError(words, advice=f"Correct or unset {names}{more}.") from None
+
+
+def _set(variables: Sequence[str]) -> str:
+    """Name those that are set, in either case."""
+    both = [name for one in variables for name in (one, one.lower())]
+    return " or ".join([name for name in both if os.environ.get(name)] or variables)
 
 
 def _silence_sdk() -> None:
