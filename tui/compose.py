@@ -152,7 +152,7 @@ async def _run(
                 is_broken = True
                 sys.stderr.write(summarize(error, write_report(error, log_dir())) + "\n")
 
-    _exit_on_signals(app, closing)
+    _exit_on_signals(app)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(run_engine())
         try:
@@ -321,18 +321,15 @@ async def _ends_before(event: asyncio.Event, work: Coroutine[Any, Any, object]) 
         await asyncio.wait({working, waiting})
 
 
-def _exit_on_signals(app: GemdeckApp, closing: asyncio.Event) -> None:
+def _exit_on_signals(app: GemdeckApp) -> None:
     """Leave in good order when the terminal closes or somebody ends the process.
 
-    A signal that comes after another, or while the servers are being closed, changes nothing:
+    A signal that comes while the app ends, or the servers are being closed, changes nothing:
     they get a few seconds, and ending without them would leave the stubborn ones behind.
     """
-    is_leaving = False
 
     def leave(number: int) -> None:
-        nonlocal is_leaving
-        if not is_leaving and not closing.is_set():
-            is_leaving = True
+        if app.return_code is None:  # else it ends already
             app.exit(None, SIGNAL_EXIT_BASE + number)
 
     loop = asyncio.get_running_loop()

@@ -17,6 +17,9 @@ MAX_TEXT: Final = 1_000_000
 MAX_LINE: Final = 2_000
 """Longest one-line label kept, in characters."""
 
+CLIP_NOTICE: Final = 100
+"""Longest notice about a cut, in characters; a text within this margin is not cut again."""
+
 MAX_COMBINING: Final = 8
 """Combining marks kept per base character; more would cover neighboring rows."""
 
@@ -227,6 +230,14 @@ def counted(number: int, noun: str) -> str:
 def clip(text: str, limit: int) -> str:
     """Cut a text to `limit` characters, including an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def clip_end(text: str, most: int) -> str:
+    """Keep the first `most` characters, and count the others; few others stay."""
+    dropped = len(text) - most
+    if dropped <= CLIP_NOTICE:
+        return text
+    return f"{text[:most]}\n… [clipped; {dropped:,} characters were dropped]"
 
 
 def clip_middle(text: str, head: int, tail: int) -> str:

@@ -41,7 +41,7 @@ from tui.store.state import (
     TranscriptState,
     Unsent,
 )
-from tui.text import sanitize_line
+from tui.text import clip_end, sanitize_line
 
 if TYPE_CHECKING:
     from tui.model.settings import PriceSettings
@@ -51,9 +51,6 @@ MAX_RESULTS: Final = 16 * 1024 * 1024
 
 MAX_OLD_RESULT: Final = 2_000
 """Characters kept of an older result."""
-
-_NOTICE: Final = 100
-"""Longest notice about a cut, in characters; a text within this margin is not cut again."""
 
 MAX_TITLE: Final = 60
 """Characters of a message that name its conversation."""
@@ -73,20 +70,13 @@ def _clipped(newest_first: Iterable[Entry]) -> Iterator[Entry]:
     room = MAX_RESULTS
     for entry in newest_first:
         room -= _size(entry) if isinstance(entry, ToolCall) else 0
-        yield _cut(entry) if isinstance(entry, ToolCall) and room < 0 else entry
+        if isinstance(entry, ToolCall) and room < 0:
+            entry = replace(entry, pictures=(), result=clip_end(entry.result, MAX_OLD_RESULT))  # noqa: PLW2901
+        yield entry
 
 
 def _size(call: ToolCall) -> int:
     return len(call.result) + sum(len(picture.data) for picture in call.pictures)
-
-
-def _cut(call: ToolCall) -> ToolCall:
-    call = replace(call, pictures=()) if call.pictures else call
-    dropped = len(call.result) - MAX_OLD_RESULT
-    if dropped <= _NOTICE:
-        return call
-    notice = f"… [clipped; {dropped:,} characters were dropped]"
-    return replace(call, result=f"{call.result[:MAX_OLD_RESULT]}\n{notice}")
 
 
 def reduce(state: AppState, event: e.Event) -> AppState:
@@ -354,16 +344,14 @@ def _appended(conversation: ConversationState, entry: Entry) -> ConversationStat
 
 def _streamed(conversation: ConversationState, piece: ModelText | Thought) -> ConversationState:
     """Append a delta to its entry, or start the entry with it."""
-    live = conversation.transcript.live
-    for index in reversed(range(len(live))):
-        entry = live[index]
-        if entry.id != piece.id:
-            continue
-        if not isinstance(entry, ModelText | Thought):
-            return conversation
-        grown = replace(entry, text=entry.text + piece.text)
-        changed = (*live[:index], grown, *live[index + 1 :])
-        return replace(conversation, transcript=replace(conversation.transcript, live=changed))
+
+    def grown(entry: Entry) -> Entry:
+        if isinstance(entry, ModelText | Thought):
+            return replace(entry, text=entry.text + piece.text)
+        return entry
+
+    if any(entry.id == piece.id for entry in conversation.transcript.live):
+        return _with_entry(conversation, piece.id, grown)
     return _appended(conversation, piece)
 
 

@@ -1,7 +1,7 @@
 """The Textual app: the main screen, key map, theme, and how it ends."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -20,6 +20,7 @@ from textual.filter import LineFilter, Monochrome, NoColor
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.widget import MountError
+from textual.widgets import Input, TextArea
 
 from tui.store.commands import Commands
 from tui.store.state import AppState
@@ -204,7 +205,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
             if self.is_leaving:
                 return
             raise
-        self.bridge.watch(self.deck, lambda state: state.keys, self._take_keys)
+        self.bridge.watch(self.deck, lambda state: state.keys, self.set_keymap)
         self._has_painted = True
         self._type_ahead.begin()
         from tui.ui.attention import Attention  # noqa: PLC0415 - after the first frame
@@ -220,10 +221,6 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._own_keys.update(keymap)
         self.quit_keys = keymap.get("app.quit", QUIT_KEY).split(",")
         super().set_keymap(with_shared(keymap))
-
-    def _take_keys(self, own: Mapping[str, str]) -> None:
-        if own != self._own_keys:
-            self.set_keymap(own)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Add ours; without colors, the terminal's own are left out instead of turned gray."""
@@ -244,6 +241,11 @@ class GemdeckApp(App[int], inherit_bindings=False):
                 self.deck.keys.say("")
             self.keyboard.hear(event, self)
             await super().on_event(event)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Let no cursor blink: that would be a repaint twice a second, for ever."""
+        if isinstance(event.widget, Input | TextArea):
+            event.widget.cursor_blink = False
 
     def on_key(self, event: events.Key) -> None:
         """Say in the foot why a key does nothing; it comes here if no widget took it."""

@@ -164,7 +164,7 @@ def test_no_secret_of_the_environment_is_quoted_or_in_the_representation(empty: 
         find_access({"GEMINI_API_KEY": "hunter2 hunter2"}, empty)
     assert "hunter2" not in str(caught.value) + caught.value.advice
     for odd, name in (("\u028b", "latin small letter v with hook"), ("\x07", "U+0007".lower())):
-        with pytest.raises(CredentialError, match=re.escape(f"this has a {name}.")):
+        with pytest.raises(CredentialError, match=re.escape(f"this one has: {name}.")):
             find_access({"GEMINI_API_KEY": f"hunter2{odd}"}, empty)
     environ = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": "https://h/hunter2"}
     shown = repr(find_access(environ, empty))

@@ -176,14 +176,12 @@ class Conversation:
         Waiting messages are not sent; they return to the user together with the turn's unsent
         text, so that nothing is lost and nothing runs after a stop.
         """
-        waiting = [message.text for message in self._queue]
-        self._queue.clear()
-        self._publish_queue()
+        waiting = self._take_queue()
         if self._turn is None or self._turn.has_ended:
             for text in waiting:
                 self.publish(e.MessageReturned(text))
             return
-        self._turn.add_unsent(waiting)
+        self._turn.returned += waiting
         if self._turn_task is not None and not self._is_cancelled:
             self._is_cancelled = True
             self._turn_task.cancel()
@@ -202,9 +200,7 @@ class Conversation:
         """Start a new conversation; a turn is cancelled first, and messages that wait come back."""
         if self.context is None:
             return
-        self._left = [message.text for message in self._queue]
-        self._queue.clear()
-        self._publish_queue()
+        self._left += self._take_queue()
         if self._turn_task is None:
             self._clear_now(self.context)
         else:
@@ -266,6 +262,13 @@ class Conversation:
         if self._turn is not None:
             self.publish(e.TurnFinished(self._turn.id, TurnOutcome.FAILED))
         self._turn_task = self._turn = None
+
+    def _take_queue(self) -> list[str]:
+        """Take out the messages that wait."""
+        waiting = [message.text for message in self._queue]
+        self._queue.clear()
+        self._publish_queue()
+        return waiting
 
     def _publish_queue(self) -> None:
         self.publish(e.QueueChanged(tuple(message.text for message in self._queue)))
@@ -334,9 +337,6 @@ class Conversations:
 
     def __iter__(self) -> Iterator[Conversation]:
         return iter(tuple(self._open.values()))
-
-    def __contains__(self, one: Conversation) -> bool:
-        return self._open.get(one.key) is one
 
     def get(self, key: ConversationId | None = None) -> Conversation | None:
         return self.current if key is None else self._open.get(key)

@@ -15,6 +15,7 @@ from tui.engine.mcp.catalog.offered_tool import (
     TextPart,
 )
 from tui.model.frozen import Frozen
+from tui.text import CLIP_NOTICE, clip_end
 
 MAX_RESPONSE_MEDIA: Final = 10 * 1024 * 1024
 """Most base64 characters of media in one response; the service takes 20 MB a request."""
@@ -49,9 +50,6 @@ MAX_OLD_TEXT: Final = 2_000
 
 MAX_MEDIA_KEPT: Final = 12 * 1024 * 1024
 """Most base64 characters of all media together; the service takes 20 MB a request."""
-
-_NOTICE: Final = 100
-"""Longest notice about a cut, in characters; a text within this margin is not cut again."""
 
 
 class FunctionResponse(Frozen):
@@ -297,7 +295,8 @@ def _forget_texts(contents: list[_Wire]) -> None:
     for response, size in zip(responses, sizes, strict=True):
         room -= size
         if room < 0:
-            response["response"] = {key: _cut(text) for key, text in response["response"].items()}
+            said = response["response"].items()
+            response["response"] = {key: clip_end(text, MAX_OLD_TEXT) for key, text in said}
 
 
 def _forget_media(contents: list[_Wire]) -> None:
@@ -321,17 +320,10 @@ def shortened(contents: Iterable[_Wire]) -> list[_Wire]:
     texts = [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
     texts += [part for part in parts if part.keys() == {"text"}]
     most = max((len(text) for one in texts for text in one.values()), default=0) // 4
-    if most > _NOTICE:
+    if most > CLIP_NOTICE:
         for one in texts:
-            one.update({key: _cut(text, most) for key, text in one.items()})
+            one.update({key: clip_end(text, most) for key, text in one.items()})
         return made
     answers = [any("functionResponse" in part for part in one["parts"]) for one in made]
     starts = [n for n, one in enumerate(made) if one["role"] == "user" and not answers[n]]
     return made[starts[len(starts) // 2] :] if len(starts) > 1 else []
-
-
-def _cut(text: str, most: int = MAX_OLD_TEXT) -> str:
-    if len(text) <= most + _NOTICE:
-        return text
-    dropped = len(text) - most
-    return f"{text[:most]}\n… [clipped; {dropped:,} characters were dropped]"

@@ -318,10 +318,12 @@ class ModelCommands:
                 raise ModelError("It was not compressed, since the conversation went on meanwhile.")
 
         parts = await self._measure(one, context)
+        said = await asyncio.to_thread(
+            lambda: sum(_size(part) for content in before for part in content["parts"])
+        )
         made, is_cut = await summarised(context.backend, before, one.publish)
         check()
         size, summary = one.usage.context, made[-1]["parts"][0]["text"]
-        said = sum(_size(part) for content in before for part in content["parts"])
         if len(SUMMARISED + summary) >= said:
             raise ModelError("It was not compressed: the summary is longer than the conversation.")
         recorder, kept = one.recorder, None

@@ -268,6 +268,7 @@ class Turn:
     Attributes:
         id: Its id.
         backend: The model that answers; another one that is chosen meanwhile answers the next.
+        returned: Messages that waited behind it, which come back at its end.
         has_ended: Whether its end was published.
     """
 
@@ -287,14 +288,11 @@ class Turn:
         self._limit_reported = self._has_answer = False
         self._step = self._new_step()
         self._start = self._accepted = len(self._history.contents)
-        self._returned: list[str] = []
+        self.returned: list[str] = []
         self._files: Sequence[e.ContextFile] = ()
         self.id = TurnId(f"t{next(setup.numbers)}")
         self.has_ended = False
         self._phase, self._asking, self._asked_at = TurnPhase.WAITING, set[RequestId](), 0.0
-
-    def add_unsent(self, messages: Sequence[str]) -> None:
-        self._returned.extend(messages)
 
     def begin(self) -> None:
         """Start the turn. `run` or `abandon` must follow."""
@@ -548,7 +546,7 @@ class Turn:
 
     def _finish(self, outcome: TurnOutcome) -> None:
         self.has_ended = True
-        unsent = [*([] if self._has_answer else [self._message.text]), *self._returned]
+        unsent = [*([] if self._has_answer else [self._message.text]), *self.returned]
         self._asking.clear()
         self._set_clock()
         seconds = time.monotonic() - self._began

@@ -1,6 +1,7 @@
 """Sends what the user typed, with what it names: prompts, resources and files."""
 
 import asyncio
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -44,9 +45,6 @@ from tui.text import clip, counted, noted_for_model, sanitize, sanitize_line
 
 MAX_SHOWN: Final = 100
 """Characters of a name in a notice."""
-
-MAX_COMMAND: Final = 60
-"""Characters of the name of a custom command: no file system takes more of any script."""
 
 _SHELL: Final = re.compile(r"!(?:[\w./~]|\s*\Z)")
 """How a command for a shell begins, as gemini-cli has one."""
@@ -313,8 +311,8 @@ class TypedMessages:
         """Say what else a command could be, or what serves for one of gemini-cli's."""
         if (serving := key_table()["commands"].get(name)) is not None:
             return str(serving)
-        own = f"{GEMINI_FOLDER}/commands/{name[:MAX_COMMAND].replace(':', '/')}.toml"
-        if any(chain(Path.home().glob(own), Path.cwd().glob(own))):
+        own = f"{GEMINI_FOLDER}/commands/{name.replace(':', '/')}.toml"
+        if any(os.path.isfile(base / own) for base in (Path.home(), Path.cwd())):  # noqa: PTH113 - never fails
             return f"{own} is for gemini-cli alone; prompts of servers are commands here (F4)."
         catalogs = self._servers.catalogs.values()
         prompts = (prompt.name for catalog in catalogs for prompt in catalog.prompts)

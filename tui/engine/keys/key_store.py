@@ -56,7 +56,7 @@ def checked_key(pasted: str) -> str:
     if odd := next((sign for sign in key if not "!" <= sign <= "~"), ""):
         name = unicodedata.name(odd, f"U+{ord(odd):04X}").lower()
         words = "An API key has no spaces, line breaks or special characters"
-        raise ValueError(f"{words}; this has a {name}.")
+        raise ValueError(f"{words}; this one has: {name}.")
     return key
 
 

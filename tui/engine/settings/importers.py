@@ -172,7 +172,9 @@ class Translation:
     def _reference(self, found: re.Match[str]) -> str:
         kind, name = found["kind"], found["name"]
         if kind == "input" and name:
-            return self._asked(name)
+            variable = re.sub(r"\W", "_", name).upper()
+            self._warn(ASKED_FOR.format(variable))
+            return f"${{{variable}}}"
         if kind == "env" and name:
             return f"${{{name}}}"
         folder = self.machine.folder
@@ -189,12 +191,6 @@ class Translation:
         if name is not None and not name.startswith("-") and kind != "keyring":
             self._warn(f"gemdeck does not know {found.group()}; it stays as it is.")
         return found.group()
-
-    def _asked(self, name: str) -> str:
-        """Take a variable in place of what the client would ask for."""
-        variable = re.sub(r"\W", "_", name).upper()
-        self._warn(ASKED_FOR.format(variable))
-        return f"${{{variable}}}"
 
     def _warn(self, text: str) -> None:
         if (line := sanitize_line(text, 500)) not in self.warnings:
@@ -213,23 +209,17 @@ def _from_codex(raw: Mapping[str, Any]) -> dict[str, Any]:
     names = [name for name in passed if isinstance(name, str)] if isinstance(passed, list) else []
     env = {**{name: f"${{{name}}}" for name in names}, **_object(entry.get("env"))}
     seconds = entry.pop("tool_timeout_sec", None)
+    is_time = isinstance(seconds, int | float) and 0 < seconds < math.inf  # TOML has inf and nan
     entry.pop("startup_timeout_sec", None)
     entry |= {
         "headers": headers or None,
         "env": env or None,
-        "timeout": _milliseconds(seconds),
+        "timeout": round(seconds * 1000) if is_time else None,
         "includeTools": entry.pop("enabled_tools", None),
         "excludeTools": entry.pop("disabled_tools", None),
         "type": "http" if entry.get("url") else None,
     }
     return {key: value for key, value in entry.items() if value is not None}
-
-
-def _milliseconds(seconds: object) -> int | None:
-    """Return a time of TOML, which knows ``inf`` and ``nan``, as ours; None if it is none."""
-    if isinstance(seconds, int | float) and 0 < seconds < math.inf:
-        return round(seconds * 1000)
-    return None
 
 
 def _object(value: object) -> Mapping[str, Any]:

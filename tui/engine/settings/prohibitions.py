@@ -550,7 +550,8 @@ def _restrictions(
             raise ValueError(f"decision must be one of {', '.join(_DECISIONS)}")
         is_ours = not (rule.keys() & _SHELL_ONLY or "subagent" in rule)
         if decision == "allow":
-            allowed += _rule_names(rule)
+            where = f"{rule['mcpName']}: " if rule.get("mcpName") else ""
+            allowed += [f"{where}{tool}" for tool in _rule_tools(rule)]
         if decision == "allow" or not is_ours or rule.get("modes") == ["plan"]:
             continue
         priority = rule.get("priority")
@@ -562,12 +563,6 @@ def _restrictions(
     if listed := sanitize_line(", ".join(dict.fromkeys(allowed[:MAX_NAMED]))):
         report.note(path, f"lets nothing run here: {listed}", key="rule")
     return found
-
-
-def _rule_names(rule: Mapping[str, Any]) -> list[str]:
-    """Name what a rule is about."""
-    server = rule.get("mcpName")
-    return [f"{server}: {tool}" if server else str(tool) for tool in _rule_tools(rule)]
 
 
 def _rule_tools(rule: Mapping[str, Any]) -> list[str]:

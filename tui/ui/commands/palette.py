@@ -160,7 +160,7 @@ def _tab_actions(deck: MainScreen) -> Actions:
 
 def _app_actions(deck: MainScreen) -> Actions:
     engine, model = deck.commands.engine, _key(deck, "deck.model")
-    add, helps = _key(deck, "servers.add"), _key(deck, "app.help")
+    add, helps, leave = (_key(deck, one) for one in ("servers.add", "app.help", "app.quit"))
     actions: Iterable[tuple[str, str, DialogName | Callable[[], object], str]] = (
         ("Model: choose, enter a key", "Gemini, Vertex AI or the demo", DialogName.MODEL, model),
         ("Servers: add", "A command, an address or JSON", DialogName.ADD, add),
@@ -172,12 +172,11 @@ def _app_actions(deck: MainScreen) -> Actions:
         ("Review this folder", "Show what its settings would run", engine.review_folder, ""),
         ("Forget this folder", "Forget its trust and stop its servers", engine.forget_folder, ""),
         ("Theme: choose", "Dark, light and more", DialogName.THEMES, ""),
+        ("Quit", "Leave gemdeck at once", partial(deck.run_action, "app.quit"), leave),
     )
     for name, words, does, key in actions:
         run = does if callable(does) else partial(deck.run_action, f"app.open('{does}')")
         yield PaletteAction(name, words, run, key)
-    leave = partial(deck.run_action, "app.quit")
-    yield PaletteAction("Quit", "Leave gemdeck at once", leave, _key(deck, "app.quit"))
 
 
 def _servers_actions(deck: MainScreen) -> Actions:

@@ -54,9 +54,9 @@ async def run_command(deck: MainScreen, typed: TypedCommand) -> None:
         raise UsageError(f"{typed.usage} takes nothing after it.")
     if not typed.rest and typed.takes and not typed.takes.startswith("["):
         raise UsageError(f"Type {typed.usage}")
-    from tui.engine.settings.prohibitions import key_table  # noqa: PLC0415 - it is there by now
-
     for word in typed.rest.split():
+        from tui.engine.settings.prohibitions import key_table  # noqa: PLC0415 - loads pydantic
+
         said = " ".join((*typed.words, word))
         if (serving := key_table()["commands"].get(said)) is not None:
             raise UsageError(f"There is no command /{said}.", serving)

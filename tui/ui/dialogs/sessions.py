@@ -153,7 +153,5 @@ def _previewed(preview: SessionPreviewed) -> Content:
                 lines.append(entry.text)
             case ToolCall():
                 lines.append(f"{entry.server} · {entry.tool}")
-            case _:
-                pass
     shown = [*filter(None, lines)][-PREVIEWED:]
     return Content("\n").join(Content(one_line(line[:MAX_LINE])) for line in shown)

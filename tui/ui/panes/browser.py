@@ -150,6 +150,11 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
         if self.awake:
             self._refill()
 
+    def _relist(self, _: object) -> None:
+        """List all anew, since what is marked has changed."""
+        self._built = {}
+        self._on_catalogs(self._catalogs)
+
     def _refill(self) -> None:
         """List all offers, reusing the entries of servers whose catalog has not changed."""
         self._stale = False
@@ -211,7 +216,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         self._asked: dict[OwnedResource, str] = {}
 
     def on_mount(self) -> None:
-        self._bridge.watch(self, lambda state: state.subscriptions, self._on_followed)
+        self._bridge.watch(self, lambda state: state.subscriptions, self._relist)
 
     def list_entries(
         self, server: ServerId, catalog: Catalog
@@ -317,13 +322,6 @@ class ResourcesPane(BrowserPane[OwnedResource]):
     def _show_template_error(self, error: UriTemplateError) -> None:
         self.notify(f"The template cannot be filled in: {error}.", markup=False)
 
-    def _on_followed(self, _: frozenset[tuple[ServerId, str]]) -> None:
-        """Mark the watched resources in the list."""
-        self._built = {}
-        self._on_catalogs(self._catalogs)
-        if self.awake:
-            self.show_details()
-
     def _tail(self, server: ServerId, resource: Resource) -> str:
         if resource.problem:
             return "not offered"
@@ -356,7 +354,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
     _with_schema = False
 
     def on_mount(self) -> None:
-        self._bridge.watch(self, lambda state: (state.profiles, state.options), self._on_profile)
+        self._bridge.watch(self, lambda state: (state.profiles, state.options), self._relist)
         self._bridge.watch(self, lambda s: (s.grants, s.saved_calls), lambda _: self.show_details())
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedTool]]:
@@ -437,8 +435,3 @@ class ToolsPane(BrowserPane[OwnedTool]):
     def action_schema(self) -> None:
         self._with_schema = not self._with_schema
         self.show_details()
-
-    def _on_profile(self, _: object) -> None:
-        """Mark what the profile of the tab leaves out."""
-        self._built = {}
-        self._on_catalogs(self._catalogs)

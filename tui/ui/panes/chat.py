@@ -127,7 +127,7 @@ class ChatPane(Vertical):
         if not self._is_shown(state):
             return IDLE
         if turn is None:
-            is_starting = queued and not self._commands.is_ready
+            is_starting = bool(queued) and not self._commands.is_ready
             return None, queued, "starting the model" * is_starting, False
         held = waiting_text(state) if turn.phase is TurnPhase.SERVERS else ""
         return turn, queued, held, bool(pending_here(state)) and turn.phase in ASKING_PHASES
@@ -330,8 +330,11 @@ class ChatPane(Vertical):
     @property
     def unfinished(self) -> str:
         """What would be cut short if the conversation were closed, in words, or nothing."""
-        if self._shown(self._bridge.state).turn is not None:
+        here = self._shown(self._bridge.state)
+        if here.turn is not None:
             return "A turn is running here."
+        if here.queued:
+            return "A message waits here."
         return "There is a draft here." if self.composer.message.strip() else ""
 
     def leave(self) -> None:

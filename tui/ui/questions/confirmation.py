@@ -276,6 +276,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             return ""
         if answer is ALWAYS_READ_ONLY and not self.request.read_only:
             return "The server does not say that this tool only reads."
+        if answer is UNDO and self._call.edit is None:
+            return "These are the model's arguments; you changed nothing."
         if answer is ALWAYS_THESE and self._call.shows_edit:
             return "Not offered for arguments that you changed."
         return super().refusal(answer)
@@ -447,11 +449,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self._open_step(step, keep)
 
     def _switch_edit(self) -> None:
-        if self._call.edit is None:
-            self.say("These are the model's arguments; you changed nothing.")
-        else:
-            self._call.show_other()
-            self.changed()
+        self._call.show_other()
+        self.changed()
 
     def step_aside(self) -> bool:
         """Leave with the step that lies over it, and give the conversation its rows again."""

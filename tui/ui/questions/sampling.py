@@ -41,7 +41,6 @@ class _Editor(TextArea, inherit_bindings=False):
 
     def __init__(self, text: str) -> None:
         super().__init__(text, highlight_cursor_line=False, classes="-fits")
-        self.cursor_blink = False  # a blink is a repaint twice a second, for ever
         self._columns = 0
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002

@@ -57,7 +57,6 @@ class SignInQuestion(Question[SignInRequest]):
         yield ProblemLine(self.request.problem)
         words = "paste the address where the browser ended, or the code"
         pasted = Input(placeholder=words, max_length=8_192, compact=True)
-        pasted.cursor_blink = False  # a blink is a repaint twice a second, for ever
         pasted.display = bool(self.request.problem)
         yield pasted
 

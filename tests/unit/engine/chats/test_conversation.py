@@ -105,6 +105,7 @@ async def test_clearing_cancels_the_running_turn_first_and_forgets_everything() 
         await chat.wait_for(e.TextStreamed, 2)
         chat.send("queued")
         chat.conversation.clear()
+        chat.conversation.clear()  # once more, before the turn has ended
         assert chat.store.state.conversation.queued == ()
         await chat.wait_for(e.ConversationCleared, 2)
         await chat.idle()

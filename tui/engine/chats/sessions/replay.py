@@ -126,7 +126,9 @@ def _add_user(valid: list[Wire], parts: Sequence[Wire]) -> None:
     """Add what the user and the tools said; of calls and responses each has the other then."""
     responses = [part["functionResponse"] for part in parts if "functionResponse" in part]
     others = [part for part in parts if "functionResponse" not in part]
-    answers = [_response(call, responses) for call in _open_calls(valid)]
+    before = valid[-1]["parts"] if valid else ()  # only the model's has calls
+    calls = (part["functionCall"] for part in before if "functionCall" in part)
+    answers = [_response(call, responses) for call in calls]
     if answers or others:
         _add(valid, "user", [*answers, *others])
 
@@ -137,12 +139,6 @@ def _response(call: Wire, responses: list[Wire]) -> Wire:
         if (response["name"], response.get("id")) == (call["name"], call.get("id")):
             return {"functionResponse": responses.pop(index)}
     return {"functionResponse": {**_named(call), "response": {"error": INTERRUPTED}}}
-
-
-def _open_calls(valid: Sequence[Wire]) -> list[Wire]:
-    if not valid or valid[-1]["role"] != "model":
-        return []
-    return [part["functionCall"] for part in valid[-1]["parts"] if "functionCall" in part]
 
 
 def has_responses(content: Wire) -> bool:

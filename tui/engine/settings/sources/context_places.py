@@ -80,7 +80,10 @@ class Imports:
                 return word
             if not word.endswith(".md"):
                 raise UnfitFileError("only .md files are")
-            self._check(target, chain)
+            if str(target) in chain:
+                raise UnfitFileError("it imports itself")
+            if len(chain) > MAX_DEPTH:
+                raise UnfitFileError("it is nested too deep")
             text = read_regular(target, MAX_IMPORTED).decode("utf-8-sig", "replace").strip()
         except ValueError:
             return word
@@ -98,12 +101,6 @@ class Imports:
             if real.is_relative_to(self._inside[-1]):
                 return real
         raise UnfitFileError("it lies outside the folder")
-
-    def _check(self, target: Path, chain: tuple[str, ...]) -> None:
-        if str(target) in chain:
-            raise UnfitFileError("it imports itself")
-        if len(chain) > MAX_DEPTH:
-            raise UnfitFileError("it is nested too deep")
 
 
 class ContextPlaces(Frozen):

@@ -85,9 +85,7 @@ class DenyReasonScreen(QuestionStep):
         """Compose the call and the line."""
         yield PlainText(classes="step-facts")
         yield PlainText("The call does not run. The model reads what you write.")
-        line = Input(placeholder="why, or what to do instead", max_length=MAX_REASON)
-        line.cursor_blink = False  # a blink is a repaint twice a second, for ever
-        yield line
+        yield Input(placeholder="why, or what to do instead", max_length=MAX_REASON)
 
     @on(Input.Submitted)
     def _deny(self, event: Input.Submitted) -> None:

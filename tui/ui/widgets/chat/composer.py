@@ -181,7 +181,6 @@ class Composer(TextArea, inherit_bindings=False):
             soft_wrap=True,
             tab_behavior="focus",
         )
-        self.cursor_blink = False  # a blink is a repaint twice a second, for ever
         self.completing = False
         """Whether the popup is open, so that Up, Down and Tab are its keys."""
         self.searching = False

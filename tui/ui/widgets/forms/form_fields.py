@@ -292,7 +292,7 @@ class TypedField(FieldRow):
 
     def make_control(self) -> TypedLine:
         field = self.field
-        control = self.LINE(
+        return self.LINE(
             self._initial_text(),
             placeholder=_HINTS.get(field.format or field.kind, ""),
             type=_TYPES.get(field.kind, "text"),
@@ -302,8 +302,6 @@ class TypedField(FieldRow):
             select_on_focus=False,
             compact=True,
         )
-        control.cursor_blink = False  # a blinking cursor repaints twice a second
-        return control
 
     def value(self) -> FormValue:
         """Return the text or number; an unedited default is returned unchanged."""
@@ -313,7 +311,10 @@ class TypedField(FieldRow):
         if self.field.kind in _TYPES:
             return number_in(text, self.field.kind)
         if self.field.kind is FieldKind.JSON and text.strip():
-            _check_json(text)
+            try:
+                read_json(text, MAX_DEPTH)
+            except JsonError as error:
+                raise ValueError(f"Not JSON: {error.reason}.") from None
         return text or None
 
     @property
@@ -387,13 +388,6 @@ _ROWS: Final[Mapping[FieldKind, type[FieldRow]]] = {
 def make_row(field: FormField) -> FieldRow:
     """Return the row for a field's kind."""
     return _ROWS.get(field.kind, TypedField)(field)
-
-
-def _check_json(text: str) -> None:
-    try:
-        read_json(text, MAX_DEPTH)
-    except JsonError as error:
-        raise ValueError(f"Not JSON: {error.reason}.") from None
 
 
 def _numbered(labels: Iterable[str]) -> list[tuple[Text, int]]:

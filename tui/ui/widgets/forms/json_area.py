@@ -30,7 +30,6 @@ class JsonArea(TextArea, inherit_bindings=False):
 
     def __init__(self, text: str, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(text, id=id, show_line_numbers=True, highlight_cursor_line=False)
-        self.cursor_blink = False  # a blinking cursor repaints twice a second
 
     def edit(self, edit: Edit) -> EditResult:
         edit.text = reveal(edit.text)

@@ -109,7 +109,6 @@ class FilterLine(Input):
         super().__init__(
             placeholder=placeholder, max_length=200, compact=True, select_on_focus=False
         )
-        self.cursor_blink = False  # a blinking cursor repaints twice a second
 
 
 class FilterList(SaysWhy, Vertical, Generic[T]):

@@ -214,8 +214,9 @@ class TableBlock(Block):
         number = len(self.headers)
         room = width - COLUMN_GAP * (number - 1)
         columns = list(zip_longest(self.headers, *self.rows, fillvalue=Content("")))[:number]
-        natural = [max(map(_longest_line, cells), default=0) for cells in columns]
-        words = [max(map(_longest_word, cells), default=0) for cells in columns]
+        texts = ["\n".join(cell.plain for cell in cells) for cells in columns]
+        natural = [max(map(cell_len, text.split("\n"))) for text in texts]
+        words = [max(map(cell_len, text.split()), default=0) for text in texts]
         for most in MAX_WORDS:
             least = [max(MIN_COLUMN, min(word, most)) for word in words]
             if sum(map(min, least, natural)) <= room and room >= number * MIN_COLUMN:
@@ -275,14 +276,6 @@ def share_width(natural: Sequence[int], room: int, least: Sequence[int]) -> list
             break
         widths[max(shrinking, key=widths.__getitem__)] -= 1
     return widths
-
-
-def _longest_line(cell: Content) -> int:
-    return max(map(cell_len, cell.plain.split("\n")))
-
-
-def _longest_word(cell: Content) -> int:
-    return max(map(cell_len, cell.plain.split()), default=0)
 
 
 def styled(text: str, style: str) -> Content:
@@ -378,9 +371,6 @@ class BlockView(Widget):
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         text = "\n".join(line.plain.rstrip() for line in self.lines(self.size.width))
         return selection.extract(text), "\n"
-
-    def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002
-        self.refresh()
 
     def on_click(self, event: events.Click) -> None:
         """Copy the block of code whose word for it was clicked."""

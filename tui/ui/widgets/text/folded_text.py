@@ -9,7 +9,6 @@ from itertools import accumulate
 from typing import Any, ClassVar, Final
 
 from textual import events
-from textual.binding import BindingType
 from textual.content import Content
 from textual.errors import NoWidget
 from textual.geometry import Size
@@ -86,7 +85,6 @@ class FoldedText(ScrollView, can_focus=True):
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"difference--{name}" for name in ("added", "removed", "added-word", "removed-word")
     }
-    BINDINGS: ClassVar[list[BindingType]] = []
     AIR: ClassVar[int] = 1
     """Cells between the text and the scrollbar."""
 
@@ -142,9 +140,6 @@ class FoldedText(ScrollView, can_focus=True):
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         rows = "\n".join(self._row(row).plain for row in range(self.row_count))
         return selection.extract(rows), "\n"
-
-    def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002
-        self.refresh()
 
     def on_resize(self, event: events.Resize) -> None:  # noqa: ARG002
         self._fold()

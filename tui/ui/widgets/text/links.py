@@ -145,6 +145,6 @@ def _bare(address: str) -> str:
 def _ascii(host: str) -> str | None:
     """Return the host in ASCII (IDNA), so that no letter passes for another."""
     try:
-        return host.encode("ascii").decode() if host.isascii() else host.encode("idna").decode()
+        return host if host.isascii() else host.encode("idna").decode()
     except UnicodeError:
         return None
