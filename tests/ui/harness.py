@@ -316,7 +316,7 @@ async def running(
     size: tuple[int, int] = WIDE,
     *,
     preferences: UiPreferences | None = None,
-    on_first_paint: Callable[[], None] | None = None,
+    on_first_paint: Callable[[], None] = lambda: None,
     crash_dir: Path | None = None,
 ) -> AsyncIterator[Running]:
     commands = RecordingCommands()

@@ -105,7 +105,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         commands: Commands,
         *,
         preferences: UiPreferences,
-        on_first_paint: Callable[[], None] | None = None,
+        on_first_paint: Callable[[], None] = lambda: None,
         crash_dir: Path | None = None,
         history: HistoryStorage | None = None,
         end_held: Callable[[Callable[[], None]], None] = lambda _: None,
@@ -195,8 +195,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     async def _painted(self) -> None:
         """Go on with what the first frame did not wait for."""
-        if self._on_first_paint is not None:
-            self._on_first_paint()
+        self._on_first_paint()
         self.stylesheet.read_all(LATER_STYLES)
         self.stylesheet.parse()
         try:

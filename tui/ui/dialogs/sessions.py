@@ -44,11 +44,7 @@ class SessionsScreen(ListDialog[SessionView]):
     KIND = "whole sessions"
 
     def __init__(
-        self,
-        bridge: StoreBridge,
-        query: str = "",
-        *,
-        open_beside: Callable[[SessionId], None],
+        self, bridge: StoreBridge, query: str, *, open_beside: Callable[[SessionId], None]
     ) -> None:
         super().__init__(
             "Sessions of this folder",

@@ -67,7 +67,7 @@ class ChatPane(Vertical):
         self,
         bridge: StoreBridge,
         history: MessageHistory,
-        keyboard: Keyboard | None = None,
+        keyboard: Keyboard,
         conversation: ConversationId = MAIN,
     ) -> None:
         super().__init__()
@@ -339,8 +339,7 @@ class ChatPane(Vertical):
 
     def leave(self) -> None:
         """Make way for another conversation."""
-        if self._keyboard is not None:
-            self._keyboard.leave_draft()
+        self._keyboard.leave_draft()
         focused = self.screen.focused
         self._focused = focused if focused is not None and self in focused.ancestors else None
         self.remove_class("-current", update=False)  # no style depends on it

@@ -195,25 +195,22 @@ class TableBlock(Block):
 
     Args:
         headers: The cells of the header.
-        rows: The cells of each row; missing ones are empty.
+        rows: The cells of each row, as many.
         rights: For each column, whether it is right-aligned.
     """
 
     def __init__(
-        self,
-        headers: Sequence[Content],
-        rows: Sequence[Sequence[Content]],
-        rights: Sequence[bool] = (),
+        self, headers: Sequence[Content], rows: Sequence[Sequence[Content]], rights: Sequence[bool]
     ) -> None:
         self.headers = headers
         self.rows = rows
-        self._rights = [*rights, *[False] * (len(headers) - len(rights))]
+        self._rights = rights
 
     def layout(self, width: int) -> list[Content]:
         """Draw header, rule and rows; if the columns do not fit, one line per cell."""
         number = len(self.headers)
         room = width - COLUMN_GAP * (number - 1)
-        columns = list(zip_longest(self.headers, *self.rows, fillvalue=Content("")))[:number]
+        columns = zip(self.headers, *self.rows, strict=True)
         texts = ["\n".join(cell.plain for cell in cells) for cells in columns]
         natural = [max(map(cell_len, text.split("\n"))) for text in texts]
         words = [max(map(cell_len, text.split()), default=0) for text in texts]
@@ -233,15 +230,13 @@ class TableBlock(Block):
 
     def _row_lines(self, row: Sequence[Content], widths: Sequence[int]) -> list[Content]:
         """Wrap the cells of one row and place them side by side."""
-        empty = Content("")
-        padded_row = [*row, *[empty] * (len(widths) - len(row))]
-        cells = [wrap(cell, width) for cell, width in zip(padded_row, widths, strict=False)]
+        cells = map(wrap, row, widths)
         gap = Content(" " * COLUMN_GAP)
         lines: list[Content] = []
-        for parts in zip_longest(*cells, fillvalue=empty):
+        for parts in zip_longest(*cells, fillvalue=Content("")):
             padded = [
                 _pad(part, width, right=right)
-                for part, width, right in zip(parts, widths, self._rights, strict=False)
+                for part, width, right in zip(parts, widths, self._rights, strict=True)
             ]
             lines.append(gap.join(padded))
         return lines
@@ -251,7 +246,7 @@ class TableBlock(Block):
         for index, row in enumerate(self.rows):
             if index:
                 yield Content("")
-            for header, cell in zip(self.headers, row, strict=False):
+            for header, cell in zip(self.headers, row, strict=True):
                 label = header.stylize_before(".md-th")
                 yield from wrap(Content.assemble(label, ": ", cell), width)
 
