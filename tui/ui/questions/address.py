@@ -30,21 +30,15 @@ class AddressQuestion(Question[UrlRequest]):
     def lines(self) -> Sequence[LabelledLine]:
         """Name who asks and where it leads, before what the server says."""
         request = self.request
-        lines = [
+        lines = (
             LabelledLine("server", request.server, "bold"),
             LabelledLine("host", request.host or "none", "bold"),
-        ]
-        if request.shown_host != request.host:
-            lines.append(LabelledLine("shown as", request.shown_host))
-        if request.warning:
-            lines.append(warning_line("! warning", request.warning))
-        message = request.message or "The server does not say why."
-        return [
-            *lines,
+            LabelledLine("shown as", request.shown_host * (request.shown_host != request.host)),
+            warning_line("! warning", request.warning),
             LabelledLine("address", request.url),
-            LabelledLine(),
-            *listed("says", message.split("\n")),
-        ]
+        )
+        says = listed("says", (request.message or "The server does not say why.").split("\n"))
+        return [*(line for line in lines if line.text), LabelledLine(), *says]
 
 
 class LinkScreen(Question[Any]):
