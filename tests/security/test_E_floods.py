@@ -18,7 +18,7 @@ from tests.unit.engine.chats.test_gemini_backend import collect
 from tests.unit.engine.mcp.network import support as network
 from tests.unit.engine.mcp.support import call, running, script
 from tui.cli import doctor
-from tui.engine.chats.backends import gemini
+from tui.engine.chats.backends import service_http
 from tui.engine.chats.backends.backend import ModelError
 from tui.engine.desk import MAX_WAITING
 from tui.engine.mcp.transports.http.auth_requests import make_send
@@ -103,7 +103,7 @@ async def test_E40_a_head_without_end_fails_its_request(ask: Ask, loop_watch: Lo
 async def test_E40_a_body_without_end_fails_its_request(
     ask: Ask, loop_watch: LoopWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gemini, "MAX_STEP_BYTES", MIB)
+    monkeypatch.setattr(service_http, "MAX_STEP_BYTES", MIB)
     kinds = dict(deluge.BODIES)
     if ask is ask_server:  # what is slowed down but may go on has tests of its own
         kinds = {kind: kinds[kind] for kind in ("nothing", "giant", "line", "lines", "data")}

@@ -5,54 +5,35 @@ Import this module in a thread: google-genai takes a third of a second.
 
 import asyncio
 import logging
-import os
 import re
-import ssl
 import warnings
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+import google.auth.exceptions
 import httpx2
 from google import genai
-from google.genai import types
+from google.genai import errors, types
 
 from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest, ModelTraits
 from tui.engine.chats.backends.service_errors import (
-    BodyTooLongError,
+    Refusal,
     RequestContext,
-    not_gemini,
+    from_status,
+    seconds,
     translate,
-    translate_check,
+    wrong_api,
 )
+from tui.engine.chats.backends.service_http import MAX_MODELS, answering, open_http
 from tui.engine.keys.credentials import ModelAccess
-from tui.engine.mcp.transports.http.pacing import CONNECT_TIMEOUT, LEAST_PIECE, pace
 from tui.model.chat import BackendKind, Usage
 from tui.model.models import ModelOffer
 from tui.model.settings import GemdeckSettings
 from tui.text import sanitize_line
-
-WRITE_TIMEOUT: Final = 60.0
-"""Seconds the service may stop reading a request."""
-
-MAX_STEP_BYTES: Final = 64 * 1024 * 1024
-"""Longest body of one streamed answer, in bytes; large ones are mostly images."""
-
-MAX_ERROR_BYTES: Final = 1024 * 1024
-"""Longest body of an error; it is parsed as a whole, which takes the time of the event loop."""
-
-MAX_COST: Final = 256 * 1024
-"""Most values in one event, which is parsed as a whole.
-
-Four characters of an error or of an event that is no data are as much: each of them is looked at.
-"""
-
-_DATA: Final = b"\ndata: "
-_BLANK_LINE: Final = re.compile(rb"\n\r?\n")
-_PARTS: Final = (b"[", b"{", b",")
 
 _open_responses: ContextVar[list[httpx2.Response] | None] = ContextVar(
     "_open_responses", default=None
@@ -70,89 +51,21 @@ MAX_BUDGET: Final = 32_768
 _GEMINI_CONTEXT: Final = 1_048_576
 _GEMMA_CONTEXT: Final = 131_072
 
-MAX_MODELS: Final = 500
-"""Most models that are listed."""
-
-CHECK_TIMEOUT: Final = 15.0
-"""Seconds that the service gets to accept a key."""
-
 _QUIET_LOGGERS: Final = ("google_genai", "google.auth", "httpx2")
-_CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-_PROXY_VARIABLES: Final = tuple(
-    spelling
-    for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
-    for spelling in (name, name.lower())
-)
 _REPLACED: Final = "-"
 """Placeholder for the contents until the client substitutes the wire format."""
+
+_NO_SUCH_PATH: Final = {404, 405, 501}
+_PART: Final = "the part before /v1beta/models"
 
 _MUST_CALL: Final = types.ToolConfig(
     function_calling_config=types.FunctionCallingConfig(mode=types.FunctionCallingConfigMode.ANY)
 )
 
 
-class _BoundedStream(httpx2.AsyncByteStream):
-    """Forwards a body until it exceeds the limit, or one event of it the most that is parsed.
-
-    Args:
-        inner: The body.
-        limit: Its greatest length, in bytes.
-        is_document: Whether it is one JSON document, and no error.
-    """
-
-    def __init__(self, inner: httpx2.AsyncByteStream, limit: int, *, is_document: bool) -> None:
-        self._inner, self._limit, self._is_document = inner, limit, is_document
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        left, cost, start = self._limit, 0, b"\n"  # of the line that is not over yet
-        async for piece in self._inner:
-            left -= max(len(piece), LEAST_PIECE * (1 + piece.count(b"\n")))
-            text = start + piece
-            line = text[max(text.rfind(b"\n"), 0) :]
-            start = line[: len(_DATA)]
-            cost = 0 if _BLANK_LINE.search(text) else cost
-            is_looked_at = start != _DATA and not self._is_document
-            cost += sum(map(piece.count, _PARTS)) + len(line) // 4 * is_looked_at
-            if left < 0 or cost > MAX_COST:
-                limit = f"longer than {self._limit // 1024**2} MiB"
-                raise BodyTooLongError(f"it is {limit if left < 0 else 'too complex to be read'}")
-            yield piece
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-def make_http_client(idle_timeout: float, tls: ssl.SSLContext) -> httpx2.AsyncClient:
-    """Create the client that google-genai uses.
-
-    Timeouts are set on each request, because google-genai overrides the client's and sends its
-    own to the service as a deadline for the whole answer. Redirects are not followed, so that
-    the key reaches only the configured address.
-
-    Args:
-        idle_timeout: Seconds without data from the service.
-        tls: Which certificates are trusted.
-    """
-
-    async def limit_request(request: httpx2.Request) -> None:
-        limits = httpx2.Timeout(CONNECT_TIMEOUT, read=idle_timeout, write=WRITE_TIMEOUT)
-        request.extensions["timeout"] = limits.as_dict()
-        request.headers["accept-encoding"] = "identity"
-
-    async def limit_response(response: httpx2.Response) -> None:
-        if response.headers.get("content-encoding", "").lower() not in {"", "identity"}:
-            # A little of it may become gigabytes, so it is not even unpacked to be counted.
-            raise httpx2.DecodingError(f"HTTP {response.status_code}")
-        if isinstance(response.stream, httpx2.AsyncByteStream):
-            limit = MAX_ERROR_BYTES if response.is_error else MAX_STEP_BYTES
-            is_document = not response.is_error and b"alt=sse" not in response.url.query
-            response.stream = _BoundedStream(response.stream, limit, is_document=is_document)
-        if (responses := _open_responses.get()) is not None:
-            responses.append(response)
-
-    client = httpx2.AsyncClient(follow_redirects=False, verify=tls)
-    client.event_hooks = {"request": [limit_request], "response": [limit_response]}
-    return pace(client)
+def _remember_response(response: httpx2.Response) -> None:
+    if (responses := _open_responses.get()) is not None:
+        responses.append(response)
 
 
 @asynccontextmanager
@@ -246,7 +159,7 @@ class GeminiBackend:
         self.traits = traits(context.model)
 
     @property
-    def kind(self) -> BackendKind:
+    def kind(self) -> str:
         return self._context.kind
 
     @property
@@ -268,7 +181,7 @@ class GeminiBackend:
             await pump
         except Exception as error:  # noqa: BLE001 - the SDK raises many types
             tools = [str(declared.get("name", "")) for declared in request.declarations]
-            raise translate(error, replace(self._context, tools=tools)) from None
+            raise _translate(error, replace(self._context, tools=tools)) from None
         finally:
             pump.cancel()
             await asyncio.wait({pump})
@@ -278,37 +191,24 @@ class GeminiBackend:
     async def models(self) -> Sequence[ModelOffer]:
         """Ask the service for the models that chat; see `ModelBackend.models`."""
         found: list[ModelOffer] = []
-        async with self._answering():
+        async with answering(self._translated):
             async for model in await self._client.aio.models.list(config={"page_size": 100}):
                 actions = model.supported_actions or ["generateContent"]
                 if len(found) < MAX_MODELS and "generateContent" in actions:
                     found.append(_offer(model))
         return found
 
-    @asynccontextmanager
-    async def _answering(
-        self, read: Callable[[Exception, RequestContext], ModelError] = translate
-    ) -> AsyncIterator[None]:
-        """Limit the time that a question to the service takes, and let its errors be read."""
-        try:
-            async with asyncio.timeout(CHECK_TIMEOUT):
-                yield
-        except TimeoutError:
-            raise ModelError(f"The service did not answer within {CHECK_TIMEOUT:.0f} s.") from None
-        except Exception as error:  # noqa: BLE001 - the SDK raises many types
-            raise read(error, self._context) from None
-
     async def count(self, request: ModelRequest) -> int:
         """Let the service count; see `ModelBackend.count`."""
         body = self._body(request)
         if request.system_instruction:
             body["systemInstruction"] = {"parts": [{"text": request.system_instruction}]}
-        if self.kind is not BackendKind.VERTEX:  # the Gemini API takes one or the other
+        if self.kind != BackendKind.VERTEX:  # the Gemini API takes one or the other
             name = self.model if "/" in self.model else f"models/{self.model}"
             body = {"contents": [], "generateContentRequest": {"model": name, **body}}
         config = types.CountTokensConfig(http_options=types.HttpOptions(extra_body=body))
         with suppress(ModelError):
-            async with self._answering():
+            async with answering(self._translated):
                 told = await self._client.aio.models.count_tokens(
                     model=self.model, contents=_REPLACED, config=config
                 )
@@ -317,12 +217,21 @@ class GeminiBackend:
 
     async def check(self) -> None:
         """See whether the service accepts the key, or Vertex the project; both are free."""
-        models, is_vertex = self._client.aio.models, self.kind is BackendKind.VERTEX
-        async with self._answering(translate if is_vertex else translate_check):
+        models, is_vertex = self._client.aio.models, self.kind == BackendKind.VERTEX
+        async with answering(self._translated if is_vertex else self._translated_check):
             if is_vertex:  # its list of models takes any project
                 await models.count_tokens(model=self.model, contents="-")
             elif not (await models.list(config={"page_size": 1})).page:
-                raise not_gemini(self._context, "it named none")
+                raise wrong_api(self._context, "it named none", _PART)
+
+    def _translated(self, error: Exception) -> ModelError:
+        return _translate(error, self._context)
+
+    def _translated_check(self, error: Exception) -> ModelError:
+        """Return the error for a service that did not list its models."""
+        if isinstance(error, errors.APIError) and error.code in _NO_SUCH_PATH:
+            return wrong_api(self._context, f"it answered with HTTP {error.code}", _PART)
+        return self._translated(error)
 
     async def aclose(self) -> None:
         """Close the connections. A second call does nothing."""
@@ -413,6 +322,53 @@ class GeminiBackend:
         return Usage(prompt, output, thoughts, cached, context=prompt, context_limit=limit)
 
 
+def _translate(error: Exception, context: RequestContext) -> ModelError:
+    """Return the error for a failure of google-genai or of what it uses, with advice."""
+    match error:
+        case errors.APIError():
+            return from_status(_refusal(error, context), context)
+        case google.auth.exceptions.GoogleAuthError():
+            words = "Google's credentials could not be used"
+            advice = "Run: gcloud auth application-default login"
+            return ModelError(words, details=context.clean(error), advice=advice)
+        case _:
+            return translate(error, context)
+
+
+def _refusal(error: errors.APIError, context: RequestContext) -> Refusal:
+    raw = str(error.message or error.status or "")
+    details = _details(error.details)
+    delays = [seconds(detail.get("retryDelay")) for detail in details]
+    headers = getattr(error.response, "headers", None)
+    if headers is not None and hasattr(headers, "get"):
+        delays.append(seconds(headers.get("retry-after")))
+    return Refusal(
+        code=error.code,
+        message=context.clean(raw),
+        raw=raw,
+        reasons=frozenset(str(detail.get("reason", "")) for detail in details),
+        quotas=tuple(
+            str(violation.get("quotaId", ""))
+            for detail in details
+            for violation in _objects(detail.get("violations"))
+        ),
+        retry_after=next((delay for delay in delays if delay is not None), None),
+    )
+
+
+def _details(body: object) -> list[Mapping[str, Any]]:
+    """Return the ``error.details`` objects of a response, whatever its wrapping."""
+    if isinstance(body, Mapping):
+        inner = body.get("error", body)
+        if isinstance(inner, Mapping):
+            return _objects(inner.get("details"))
+    return []
+
+
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
 def _offer(model: types.Model) -> ModelOffer:
     name = sanitize_line((model.name or "").rpartition("models/")[2], 100)
     limits = model.input_token_limit or 0, model.output_token_limit or 0
@@ -437,7 +393,7 @@ def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> Gem
     is_vertex = access.kind is BackendKind.VERTEX
     if is_vertex and api_version == "v1beta":
         api_version = "v1beta1"
-    http, tls = _open_http(idle_timeout)
+    http, tls = open_http(idle_timeout, access.base_url, _remember_response)
     options = types.HttpOptions(
         httpx_async_client=http,
         api_version=api_version,
@@ -454,33 +410,10 @@ def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> Gem
             http_options=options,
         )
     except Exception as error:  # noqa: BLE001 - the SDK raises many types for bad credentials
-        raise translate(error, context) from None
+        raise _translate(error, context) from None
     backend = GeminiBackend(client, http, context, thoughts=settings.thoughts)
     backend.warm_up()
     return backend
-
-
-def _open_http(idle_timeout: float) -> tuple[httpx2.AsyncClient, ssl.SSLContext]:
-    """Create the HTTP client, which reads the proxy and certificate variables.
-
-    Returns:
-        The client, and the certificates that it trusts.
-
-    Raises:
-        ModelError: If one of them cannot be used. The message names the variable but not its
-            value, since a proxy address may contain a password.
-    """
-    try:
-        tls = httpx2.create_ssl_context()
-        return make_http_client(idle_timeout, tls), tls
-    except Exception as error:  # noqa: BLE001 - each variable fails with another type
-        is_file = isinstance(error, OSError)
-        variables = _CERTIFICATE_VARIABLES if is_file else _PROXY_VARIABLES
-        names = " or ".join([name for name in variables if os.environ.get(name)] or variables)
-        what = "certificates" if is_file else "proxy"
-        words = f"The {what} named by {names} cannot be used ({type(error).__name__})."
-        more = "; SOCKS proxies are not supported" if isinstance(error, ImportError) else ""
-        raise ModelError(words, advice=f"Correct or unset {names}{more}.") from None
 
 
 def _silence_sdk() -> None:

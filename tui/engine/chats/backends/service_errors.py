@@ -1,14 +1,12 @@
-"""Translate exceptions of google-genai and its HTTP client into `ModelError` with advice."""
+"""Translate what model services answer, and errors of the HTTP client, into `ModelError`s."""
 
 import logging
 import re
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-import google.auth.exceptions
 import httpx2
-from google.genai import errors as genai_errors
 
 from tui.engine.chats.backends.backend import ModelError
 from tui.engine.logs.redaction import MIN_SECRET
@@ -40,12 +38,11 @@ KEY_ADVICE: Final = (
 GOOGLE: Final = "https://generativelanguage.googleapis.com"
 
 ADDRESS: Final = "the service's address (F9 or GOOGLE_GEMINI_BASE_URL)"
-"""How advice names it."""
+"""How advice names that of Gemini."""
 
 _log: Final = logging.getLogger(__name__)
 
 _WEB_PAGE: Final = re.compile(r"<(?:!doctype|html|\?xml)", re.IGNORECASE)
-_NO_SUCH_PATH: Final = {404, 405, 501}
 _DECLARATION_INDEX: Final = re.compile(r"function_?declarations\[(\d{1,5})\]", re.IGNORECASE)
 _DECLARATION_NAME: Final = re.compile(
     r"(?:FunctionDeclaration|Function declaration|schema of function|"
@@ -69,14 +66,20 @@ class RequestContext(Frozen):
         idle_timeout: Seconds without data after which a stream is aborted.
         secret: The key, which is masked in all messages.
         tools: Names of the declared functions in the order they were sent.
+        api: What should answer there, with an article.
+        place: How advice names the address.
+        key_advice: Which key is needed; empty for Gemini's.
     """
 
-    kind: BackendKind
+    kind: str
     model: str
     address: str
     idle_timeout: float
     secret: str = ""
     tools: Sequence[str] = ()
+    api: str = "a Gemini API"
+    place: str = ADDRESS
+    key_advice: str = ""
 
     def clean(self, text: object) -> str:
         """Sanitize a service message and mask the key."""
@@ -90,56 +93,51 @@ def translate(error: Exception, context: RequestContext) -> ModelError:
     match error:
         case ModelError():
             return error
-        case genai_errors.APIError():
-            return _from_status(_ServiceError.read(error, context), context)
         case httpx2.HTTPError():
             return _from_transport(error, context)
-        case google.auth.exceptions.GoogleAuthError():
-            words = "Google's credentials could not be used"
-            advice = "Run: gcloud auth application-default login"
-            return ModelError(words, details=context.clean(error), advice=advice)
         case _:
-            return _unreadable(context.clean(error))
+            return _unreadable(context.clean(error), context)
 
 
-def translate_check(error: Exception, context: RequestContext) -> ModelError:
-    """Return the error for a service that did not list its models."""
-    if isinstance(error, genai_errors.APIError) and error.code in _NO_SUCH_PATH:
-        return not_gemini(context, f"it answered with HTTP {error.code}")
-    return translate(error, context)
+def wrong_api(context: RequestContext, why: str, part: str) -> ModelError:
+    """Return the error for an address at which something else is.
 
-
-def not_gemini(context: RequestContext, why: str) -> ModelError:
-    """Return the error for an address at which something else is."""
+    Args:
+        context: Has the address.
+        why: What it did when it was asked for its models.
+        part: Which part of the address is to be entered.
+    """
     where = sanitize_line(context.address, 200) or "Google's address"
-    words = f"{where} is not a Gemini API: asked for its models, {why}."
-    return ModelError(words, advice=f"Correct {ADDRESS}: the part before /v1beta/models.")
+    words = f"{where} is not {context.api}: asked for its models, {why}."
+    return ModelError(words, advice=f"Correct {context.place}: {part}.")
 
 
-def _unreadable(text: str) -> ModelError:
+def _unreadable(text: str, context: RequestContext) -> ModelError:
     """Say that an answer is none; a web page comes from somebody else than the service."""
     if _WEB_PAGE.search(text):
-        return _web_page(retryable=True)
+        return _web_page(context, retryable=True)
     _log.warning("an answer could not be read: %s", text)
-    words = "The service's answer could not be read: it is not what a Gemini API sends."
-    advice = f"Try again, or correct {ADDRESS}. The log has details."
+    words = f"The service's answer could not be read: it is not what {context.api} sends."
+    advice = f"Try again, or correct {context.place}. The log has details."
     return ModelError(words, advice=advice, retryable=True)
 
 
-def _web_page(*, retryable: bool, retry_after: float | None = None) -> ModelError:
+def _web_page(
+    context: RequestContext, *, retryable: bool, retry_after: float | None = None
+) -> ModelError:
     words = "A web page came instead of an answer."
-    advice = f"Sign in to the network, or look at the proxy and at {ADDRESS}."
+    advice = f"Sign in to the network, or look at the proxy and at {context.place}."
     return ModelError(words, advice=advice, retryable=retryable, retry_after=retry_after)
 
 
-class _ServiceError(Frozen):
-    """A parsed error response of the service.
+class Refusal(Frozen):
+    """What a service answered in place of what it was asked for.
 
     Attributes:
         code: The HTTP status.
         message: The service's message, sanitized.
         raw: The service's message as received, for lookups.
-        reasons: Reasons of ``ErrorInfo`` details.
+        reasons: Its words for the reason.
         quotas: Ids of violated quotas.
         retry_after: Seconds to wait, or None.
     """
@@ -147,50 +145,16 @@ class _ServiceError(Frozen):
     code: int
     message: str
     raw: str
-    reasons: frozenset[str]
-    quotas: tuple[str, ...]
-    retry_after: float | None
-
-    @classmethod
-    def read(cls, error: genai_errors.APIError, context: RequestContext) -> "_ServiceError":
-        raw = str(error.message or error.status or "")
-        details = _details(error.details)
-        delays = [_seconds(detail.get("retryDelay")) for detail in details]
-        headers = getattr(error.response, "headers", None)
-        if headers is not None and hasattr(headers, "get"):
-            delays.append(_seconds(headers.get("retry-after")))
-        return cls(
-            code=error.code,
-            message=context.clean(raw),
-            raw=raw,
-            reasons=frozenset(str(detail.get("reason", "")) for detail in details),
-            quotas=tuple(
-                str(violation.get("quotaId", ""))
-                for detail in details
-                for violation in _objects(detail.get("violations"))
-            ),
-            retry_after=next((delay for delay in delays if delay is not None), None),
-        )
+    reasons: frozenset[str] = frozenset()
+    quotas: tuple[str, ...] = ()
+    retry_after: float | None = None
 
     def told(self, words: str, advice: str = "", **more: Any) -> ModelError:  # noqa: ANN401 - of the error
         """Return the error for it: our words, with the service's behind them."""
         return ModelError(words, details=self.message, advice=advice, **more)
 
 
-def _details(body: object) -> list[Mapping[str, Any]]:
-    """Return the ``error.details`` objects of a response, whatever its wrapping."""
-    if isinstance(body, Mapping):
-        inner = body.get("error", body)
-        if isinstance(inner, Mapping):
-            return _objects(inner.get("details"))
-    return []
-
-
-def _objects(value: object) -> list[Mapping[str, Any]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
-
-
-def _seconds(value: object) -> float | None:
+def seconds(value: object) -> float | None:
     """Read ``"34.4s"``, ``"430ms"`` or ``"7"`` as seconds."""
     found = re.fullmatch(r"\s*([0-9]{1,7}(?:\.[0-9]{1,9})?)\.?\s*(ms|s)?\s*", str(value or ""))
     if found is None:
@@ -198,14 +162,15 @@ def _seconds(value: object) -> float | None:
     return min(float(found[1]) / (1_000 if found[2] == "ms" else 1), MAX_RETRY_AFTER)
 
 
-def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
+def from_status(error: Refusal, context: RequestContext) -> ModelError:
+    """Return the error for a refusal, with advice."""
     match error.code:
         case code if 300 <= code < 400:
             words = f"The service redirects to another address (HTTP {code}), which is not followed"
             why = "because the key would be sent there"
-            return ModelError(f"{words} {why}.", advice=f"Correct {ADDRESS}.")
+            return ModelError(f"{words} {why}.", advice=f"Correct {context.place}.")
         case code if _WEB_PAGE.match(error.raw.lstrip()):
-            return _web_page(retryable=code >= 500, retry_after=error.retry_after)
+            return _web_page(context, retryable=code >= 500, retry_after=error.retry_after)
         case 400:
             return _from_bad_request(error, context)
         case 401 | 403:
@@ -226,7 +191,7 @@ def _from_status(error: _ServiceError, context: RequestContext) -> ModelError:
             return error.told(f"The service refused the request (HTTP {code})")
 
 
-def _from_bad_request(error: _ServiceError, context: RequestContext) -> ModelError:
+def _from_bad_request(error: Refusal, context: RequestContext) -> ModelError:
     text = error.raw.lower()
     if "API_KEY_INVALID" in error.reasons or "api key" in text:
         return error.told("The API key was not accepted", _key_advice(context))
@@ -252,25 +217,25 @@ def _refused_tool(text: str, tools: Sequence[str]) -> str:
     return found[1] if found and found[1] in tools else ""
 
 
-def _too_long(error: _ServiceError) -> ModelError:
+def _too_long(error: Refusal) -> ModelError:
     return error.told("The conversation is too long for the model", "Start a new conversation.")
 
 
 def _key_advice(context: RequestContext) -> str:
     """Say which key is needed: Google's, or that of another address."""
     here = "Enter another key for this address with F9, or set GEMINI_API_KEY to it."
-    return here if context.address else KEY_ADVICE
+    return context.key_advice or (here if context.address else KEY_ADVICE)
 
 
-def _from_refusal(error: _ServiceError, context: RequestContext) -> ModelError:
-    if context.kind is BackendKind.VERTEX:
+def _from_refusal(error: Refusal, context: RequestContext) -> ModelError:
+    if context.kind == BackendKind.VERTEX:
         advice = "Check the project, its Vertex AI API and the roles of your credentials."
         return error.told(f"Vertex refused access (HTTP {error.code})", advice)
     words = f"The key has no access to this service or model (HTTP {error.code})"
     return error.told(words, _key_advice(context))
 
 
-def _from_quota(error: _ServiceError) -> ModelError:
+def _from_quota(error: Refusal) -> ModelError:
     if any("PerDay" in quota for quota in error.quotas):
         advice = "Choose another model (/model or --model), or a key of a project with billing."
         return ModelError("The quota for today is used up.", advice=advice)
@@ -287,12 +252,12 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
             return ModelError(f"The answer was cut off: {error}.", advice="Ask for a shorter one.")
         case httpx2.DecodingError():
             words = f"{where} sends a compressed answer ({error}) although it was asked not to."
-            return ModelError(words, advice=f"Correct its gateway, or {ADDRESS}.")
+            return ModelError(words, advice=f"Correct its gateway, or {context.place}.")
         case httpx2.ReadTimeout():
             words = f"The model sent nothing for {context.idle_timeout:.0f} s."
             return ModelError(words, advice="Send the message again.", retryable=True)
     failure = network_error(error, httpx2.URL(context.address or GOOGLE)).error
     is_untrusted = isinstance(telling_cause(error), ssl.SSLCertVerificationError)
-    check = f"Check the network, the proxy and {ADDRESS}, then try again."
+    check = f"Check the network, the proxy and {context.place}, then try again."
     advice, retryable = CERTIFICATE_ADVICE if is_untrusted else check, not failure.permanent
     return ModelError(f"{where} {failure.reason}.", advice=advice, retryable=retryable)
