@@ -14,12 +14,19 @@ if TYPE_CHECKING:  # it imports pydantic, which the first frame does without
 
 
 class ModelOffer(Frozen):
-    """A model of the service; limits in tokens, 0 if unknown."""
+    """A model of the service.
+
+    Its limits are in tokens, 0 if unknown. Whether it takes tools and pictures, and whether it
+    thinks, is None where the service does not say.
+    """
 
     name: str
     title: str = ""
     context_limit: int = 0
     output_limit: int = 0
+    tools: bool | None = None
+    pictures: bool | None = None
+    thinking: bool | None = None
 
 
 class ModelOptions(Frozen):

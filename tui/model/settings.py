@@ -16,6 +16,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     SecretStr,
     model_validator,
 )
@@ -23,6 +24,7 @@ from pydantic.alias_generators import to_camel
 
 from tui.model.chat import Usage
 from tui.model.consent import MAX_CONDITIONS, Condition, ConditionKind, exact_text
+from tui.model.input.addresses import is_loopback
 from tui.model.servers import ProtocolEra, StartMode, Transport
 from tui.model.settings_rules import (
     ANY,
@@ -31,6 +33,7 @@ from tui.model.settings_rules import (
     DEFAULT_TOOL_SHARE,
     MAX_WAIT,
     check_model_name,
+    check_service_name,
     matches,
 )
 
@@ -39,6 +42,9 @@ DEFAULT_REDIRECT: Final = "http://localhost:7777/oauth/callback"
 
 MAX_MODELS: Final = 200
 """Most models with a price."""
+
+MAX_CONTEXT: Final = 100_000_000
+"""Largest context of a model, in tokens."""
 
 MILLION: Final = 1_000_000
 
@@ -199,6 +205,9 @@ Names = Annotated[
 NamePattern = Annotated[str, Field(min_length=1, max_length=200)]
 Variables = Annotated[dict[str, Word], BeforeValidator(_few), AfterValidator(_variables)]
 Headers = Annotated[dict[str, Word], BeforeValidator(_few), AfterValidator(_headers)]
+HiddenHeaders = Annotated[
+    Headers, PlainSerializer(lambda headers: dict.fromkeys(headers, "**********"))
+]
 WebAddress = Annotated[str, AfterValidator(_web_address)]
 Number = Annotated[float, BeforeValidator(_number)]
 Price = Annotated[float, Field(ge=0, le=MAX_PRICE), BeforeValidator(_number)]
@@ -376,6 +385,40 @@ class PriceSettings(Section):
         digits = 2 if cost >= 1 else 4
         least = 10**-digits
         return f"{'<' if cost < least else ''}{max(cost, least):,.{digits}f} {self.currency}"
+
+
+class ServiceModel(Section):
+    """What the user says of a model of a service."""
+
+    context: WholeNumber = Field(0, ge=0, le=MAX_CONTEXT)
+    """Size of its context in tokens, where the service does not say; 0 if unknown."""
+    options: dict[str, Any] = Field(default_factory=dict, max_length=MAX_PATTERNS)
+    """Further members of each request to it, as its service documents them."""
+
+
+class ServiceSettings(Section):
+    """One of ``gemdeck.services``: a service that speaks chat completions."""
+
+    model_config = ConfigDict(extra="forbid")  # a slip must not leave the key or a header out
+
+    url: WebAddress
+    """Address of the service, before `/chat/completions`: https, or http on this computer."""
+    key: SecretStr | None = None
+    """Its key. Better by reference: `${keyring:NAME}` or `$MY_KEY`. If not set, `gemdeck key set
+    --service NAME` keeps one.
+    """
+    headers: HiddenHeaders = Field(default_factory=dict, repr=False)
+    """Further HTTP headers for it. `${keyring:NAME}` stands for a secret."""
+    models: dict[ModelName, ServiceModel] = Field(default_factory=dict, max_length=MAX_MODELS)
+    """What you say of its models, by their names there."""
+
+    @model_validator(mode="after")
+    def _check_url(self) -> Self:
+        parts = urlsplit(self.url)
+        is_safe = parts.scheme == "https" or is_loopback(parts.hostname or "")
+        if not is_safe or "@" in parts.netloc or parts.query or parts.fragment:
+            raise ValueError("url must be https, or http on this computer, and only an address")
+        return self
 
 
 class SessionSettings(Section):
@@ -671,6 +714,12 @@ class GemdeckSettings(Section):
     """
     sessions: SessionSettings = Field(default_factory=SessionSettings)
     """Which conversations are kept."""
+    services: dict[Annotated[str, AfterValidator(check_service_name)], ServiceSettings] = Field(
+        default_factory=dict, max_length=MAX_PATTERNS
+    )
+    """Services of models that speak chat completions, by name; a model of one is `NAME/MODEL`. Has
+    no effect in a project's file.
+    """
     prices: PriceSettings = Field(default_factory=PriceSettings)
     """What models cost. Without prices no cost is shown."""
     profiles: dict[Annotated[str, Field(pattern=PROFILE_NAME)], Profile] = Field(

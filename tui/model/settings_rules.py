@@ -21,6 +21,23 @@ ANY: Final = "*"
 _MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}")
 
 
+_SERVICE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+
+_ROOTS: Final = frozenset({"models", "publishers", "projects", "tunedmodels"})
+"""With these, names of Gemini's models begin."""
+
+
+def check_service_name(name: str) -> str:
+    """Return the name of a service if names of models can begin with it.
+
+    Raises:
+        ValueError: If they cannot.
+    """
+    if not _SERVICE_NAME.fullmatch(name) or name.lower() in _ROOTS:
+        raise ValueError("must be a word, and none with which names of Gemini's models begin")
+    return name
+
+
 def check_model_name(name: str) -> str:
     """Return the name of a model if it is safe in a request path.
 

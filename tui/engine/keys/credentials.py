@@ -10,11 +10,21 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
+from tui.engine.definitions.expansion import KEYRING
 from tui.engine.files.state_file import private_file
 from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
+from tui.engine.keys.secret_store import read_secrets
+from tui.engine.keys.services import (
+    SERVICE_KEYS,
+    ModelService,
+    known_services,
+    service_of,
+    shown_service,
+)
 from tui.model.chat import BackendKind
 from tui.model.frozen import Frozen
 from tui.model.input.addresses import is_loopback
+from tui.model.settings import GemdeckSettings
 from tui.text import sanitize_line
 
 FILE_NAME: Final = "service.json"
@@ -29,7 +39,7 @@ VERTEX_SWITCHES: Final = ("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTE
 """Variables that choose Vertex; the first one set wins, as in the Google SDK."""
 
 _PLACE: Final = ("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION")
-_FILE_VARIABLES: Final = (*KEY_VARIABLES, *VERTEX_SWITCHES, *_PLACE)
+_FILE_VARIABLES: Final = (*KEY_VARIABLES, *VERTEX_SWITCHES, *_PLACE, *SERVICE_KEYS)
 """Variables that also count where a file of the user's sets them; an address is not among them."""
 
 _CLOUD_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
@@ -105,6 +115,8 @@ class ModelAccess(Frozen):
         base_url: The service's address, or an empty string for the default.
         source: Where the credentials come from: a variable's name, or the key store's location.
         is_kept: Whether gemdeck keeps the key, the address or the project, and can forget it.
+        service: The service of chat completions, or None.
+        headers: What is sent to that with each request; secrets are filled in.
     """
 
     kind: BackendKind
@@ -114,6 +126,13 @@ class ModelAccess(Frozen):
     base_url: str = field(default="", repr=False)
     source: str = ""
     is_kept: bool = False
+    service: ModelService | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The service's name, as shown."""
+        return self.service.name if self.service is not None else self.kind.value
 
 
 def permitted(access: ModelAccess | None, auth: tuple[object, str]) -> ModelAccess | None:
@@ -126,10 +145,11 @@ def permitted(access: ModelAccess | None, auth: tuple[object, str]) -> ModelAcce
     Raises:
         CredentialError: If it is another one.
     """
-    if access is None or access.kind is BackendKind.OTHER:
+    if access is None or (access.kind is BackendKind.OTHER and access.service is None):
         return access
     ways = ("gemini-api-key", "gateway") if access.base_url else ("gemini-api-key",)
     ways = ("vertex-ai",) if access.kind is BackendKind.VERTEX else ways
+    ways = (f"the service {access.name}",) if access.service is not None else ways
     enforced, place = auth
     if enforced and enforced not in ways:
         words = f"{place} allows only {enforced}, but this run uses {ways[0]}."
@@ -141,6 +161,77 @@ def permitted(access: ModelAccess | None, auth: tuple[object, str]) -> ModelAcce
 def with_file(own: Mapping[str, str], environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return the environment with the user's ``.env``, which ranks below it."""
     return {**{name: own[name] for name in _FILE_VARIABLES if name in own}, **environ}
+
+
+def find_model(
+    settings: GemdeckSettings,
+    environ: Mapping[str, str],
+    keys: KeyStore,
+    kept: KeptService = OWN_SERVICE,
+) -> ModelAccess | None:
+    """Find the service of the model that the settings name, and the credentials for it.
+
+    Blocks on the key store: call it in a thread.
+
+    Returns:
+        See `find_access`.
+
+    Raises:
+        CredentialError: If it cannot be used; says what to do.
+    """
+    service = service_of(settings.model, known_services(settings, environ))
+    if service is not None:
+        return service_access(service, environ, keys)
+    return find_access(environ, keys, kept)
+
+
+def service_access(
+    service: ModelService, environ: Mapping[str, str], keys: KeyStore
+) -> ModelAccess:
+    """Return the access to a service of chat completions: with its key, or here without one.
+
+    The key is that of its entry, of its own variable, or the one that is kept for this service at
+    this address. Blocks on the key store.
+
+    Raises:
+        CredentialError: If there is none, or the address is not safe.
+    """
+    url = checked_base_url(service.url, f"The address of {service.name}")
+    written = service.key.get_secret_value() if service.key is not None else ""
+    texts = [written, *service.headers.values()]
+    try:
+        secrets = read_secrets({name for text in texts for name in KEYRING.findall(text)})
+    except CredentialError as error:
+        raise CredentialError(f"{service.name} {error}.", advice=error.advice) from error
+
+    def fill(text: str) -> str:
+        return KEYRING.sub(lambda found: secrets.get(found[1], found[0]), text)
+
+    source, stored = "its entry in your settings", None
+    if not (key := fill(written).strip()) and service.variable:
+        source, key = service.variable, environ.get(service.variable, "").strip()
+    if not key and (stored := keys.get(url, service.name)) is not None:
+        source, key = keys.place, stored.get_secret_value()
+    if not key and not is_loopback(urlsplit(url).hostname or "") and not service.headers:
+        way = f" or set {service.variable}" if service.variable else ""
+        advice = f"Enter one: gemdeck key set --service {service.name}{way}."
+        raise CredentialError(f"There is no key for {shown_service(service)}.", advice=advice)
+    return ModelAccess(
+        BackendKind.OTHER,
+        SecretStr(_one_line(key, service)) if key else None,
+        base_url=url,
+        source=source if key else "no key",
+        is_kept=stored is not None,
+        service=service,
+        headers={name: fill(text) for name, text in service.headers.items()},
+    )
+
+
+def _one_line(key: str, service: ModelService) -> str:
+    if not key.isascii() or not key.isprintable() or " " in key:
+        advice = "A key has no spaces, line breaks or special characters."
+        raise CredentialError(f"The key for {service.name} is none.", advice=advice)
+    return key
 
 
 def find_access(

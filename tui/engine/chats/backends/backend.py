@@ -6,7 +6,7 @@ service, and what comes back into `ModelChunk`s. It is handed to the engine as a
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from tui.model.chat import Usage
 from tui.model.frozen import Frozen
@@ -76,6 +76,10 @@ class ModelChunk(Frozen):
     usage: Usage | None = None
 
 
+ALL_TOOLS: Final = "*"
+"""Stands for every tool where a model takes none."""
+
+
 class ModelError(AdvisedError):
     """The model could not answer.
 
@@ -83,7 +87,8 @@ class ModelError(AdvisedError):
         brief: Its text without the service's words; empty if there are none.
         retry_after: Seconds to wait before a retry, or None.
         retryable: Whether the same request may succeed later.
-        refused_tool: The tool whose declaration the service refused, or an empty string.
+        refused_tool: The tool whose declaration the service refused, `ALL_TOOLS`, or an empty
+            string.
         refused_content: The service's words if it may have refused a part of the contents.
     """
 
@@ -112,12 +117,14 @@ class ModelTraits(Frozen):
         signs_calls: Whether the first call of each step must carry a thought signature.
         media_in_responses: Whether a function response may contain media.
         thinking_problem: Returns why it cannot think like that, or an empty string.
+        tools: Whether tools may be declared.
     """
 
     context_limit: int = 0
     signs_calls: bool = False
     media_in_responses: bool = False
     thinking_problem: Callable[[str], str] = lambda _: "This model has no thinking to set."
+    tools: bool = True
 
 
 class ModelBackend(Protocol):

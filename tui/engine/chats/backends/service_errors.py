@@ -43,9 +43,15 @@ ADDRESS: Final = "the service's address (F9 or GOOGLE_GEMINI_BASE_URL)"
 _log: Final = logging.getLogger(__name__)
 
 _WEB_PAGE: Final = re.compile(r"<(?:!doctype|html|\?xml)", re.IGNORECASE)
-_DECLARATION_INDEX: Final = re.compile(r"function_?declarations\[(\d{1,5})\]", re.IGNORECASE)
+_DECLARATION_INDEX: Final = re.compile(
+    r"(?:function_?declarations\[|tools[\[.](?!.*function_?declarations))(\d{1,5})", re.IGNORECASE
+)
+_TOO_LONG: Final = re.compile(
+    r"token count|maximum number of tokens|payload size|prompt is too long|"
+    r"(?:maximum|exceeds the available) context|context (?:length|window|size)"
+)
 _DECLARATION_NAME: Final = re.compile(
-    r"(?:FunctionDeclaration|Function declaration|schema of function|"
+    r"(?:FunctionDeclaration|Function declaration|schema (?:of|for) function|"
     r"Duplicate function declaration found:|function declaration named)\s*['\"`]?"
     r"([A-Za-z_][\w.:-]{0,127})",
     re.IGNORECASE,
@@ -171,7 +177,7 @@ def from_status(error: Refusal, context: RequestContext) -> ModelError:
             return ModelError(f"{words} {why}.", advice=f"Correct {context.place}.")
         case code if _WEB_PAGE.match(error.raw.lstrip()):
             return _web_page(context, retryable=code >= 500, retry_after=error.retry_after)
-        case 400:
+        case 400 | 422:
             return _from_bad_request(error, context)
         case 401 | 403:
             return _from_refusal(error, context)
@@ -199,10 +205,13 @@ def _from_bad_request(error: Refusal, context: RequestContext) -> ModelError:
         words = f"The service refused the tool {sanitize_line(tool, 80)}"
         advice = "The service does not accept the tool's description or schema."
         return error.told(words, advice, refused_tool=tool)
+    if "content_filter" in text or "content_filter" in error.reasons:
+        advice = "Rephrase the message, or choose another model with /model or --model."
+        return error.told("The service refused the message", advice)
     if "too many states" in text:
         advice = "Offer fewer tools: use includeTools or excludeTools, or disable a server."
         return error.told("The tools' schemas are too complex for the service", advice)
-    if "token count" in text or "maximum number of tokens" in text or "payload size" in text:
+    if _TOO_LONG.search(text) or "context_length_exceeded" in error.reasons:
         return _too_long(error)
     advice = "If it happens again, start a new conversation."
     return error.told("The service refused the request", advice, refused_content=error.raw)
@@ -236,6 +245,8 @@ def _from_refusal(error: Refusal, context: RequestContext) -> ModelError:
 
 
 def _from_quota(error: Refusal) -> ModelError:
+    if "insufficient_quota" in error.reasons:
+        return error.told("The key's quota is used up", "See the service's page on billing.")
     if any("PerDay" in quota for quota in error.quotas):
         advice = "Choose another model (/model or --model), or a key of a project with billing."
         return ModelError("The quota for today is used up.", advice=advice)
