@@ -12,7 +12,13 @@ from typing import Final, Self
 from tui.engine.approval.gate import Gate
 from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.bus import Publish
-from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
+from tui.engine.chats.backends.backend import (
+    ALL_TOOLS,
+    Asked,
+    ModelBackend,
+    ModelError,
+    ModelRequest,
+)
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
 from tui.engine.chats.history import FunctionResponse, History, drop_media, sign_first_call
 from tui.engine.chats.instructions import Instructions, compose
@@ -396,6 +402,8 @@ class Turn:
 
     def _offered(self) -> dict[str, OfferedTool]:
         """Return the tools that are declared: those the model holds, and gemdeck's own."""
+        if not self.backend.traits.tools:
+            return {}
         tools, skills, opened = self._context.servers, self._setup.skills, self._context.opened
         own = (
             *filter(None, [tool_search(tools)]),
@@ -439,7 +447,10 @@ class Turn:
                 text = "The model sent a malformed tool call; retrying."
                 self._notify(Severity.WARNING, text, passes=True)
             except ModelError as error:
-                if error.refused_tool in offered and refused < MAX_REFUSED_TOOLS:
+                if error.refused_tool == ALL_TOOLS and offered:
+                    offered.clear()
+                    self._notify(Severity.WARNING, f"{error} It goes out once more without them.")
+                elif error.refused_tool in offered and refused < MAX_REFUSED_TOOLS:
                     refused += 1
                     tool = offered.pop(error.refused_tool)
                     self._context.refused.add((tool.id, tool.definition_hash))

@@ -15,12 +15,14 @@ from tui.engine.files.state_file import private_file
 from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
 from tui.engine.keys.secret_store import read_secrets
 from tui.engine.keys.services import (
+    KEY,
     SERVICE_KEYS,
     ModelService,
     known_services,
     service_of,
     shown_service,
 )
+from tui.engine.logs.redaction import is_secret_variable
 from tui.model.chat import BackendKind
 from tui.model.frozen import Frozen
 from tui.model.input.addresses import is_loopback
@@ -56,22 +58,26 @@ class Service(StrEnum):
     GOOGLE = "google"
     ADDRESS = "address"
     VERTEX = "vertex"
+    NAMED = "named"
 
 
 class KeptService(Frozen):
     """The choice, with what was entered for it.
 
     Attributes:
-        service: What answers: the Gemini API at Google, or at another address, or Vertex.
+        service: What answers: the Gemini API at Google, or at another address, or Vertex, or a
+            service of chat completions.
         address: The other address, or an empty string.
         project: The Google Cloud project for Vertex.
         location: Its location.
+        model: The model of the service of chat completions, which its name begins with.
     """
 
     service: Service = Service.GOOGLE
     address: str = ""
     project: str = ""
     location: str = ""
+    model: str = ""
 
 
 OWN_SERVICE: Final = KeptService()
@@ -117,6 +123,8 @@ class ModelAccess(Frozen):
         is_kept: Whether gemdeck keeps the key, the address or the project, and can forget it.
         service: The service of chat completions, or None.
         headers: What is sent to that with each request; secrets are filled in.
+        secrets: What is masked wherever it comes up.
+        model: The model that is opened unless another one is named; empty for the settings' choice.
     """
 
     kind: BackendKind
@@ -128,6 +136,8 @@ class ModelAccess(Frozen):
     is_kept: bool = False
     service: ModelService | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    model: str = ""
 
     @property
     def name(self) -> str:
@@ -179,9 +189,12 @@ def find_model(
     Raises:
         CredentialError: If it cannot be used; says what to do.
     """
-    service = service_of(settings.model, known_services(settings, environ))
-    if service is not None:
-        return service_access(service, environ, keys)
+    is_chosen = "model" in settings.model_fields_set or overruling(environ)
+    is_kept = kept.service is Service.NAMED and not is_chosen
+    name = kept.model if is_kept else settings.model
+    if (service := service_of(name, known_services(settings, environ))) is not None:
+        access = service_access(service, environ, keys)
+        return replace(access, model=name, is_kept=access.is_kept or is_kept)
     return find_access(environ, keys, kept)
 
 
@@ -196,6 +209,8 @@ def service_access(
     Raises:
         CredentialError: If there is none, or the address is not safe.
     """
+    if service.load is not None:
+        return ModelAccess(BackendKind.OTHER, source="its package", service=service)
     url = checked_base_url(service.url, f"The address of {service.name}")
     written = service.key.get_secret_value() if service.key is not None else ""
     texts = [written, *service.headers.values()]
@@ -212,7 +227,10 @@ def service_access(
         source, key = service.variable, environ.get(service.variable, "").strip()
     if not key and (stored := keys.get(url, service.name)) is not None:
         source, key = keys.place, stored.get_secret_value()
-    if not key and not is_loopback(urlsplit(url).hostname or "") and not service.headers:
+    headers = {name: fill(text) for name, text in service.headers.items()}
+    secret_headers = {text for name, text in headers.items() if is_secret_variable(name, text)}
+    is_open = is_loopback(urlsplit(url).hostname or "") or secret_headers - {KEY}
+    if not key and not is_open:
         way = f" or set {service.variable}" if service.variable else ""
         advice = f"Enter one: gemdeck key set --service {service.name}{way}."
         raise CredentialError(f"There is no key for {shown_service(service)}.", advice=advice)
@@ -223,7 +241,8 @@ def service_access(
         source=source if key else "no key",
         is_kept=stored is not None,
         service=service,
-        headers={name: fill(text) for name, text in service.headers.items()},
+        headers={name: text.replace(KEY, key) for name, text in headers.items()},
+        secrets=frozenset({*secrets.values(), *secret_headers, key} - {"", KEY}),
     )
 
 
@@ -412,9 +431,13 @@ def keep_access(
         CredentialError: If the key cannot be stored; the choice is as before.
     """
     kept = services.get()
-    if access.api_key is not None:
-        keys.set(access.api_key.get_secret_value(), access.base_url)
-    choice = replace(kept, service=service)
+    if access.api_key is not None and (access.service is None or access.is_kept):
+        keys.set(
+            access.api_key.get_secret_value(),
+            access.base_url,
+            access.service.name if access.service else "",
+        )
+    choice = replace(kept, service=service, model=access.model)
     if service is Service.ADDRESS:
         if kept.address not in {"", access.base_url}:
             keys.forget(kept.address)
@@ -435,6 +458,11 @@ def forget_access(access: ModelAccess, keys: KeyStore, services: ServiceStore) -
     if access.kind is BackendKind.VERTEX:
         services.set(replace(kept, service=Service.GOOGLE, project="", location=""))
         return f"The project {sanitize_line(access.project)} was forgotten."
+    if access.service is not None:
+        keys.forget(address, access.service.name)
+        if kept.model.startswith(f"{access.service.name}/"):
+            services.set(replace(kept, service=Service.GOOGLE, model=""))
+        return f"What was kept for {shown_service(access.service)} was forgotten."
     if keys.get(address) is None and (not address or address != kept.address):
         return f"No key is kept for {sanitize_line(address, 200) or 'the Gemini API'}."
     keys.forget(address)

@@ -1,15 +1,17 @@
 """Services that speak chat completions, by name: the user's, and the well-known ones."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
+from importlib.metadata import entry_points
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from pydantic import SecretStr
 
 from tui.model.frozen import Frozen
-from tui.model.input.addresses import is_loopback
 from tui.model.settings import GemdeckSettings, ServiceModel
+from tui.model.settings_rules import check_service_name
 from tui.text import sanitize_line
 
 
@@ -24,6 +26,8 @@ class ModelService(Frozen):
         headers: What is sent with each request; ``${key}`` stands for the key.
         key: The key of the user's entry, or None.
         models: What the user says of its models.
+        load: Loads what opens its models, in a package that is installed here; None for one that
+            speaks chat completions.
     """
 
     name: str
@@ -33,12 +37,11 @@ class ModelService(Frozen):
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     key: SecretStr | None = None
     models: Mapping[str, ServiceModel] = field(default_factory=lambda: MappingProxyType({}))
+    load: Callable[[], Callable[[str], Any]] | None = field(default=None, repr=False)
 
-    @property
-    def is_local(self) -> bool:
-        """Whether it is on this computer, and may need no key."""
-        return is_loopback(self.url.partition("//")[2].partition("/")[0].rpartition(":")[0])
 
+PACKAGES: Final = "gemdeck.providers"
+"""The entry points of packages that open models of services of their own."""
 
 KEY: Final = "${key}"
 """Stands for the key in a header."""
@@ -90,7 +93,19 @@ def known_services(
         replace(one, url=environ.get(one.url_variable, "").strip().rstrip("/") or one.url)
         for one in WELL_KNOWN.values()
     )
-    return own | {one.name: one for one in moved if one.name not in own}
+    packages = (
+        ModelService(one.name, "", load=one.load)
+        for one in entry_points(group=PACKAGES)
+        if _is_name(one.name)
+    )
+    found = {one.name: one for one in (*packages, *moved)}
+    return own | {name: one for name, one in found.items() if name not in own}
+
+
+def _is_name(name: str) -> bool:
+    with suppress(ValueError):
+        return bool(check_service_name(name))
+    return False
 
 
 def _variable(name: str, url: str) -> str:
@@ -102,11 +117,6 @@ def _variable(name: str, url: str) -> str:
 def service_of(name: str, known: Mapping[str, ModelService]) -> ModelService | None:
     """Return the service that the name of a model begins with; None if it is Gemini's."""
     return known.get(name.partition("/")[0]) if "/" in name else None
-
-
-def without_service(name: str, service: ModelService) -> str:
-    """Return the name of a model as its service knows it."""
-    return name.removeprefix(f"{service.name}/")
 
 
 def shown_service(service: ModelService) -> str:

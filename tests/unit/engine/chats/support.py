@@ -74,8 +74,10 @@ async def open_completions(
     models = {model: ServiceModel.model_validate(said or {})}
     service = ModelService("fake", url, models=models)
     secret = SecretStr(key) if key else None
-    access = ModelAccess(chat_model.BackendKind.OTHER, secret, base_url=url, service=service)
-    return await asyncio.to_thread(CompletionsBackend, service, access, settings)
+    access = ModelAccess(
+        *(chat_model.BackendKind.OTHER, secret), service=service, secrets=frozenset({key} - {""})
+    )
+    return await asyncio.to_thread(CompletionsBackend, access, settings)
 
 
 async def open_backend(url: str, key: str = KEY, model: str = MODEL, **more: Any) -> GeminiBackend:  # noqa: ANN401

@@ -231,7 +231,7 @@ async def test_each_failure_says_what_happened() -> None:
 
 
 def test_a_key_as_short_as_a_letter_is_not_masked_in_words() -> None:
-    context = RequestContext("Gemini", "gemini-9", "", 1.0, "x")
+    context = RequestContext("Gemini", "gemini-9", "", 1.0, {"x"})
     assert context.clean("exceeded") == "exceeded"
 
 

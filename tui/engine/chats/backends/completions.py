@@ -44,7 +44,7 @@ from tui.engine.chats.backends.service_http import (
     open_http,
 )
 from tui.engine.keys.credentials import ModelAccess
-from tui.engine.keys.services import KEY, ModelService, without_service
+from tui.engine.keys.services import ModelService
 from tui.model.bounded_json import as_list, text_in, value_or_none
 from tui.model.models import ModelOffer
 from tui.model.settings import GemdeckSettings, ServiceModel
@@ -80,29 +80,28 @@ class CompletionsBackend:
     """Implements `ModelBackend` for one model of a service.
 
     Args:
-        service: The service.
-        access: Has the key, if there is one.
+        access: The service, and the key for it if there is one.
         settings: Name the model, with its service, and say how to ask it.
 
     Raises:
         ModelError: If the HTTP client cannot be created.
     """
 
-    def __init__(
-        self, service: ModelService, access: ModelAccess, settings: GemdeckSettings
-    ) -> None:
+    def __init__(self, access: ModelAccess, settings: GemdeckSettings) -> None:
+        service = access.service or ModelService("", "")
         self.kind, self.model = service.name, settings.model
         self._service, self._thoughts = service, settings.thoughts
-        self._name = without_service(settings.model, service)
+        self._name = settings.model.removeprefix(f"{service.name}/")
         self._said = service.models.get(self._name) or ServiceModel()
         self._offer = ModelOffer(settings.model)
         self._without: set[str] = set()
         secret = access.api_key.get_secret_value() if access.api_key else ""
-        self._headers = {name: text.replace(KEY, secret) for name, text in access.headers.items()}
+        self._headers = dict(access.headers)
         if secret and "authorization" not in map(str.lower, self._headers):
             self._headers["authorization"] = f"Bearer {secret}"
         self._context = RequestContext(
-            *(service.name, self._name, service.url, settings.idle_timeout, secret),
+            *(service.name, self._name, service.url, settings.idle_timeout),
+            secrets=access.secrets,
             api="a service of chat completions",
             place=f"the address of {service.name} (gemdeck.services)",
             key_advice=f"Enter its key: gemdeck key set --service {service.name}",

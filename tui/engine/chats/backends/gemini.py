@@ -389,7 +389,7 @@ def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> Gem
     _silence_sdk()
     secret = access.api_key.get_secret_value() if access.api_key else ""
     idle_timeout, api_version = settings.idle_timeout, settings.api_version
-    context = RequestContext(access.kind, settings.model, access.base_url, idle_timeout, secret)
+    context = RequestContext(access.kind, settings.model, access.base_url, idle_timeout, {secret})
     is_vertex = access.kind is BackendKind.VERTEX
     if is_vertex and api_version == "v1beta":
         api_version = "v1beta1"

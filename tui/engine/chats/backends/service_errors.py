@@ -3,7 +3,7 @@
 import logging
 import re
 import ssl
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import httpx2
@@ -70,7 +70,7 @@ class RequestContext(Frozen):
         model: The model that was asked for.
         address: The service's base URL, or an empty string for Google's own.
         idle_timeout: Seconds without data after which a stream is aborted.
-        secret: The key, which is masked in all messages.
+        secrets: The key, and whatever else is masked in all messages.
         tools: Names of the declared functions in the order they were sent.
         api: What should answer there, with an article.
         place: How advice names the address.
@@ -81,16 +81,17 @@ class RequestContext(Frozen):
     model: str
     address: str
     idle_timeout: float
-    secret: str = ""
+    secrets: Collection[str] = ()
     tools: Sequence[str] = ()
     api: str = "a Gemini API"
     place: str = ADDRESS
     key_advice: str = ""
 
     def clean(self, text: object) -> str:
-        """Sanitize a service message and mask the key."""
-        is_secret = len(self.secret) >= MIN_SECRET
-        shown = str(text).replace(self.secret, "[key]") if is_secret else str(text)
+        """Sanitize a service message and mask what is secret."""
+        shown = str(text)
+        for secret in self.secrets:
+            shown = shown.replace(secret, "[key]") if len(secret) >= MIN_SECRET else shown
         return sanitize_line(shown, MAX_MESSAGE)
 
 
