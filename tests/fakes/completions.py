@@ -163,7 +163,7 @@ class FakeCompletions(FakeGemini):
 
 
 def _options(body: Json) -> set[str]:
-    back = {key for one in body["messages"] for key in one if key.startswith("reasoning")}
+    back = {key for one in body.get("messages", ()) for key in one if key.startswith("reasoning")}
     return {*body, *back}
 
 

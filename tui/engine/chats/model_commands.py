@@ -340,7 +340,9 @@ class ModelCommands:
         if (one := self._conversations.get(event.conversation)) is None:
             return
         if isinstance(event, e.ModelSelected) and one.backend and not one.backend.traits.tools:
-            self._say(Severity.WARNING, f"{event.model.name} takes no tools, so it is offered none.")
+            self._say(
+                Severity.WARNING, f"{event.model.name} takes no tools, so it is offered none."
+            )
         match event:
             case e.ModelSelected() if problem := _problem(one.asked.options, one):
                 self._apply(replace(one.asked.options, thinking=None), one)

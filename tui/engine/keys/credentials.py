@@ -421,9 +421,9 @@ def _is_safe_for_key(url: str) -> bool:
 
 
 def keep_access(
-    access: ModelAccess, service: Service, keys: KeyStore, services: ServiceStore
+    access: ModelAccess, service: Service | None, keys: KeyStore, services: ServiceStore
 ) -> None:
-    """Keep a key, and the choice of a service with its address or project.
+    """Keep a key, and the choice of a service with its address, project or model, if there is one.
 
     The address that was kept before is forgotten with its key.
 
@@ -437,7 +437,7 @@ def keep_access(
             access.base_url,
             access.service.name if access.service else "",
         )
-    choice = replace(kept, service=service, model=access.model)
+    choice = replace(kept, service=service, model=access.model) if service else kept
     if service is Service.ADDRESS:
         if kept.address not in {"", access.base_url}:
             keys.forget(kept.address)
