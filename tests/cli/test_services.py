@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli.running import run, run_process
 from tests.fakes.completions import KEY, FakeCompletions
+from tests.fakes.gemini import Step
 from tests.fakes.gemini_script import Call, Fail, Say
 from tests.security.decks import write_settings
 from tui.cli.output import ExitCode
@@ -60,7 +61,7 @@ async def test_what_cannot_be_is_said(
 
 async def test_a_whole_run_as_json(tmp_path: object) -> None:
     del tmp_path
-    steps = [[Call([("go", {})])], [Say("done")]]
+    steps: list[Step] = [[Call([("go", {})])], [Say("done")]]
     async with FakeCompletions(steps) as fake:
         named(fake, key=KEY)
         result = await run("-m", "fake/large", "-p", "hi", "-o", "json", code=0)

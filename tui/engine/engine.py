@@ -165,8 +165,8 @@ class Engine:
         self.choice = ModelChoice(
             publish, redactor, self._tasks, self.conversations, options, use, services, provider
         )
-        use_model = self.choice.use_model
-        self.models = ModelCommands(bus, self._tasks, self.sessions, self.servers, use_model)
+        asked = self.choice.use_model, self.choice.listed
+        self.models = ModelCommands(bus, self._tasks, self.sessions, self.servers, *asked)
         bus.subscribe(self._heed)
         self._stack = contextlib.AsyncExitStack()
 

@@ -17,7 +17,7 @@ from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import ModelBackend, ModelError, Provider
 from tui.engine.chats.conversations import Conversation, Conversations
 from tui.engine.demo.model import DemoBackend
-from tui.engine.keys import credentials, key_store
+from tui.engine.keys import credentials, key_store, service_standing
 from tui.engine.keys.credentials import ModelAccess, Service, ServiceStore
 from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
 from tui.engine.keys.services import ModelService, known_services, service_of
@@ -26,10 +26,13 @@ from tui.engine.options import EngineOptions
 from tui.engine.settings.loader import LoadedSettings
 from tui.model.chat import BackendKind, ModelView, Severity
 from tui.model.events import Notice, NoticeRaised
+from tui.model.models import ModelsListed, ServiceOffer
 from tui.model.settings import DEFAULT_MODEL, GemdeckSettings
 from tui.text import sanitize_line
 
 Result = TypeVar("Result")
+
+GEMINI: Final = BackendKind.GEMINI.value
 
 CLOSE_PATIENCE: Final = 2.0
 """Seconds that the last key gets to be stored at the end."""
@@ -208,6 +211,31 @@ class ModelChoice:
             find = partial(credentials.find_access, environ, KeyStore(), self.services.get())
         return credentials.permitted(await in_daemon_thread(find), self._auth)
 
+    async def listed(self, service: str, used: ModelBackend | None) -> ModelsListed:
+        """Ask a service for its models, by its name; "" means the one that is used."""
+        services = () if self.provider is not None else await self._standing()
+        try:
+            if not service and used is not None:
+                models = await used.models()
+                return ModelsListed(tuple(models), services=services)
+            name = DEFAULT_MODEL if service in {"", GEMINI} else f"{service}/-"
+            if (access := await self._reach(name, self._access)) is None:
+                raise ModelError("There is no model yet.")
+            async with self._opened(access, name, learns=False) as backend:
+                return ModelsListed(tuple(await backend.models()), "", service, services)
+        except (ModelError, CredentialError) as error:
+            told = sanitize_line(self.redactor.redact(f"{error} {error.advice}"))
+            return ModelsListed((), told, service, services)
+
+    async def _standing(self) -> tuple[ServiceOffer, ...]:
+        """Say which services there are; those that can be asked now come first."""
+        environ = credentials.with_file(self._own, os.environ)
+        made = await asyncio.gather(
+            *(service_standing.standing(one, environ) for one in self.services_now().values())
+        )
+        gemini = ServiceOffer(GEMINI, "", is_ready=True)
+        return (gemini, *sorted(made, key=lambda one: not one.is_ready))
+
     def services_now(self) -> Mapping[str, ModelService]:
         """Return the services of chat completions, by name."""
         return known_services(self._settings, os.environ)
@@ -228,7 +256,7 @@ class ModelChoice:
         """Let a service answer that accepts the credentials, and keep what was entered."""
         store = KeyStore()
         access = await in_daemon_thread(partial(find, store))
-        async with self._opened(access) as backend:
+        async with self._opened(access, learns=False) as backend:
             await backend.check()
             wins = credentials.overruling(credentials.with_file(self._own, os.environ))
             if service is Service.NAMED and "model" in self._settings.model_fields_set:
@@ -313,14 +341,10 @@ class ModelChoice:
             open_backend = partial(late.open_backend, access, settings)
         opening = in_daemon_thread(open_backend)
         try:
-            backend = await asyncio.shield(opening)
+            return await asyncio.shield(opening)
         except asyncio.CancelledError:
             opening.add_done_callback(self._close)
             raise
-        if access.service is not None:
-            with suppress(ModelError):  # its first answer says what is wrong
-                await backend.models()  # it learns what the service says of the model
-        return backend
 
     def _close(self, opening: asyncio.Future[ModelBackend]) -> None:
         """Close the model of a cancelled choice."""
@@ -328,10 +352,18 @@ class ModelChoice:
             self.tasks.start(opening.result().aclose())
 
     @asynccontextmanager
-    async def _opened(self, access: ModelAccess, name: str = "") -> AsyncIterator[ModelBackend]:
-        """Open a model, and close it if no conversation answers with it afterwards."""
+    async def _opened(
+        self, access: ModelAccess, name: str = "", *, learns: bool = True
+    ) -> AsyncIterator[ModelBackend]:
+        """Open a model, and close it if no conversation answers with it afterwards.
+
+        If it `learns`, it knows what its service says of it, as far as that answers.
+        """
         backend = await self._open(access, name)
         try:
+            if access.service is not None and learns:
+                with suppress(ModelError):  # its first answer says what is wrong
+                    await backend.models()
             yield backend
         finally:
             if all(one.backend is not backend for one in self.conversations):

@@ -13,6 +13,7 @@ from textual.widgets import Input, OptionList
 
 from tui.model.chat import BackendKind, ModelView, Severity
 from tui.model.events import Notice
+from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import Dialog
@@ -25,8 +26,8 @@ MAX_KEY: Final = 256
 MAX_NAME: Final = 128
 """Characters of a project or a location."""
 
-OPTIONAL: Final = "address-key"
-"""The field that may stay empty."""
+OPTIONAL: Final = ("address-key", "service-key")
+"""The fields that may stay empty."""
 
 KEY_OF_ADDRESS: Final = "API key; empty for the one kept for this address"
 
@@ -42,6 +43,10 @@ ADDRESS_HINT: Final = """\
 A gateway to the Gemini API: the part of its address before /v1beta, with https, or http on this \
 computer. It is checked, then kept with its key, which goes to no other address."""
 
+SERVICE_HINT: Final = """\
+A service that speaks chat completions, such as openai, openrouter, anthropic, mistral or one of \
+your settings, and a model of it. It is checked, then kept; the key goes to its address alone."""
+
 VERTEX_HINT: Final = """\
 Vertex AI uses this computer's Google credentials. To set them up, run \
 "gcloud auth application-default login"."""
@@ -53,6 +58,8 @@ class ServiceChoice(Enum):
     KEY = ("Enter a Gemini API key", "Gemini API")
     ADDRESS = ("Use another address", "a gateway to the Gemini API")
     VERTEX = ("Use Vertex AI", "your Google Cloud project")
+    SERVICE = ("Use another service", "OpenAI, OpenRouter, Ollama and others")
+    LOCAL = ("Use a local model", "of a service that answers here")
     DEMO = ("Use the demo", "offline, no account")
     MODEL = ("Choose another model", "of this service")
     FORGET = ("Forget what is stored", "the key with its address, or the project")
@@ -62,6 +69,7 @@ _USES: Final[Mapping[ServiceChoice, Callable[..., None]]] = {
     ServiceChoice.KEY: lambda service, key: service.use_api_key(key),
     ServiceChoice.ADDRESS: lambda service, address, key: service.use_address(address, key),
     ServiceChoice.VERTEX: lambda service, project, place: service.use_vertex(project, place),
+    ServiceChoice.SERVICE: lambda service, model, key: service.use_service(model, key),
 }
 """What is tried with the filled-in lines of each form; the first argument is `ModelChoice`."""
 
@@ -71,6 +79,7 @@ class ModelScreen(Dialog):
 
     Args:
         bridge: Provides the state, and executes the choice.
+        service: A service to fill in the key for, or an empty string.
     """
 
     BINDINGS = keymap.bindings("welcome.back")
@@ -78,23 +87,29 @@ class ModelScreen(Dialog):
     choices = query_one(OptionList)
     problem = query_one(".problem", PlainText)
 
-    def __init__(self, bridge: StoreBridge) -> None:
+    def __init__(self, bridge: StoreBridge, service: str = "") -> None:
         super().__init__("Model")
         self._bridge = bridge
         self._is_trying = False
         self._before = model = bridge.state.model
-        self._offered = [*_offered(model)]
+        self._service = service
+        self._offered = [*_offered(bridge.state)]
         self._forms = {
             ServiceChoice.KEY: _form(KEY_HINT, _line("key", "API key", MAX_KEY, password=True)),
             ServiceChoice.ADDRESS: _form(
                 ADDRESS_HINT,
                 _line("address", "https://…", most=2_048, value=model.address),
-                _line(OPTIONAL, KEY_OF_ADDRESS, MAX_KEY, password=True),
+                _line("address-key", KEY_OF_ADDRESS, MAX_KEY, password=True),
             ),
             ServiceChoice.VERTEX: _form(
                 VERTEX_HINT,
                 _line("project", "project id", MAX_NAME),
                 _line("location", "", MAX_NAME, "global"),
+            ),
+            ServiceChoice.SERVICE: _form(
+                SERVICE_HINT,
+                _line("model", "SERVICE/MODEL", 200, f"{service}/" if service else ""),
+                _line("service-key", KEY_OF_ADDRESS, MAX_KEY, password=True),
             ),
         }
         self._chosen: ServiceChoice | None = None
@@ -106,11 +121,23 @@ class ModelScreen(Dialog):
         yield PlainText(classes="problem")
 
     def on_mount(self) -> None:
-        self._show_form(None)
-        self.choices.highlighted = 0
-        self.choices.focus()
+        self._show_form(ServiceChoice.SERVICE if self._service else None)
+        if not self._service:
+            self.choices.highlighted = 0
+            self.choices.focus()
+        if self._before.needs_setup:  # a local model may answer
+            self._bridge.commands.engine.models.list_models()
+            self._bridge.watch(self, lambda state: state.models, lambda _: self._offer())
         self._bridge.watch(self, lambda state: state.model, self._on_model)
         self._bridge.watch(self, notices_view, self._on_notices)
+
+    def _offer(self) -> None:
+        offered = [*_offered(self._bridge.state)]
+        if offered != self._offered:
+            self._offered, at = offered, self.choices.highlighted
+            self.choices.clear_options()
+            self.choices.add_options(map(_choice, offered))
+            self.choices.highlighted = at
 
     def action_label(self, action: str) -> str | None:
         return "close" if action == "close" and self._chosen is None else None
@@ -137,10 +164,12 @@ class ModelScreen(Dialog):
     @on(OptionList.OptionSelected)
     def _on_chosen(self, event: OptionList.OptionSelected) -> None:
         match self._offered[event.option_index]:
-            case ServiceChoice.MODEL:
+            case ServiceChoice.MODEL | ServiceChoice.SERVICE | ServiceChoice.LOCAL as choice:
                 from tui.ui.dialogs.choices import ModelsScreen  # noqa: PLC0415 - on first use
 
-                self.app.switch_screen(ModelsScreen(self._bridge))
+                service = _local(self._bridge.state) if choice is ServiceChoice.LOCAL else ""
+                keeps = choice is not ServiceChoice.MODEL
+                self.app.switch_screen(ModelsScreen(self._bridge, service, keeps=keeps))
             case ServiceChoice.DEMO:
                 self._bridge.commands.choose(lambda service: service.use_demo())
                 self.dismiss()
@@ -155,11 +184,11 @@ class ModelScreen(Dialog):
         """Try what stands in the form, unless something that it needs is empty."""
         assert self._chosen is not None  # noqa: S101 - only a form that is shown has the keys
         lines = [*self._forms[self._chosen].query(Input)]
-        if event.input.id == "address":
+        if event.input.id in {"address", "model"}:
             lines[-1].focus()
             return
         for line in lines:
-            if not line.value.strip() and line.id != OPTIONAL:
+            if not line.value.strip() and line.id not in OPTIONAL:
                 verb = "Paste" if line.password else "Type"
                 self.problem.say(f"The {line.id} is empty. {verb} one and press Enter.")
                 line.focus()
@@ -190,9 +219,20 @@ def _line(name: str, hint: str, most: int, value: str = "", *, password: bool = 
     return Input(value, placeholder=hint, password=password, max_length=most, id=name, compact=True)
 
 
-def _offered(model: ModelView) -> Iterator[ServiceChoice]:
+def _local(state: AppState) -> str:
+    """Return the first service that answers on this computer, or an empty string."""
+    services = state.models.services if state.models is not None else ()
+    return next((one.name for one in services if one.is_local and one.is_ready), "")
+
+
+def _offered(state: AppState) -> Iterator[ServiceChoice]:
     """Give what can be chosen now."""
-    yield from (ServiceChoice.KEY, ServiceChoice.ADDRESS, ServiceChoice.VERTEX, ServiceChoice.DEMO)
+    model = state.model
+    yield from (ServiceChoice.KEY, ServiceChoice.ADDRESS, ServiceChoice.VERTEX)
+    yield ServiceChoice.SERVICE
+    if _local(state) and model.needs_setup:
+        yield ServiceChoice.LOCAL
+    yield ServiceChoice.DEMO
     if model.backend is not BackendKind.DEMO:
         yield ServiceChoice.MODEL
     if model.is_kept:
