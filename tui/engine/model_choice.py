@@ -215,10 +215,12 @@ class ModelChoice:
         """Ask a service for its models, by its name; "" means the one that is used."""
         services = () if self.provider is not None else await self._standing()
         try:
-            if not service and used is not None:
+            is_demo = used is not None and used.kind is BackendKind.DEMO
+            if not service and used is not None and not (is_demo and self.provider):
                 models = await used.models()
                 return ModelsListed(tuple(models), services=services)
-            name = DEFAULT_MODEL if service in {"", GEMINI} else f"{service}/-"
+            bare = "" if self.provider is not None else DEFAULT_MODEL
+            name = bare if service in {"", GEMINI} else f"{service}/"
             if (access := await self._reach(name, self._access)) is None:
                 raise ModelError("There is no model yet.")
             async with self._opened(access, name, learns=False) as backend:

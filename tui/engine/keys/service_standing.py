@@ -21,6 +21,8 @@ LOCAL_PATIENCE: Final = 0.3
 
 async def standing(service: ModelService, environ: Mapping[str, str]) -> ServiceOffer:
     """Say how a service stands: one on this computer by whether it runs, another by its key."""
+    if service.load is not None:
+        return ServiceOffer(service.name, "its package is installed", is_ready=True)
     parts = urlsplit(service.url)
     if is_loopback(parts.hostname or ""):
         runs = await _accepts(parts.hostname or "", parts.port or 80)
