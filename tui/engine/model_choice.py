@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -17,7 +18,7 @@ from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import ModelBackend, ModelError, Provider
 from tui.engine.chats.conversations import Conversation, Conversations
 from tui.engine.demo.model import DemoBackend
-from tui.engine.keys import credentials, key_store, service_standing
+from tui.engine.keys import credentials, key_store
 from tui.engine.keys.credentials import ModelAccess, Service, ServiceStore
 from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
 from tui.engine.keys.services import ModelService, known_services, service_of
@@ -26,11 +27,15 @@ from tui.engine.options import EngineOptions
 from tui.engine.settings.loader import LoadedSettings
 from tui.model.chat import BackendKind, ModelView, Severity
 from tui.model.events import Notice, NoticeRaised
+from tui.model.input.addresses import is_loopback
 from tui.model.models import ModelsListed, ServiceOffer
 from tui.model.settings import DEFAULT_MODEL, GemdeckSettings
 from tui.text import sanitize_line
 
 Result = TypeVar("Result")
+
+LOCAL_PATIENCE: Final = 0.3
+"""Seconds for a service on this computer to accept a connection, over which nothing is sent."""
 
 GEMINI: Final = BackendKind.GEMINI.value
 
@@ -233,7 +238,7 @@ class ModelChoice:
         """Say which services there are; those that can be asked now come first."""
         environ = credentials.with_file(self._own, os.environ)
         made = await asyncio.gather(
-            *(service_standing.standing(one, environ) for one in self.services_now().values())
+            *(_standing_of(one, environ) for one in self.services_now().values())
         )
         gemini = ServiceOffer(GEMINI, "", is_ready=True)
         return (gemini, *sorted(made, key=lambda one: not one.is_ready))
@@ -426,3 +431,30 @@ def _accepted(access: ModelAccess) -> str:
         return f"Vertex accepted the credentials for {sanitize_line(access.project)}."
     where = f" at {sanitize_line(access.base_url, 200)}" if access.base_url else ""
     return f"The service{where} accepted the key. It is kept in {access.source}."
+
+
+async def _standing_of(service: ModelService, environ: Mapping[str, str]) -> ServiceOffer:
+    """Say how a service stands: one on this computer by whether it runs, another by its key."""
+    if service.load is not None:
+        return ServiceOffer(service.name, "its package is installed", is_ready=True)
+    parts = urlsplit(service.url)
+    if is_loopback(parts.hostname or ""):
+        runs = await _accepts(parts.hostname or "", parts.port or 80)
+        note = "answers here" if runs else "does not run here"
+        return ServiceOffer(service.name, note, is_ready=runs, is_local=True)
+    try:
+        access = await in_daemon_thread(
+            partial(credentials.service_access, service, environ, KeyStore())
+        )
+    except CredentialError as error:
+        return ServiceOffer(service.name, sanitize_line(str(error)), is_ready=False)
+    return ServiceOffer(service.name, f"key: {sanitize_line(access.source)}", is_ready=True)
+
+
+async def _accepts(host: str, port: int) -> bool:
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(LOCAL_PATIENCE):
+            _, writer = await asyncio.open_connection(host, port)
+        writer.close()
+        return True
+    return False

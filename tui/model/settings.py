@@ -20,6 +20,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from tui.model import settings_rules as rules
 from tui.model.chat import Usage
 from tui.model.consent import MAX_CONDITIONS, Condition, ConditionKind, exact_text
 from tui.model.input.addresses import is_loopback
@@ -30,21 +31,9 @@ from tui.model.settings_rules import (
     DEFAULT_RESULT_SIZE,
     DEFAULT_TOOL_SHARE,
     MAX_WAIT,
-    check_context_name,
-    check_few,
-    check_headers,
     check_model_name,
-    check_nul,
     check_service_name,
-    check_variables,
-    check_web_address,
-    check_whole_path,
     matches,
-    read_flag,
-    read_number,
-    read_transport,
-    read_word,
-    read_words,
 )
 
 DEFAULT_REDIRECT: Final = "http://localhost:7777/oauth/callback"
@@ -100,30 +89,36 @@ MAX_PATTERNS: Final = 1_000
 _EMPTY_IS_ABSENT: Final = ("command", "url", "httpUrl", "tcp")
 
 
-Flag = Annotated[bool, BeforeValidator(read_flag)]
-Word = Annotated[str, BeforeValidator(read_word), AfterValidator(check_nul)]
-WholePath = Annotated[Word, AfterValidator(check_whole_path)]
-Words = Annotated[tuple[Word, ...], BeforeValidator(check_few), BeforeValidator(read_words)]
+Flag = Annotated[bool, BeforeValidator(rules.read_flag)]
+Word = Annotated[str, BeforeValidator(rules.read_word), AfterValidator(rules.check_nul)]
+WholePath = Annotated[Word, AfterValidator(rules.check_whole_path)]
+Words = Annotated[
+    tuple[Word, ...], BeforeValidator(rules.check_few), BeforeValidator(rules.read_words)
+]
 Names = Annotated[
     tuple[Word, ...],
     Field(max_length=MAX_PATTERNS),
-    BeforeValidator(check_few),
-    BeforeValidator(read_words),
+    BeforeValidator(rules.check_few),
+    BeforeValidator(rules.read_words),
 ]
 NamePattern = Annotated[str, Field(min_length=1, max_length=200)]
-Variables = Annotated[dict[str, Word], BeforeValidator(check_few), AfterValidator(check_variables)]
-Headers = Annotated[dict[str, Word], BeforeValidator(check_few), AfterValidator(check_headers)]
+Variables = Annotated[
+    dict[str, Word], BeforeValidator(rules.check_few), AfterValidator(rules.check_variables)
+]
+Headers = Annotated[
+    dict[str, Word], BeforeValidator(rules.check_few), AfterValidator(rules.check_headers)
+]
 HiddenHeaders = Annotated[
     Headers, PlainSerializer(lambda headers: dict.fromkeys(headers, "**********"))
 ]
-WebAddress = Annotated[str, AfterValidator(check_web_address)]
-Number = Annotated[float, BeforeValidator(read_number)]
-Price = Annotated[float, Field(ge=0, le=MAX_PRICE), BeforeValidator(read_number)]
-WholeNumber = Annotated[int, BeforeValidator(read_number)]
-NamedTransport = Annotated[Transport, BeforeValidator(read_transport)]
-ContextName = Annotated[str, AfterValidator(check_context_name)]
+WebAddress = Annotated[str, AfterValidator(rules.check_web_address)]
+Number = Annotated[float, BeforeValidator(rules.read_number)]
+Price = Annotated[float, Field(ge=0, le=MAX_PRICE), BeforeValidator(rules.read_number)]
+WholeNumber = Annotated[int, BeforeValidator(rules.read_number)]
+NamedTransport = Annotated[Transport, BeforeValidator(rules.read_transport)]
+ContextName = Annotated[str, AfterValidator(rules.check_context_name)]
 ContextNames = Annotated[
-    tuple[ContextName, ...], Field(max_length=MAX_CONTEXT_NAMES), BeforeValidator(read_words)
+    tuple[ContextName, ...], Field(max_length=MAX_CONTEXT_NAMES), BeforeValidator(rules.read_words)
 ]
 ModelName = Annotated[str, AfterValidator(check_model_name)]
 

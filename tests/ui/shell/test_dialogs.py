@@ -27,12 +27,12 @@ from tui.model.sessions import ConversationRestored, SessionId, SessionsListed, 
 from tui.ui import keymap
 from tui.ui.app import GemdeckApp
 from tui.ui.commands.palette import DeckPalette, palette_actions
-from tui.ui.dialogs.choices import ModelsScreen, ThemeScreen
+from tui.ui.dialogs.choices import ThemeScreen
 from tui.ui.dialogs.fetched import ResourceScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.help import PAGES, HelpScreen, HelpSection, parts_of
 from tui.ui.dialogs.list_dialog import DetailsScreen, Dialog
-from tui.ui.dialogs.model_setup import ModelScreen
+from tui.ui.dialogs.model_setup import ModelScreen, ModelsScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.dialogs.server_form import ServerScreen
 from tui.ui.dialogs.server_page import ServerPage

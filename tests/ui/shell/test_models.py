@@ -33,9 +33,8 @@ from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING, Profile, ToolPattern
 from tui.store.selectors import entries
 from tui.ui.commands.palette import palette_actions
-from tui.ui.dialogs.choices import ModelsScreen
 from tui.ui.dialogs.list_dialog import DetailsScreen
-from tui.ui.dialogs.model_setup import ModelScreen
+from tui.ui.dialogs.model_setup import ModelScreen, ModelsScreen
 from tui.ui.panes.browser import ToolsPane
 
 OFFERS = (

@@ -236,7 +236,7 @@ def service_access(
         raise CredentialError(f"There is no key for {shown_service(service)}.", advice=advice)
     return ModelAccess(
         BackendKind.OTHER,
-        SecretStr(_one_line(key, service)) if key else None,
+        SecretStr(checked_key(key)) if key else None,
         base_url=url,
         source=source if key else "no key",
         is_kept=stored is not None,
@@ -244,13 +244,6 @@ def service_access(
         headers={name: text.replace(KEY, key) for name, text in headers.items()},
         secrets=frozenset({*secrets.values(), *secret_headers, key} - {"", KEY}),
     )
-
-
-def _one_line(key: str, service: ModelService) -> str:
-    if not key.isascii() or not key.isprintable() or " " in key:
-        advice = "A key has no spaces, line breaks or special characters."
-        raise CredentialError(f"The key for {service.name} is none.", advice=advice)
-    return key
 
 
 def find_access(

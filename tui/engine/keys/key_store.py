@@ -26,7 +26,7 @@ NAMED: Final = "secret "
 
 FILE_NAME: Final = "credentials.json"
 
-MAX_KEY: Final = 256
+MAX_KEY: Final = 4_096
 """Longest API key, in characters."""
 
 KEYRING_LIMIT: Final = 10.0

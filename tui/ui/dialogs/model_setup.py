@@ -1,8 +1,8 @@
 """The choice of the model service: Gemini at Google or elsewhere, Vertex AI, or the demo."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -13,12 +13,15 @@ from textual.widgets import Input, OptionList
 
 from tui.model.chat import BackendKind, ModelView, Severity
 from tui.model.events import Notice
+from tui.model.models import ModelOffer, ModelsListed, ServiceOffer
 from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.list_dialog import Dialog
+from tui.ui.dialogs.list_dialog import Dialog, ListDialog
 from tui.ui.notices import notices_view
-from tui.ui.widgets.text.plain import PlainText, fit
+from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
+from tui.ui.widgets.lists.row_list import Row
+from tui.ui.widgets.text.plain import PlainText, count, fit, one_line
 
 MAX_KEY: Final = 256
 """Characters of a pasted API key."""
@@ -33,6 +36,8 @@ KEY_OF_ADDRESS: Final = "API key; empty for the one kept for this address"
 
 TRYING: Final = "Checking…"
 """Shown while the engine tries the input."""
+
+GEMINI: Final = BackendKind.GEMINI.value
 
 KEY_HINT: Final = """\
 Paste a key from https://aistudio.google.com/apikey and press Enter. It is checked with the \
@@ -165,8 +170,6 @@ class ModelScreen(Dialog):
     def _on_chosen(self, event: OptionList.OptionSelected) -> None:
         match self._offered[event.option_index]:
             case ServiceChoice.MODEL | ServiceChoice.SERVICE | ServiceChoice.LOCAL as choice:
-                from tui.ui.dialogs.choices import ModelsScreen  # noqa: PLC0415 - on first use
-
                 service = _local(self._bridge.state) if choice is ServiceChoice.LOCAL else ""
                 keeps = choice is not ServiceChoice.MODEL
                 self.app.switch_screen(ModelsScreen(self._bridge, service, keeps=keeps))
@@ -209,6 +212,89 @@ class ModelScreen(Dialog):
         if self._is_trying and notices and notices[-1].severity is Severity.ERROR:
             self._is_trying = False
             self.problem.say(" ".join(filter(None, (notices[-1].text, notices[-1].advice))))
+
+
+class _Models(DialogFilterList[ModelOffer | ServiceOffer]):
+    """Models, and what is typed as the name of one."""
+
+    service = ""
+
+    def _find(self, query: str) -> tuple[Sequence[Any], Sequence[str]]:
+        found, words = super()._find(query)
+        typed = self.line.value.strip()
+        name = f"{self.service}/{typed}" if self.service else typed
+        if not typed or any(entry.item.name == name for entry in self._entries):
+            return found, words
+        own = ModelOffer(name, "as typed")
+        self.shown = [*self.shown, ListEntry(own, Row(" ", one_line(name), note=own.title), "")]
+        return self.shown, words
+
+
+class ModelsScreen(ListDialog[ModelOffer | ServiceOffer]):
+    """List services, and the models of one with what they take; the chosen one answers then.
+
+    Those that were listed last are shown while the service is asked again.
+
+    Args:
+        bridge: Provides the models, and uses the chosen one.
+        service: The service whose models are listed first; empty for the one that answers.
+        keeps: Whether the choice counts for all conversations, and in later runs.
+    """
+
+    def __init__(self, bridge: StoreBridge, service: str = "", *, keeps: bool = False) -> None:
+        self._models = _Models("model")
+        super().__init__("Models", self._models)
+        self._bridge, self._service, self._keeps = bridge, service, keeps
+
+    def on_mount(self) -> None:
+        self._bridge.watch(self, lambda state: state.models, self._show)
+        self._list(self._service)
+
+    def _list(self, service: str) -> None:
+        self._service = service
+        self._bridge.commands.engine.models.list_models(service)
+
+    async def choose(self, item: ModelOffer | ServiceOffer) -> None:
+        """Use a model, or list those of a service; one without a key asks for it."""
+        if isinstance(item, ModelOffer):
+            await super().choose(item)
+            commands = self._bridge.commands
+            if self._keeps and "/" in item.name:
+                commands.choose(lambda choice: choice.use_service(item.name))
+            else:
+                commands.engine.models.use_model(item.name)
+        elif item.is_ready or item.is_local:
+            self.head.say("Asking the service…")
+            self._models.set_filter("")
+            self._list(item.name)
+        else:
+            self.app.switch_screen(ModelScreen(self._bridge, item.name))
+
+    def _show(self, listed: ModelsListed | None) -> None:
+        self.head.say("Asking the service…" if listed is None else one_line(listed.failure))
+        if listed is not None:
+            current = self._bridge.state.model.name
+            self._models.service = listed.service if listed.service != GEMINI else ""
+            others = (_service(one) for one in listed.services if one.name != listed.service)
+            models = (_offer(model, current) for model in listed.models)
+            self.listed.set_entries([*others, *models])
+
+
+def _offer(model: ModelOffer, current: str) -> ListEntry[ModelOffer | ServiceOffer]:
+    facts = [f"context {count(model.context_limit)}"] if model.context_limit else []
+    facts += [f"output {count(model.output_limit)}"] if model.output_limit else []
+    facts += ["no tools"] if model.tools is False else []
+    takes = {"tools": model.tools, "pictures": model.pictures, "thinking": model.thinking}
+    facts += [word for word, is_taken in takes.items() if is_taken]
+    lead = "●" if model.name == current else " "
+    row = Row(lead, one_line(model.name), " · ".join(facts), note=one_line(model.title))
+    return ListEntry(model, row, model.name.lower(), model.title.lower())
+
+
+def _service(service: ServiceOffer) -> ListEntry[ModelOffer | ServiceOffer]:
+    lead = "▸" if service.is_ready else " "
+    row = Row(lead, service.name, "lists its models", note=service.note)
+    return ListEntry(service, row, service.name.lower())
 
 
 def _form(hint: str, *lines: Input) -> Vertical:

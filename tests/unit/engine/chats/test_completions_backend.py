@@ -98,7 +98,7 @@ async def test_a_request_says_what_was_chosen_and_nothing_else() -> None:
         **streamed,
     }
     assert sent["messages"][0] == {"role": "system", "content": "Be brief."}
-    assert [one["function"]["name"] for one in sent["tools"]] == ["a_b_2", "a_b"]
+    assert [one["function"]["name"] for one in sent["tools"]] == ["a_b", "a_b_2"]
     chosen = {"reasoning_effort": "high", "temperature": 0.5, "max_tokens": 100}
     assert {key: sent[key] for key in sent.keys() - bare.keys() - {"tools"}} == chosen
     assert fake.requests[0].headers["authorization"] == f"Bearer {KEY}"

@@ -58,15 +58,14 @@ class WireNames:
     """
 
     def __init__(self, declarations: Sequence[Mapping[str, Any]]) -> None:
-        self._spelled: dict[str, str] = {}
-        for name in sorted((one["name"] for one in declarations), key=_is_changed):
-            spelled, number = _spelled(name), 1
-            while spelled in self._spelled.values():
-                number += 1
-                spelled = f"{_spelled(name)[: MAX_WIRE_NAME - 4]}_{number}"
-            self._spelled[name] = spelled
-        self._meant = {spelled: name for name, spelled in self._spelled.items()}
-        self.declared = [self._spelled[one["name"]] for one in declarations]
+        self._meant: dict[str, str] = {}
+        for one in declarations:
+            spelled = _spelled(one["name"])
+            while spelled in self._meant:
+                spelled = f"{spelled[: MAX_WIRE_NAME - 2]}_2"
+            self._meant[spelled] = one["name"]
+        self.declared = [*self._meant]
+        self._spelled = {name: spelled for spelled, name in self._meant.items()}
 
     def spell(self, name: str) -> str:
         """Return how the service knows a tool."""
@@ -79,10 +78,6 @@ class WireNames:
 
 def _spelled(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name)[:MAX_WIRE_NAME] or "_"
-
-
-def _is_changed(name: str) -> bool:
-    return _spelled(name) != name
 
 
 def wire_tools(declarations: Sequence[Mapping[str, Any]], names: WireNames) -> list[Json]:

@@ -79,46 +79,6 @@ class _BoundedStream(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-def make_http_client(
-    idle_timeout: float,
-    tls: ssl.SSLContext,
-    on_response: Callable[[httpx2.Response], None] = lambda _: None,
-    *,
-    is_local: bool = False,
-) -> httpx2.AsyncClient:
-    """Create the client that model services are asked with.
-
-    Timeouts are set on each request, because google-genai overrides the client's and sends its
-    own to the service as a deadline for the whole answer. Redirects are not followed, so that
-    the key reaches only the configured address.
-
-    Args:
-        idle_timeout: Seconds without data from the service.
-        tls: Which certificates are trusted.
-        on_response: Told each response before its body is read.
-        is_local: Whether the service is on this computer, so that no proxy is asked.
-    """
-
-    async def limit_request(request: httpx2.Request) -> None:
-        limits = httpx2.Timeout(CONNECT_TIMEOUT, read=idle_timeout, write=WRITE_TIMEOUT)
-        request.extensions["timeout"] = limits.as_dict()
-        request.headers["accept-encoding"] = "identity"
-
-    async def limit_response(response: httpx2.Response) -> None:
-        if response.headers.get("content-encoding", "").lower() not in {"", "identity"}:
-            # A little of it may become gigabytes, so it is not even unpacked to be counted.
-            raise httpx2.DecodingError(f"HTTP {response.status_code}")
-        if isinstance(response.stream, httpx2.AsyncByteStream):
-            limit = MAX_ERROR_BYTES if response.is_error else MAX_STEP_BYTES
-            is_document = not response.is_error and not is_stream(response)
-            response.stream = _BoundedStream(response.stream, limit, is_document=is_document)
-        on_response(response)
-
-    client = httpx2.AsyncClient(follow_redirects=False, verify=tls, trust_env=not is_local)
-    client.event_hooks = {"request": [limit_request], "response": [limit_response]}
-    return pace(client)
-
-
 def is_stream(response: httpx2.Response) -> bool:
     """Return whether a response is, or was asked to be, a stream of events."""
     kind: str = response.headers.get("content-type", "")
@@ -142,7 +102,12 @@ def open_http(
     address: str = "",
     on_response: Callable[[httpx2.Response], None] = lambda _: None,
 ) -> tuple[httpx2.AsyncClient, ssl.SSLContext]:
-    """Create the HTTP client, which reads the proxy and certificate variables.
+    """Create the client that a model service is asked with.
+
+    It reads the proxy and certificate variables; no proxy hears of a service on this computer.
+    Timeouts are set on each request, because google-genai overrides the client's and sends its
+    own to the service as a deadline for the whole answer. Redirects are not followed, so that
+    the key reaches only the configured address.
 
     Args:
         idle_timeout: Seconds without data from the service.
@@ -156,10 +121,26 @@ def open_http(
         ModelError: If one of them cannot be used. The message names the variable but not its
             value, since a proxy address may contain a password.
     """
-    is_local = is_loopback(httpx2.URL(address).host)
+
+    async def limit_request(request: httpx2.Request) -> None:
+        limits = httpx2.Timeout(CONNECT_TIMEOUT, read=idle_timeout, write=WRITE_TIMEOUT)
+        request.extensions["timeout"] = limits.as_dict()
+        request.headers["accept-encoding"] = "identity"
+
+    async def limit_response(response: httpx2.Response) -> None:
+        if response.headers.get("content-encoding", "").lower() not in {"", "identity"}:
+            # A little of it may become gigabytes, so it is not even unpacked to be counted.
+            raise httpx2.DecodingError(f"HTTP {response.status_code}")
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            limit = MAX_ERROR_BYTES if response.is_error else MAX_STEP_BYTES
+            is_document = not response.is_error and not is_stream(response)
+            response.stream = _BoundedStream(response.stream, limit, is_document=is_document)
+        on_response(response)
+
+    uses_proxy = not is_loopback(httpx2.URL(address).host)
     try:
         tls = httpx2.create_ssl_context()
-        return make_http_client(idle_timeout, tls, on_response, is_local=is_local), tls
+        client = httpx2.AsyncClient(follow_redirects=False, verify=tls, trust_env=uses_proxy)
     except Exception as error:  # noqa: BLE001 - each variable fails with another type
         is_file = isinstance(error, OSError)
         variables = _CERTIFICATE_VARIABLES if is_file else _PROXY_VARIABLES
@@ -168,3 +149,5 @@ def open_http(
         words = f"The {what} named by {names} cannot be used ({type(error).__name__})."
         more = "; SOCKS proxies are not supported" if isinstance(error, ImportError) else ""
         raise ModelError(words, advice=f"Correct or unset {names}{more}.") from None
+    client.event_hooks = {"request": [limit_request], "response": [limit_response]}
+    return pace(client), tls
