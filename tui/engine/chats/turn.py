@@ -491,7 +491,8 @@ class Turn:
         if said != context.instructions:
             context.instructions = said
             self._publish(e.InstructionsSent(dict(said)))
-        declared = [tool.declaration for tool in offered.values()]
+        is_plain = self.backend.traits.plain_schemas
+        declared = [tool.plain if is_plain else tool.declaration for tool in offered.values()]
         options, contents = context.asked.options, self._history.contents
         return ModelRequest(contents, declared, context.instruction, options=options)
 

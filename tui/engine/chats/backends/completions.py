@@ -115,6 +115,7 @@ class CompletionsBackend:
             self._said.context or self._offer.context_limit,
             thinking_problem=self._thinking_problem,
             tools=self._offer.tools is not False,
+            plain_schemas=True,
         )
 
     def _thinking_problem(self, chosen: str) -> str:
