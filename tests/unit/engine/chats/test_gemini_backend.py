@@ -30,8 +30,13 @@ from tests.fakes.gemini_script import (
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.chats.support import open_backend
 from tui.engine.chats.backends import service_http
-from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest
-from tui.engine.chats.backends.gemini import GeminiBackend, create_gemini_backend
+from tui.engine.chats.backends.backend import (
+    ModelBackend,
+    ModelChunk,
+    ModelError,
+    ModelRequest,
+)
+from tui.engine.chats.backends.gemini import create_gemini_backend
 from tui.engine.chats.backends.service_errors import RequestContext
 from tui.engine.keys.credentials import ModelAccess
 from tui.model.chat import BackendKind
@@ -52,7 +57,7 @@ def request(*declarations: Json) -> ModelRequest:
     )
 
 
-async def collect(backend: GeminiBackend, *declarations: Json) -> list[ModelChunk]:
+async def collect(backend: ModelBackend, *declarations: Json) -> list[ModelChunk]:
     try:
         with anyio.fail_after(PATIENCE):
             return [chunk async for chunk in backend.stream(request(*declarations))]
