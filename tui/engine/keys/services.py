@@ -1,8 +1,10 @@
 """Services that speak chat completions, by name: the user's, and the well-known ones."""
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
+from functools import lru_cache
 from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Any, Final
@@ -93,19 +95,18 @@ def known_services(
         replace(one, url=environ.get(one.url_variable, "").strip().rstrip("/") or one.url)
         for one in WELL_KNOWN.values()
     )
-    packages = (
-        ModelService(one.name, "", load=one.load)
-        for one in entry_points(group=PACKAGES)
-        if _is_name(one.name)
-    )
-    found = {one.name: one for one in (*packages, *moved)}
-    return own | {name: one for name, one in found.items() if name not in own}
+    found = {one.name: one for one in (*_packages(tuple(sys.path)), *moved)}
+    return own | found | own
 
 
-def _is_name(name: str) -> bool:
-    with suppress(ValueError):
-        return bool(check_service_name(name))
-    return False
+@lru_cache(maxsize=1)
+def _packages(_: tuple[str, ...]) -> Sequence[ModelService]:
+    """Return the services that installed packages bring; looking for them takes long."""
+    made = []
+    for one in entry_points(group=PACKAGES):
+        with suppress(ValueError):
+            made.append(ModelService(check_service_name(one.name), "", load=one.load))
+    return made
 
 
 def _variable(name: str, url: str) -> str:

@@ -271,6 +271,7 @@ ODD_BODIES: dict[str, tuple[str, str, str]] = {
     "no list of them": ('data: {"choices": null}\n\n' + A + END, "a", "STOP"),
     "a null delta": ('data: {"choices": [{"delta": null}]}\n\n' + A + END, "a", "STOP"),
     "comments": (": PROCESSING\n\n" + A + ":\n\nevent: ping\ndata: {}\n\n" + END, "a", "STOP"),
+    "pings": ("event: ping\ndata: now\n\n" + A + END, "a", "STOP"),
     "no space": (A.replace("data: ", "data:") + END, "a", "STOP"),
     "after the end": (A + DONE + event({"content": "b"}), "a", "STOP"),
     "a refusal": (event({"refusal": "no"}) + END, "no", "STOP"),
@@ -333,6 +334,7 @@ async def test_each_failure_says_what_happened() -> None:
         (Raw("data: {nonsense}\n\n"), "a service of chat completions sends", True),
         (Raw(cut), "broke off its answer: It fell over.", True),
         (Raw(own), "Too many requests", True),
+        (Raw("event: error\ndata: It fell.\n\n"), "broke off its answer: It fell.", True),
     )
     for action, words, retryable in cases:
         async with FakeCompletions([(action,)]) as fake:

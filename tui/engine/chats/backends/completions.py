@@ -67,7 +67,6 @@ _NO_PICTURES: Final = re.compile(r"(?:image|audio|media) input|mmproj", re.IGNOR
 
 _REFUSED: Final = frozenset({400, 404, 422, 500, 501})
 
-
 NOTHING: Final = ModelChunk()
 """What says nothing."""
 
@@ -173,23 +172,14 @@ class CompletionsBackend:
                 raise wrong_api(self._context, f"it answered with HTTP {refusal.code}", _PART)
             if refusal is not None:
                 raise from_status(refusal, self._context)
-            listed = await self._document(answer)
+            body = await answer.aread()
+        if (listed := value_or_none(body)) is None:
+            raise ValueError(body[:2_000].decode(errors="replace"))
         if isinstance(listed, Mapping):
             listed = listed.get("data", listed.get("models"))
         if not isinstance(listed, list):
             raise wrong_api(self._context, "it named none", _PART)
         return [one for one in listed if isinstance(one, Mapping)]
-
-    async def _document(self, answer: httpx2.Response) -> object:
-        """Read an answer in one piece.
-
-        Raises:
-            ValueError: If it is no JSON; it holds how that begins.
-        """
-        body = await answer.aread()
-        if (value := value_or_none(body)) is None:
-            raise ValueError(body[:2_000].decode(errors="replace"))
-        return value
 
     async def _answer(
         self, request: ModelRequest, names: WireNames, context: RequestContext
@@ -207,7 +197,10 @@ class CompletionsBackend:
                         reader.is_over = True
                         break
                     values = read_values(event.data)
-                    if not values and (event.is_ended or event.data.startswith("<")):
+                    if not values and event.name == "error":
+                        values = [{"error": event.data}]
+                    is_whole = event.is_ended or event.data.startswith("<")
+                    if not values and is_whole and event.name == "message":
                         raise ValueError(event.data[:2_000])
                     for value in values:
                         if not isinstance(value, Mapping):

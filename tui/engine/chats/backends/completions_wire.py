@@ -43,6 +43,8 @@ _FINISH: Final = {
 _CONTEXT: Final = ("context_length", "context_window", "max_context_length", "max_model_len")
 _OUTPUT: Final = ("max_completion_tokens", "max_output_tokens")
 
+_LEFT_OUT: Final = "[This part of the answer is left out: it is no text.]"
+
 _BESIDE: Final = "[gemdeck: what the tools gave beside their texts]"
 """Stands before media of results, which have to go as the user's."""
 
@@ -120,26 +122,25 @@ def wire_messages(
             open_ids = [_call_id(call, taken) for call in calls]
             kept = _reasoning(parts) if with_reasoning and number > asked else {}
             texts = [text for part in parts if (text := text_in(part, "text"))]
-            message: Json = {"role": "assistant", "content": "\n".join(texts) or None, **kept}
+            said = "\n".join(texts) or (None if calls else _LEFT_OUT)
+            message: Json = {"role": "assistant", "content": said, **kept}
             if calls:
                 named = zip(calls, open_ids, strict=True)
                 message["tool_calls"] = [_wire_call(call, key, names) for call, key in named]
-            if texts or calls:
-                yield message
+            yield message
             continue
         responses = [part["functionResponse"] for part in parts if "functionResponse" in part]
         for response, key in zip(responses, open_ids, strict=False):
             yield {"role": "tool", "tool_call_id": key, "content": _said(response["response"])}
         inside = [{**media} for response in responses for media in response.get("parts", ())]
         beside = [part for part in parts if "functionResponse" not in part]
-        said = [_wire_part(part, with_pictures) for part in (*inside, *beside)]
-        if said and responses:
-            said.insert(0, {"type": "text", "text": _BESIDE})
-        if all(part["type"] == "text" for part in said):
-            words = "\n".join(part["text"] for part in said)
-            yield from [{"role": "user", "content": words}] if words else []
-        else:
-            yield {"role": "user", "content": said}
+        sent = [_wire_part(part, with_pictures) for part in (*inside, *beside)]
+        if sent and responses:
+            sent.insert(0, {"type": "text", "text": _BESIDE})
+        if any(part["type"] != "text" for part in sent):
+            yield {"role": "user", "content": sent}
+        elif sent:
+            yield {"role": "user", "content": "\n".join(part["text"] for part in sent)}
 
 
 def _is_message(content: WireContent) -> bool:
