@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Final, NoReturn
 
-from tui.cli import main
+from tui.stopping import hold
 
 UNWRITTEN: Final = 120
 """Python's exit code where the rest of the output cannot be written."""
@@ -17,6 +17,9 @@ def run() -> NoReturn:
     While it were, a daemon thread that still runs C code, such as an import or a slow disk's, would
     crash.
     """
+    hold()
+    from tui.cli import main  # noqa: PLC0415 - signals are held before
+
     try:
         main()
     except SystemExit as end:

@@ -10,12 +10,11 @@ import gc
 import importlib
 import logging
 import os
-import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -34,6 +33,7 @@ from tui.engine.files.preferences import (
 from tui.engine.files.unwritten import WRITE_PATIENCE, write_now
 from tui.engine.options import EngineOptions
 from tui.model.chat import ConversationId
+from tui.stopping import NUMBERS
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
@@ -111,8 +111,6 @@ async def _run(
 ) -> int:
     store = Store(AppState(workspace=shown_path(options.folder, Path.home())))
     commands = Commands(store.dispatch)
-    if first_message:
-        commands.send(first_message)
     painted, closing = asyncio.Event(), asyncio.Event()
     folder, tell = state_dir(), _telling(store)
     look = load_look(folder)
@@ -140,6 +138,8 @@ async def _run(
         nonlocal is_broken
         try:
             await painted.wait()
+            if first_message:
+                commands.send(first_message)
             if not closing.is_set():
                 await begin_engine(store, commands, closing)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end in raw frames
@@ -152,14 +152,14 @@ async def _run(
                 is_broken = True
                 sys.stderr.write(summarize(error, write_report(error, log_dir())) + "\n")
 
-    with _exit_on_signals(app, closing):
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(run_engine())
-            try:
-                await app.run_async()
-            finally:
-                painted.set()
-                closing.set()
+    _exit_on_signals(app, closing)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(run_engine())
+        try:
+            await app.run_async()
+        finally:
+            painted.set()
+            closing.set()
     code = 1 if is_broken else app.return_code or 0
     _guard_end(writer, code)
     return code
@@ -321,8 +321,7 @@ async def _ends_before(event: asyncio.Event, work: Coroutine[Any, Any, object]) 
         await asyncio.wait({working, waiting})
 
 
-@contextmanager
-def _exit_on_signals(app: GemdeckApp, closing: asyncio.Event) -> Iterator[None]:
+def _exit_on_signals(app: GemdeckApp, closing: asyncio.Event) -> None:
     """Leave in good order when the terminal closes or somebody ends the process.
 
     A signal that comes after another, or while the servers are being closed, changes nothing:
@@ -337,11 +336,5 @@ def _exit_on_signals(app: GemdeckApp, closing: asyncio.Event) -> Iterator[None]:
             app.exit(None, SIGNAL_EXIT_BASE + number)
 
     loop = asyncio.get_running_loop()
-    numbers = signal.SIGTERM, signal.SIGHUP, signal.SIGINT
-    for number in numbers:
+    for number in NUMBERS:
         loop.add_signal_handler(number, leave, number)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)

@@ -9,7 +9,7 @@ both, `_reveal`. Errors for the user are at the end.
 import re
 import unicodedata
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 MAX_TEXT: Final = 1_000_000
 """Longest text kept, in characters; the rest is counted, not shown."""
@@ -310,8 +310,9 @@ class AdvisedError(Exception):
 
     Attributes:
         advice: What the user can do about it, or an empty string.
+        reply: The server's own error reply, with its code and data; empty if there was none.
     """
 
-    def __init__(self, message: str, advice: str = "") -> None:
+    def __init__(self, message: str, advice: str = "", reply: dict[str, Any] | None = None) -> None:
         super().__init__(message)
-        self.advice = advice
+        self.advice, self.reply = advice, reply or {}

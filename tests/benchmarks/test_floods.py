@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.benchmarks import forty
 from tests.cli.running import write_settings
 from tests.servers import deluge, web
 from tests.support.measures import Measure
@@ -181,6 +182,13 @@ def judge(measure: Measure, what: str, quiet: float, busy: float) -> None:
         f" ratio {busy / quiet:.2f} (budget {BESIDE_BUDGET})"
     )
     assert busy <= BESIDE_LIMIT * quiet
+
+
+@pytest.mark.timeout(300)
+def test_E41_forty_servers_that_start_leave_typing(tmp_path: Path, measure: Measure) -> None:
+    heavy = {"command": sys.executable, "args": ["-c", forty.HEAVY]}
+    servers = {f"heavy{number}": heavy for number in range(forty.MANY)}
+    judge(measure, f"{forty.MANY} servers that start", *slow_down(tmp_path, servers))
 
 
 @pytest.mark.timeout(300)

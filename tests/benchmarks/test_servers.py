@@ -37,8 +37,12 @@ SLOW_SERVER: Final = Path(__file__).with_name("slow_server.sh")
 MANY: Final = 20
 """Servers that are connected at once."""
 
-MOST_TO_SLOWEST: Final = 1.25
-"""How much longer all of them may take than one of them alone."""
+MOST_TO_SLOWEST: Final = 2.5
+"""How much longer all of them may take than one of them alone: the last ones start a second later,
+as gemdeck looks first whether the machine keeps up."""
+
+FIRST_BUDGET: Final = 1.3
+"""How much later than a raw client's the first of forty may be ready."""
 
 ATTEMPTS: Final = 5
 """Times that a ratio is measured; what else the machine does shows in single ones."""
@@ -105,7 +109,7 @@ async def time_to_connect(count: int) -> float:
 
 
 @pytest.mark.timeout(120)
-async def test_many_servers_are_ready_when_the_slowest_one_is(measure: Measure) -> None:
+async def test_many_servers_are_ready_soon_after_the_slowest_one(measure: Measure) -> None:
     await time_to_connect(1)  # loads what speaks MCP
     ratios = []
     for _ in range(ATTEMPTS):
@@ -120,6 +124,25 @@ async def test_many_servers_are_ready_when_the_slowest_one_is(measure: Measure) 
         if ratios[-1] <= MOST_TO_SLOWEST:
             break
     assert min(ratios) <= MOST_TO_SLOWEST
+
+
+@pytest.mark.timeout(300)
+async def test_the_first_of_many_heavy_servers_is_ready_before_a_raw_clients(
+    measure: Measure,
+) -> None:
+    times = []
+    for which in ("raw", "engine"):
+        command = sys.executable, "-m", "tests.benchmarks.forty", which
+        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        output, _ = await process.communicate()
+        times.append([*map(float, output.split())])
+    (raw, raw_all), (ours, ours_all) = times
+    measure(
+        f"forty servers that import the SDK: the first ready after {ours:.1f} s, all after"
+        f" {ours_all:.1f}; a raw client's {raw:.1f} and {raw_all:.1f}; ratios {ours / raw:.2f}"
+        f" (budget {FIRST_BUDGET}) and {ours_all / raw_all:.2f}"
+    )
+    assert ours <= FIRST_BUDGET * raw
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has reapers")

@@ -340,6 +340,28 @@ async def test_a_session_goes_on_and_a_missing_one_not(gemini: FakeGemini, tmp_p
     assert len(gemini.requests) == 2
 
 
+async def test_a_turn_is_saved_where_that_is_asked_for(gemini: FakeGemini, tmp_path: Path) -> None:
+    gemini.steps = [[Say(f"Answer {number}.")] for number in range(5)]
+    first = await run("-p", "one", "--save", "-o", "json", gemini=gemini, cwd=tmp_path, code=0)
+    session = first.json["session_id"]
+    resumed = ("-p", "two", "--resume", session, "-o", "stream-json")
+    second = await run(*resumed, gemini=gemini, cwd=tmp_path, code=0)
+    assert lines(second.stdout)[0]["session_id"] == session
+    sent = [part["text"] for one in gemini.requests[1].contents for part in one["parts"]]
+    assert sent == ["one", "Answer 0.", "two"]
+    told = await run("-p", "other", "--save", gemini=gemini, cwd=tmp_path, code=0)
+    [another] = re.findall(r"to go on: gemdeck -p TEXT --resume (\S+)", told.stderr)
+    assert another != session
+    streamed = ("-p", "x", "--save", "-o", "stream-json")
+    begun = lines((await run(*streamed, gemini=gemini, cwd=tmp_path, code=0)).stdout)[0]
+    await run("-p", "two", "--resume", begun["session_id"], gemini=gemini, cwd=tmp_path, code=0)
+
+    write_settings({"gemdeck": {"sessions": {"save": False}}})
+    gemini.steps = [[Say("Fine.")]]
+    unsaved = await run("-p", "x", "--save", "-o", "json", gemini=gemini, cwd=tmp_path, code=0)
+    assert "gemdeck.sessions.save" in "".join(unsaved.json["warnings"])
+
+
 async def test_json_is_ascii_whatever_the_model_asks_for(gemini: FakeGemini) -> None:
     hostile = "a\x9b\u202e\x7f\x1b"
     gemini.steps = [[Call([("add_note", {"text": hostile})])], [Say(f"No. {hostile}\ud800")]]
@@ -361,6 +383,7 @@ async def test_the_version_is_told_and_what_cannot_be_meant_is_refused() -> None
         ((*demo, "--nonsense"), "--nonsense"),
         ((*demo, "-m", "bad model"), "-m"),
         (("-p", "x", "-i", "y"), "give one of them"),
+        (("-p", "x", "--save", "--private"), "contradict"),
         (("-p", "x", "--yolo", "--approval-mode", "default"), "contradict"),
         (("-p", "x", "--include-directories", "gone"), "there is no folder "),
         (("-p", "x", "--max-turns", "0"), "--max-turns"),

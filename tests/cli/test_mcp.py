@@ -24,7 +24,6 @@ from tui.engine.files.paths import LOG_NAME, log_dir
 from tui.engine.keys import key_store
 from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.mcp.transports.stdio import stdio_transport
-from tui.text import clip
 
 HANGING: Final = {"command": "sleep", "args": ["600"]}
 NOTE: Final = "notes://note/"
@@ -105,10 +104,37 @@ async def test_the_last_words_of_a_server_are_listed(gemini: FakeGemini, tmp_pat
     listed = await run("mcp", "list")
     line, *said = listed.stdout.splitlines()
     assert line.split()[0] == "dies"
-    assert "exited with code 1 before it was ready" in line
+    assert line.endswith("exited with code 1 before it was ready: FATAL: no TOKEN")
     assert said == ["    two", "    three", "    FATAL: no TOKEN"]
     one = await run("-p", "hi", gemini=gemini)
-    assert "before it was ready. Its last words: FATAL: no TOKEN" in one.stderr
+    assert "before it was ready: FATAL: no TOKEN. Its last output is in its log." in one.stderr
+    added = await run("mcp", "add", "-s", "user", "too", sys.executable, str(dies))
+    assert "before it was ready: FATAL: no TOKEN" in added.stdout
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("print('Starting on stdio'); print('more')", "Starting on stdio"),
+        ("print('10%\\r50%', end='')", "10%"),
+        ("print('usage: x --token TOKEN'); sys.exit(2)", "usage: x --token TOKEN"),
+    ],
+    ids=["a banner", "progress", "an end"],
+)
+async def test_a_program_that_prints_text_is_told_as_that(
+    program: str, said: str, gemini: FakeGemini
+) -> None:
+    code = f"import sys, time; {program}; sys.stdout.flush(); time.sleep(99)"
+    python = sys.executable
+    entry = {"command": python, "args": ["-c", code], "timeout": 1500}
+    write_settings({"mcpServers": {"prints": entry}})
+    told = f"its first line was not a message: {said}"
+    assert told in (await run("mcp", "list")).stdout
+    assert told in (await run("doctor", "--offline", "prints")).stdout
+    assert told in (await run("-p", "hi", "--wait", "9", gemini=gemini)).stderr
+    write_settings({"mcpServers": {}})
+    added = await run("mcp", "add", "-s", "user", "prints", python, "-c", code)
+    assert told in added.stdout or said == "10%"  # it may still print
 
 
 async def test_a_long_name_of_a_tool_widens_no_list() -> None:
@@ -137,8 +163,7 @@ async def test_what_a_server_shouts_is_on_neither_stream(tmp_path: Path) -> None
 async def test_a_server_is_shown_with_what_it_offers_and_lists_have_a_line_for_each() -> None:
     listed = await run("mcp", "list", code=ExitCode.OK)
     command = shlex.join([notes_server()["command"], *notes_server()["args"]])
-    start = clip(f"notes  ready  stdio  {command}", len("notes  ready  stdio  ") + 64)
-    assert listed.stdout == f"{start}  5 tools, 1 prompt, 4 resources\n"
+    assert listed.stdout == f"notes  ready  stdio  {command}  5 tools, 1 prompt, 4 resources\n"
     result = await run("mcp", "show", "notes", "--json", code=ExitCode.OK)
     found, own = result.json, "io.modelcontextprotocol/"
     for kind, one in (
@@ -590,3 +615,30 @@ async def test_a_changed_tool_runs_by_hand_with_a_warning_until_it_is_accepted()
     assert rest.stdout.startswith("turn:\n")
     assert "No tool of shop" in (await run("mcp", "accept", "shop")).stdout
     assert (await run("mcp", "accept", "nothere")).code == ExitCode.NOT_FOUND
+
+
+async def test_any_wording_of_a_tool_is_accepted_and_nothing_else_of_it() -> None:
+    def offer(words: str, **more: object) -> None:
+        told = {"look": {"description": words, **more}}
+        write_settings({"mcpServers": {"shop": library(tools={"look": []}, definitions=told)}})
+
+    async def is_changed() -> bool:
+        return "has changed" in (await run("mcp", "call", "shop", "look", code=ExitCode.OK)).stderr
+
+    offer("Runs cat, ls.")
+    every = await run("mcp", "accept", "shop", "--any-wording")
+    unknown = await run("mcp", "accept", "shop.nothing", "--any-wording")
+    assert (every.code, unknown.code) == (ExitCode.USAGE, ExitCode.NOT_FOUND)
+    any_wording = await run("mcp", "accept", "shop.look", "--any-wording")
+    assert any_wording.stdout.endswith("Any description of look is accepted from now on.\n")
+    offer("Runs ls, cat.")
+    assert not await is_changed()
+    offer("Runs ls, cat.", title="Another")
+    assert await is_changed()
+    offer("Runs cat, ls, and rm.")
+    assert not await is_changed()
+    [grant] = (await run("grants", "list", "--json")).json["grants"]
+    shown = grant["effect"], grant["server"], grant["tool"], grant["scope"], grant["origin"]
+    assert shown == ("reword", "shop", "look", "saved everywhere", "you: any wording")
+    await run("grants", "revoke", grant["id"][:8], code=ExitCode.OK)
+    assert await is_changed()

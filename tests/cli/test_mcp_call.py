@@ -12,6 +12,7 @@ import pytest
 from tests import servers
 from tests.cli.running import finish, library, opened, run, write_settings
 from tests.conftest import World
+from tests.servers.asking import ADDRESS
 from tests.support import warm
 from tests.support.terminal import Terminal
 from tests.support.waiting import eventually
@@ -131,6 +132,26 @@ async def test_progress_is_told_and_a_question_declined_without_a_terminal(tmp_p
     assert "  | progress: 1 of 4 m\n" in result.stderr
     assert "To answer it, run gemdeck in a terminal." in result.stderr
     assert answers(record) == [{"action": "decline"}]
+
+
+async def test_a_call_by_a_schema_in_an_unknown_dialect_runs_and_says_so() -> None:
+    odd = {"$schema": "https://example.com/own", "type": "object", "required": ["x"]}
+    for definition in ({"inputSchema": odd}, {"outputSchema": odd}):
+        served = library(tools={"t": []}, definitions={"t": definition})
+        write_settings({"mcpServers": {"a": served}})
+        result = await run("mcp", "call", "a", "t")
+        words = "[Warning: nothing is checked, as its schema is in the unknown dialect https://exam"
+        assert (result.code, words in result.stdout) == (ExitCode.OK, True)
+
+
+async def test_an_address_that_nobody_can_be_asked_about_is_named() -> None:
+    script = str(Path(servers.__file__).with_name("asking.py"))
+    write_settings({"mcpServers": {"a": {"command": sys.executable, "args": [script]}}})
+    result = await run("mcp", "call", "a", "protected", "what=x", "--json")
+    error = result.json["error"]
+    assert (result.code, error["code"]) == (ExitCode.ERROR, -32042)
+    assert error["data"]["elicitations"][0]["url"] == ADDRESS
+    assert error["message"].endswith(f"opened before it. It is {ADDRESS}")
 
 
 async def test_an_interrupted_call_is_cancelled_at_the_server(tmp_path: Path) -> None:

@@ -53,9 +53,26 @@ async def test_a_rule_that_denies_a_tool_holds_for_a_request() -> None:
         assert denied.code == ExitCode.ERROR
         assert "result" not in denied.stdout
         assert denied.stderr.startswith("gemdeck: ")
-    more = json.dumps({"name": "die", "task": {}})
-    asked = await run("mcp", "request", "raw", "tools/call", "--params", more)
-    assert "A call has no task" in asked.stderr
+
+
+async def test_a_call_goes_as_it_is_and_an_error_has_its_code_and_data(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    write_settings({"mcpServers": {"raw": raw_server() | {"env": {"RAW_RECORD": str(record)}}}})
+    own = {"text": json.dumps({"data": {"row": 7}})}
+    error = {"code": -32000, "message": "no such row", "data": {"row": 7}}
+    members = {"task": {"ttl": 5}, "requestState": "\u00e9", "inputResponses": {"a": {}}}
+    params = {"name": "own_error", "arguments": own, "_meta": {"x/y": 1}, **members}
+    sent = await run("mcp", "request", "raw", "tools/call", "--params", json.dumps(params))
+    assert (sent.code, sent.json) == (ExitCode.ERROR, {"error": error})
+    call = json.loads(record.read_text().splitlines()[-1])
+    assert call["params"] == params
+    odd = json.dumps({"name": "echo", "arguments": {"text": 5}, "_meta": 5})
+    refused = await run("mcp", "request", "raw", "tools/call", "--params", odd)
+    assert (refused.code, "_meta has to be" in refused.stderr) == (ExitCode.ERROR, True)
+    called = await run("mcp", "call", "raw", "own_error", f"text={own['text']}", "--json")
+    told = called.json["error"]
+    words = 'The server refused the call: no such row (error -32000); its data: {"row": 7}'
+    assert (called.code, told) == (ExitCode.ERROR, error | {"message": words})
 
 
 @pytest.mark.parametrize("is_before", [True, False])

@@ -14,7 +14,7 @@ from anyio.abc import Process
 
 from tests.cli.running import finish, opened, run, write_settings
 from tests.cli.test_shadowing import OPENER, add_program
-from tests.servers.authority import walk_through
+from tests.servers.authority import GuardedServer, walk_through
 from tests.servers.web import free_port
 from tests.support import warm
 from tests.support.leaks import FIXTURE_SECRET
@@ -74,6 +74,49 @@ async def test_signing_in_and_out(
     assert not (tmp_path / "browser").exists()
 
 
+async def test_the_scope_that_a_call_lacks_is_named_and_asked_for() -> None:
+    async with guarded(call_scope="write") as server:
+        configure(server.url)
+        assert await sign_in(server) == "read"
+        refused = await run("mcp", "call", "web", "echo", "text=hi", "--json")
+        words = "refuses this without the scope write (to sign in for it: gemdeck mcp auth web)"
+        told = f"The server {words}; the request had no effect."
+        assert (refused.code, refused.json["error"]["message"]) == (ExitCode.ERROR, told)
+        assert await sign_in(server) == "read write"
+        called = await run("mcp", "call", "web", "echo", "text=hi")
+        assert (called.code, called.stdout) == (ExitCode.OK, "hi\n")
+        assert await sign_in(server) == "", "nothing is lacking any longer"
+
+
+async def test_the_scope_that_a_call_lacks_is_asked_for_at_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # where no browser is
+    async with guarded(call_scope="write") as server:
+        configure(server.url)
+        await sign_in(server)
+        call = [warm.python(), "-m", "tui", "mcp", "call", "web", "echo", "text=hi"]
+        with Terminal(call, columns=400, rows=40, cwd=tmp_path) as terminal:
+            await asyncio.to_thread(terminal.wait_for, "It asks for: read, write.")
+            await asyncio.to_thread(terminal.wait_for, "go on? [y/N]")
+            terminal.send(b"y\n")
+            await asyncio.to_thread(terminal.wait_for, "paste it here")
+            found = ADDRESS.search(terminal.raw.decode())
+            assert found is not None
+            await walk_through(found[1])
+            assert await asyncio.to_thread(terminal.wait_for_exit) == 0
+            assert terminal.raw.decode().endswith("hi\r\n")
+
+
+async def sign_in(server: GuardedServer) -> str:
+    """Sign in by the command, and give the scopes that it asks for."""
+    streams = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": Path.home()}
+    async with opened("mcp", "auth", "web", **streams) as process:
+        await walk_through(await read_address(process))
+        assert await finish(process) == ExitCode.OK
+    return server.authority.asked[-1].get("scope", "")
+
+
 async def paste(process: Process, answer: httpx2.Response) -> None:
     assert process.stdin is not None
     await process.stdin.send(answer.headers["location"].encode() + b"\n")
@@ -90,7 +133,7 @@ def copy_the_address(terminal: Terminal) -> str:
     terminal.send(b"\x19")
     terminal.wait_for("Copied the address")
     terminal.send(b"\x13")
-    terminal.wait_for("No browser could be opened")
+    terminal.wait_for("No browser was opened")
     return base64.b64decode(COPIED.findall(terminal.raw)[-1]).decode()
 
 

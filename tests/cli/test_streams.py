@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -185,6 +186,82 @@ async def test_a_signal_ends_a_stream_in_order(gemini: FakeGemini, number: signa
     assert end["error"]["message"] == "The turn was cancelled."
     with anyio.fail_after(PATIENCE):
         await gemini.wait_for_gone(1)
+
+
+SIGNALLED: Final = """
+import os, signal, sys
+
+if ignored := os.environ.get("IGNORED"):  # as nohup does
+    signal.signal(int(ignored), signal.SIG_IGN)
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == os.environ["AT"] and (number := int(os.environ.pop("SIGNAL", 0))):
+            os.kill(os.getpid(), number)
+
+sys.meta_path.insert(0, Finder())
+"""
+"""Makes a process get a signal when it imports a module."""
+
+
+@pytest.mark.parametrize(
+    ("module", "number", "ignored"),
+    [
+        ("tui.cli", signal.SIGINT, False),
+        ("click", signal.SIGTERM, False),
+        ("tui.model.frozen", signal.SIGINT, False),
+        ("tui.cli.headless", signal.SIGHUP, False),
+        ("pydantic", signal.SIGINT, False),
+        ("google.genai", signal.SIGTERM, False),
+        ("google.genai", signal.SIGHUP, True),
+    ],
+)
+async def test_a_signal_at_any_import_gives_one_result(
+    gemini: FakeGemini, tmp_path: Path, module: str, number: signal.Signals, ignored: bool
+) -> None:
+    gemini.steps = [[Say("hello")]]
+    (tmp_path / "sitecustomize.py").write_text(SIGNALLED)
+    env = {"PYTHONPATH": str(tmp_path), "AT": module, "SIGNAL": str(int(number))}
+    env |= {"IGNORED": str(int(number))} if ignored else {}
+    result = await run_process("-p", "hi", "-o", "json", gemini=gemini, env=env)
+    assert "Traceback" not in result.stderr
+    if ignored:
+        assert (result.code, result.json["response"]) == (0, "hello")
+    else:
+        assert (result.code, result.json["error"]["code"]) == (ExitCode.CANCELLED,) * 2
+        assert not gemini.requests
+
+
+async def test_a_signal_after_the_result_adds_no_other(gemini: FakeGemini) -> None:
+    stubborn = "import signal, time; signal.signal(signal.SIGTERM, print); time.sleep(60)"
+    write_settings({"mcpServers": {"s": {"command": sys.executable, "args": ["-c", stubborn]}}})
+    streams, text = {"stdin": subprocess.DEVNULL, "env": environment(gemini)}, b""
+    async with opened("-p", "x", "--resume", "2000", "-o", "json", **streams) as process:
+        assert process.stdout is not None
+        async for piece in process.stdout:
+            process.send_signal(signal.SIGTERM)
+            text += piece
+        assert await finish(process) == ExitCode.ERROR
+    assert json.loads(text)["error"]["code"] == ExitCode.ERROR
+
+
+async def test_ctrl_c_while_a_command_is_imported_ends_it(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SIGNALLED)
+    for module in ("tui.cli", "tui.cli.servers.mcp"):
+        env = {"PYTHONPATH": str(tmp_path), "AT": module, "SIGNAL": str(int(signal.SIGINT))}
+        result = await run_process("mcp", "list", env=env, code=ExitCode.CANCELLED)
+        assert (result.stdout, result.stderr) == ("", "")
+
+
+async def test_a_socket_is_standard_input_as_a_pipe_is(gemini: FakeGemini) -> None:
+    ours, theirs = socket.socketpair()  # as Node starts its children
+    ours.sendall(b"say hi")
+    ours.shutdown(socket.SHUT_WR)
+    gemini.steps = [[Say("hi")]]
+    command = [*GEMDECK, "-o", "json"]
+    with ours, theirs, anyio.fail_after(PATIENCE):
+        done = await anyio.run_process(command, stdin=theirs.fileno(), env=environment(gemini))
+    assert json.loads(done.stdout)["response"] == "hi"
 
 
 async def test_a_signal_before_the_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

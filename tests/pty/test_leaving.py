@@ -177,11 +177,11 @@ def test_leaving_before_all_is_on_the_screen_is_no_fault(world: World, tmp_path:
 
 RUNNING: Final = """
 import atexit, sys, threading
-from tui import __main__ as command
+from tui import __main__ as command, cli
 
 threading.Thread(target=threading.Event().wait).start()
 atexit.register(print, "handled")
-command.main = lambda: sys.exit({code})
+cli.main = lambda: sys.exit({code})
 command.run()
 """
 

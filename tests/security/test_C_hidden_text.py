@@ -16,6 +16,8 @@ from tui.engine.settings.sources.context_places import read_context
 from tui.engine.workspace import PathReader, Workspace, WorkspacePath
 from tui.model.servers import ServerId
 from tui.text import INVISIBLE
+from tui.ui.widgets.text.blocks import stack
+from tui.ui.widgets.text.markdown import parse_markdown
 
 SECRET = "rm -rf ~"
 HIDDEN = {
@@ -97,6 +99,20 @@ def test_C16_hidden_text_is_spelled_out_and_said_on_every_way_to_the_model(
     assert INVISIBLE.isdisjoint(got)
     assert "⟨U+" in got
     assert " in this text: spelled out as ⟨U+…⟩.]" in got
+
+
+@pytest.mark.parametrize(
+    "around",
+    ["a{}b", "[a{}b](http://x)", "![a{}b](x)", "# a{}b", "|a{}b|\n|-|", "**a{}b**"],
+)
+def test_C16_names_of_characters_put_none_on_the_screen_that_is_hidden(around: str) -> None:
+    codes = [ord(one) for one in sorted(INVISIBLE)[::40]] + [0x202E, 0x9B, 0x1B]
+    named = [*(f"&#{code};" for code in codes), "&#x202E;", "&rlm;", "&zwj;", "&NoBreak;", "&shy;"]
+    for one in named:
+        lines = stack(parse_markdown(around.format(one)).blocks, 80)
+        text = "".join(line.plain for line in lines)
+        assert INVISIBLE.isdisjoint(text), one
+        assert text.isprintable(), one
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)

@@ -404,6 +404,30 @@ def test_D21_a_text_too_large_to_be_searched_is_left_out_and_the_others_stay(
     assert got["result"] == {"a": [texts[0], HIDES, redaction.LEFT_OUT]}
 
 
+def test_D21_a_secret_in_data_that_is_broken_up_is_masked_before_it_is_read() -> None:
+    redactor = Redactor()
+    redactor.register(SECRET, mask=HIDES)
+    for before in range(3):
+        data = base64.b64encode(b"<svg>"[before:] + SECRET.encode()).decode()
+        for written in (
+            "\n".join(data[at : at + 8] for at in range(0, 400, 8)),
+            data.rstrip("=") + "\r\n",
+        ):
+            for kind in ("image/svg+xml", "text/plain"):
+                block = {"type": "image", "data": written, "mimeType": kind}
+                message = {"jsonrpc": "2.0", "id": 1, "result": {"content": [block], "x": SECRET}}
+                got = decode(json.dumps(message).encode(), secrets=redactor).message
+                assert isinstance(got, JSONRPCResponse)
+                assert spoken(convert_result(read_call_result(got.result))) == []
+    own = {SECRET: 1, "a": SECRET.encode().hex(), "b": f"0x{SECRET.encode().hex().upper()}"}
+    message = {"jsonrpc": "2.0", "id": 1, "result": own}
+    got = decode(json.dumps(message).encode(), secrets=redactor).message
+    assert isinstance(got, JSONRPCResponse)
+    said = str(convert_result(read_call_result(got.result, redactor.redact_json)))
+    assert spoken(said) == []
+    assert SECRET.encode().hex() not in said.lower()
+
+
 def test_D21_of_a_key_only_the_lines_that_are_secret_are_masked() -> None:
     own = Redactor()
     own.register("-----BEGIN PRIVATE KEY-----\nMIIEvQ1BADAN\n-----END PRIVATE KEY-----")

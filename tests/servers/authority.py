@@ -21,7 +21,7 @@ Form = dict[str, str]
 
 @dataclass
 class Authority(RawServer):
-    """An authorization server (OAuth 2.1) over http on loopback.
+    """An authorization server (OAuth 2.1) over http on loopback; `on` names paths.
 
     Attributes:
         metadata: What its metadata says beyond the usual; None leaves a field out.
@@ -90,6 +90,9 @@ class Authority(RawServer):
 
     async def _answer(self, exchange: Exchange) -> None:
         parts = urlsplit(exchange.request.path)
+        if parts.path in self.on:
+            await self.on[parts.path](exchange)
+            return
         asked = dict(parse_qsl(parts.query)) or _form(exchange)
         if (error := self.refuses(parts.path, asked)) is not None:
             await self._refuse(exchange, parts.path, asked, error)
@@ -220,6 +223,9 @@ class GuardedServer(RawServer):
     async def _answer(self, exchange: Exchange) -> None:
         request = exchange.request
         path = urlsplit(request.path).path
+        if path in self.on:
+            await self.on[path](exchange)
+            return
         if path == "/.well-known/oauth-protected-resource/mcp" and self.publishes:
             found = {"resource": self.url, "authorization_servers": [self.authority.issuer]}
             await exchange.json(found | self.resource)

@@ -112,6 +112,9 @@ def look(task_id: str) -> Message:
     if task["status"] in {"completed", "failed", "cancelled"}:
         return shown(task_id, task)
     task["said"] = f"look {looks}"
+    token = task["args"]["_meta"]["progressToken"]
+    told = {"progressToken": token, "progress": looks, "total": 3}
+    send(method="notifications/progress", params=told)
     if tool == "end" and looks == 1:
         save(task_id, task)
         os._exit(3)

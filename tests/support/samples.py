@@ -108,6 +108,7 @@ def one_of_each() -> dict[type, e.Event]:
             chat.TurnId("turn-2"), chat.UserMessage(chat.EntryId("user-2"), "again"), 20.0
         ),
         e.TurnPhaseChanged(TURN, chat.TurnPhase.STREAMING),
+        e.TurnClockSet(TURN, 99.0),
         e.MessageExpanded(
             chat.UserMessage(chat.EntryId("user-1"), "add a note: buy milk and more")
         ),

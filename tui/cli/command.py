@@ -60,6 +60,13 @@ def no_such(kind: str, name: str, known: Iterable[str]) -> CommandError:
     return CommandError(f"There is no {kind} {name}.{hint}", ExitCode.NOT_FOUND)
 
 
+def check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse the first name that nothing has."""
+    for name in names:
+        if name not in known:
+            raise no_such(kind, name, known)
+
+
 def checked_ids(_context: object, _parameter: object, ids: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse an empty ID, such as an unset variable of a script: every ID begins with it."""
     if not all(ids):
@@ -102,7 +109,7 @@ def _finish(command: Coroutine[Any, Any, CommandOutput], *, as_json: bool) -> No
         words = sanitize_line(f"{error} {error.advice}".strip())
         say(words)
         code = error.code if isinstance(error, CommandError) else ExitCode.ERROR
-        answer = CommandOutput({"error": {"message": words}}, "", code)
+        answer = CommandOutput({"error": {**error.reply, "message": words}}, "", code)
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit(ExitCode.CANCELLED)
     # in ASCII, JSON cannot control a terminal

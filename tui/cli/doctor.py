@@ -15,7 +15,7 @@ from typing import Any, Final
 import click
 
 from tui import __version__
-from tui.cli.command import CommandOutput, no_such, prints_json, shown
+from tui.cli.command import CommandOutput, check_known, prints_json, shown
 from tui.cli.key import check_access, kept_access
 from tui.cli.output import GAP, ExitCode
 from tui.cli.servers.server_session import ServerSession, StartOptions, starts_servers
@@ -115,8 +115,7 @@ async def doctor(server: str | None, start: StartOptions, *, offline: bool) -> C
     async with session.engine as engine:
         loaded = await engine.load()
         known = {one.id: one for one in loaded.servers}
-        if server is not None and server not in known:
-            raise no_such("server", server, known)
+        check_known("server", filter(None, [server]), known)
         await engine.start()
         await in_daemon_thread(late.import_connection)  # which is not the servers' time
         sections = [_program(), _settings(loaded), _folder(session.folder_trust)]

@@ -6,14 +6,13 @@ Only the result goes to stdout; all messages go to stderr.
 import asyncio
 import json
 import os
+import select
 import shlex
 import signal
 import sys
-import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Final
 
 from tui.cli.output import PATIENCE, ExitCode, prepare_output, say, write_out
@@ -29,6 +28,7 @@ from tui.model import events as e
 from tui.model.chat import ChatNotice, Severity, TurnOutcome, TurnPhase
 from tui.model.servers import USABLE, ServerId, ServerStatus
 from tui.model.sessions import ConversationRestored
+from tui.stopping import NUMBERS, hold, release
 from tui.store.selectors import waiting_text
 from tui.store.store import Store
 from tui.text import sanitize_line
@@ -42,8 +42,8 @@ _E: Final = Severity.ERROR
 def read_piped_input(warn: Callable[[str], None]) -> str:
     """Read standard input to its end if it is a pipe or a file.
 
-    There is no timeout, since the writer may be slow; after a while a message on standard error
-    says that the command is waiting.
+    There is no timeout, since the writer may be slow; where nothing is there yet, a message on
+    standard error says that the command is waiting.
 
     Args:
         warn: Called if the input was cut.
@@ -53,22 +53,23 @@ def read_piped_input(warn: Callable[[str], None]) -> str:
     """
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return ""
-    patience = threading.Timer(PATIENCE, say, ["reading standard input; press Ctrl+C to stop"])
-    patience.daemon = True
-    patience.start()
     try:
         # Whoever waits in sys.stdin itself makes Python abort when it ends, and one long read would
         # keep a Ctrl+C that comes between two pieces waiting.
-        descriptor, data = sys.stdin.fileno(), bytearray()
+        descriptor, data, is_told = sys.stdin.fileno(), bytearray(), False
         os.set_blocking(descriptor, True)  # its owner may have it otherwise
-        while len(data) <= MAX_INPUT and (piece := os.read(descriptor, 64 * 1024)):
+        while len(data) <= MAX_INPUT:
+            patience = PATIENCE if data else 0
+            if not is_told and not select.select([descriptor], [], [], patience)[0]:
+                is_told = True
+                say("reading standard input to its end; Ctrl+C stops, </dev/null leaves it out")
+            if not (piece := os.read(descriptor, 64 * 1024)):
+                break
             data += piece
     except IsADirectoryError:
         raise
     except (OSError, ValueError):  # a closed descriptor
         return ""
-    finally:
-        patience.cancel()
     if len(data) > MAX_INPUT:
         warn(f"standard input was cut off at {MAX_INPUT // 1024 // 1024} MiB")
     return data[:MAX_INPUT].decode("utf-8", errors="replace").strip()
@@ -91,28 +92,24 @@ _ENDINGS: Final[Mapping[TurnOutcome | None, tuple[ExitCode, str, str]]] = {
 """The exit codes of turns, and why they were not completed; of others the errors say why."""
 
 
-class OutputFormat(StrEnum):
-    """What is printed: the answer, one object at the end, or one a line as things happen."""
-
-    TEXT = "text"
-    JSON = "json"
-    STREAM_JSON = "stream-json"
-
-
-def run_headless(options: EngineOptions, prompt: str, *, output: OutputFormat, debug: bool) -> int:
+def run_headless(options: EngineOptions, prompt: str, *, output: str | None, debug: bool) -> int:
     """Run one turn, print its result, and return the exit code.
 
     Args:
         options: What the command line says.
         prompt: The user's message; standard input goes along as data.
-        output: What to print.
+        output: What to print: ``text``, the answer; ``json``, one object at the end;
+            ``stream-json``, one a line as things happen; None for what the settings say.
         debug: Whether to write verbose logs.
     """
     session = _Session(options, prepare_process(verbose=debug), output)
     if warning := prepare_output():
         session.warn(warning)
     try:
+        if release():
+            raise KeyboardInterrupt
         piped = read_piped_input(session.warn)
+        hold()
         if not piped and not prompt.strip():
             return session.refuse("No prompt was given.", "Use -p TEXT.", ExitCode.NO_INPUT)
         return asyncio.run(session.answer(prompt.strip(), piped))
@@ -132,7 +129,7 @@ class _Session:
 
     options: EngineOptions
     redactor: Redactor
-    output: OutputFormat
+    output: str | None
     store: Store = field(default_factory=Store)
     warnings: list[str] = field(default_factory=list)
     outcome: TurnOutcome | None = None
@@ -141,11 +138,13 @@ class _Session:
     is_sent: bool = False
     is_resumed: bool = False
     is_unread: bool = False
+    has_ended: bool = False
+    engine: Engine | None = None
     allowed: list[Meaning] = field(default_factory=list)
     statistics: Statistics = field(default_factory=lambda: Statistics(str(uuid.uuid4())))
 
     def __post_init__(self) -> None:
-        streams = self.output is OutputFormat.STREAM_JSON
+        streams = self.output == "stream-json"
         self.lines = JsonLines(self._write, self.statistics) if streams else None
         self._stop: Callable[[], None] | None = None
 
@@ -154,6 +153,7 @@ class _Session:
         async with Engine(options, self._watch, redactor=self.redactor) as engine:
             self._stop_on_signals(engine)
             settings = await engine.load()
+            self.output = self.output or settings.run.output
             for problem in settings.problems:
                 if problem.fatal:
                     advice = "Correct the file and try again."
@@ -185,6 +185,7 @@ class _Session:
             self.is_sent = True
             engine.send(prompt, data=data)
             await engine.wait_idle()
+            self._name_session(engine)
             self._name_missing_tools(engine)
         return self._print_result()
 
@@ -211,6 +212,14 @@ class _Session:
                 self.warn(sanitize_line(words))
         return ""
 
+    def _name_session(self, engine: Engine) -> None:
+        """Say how to go on with the turn, if that was asked for."""
+        session = engine.sessions.recorder.session
+        if self.options.save and session is None:
+            self.warn("The turn was not saved: gemdeck.sessions.save is off.")
+        elif self.options.save and self.output == "text":
+            say(f"to go on: gemdeck -p TEXT --resume {session}")
+
     def _name_missing_tools(self, engine: Engine) -> None:
         """Warn about tools in --allowed-tools that a running server does not have."""
         offered = {(tool.server, tool.name) for tool in engine.servers.offered_tools()}
@@ -221,22 +230,29 @@ class _Session:
 
     def _stop_on_signals(self, engine: Engine) -> None:
         loop, main, is_leaving = asyncio.get_running_loop(), asyncio.current_task(), False
+        self.engine = engine
 
         def stop() -> None:
             nonlocal is_leaving
             if self.store.state.conversation.turn is not None:
                 engine.cancel_turn()
-            elif self.outcome is None and main is not None and not is_leaving:
+            elif not (self.outcome or self.has_ended or is_leaving) and main is not None:
                 is_leaving = True  # let the servers close undisturbed
                 main.cancel()
 
         self._stop = stop
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            loop.add_signal_handler(number, stop)
+        for number in NUMBERS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, stop)
+        if release():
+            stop()
 
     def _watch(self, event: e.Event) -> None:
         """Collect an event, and report a notice on stderr."""
         self.store.dispatch(event)
+        if self.engine is not None:
+            session = self.engine.sessions.recorder.session
+            self.statistics.session = session or self.statistics.session
         self.statistics.take(event)
         if self.lines is not None:
             self.lines.take(event)
@@ -263,9 +279,8 @@ class _Session:
                 self._name_missing()
             case e.TurnFinished(_, outcome):
                 self.outcome = outcome
-            case ConversationRestored(session=session):
+            case ConversationRestored():
                 self.is_resumed = True
-                self.statistics.session = session or self.statistics.session
             case e.MessageReturned() if self.is_sent:
                 self.outcome = TurnOutcome.FAILED
 
@@ -314,7 +329,7 @@ class _Session:
             for one in turn_entries(self.store.state)
             if isinstance(one, ChatNotice) and one.severity is _E
         ]
-        if self.output is OutputFormat.TEXT:
+        if self.output == "text":
             for notice in errors:
                 self.warn(_words(notice))
             if answer := answer_text(self.store.state):
@@ -327,10 +342,11 @@ class _Session:
     def _end(self, code: ExitCode, error: ChatNotice | e.Notice | None) -> ExitCode:
         """Write the result as JSON, if that was asked for, and return the exit code."""
         outcome = self.outcome.value if self.outcome is not None else None
+        self.has_ended = True
         ending = Ending(code, outcome, error, self.warnings)
         if self.lines is not None:
             self.lines.end(self.store.state, ending)
-        elif self.output is OutputFormat.JSON:
+        elif self.output == "json":
             # in ASCII, it cannot control a terminal
             result = whole_result(self.store.state, self.statistics, ending)
             self._write(json.dumps(result, ensure_ascii=True, indent=2))

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from tui.cli.command import CommandOutput, no_such, prints_json, shown
+from tui.cli.command import CommandOutput, check_known, prints_json, shown
 from tui.cli.output import ExitCode, block, say
 from tui.cli.secret import keyring_option, secret_store
 from tui.cli.servers.server_edits import edits_of, own_edits, scope_option
@@ -80,9 +80,7 @@ async def import_servers(
         target = imports.edits.file_of(scope)
         found = imports.offered(find_files(machine, client or "", file and Path.cwd() / file))
         known = {offer.server for _, offers in found for offer in offers}
-        for name in names:
-            if name not in known:
-                raise no_such("server", name, known)
+        check_known("server", names, known)
         chosen = known if takes_all else set(names)
         is_theirs = scope == "user" and file is None
         away = guarded_folders((machine.folder,), machine.home) if is_theirs else ()

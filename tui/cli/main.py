@@ -4,7 +4,8 @@ import gc
 import os
 import stat
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -19,12 +20,15 @@ from tui.engine.definitions.programs import shield_path
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.options import LATEST, EngineOptions
 from tui.model.settings_rules import MAX_WAIT, check_model_name
+from tui.stopping import release
 from tui.text import sanitize_line
 
 EPILOG = """\b
 Example: gemdeck -p "how many open branches?" --allowed-tools git.git_branch -o json
 The manual: gemdeck help. Exit codes: gemdeck help commands
 """
+
+_ASKING: Final = "-p TEXT sends a message and prints the answer, -i TEXT stays on the screen."
 
 _COMMANDS: Final[Mapping[str, str]] = {
     "mcp": "tui.cli.servers.mcp:mcp",
@@ -80,15 +84,14 @@ def _folders(context: object, parameter: object, given: Iterable[str]) -> tuple[
     return folders
 
 
-def _check_state_folder() -> None:
-    """Exit with an error message if the state folder cannot be used."""
+@contextmanager
+def _needing(what: str, advice: str) -> Iterator[None]:
+    """Exit with an error message if a folder cannot be used."""
     try:
-        state_dir()
-        log_dir()
+        yield
     except OSError as error:
         place = sanitize_line(str(error.filename or ""))
-        reason = f"the state folder cannot be used: {place}: {error.strerror}."
-        _give_up(f"{reason} Set GEMDECK_HOME to a writable folder.")
+        _give_up(f"{': '.join(filter(None, (what, place, error.strerror)))}. {advice}")
 
 
 def _give_up(reason: str, code: ExitCode = ExitCode.ERROR) -> NoReturn:
@@ -96,11 +99,31 @@ def _give_up(reason: str, code: ExitCode = ExitCode.ERROR) -> NoReturn:
     sys.exit(code)
 
 
+def _unknown(context: click.Context, name: str, otherwise: str) -> click.UsageError:
+    """Say of an unknown command or option what serves for it, if it is one of gemini-cli's."""
+    from tui.engine.settings.prohibitions import key_table  # noqa: PLC0415 - for an error alone
+
+    serving = key_table()["command_line"].get(name)
+    return click.UsageError(f"gemdeck has no {name}: {serving}." if serving else otherwise, context)
+
+
 class _Group(click.Group):
     """Does nothing where nothing could be read of it, and loads a command when it is used."""
 
     def list_commands(self, _context: click.Context) -> list[str]:
         return list(_COMMANDS)
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(context, args)
+        except click.NoSuchOption as error:
+            raise _unknown(context, error.option_name, error.format_message()) from error
+
+    def resolve_command(self, context: click.Context, args: list[str]) -> Any:  # noqa: ANN401 - ditto
+        if args[0] not in _COMMANDS and not context.resilient_parsing:
+            words = f"There is no command {sanitize_line(args[0], 60)}. {_ASKING}"
+            raise _unknown(context, args[0], words)
+        return super().resolve_command(context, args)
 
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
@@ -131,22 +154,13 @@ def _refuse_options(context: click.Context) -> None:
             raise click.UsageError(words)
 
 
-def _opened_folder() -> Path:
-    """Return the working folder; exit with an error message if it is gone."""
-    try:
-        return Path.cwd()
-    except OSError as error:
-        reason = f"the folder you are in cannot be opened: {error.strerror}."
-        _give_up(f"{reason} Change to another one (cd).")
-
-
 def _is_fed() -> bool:
-    """Return whether standard input is a pipe or a file, as in ``git diff | gemdeck``."""
+    """Return whether standard input is a pipe, a socket or a file: ``git diff | gemdeck``."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode if sys.stdin is not None else 0
     except (OSError, ValueError):  # it is closed
         return False
-    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
 
 
 def _refuse_yolo() -> None:
@@ -183,9 +197,8 @@ def _prepare_terminal() -> None:
     "-o",
     "--output-format",
     type=click.Choice(["text", "json", "stream-json"]),
-    default="text",
-    show_default=True,
-    help="Output format of -p; stream-json prints one object a line as things happen.",
+    help="Output format of -p: text, unless output.format in your settings says json; stream-json "
+    "prints one object a line as things happen.",
 )
 @click.option(
     "--allowed-tools",
@@ -243,6 +256,7 @@ def _prepare_terminal() -> None:
     metavar="[ID]",
     help="Go on with the session of this folder whose ID begins or ends so, or with the latest.",
 )
+@click.option("--save", is_flag=True, help="Save the turn of -p as a session for --resume.")
 @click.option("--private", is_flag=True, help="Keep nothing of this conversation on disk.")
 @click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to use.")
 @click.option(
@@ -266,7 +280,7 @@ def main(  # noqa: PLR0913 - one for each option that is not the engine's
     /,
     prompt: str | None,
     prompt_interactive: str | None,
-    output_format: str,
+    output_format: str | None,
     *,
     approval_mode: str | None,
     yolo: bool,
@@ -283,17 +297,24 @@ def main(  # noqa: PLR0913 - one for each option that is not the engine's
     """
     if prompt is None and prompt_interactive is None and _is_fed():
         prompt = ""
-    folder = _opened_folder()
-    _check_state_folder()
+    with _needing("the folder you are in cannot be opened", "Change to another one (cd)."):
+        folder = Path.cwd()
+    with _needing("the state folder cannot be used", "Set GEMDECK_HOME to a writable folder."):
+        state_dir()
+        log_dir()
     if debug:
         say(f"the log is {sanitize_line(str(log_dir() / LOG_NAME))}")
     if context.invoked_subcommand is not None:
         _refuse_options(context)
+        if release():
+            sys.exit(ExitCode.CANCELLED)
         return
     if prompt is not None and prompt_interactive is not None:
         raise click.UsageError("-p runs without a screen and -i with one; give one of them.")
     if yolo and approval_mode == "default":
         raise click.UsageError("--yolo and --approval-mode default contradict each other.")
+    if given["save"] and given["private"]:
+        raise click.UsageError("--save and --private contradict each other.")
     options = EngineOptions(
         folder,
         allowed_tools=(*allowed_tools, *allowed_servers),
@@ -305,14 +326,16 @@ def main(  # noqa: PLR0913 - one for each option that is not the engine's
     gc.disable()  # what is imported lives as long as the process: looking for garbage only delays
     # each branch imports what it needs: a headless run must not load Textual
     if prompt is not None:
-        from tui.cli.headless import OutputFormat, run_headless  # noqa: PLC0415
+        from tui.cli.headless import run_headless  # noqa: PLC0415
 
         gc.freeze()
         gc.enable()
-        sys.exit(run_headless(options, prompt, output=OutputFormat(output_format), debug=debug))
+        sys.exit(run_headless(options, prompt, output=output_format, debug=debug))
     if options.allows_all:
         _refuse_yolo()
     _prepare_terminal()
-    from tui.compose import run_deck  # noqa: PLC0415
+    from tui.compose import SIGNAL_EXIT_BASE, run_deck  # noqa: PLC0415
 
+    if number := release():
+        sys.exit(SIGNAL_EXIT_BASE + number)
     sys.exit(run_deck(options, first_message=prompt_interactive or "", debug=debug))

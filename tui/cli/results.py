@@ -216,8 +216,9 @@ class JsonLines:
         match event:
             case e.ModelSelected(model):
                 self._model = model.name
-            case e.TurnStarted(message=message):
+            case e.TurnPhaseChanged():  # by now the session has its ID
                 self._begin()
+            case e.TurnStarted(message=message):
                 self._line("message", role="user", content=message.text)
             case e.TextStreamed(delta=delta):
                 self._line("message", role="assistant", content=delta, delta=True)

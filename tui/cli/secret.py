@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from tui.cli.command import CommandOutput, no_such, prints_json
+from tui.cli.command import CommandOutput, check_known, prints_json
 from tui.cli.headless import read_piped_input
 from tui.cli.output import say
 from tui.engine.background import in_daemon_thread
@@ -55,8 +55,7 @@ async def forget(name: str) -> CommandOutput:
     store = secret_store()
     known = await in_daemon_thread(store.names)
     await in_daemon_thread(lambda: store.forget(name))
-    if name not in known:
-        raise no_such("secret", name, known)
+    check_known("secret", [name], known)
     return CommandOutput({"name": name}, f"{sanitize_line(name)} was forgotten.")
 
 

@@ -33,7 +33,7 @@ def settings() -> None:
 @prints_json
 async def path() -> CommandOutput:
     """List the settings files of this folder, lowest layer first."""
-    files = _layers().files
+    files = Layers(Path.cwd(), Path.home(), os.environ).files
     value = [
         {"file": str(one.path), "layer": one.origin.value, "state": one.state} for one in files
     ]
@@ -45,7 +45,7 @@ async def path() -> CommandOutput:
 @prints_json
 async def show() -> CommandOutput:
     """Show what counts, and the file and line it comes from."""
-    loaded, layers = load(), _layers()
+    loaded, layers = load(), Layers(Path.cwd(), Path.home(), os.environ)
     found = list(layers.settings(loaded))
     servers: list[dict[str, Any]] = [
         {
@@ -144,7 +144,3 @@ def server_names(_context: object, _parameter: object, incomplete: str) -> list[
 
 
 server_argument = click.argument("server", shell_complete=server_names)
-
-
-def _layers() -> Layers:
-    return Layers(Path.cwd(), Path.home(), os.environ)

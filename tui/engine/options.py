@@ -31,7 +31,8 @@ class EngineOptions(Frozen):
         names_mode: Whether an approval mode was named, so that the settings' plan mode is off.
         needs_model: Whether a model is to answer.
         private: Whether nothing of the conversation is kept on disk. Without a user
-            only a session that is resumed is.
+            only one that is to be saved or resumed is.
+        save: Whether a turn without a screen is saved as a session.
         resume: The session to go on with: the beginning of its id, or `LATEST`; None for none.
         only_servers: The names of the servers that count; None for all.
         more_folders: Further folders that servers are told of as roots; absolute.
@@ -54,6 +55,7 @@ class EngineOptions(Frozen):
     names_mode: bool = False
     needs_model: bool = True
     private: bool = False
+    save: bool = False
     resume: str | None = None
     only_servers: frozenset[str] | None = None
     more_folders: tuple[Path, ...] = ()
@@ -65,4 +67,4 @@ class EngineOptions(Frozen):
     @property
     def saves(self) -> bool:
         """Whether conversations are saved, if the settings want it."""
-        return (self.attended or self.resume is not None) and not self.private
+        return (self.attended or self.save or self.resume is not None) and not self.private

@@ -205,7 +205,8 @@ def _admitted(
     if verdict.inside:
         return one
     if needs := found.seen.needs.get(one.id):
-        return one.held(waits, f"Needs this folder: {needs}.", _TRUST_ADVICE)
+        gone = " It is not there." * ("/" in one.launch.command and not one.launch.program)
+        return one.held(waits, f"Needs this folder: {needs}.{gone}", _TRUST_ADVICE)
     return replace(one, admission=replace(one.admission, where=Where.OUTSIDE))
 
 

@@ -124,8 +124,10 @@ class Workspace:
                 is_outside = True
                 continue
             found = WorkspacePath(Path(path), _shown(Path(path), home, roots), home)
-            if IgnoreRules(home).leaves_out(found.path, is_folder=found.path.is_dir()):
-                raise OutsideError("is left out by .gitignore")
+            is_folder = found.path.is_dir()
+            if IgnoreRules(home).leaves_out(found.path, is_folder=is_folder):
+                git = IgnoreRules(home, (".gitignore",)).leaves_out(found.path, is_folder=is_folder)
+                raise OutsideError(f"is left out by {'.gitignore' if git else '.geminiignore'}")
             return found
         if is_outside:
             raise OutsideError("lies outside the opened folders")

@@ -92,7 +92,7 @@ def read_json(
     """
     try:
         value = json.loads(
-            data if isinstance(data, str) else data.decode("utf-8"),
+            data if isinstance(data, str) else data.decode("utf-8-sig"),
             object_pairs_hook=None if last_key_counts else _object,
             parse_constant=_constant,
             parse_float=_finite,

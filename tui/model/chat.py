@@ -63,6 +63,10 @@ class TurnPhase(StrEnum):
     TOOLS = "running tools"
 
 
+ASKING_PHASES: Final = (TurnPhase.SERVERS, TurnPhase.ASKING, TurnPhase.TOOLS)
+"""In which a turn waits for the answer to a question that is open."""
+
+
 class UserMessage(Frozen):
     """A message of the user.
 
@@ -106,6 +110,12 @@ class Progress(Frozen):
     progress: float
     total: float | None = None
     message: str = ""
+
+    @property
+    def words(self) -> str:
+        """It in words, such as ``2 of 5 files read``."""
+        of = f" of {self.total:g}" if self.total is not None else ""
+        return f"{self.progress:g}{of} {self.message}".rstrip()
 
 
 class TaskStatus(StrEnum):

@@ -142,11 +142,15 @@ class Decision(Frozen):
 
 
 class Effect(StrEnum):
-    """The effect of a rule. Deny wins over ask, ask over allow."""
+    """The effect of a rule. Deny wins over ask, ask over allow.
+
+    `REWORD` says nothing of calls: a tool stays accepted whatever its description says.
+    """
 
     DENY = "deny"
     ASK = "ask"
     ALLOW = "allow"
+    REWORD = "reword"
 
 
 class GrantView(Frozen):
@@ -203,8 +207,8 @@ class ToolRuleChanged(Event):
     """The user revoked a rule, or accepted or refused a changed tool.
 
     `server` and `tool` are names as shown, ``*`` all tools of the server; `definition` is the hash
-    of the tool's definition, if any. `decision` is ``revoke``, ``accept change`` or
-    ``refuse change``.
+    of the tool's definition, if any. `decision` is ``revoke``, ``accept change``, ``accept any
+    wording`` or ``refuse change``.
     """
 
     server: str

@@ -162,6 +162,13 @@ class TurnPhaseChanged(ConversationEvent):
     until: float | None = None
 
 
+class TurnClockSet(ConversationEvent):
+    """The user has answered: as if the turn had started later, at a `time.monotonic`."""
+
+    turn: TurnId
+    started_at: float
+
+
 class MessageExpanded(ConversationEvent):
     """Servers and files added to the user's message what it named."""
 

@@ -361,6 +361,10 @@ class TrustRequest(Request[TrustAnswer]):
     own: tuple[ServerId, ...] = ()
 
 
+ANY_WORDING: Final = Reply(ReplyAction.ACCEPT, text="any wording")
+"""Accepts changed tools, and whatever only their descriptions say later."""
+
+
 class ToolChangeRequest(Request[Reply]):
     """Asks about changed tools, which are withheld from the model until accepted.
 

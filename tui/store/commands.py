@@ -78,6 +78,7 @@ class AskedEngine:
             self._commands.tell(*EQUALS[self._path](*args, **kwargs))
         elif self._commands.is_attached:
             asked = attrgetter(self._path)(self._commands.engine)
+        self._commands.has_dropped |= asked is None
         # what it gives is for those who know that there is an engine
         return asked and asked(*args, **kwargs)  # type: ignore[no-any-return]
 
@@ -89,16 +90,20 @@ class Commands:
     asked before `attach` has nothing to apply to, and does nothing.
 
     Args:
-        publish: Publishes messages that come back to the user.
+        publish: Publishes what becomes of messages until there is a model.
+
+    Attributes:
+        is_ready: Whether there is an engine that is ready to chat.
+        has_dropped: Whether anything was asked in vain since this was last set.
     """
 
     def __init__(self, publish: "Callable[[Event], None]") -> None:
         self._publish = publish
         self._engine: Engine | None = None
-        self._is_ready = False
+        self.is_ready = self.has_dropped = False
         self._early: dict[str, Callable[[Engine], object]] = {}
         self._unready: dict[str, Callable[[Engine], object]] = {}
-        self._early_messages: list[tuple[ConversationId, str]] = []
+        self._early_messages: dict[ConversationId, tuple[str, ...]] = {}
 
     @property
     def engine(self) -> "Engine | AskedEngine":
@@ -124,33 +129,42 @@ class Commands:
 
     def attach(self, engine: "Engine", *, is_ready: bool = True) -> None:
         """Run commands with this engine, those that were kept once it `is_ready` to chat."""
-        self._engine, self._is_ready = engine, is_ready
+        self._engine, self.is_ready = engine, is_ready
         for kept in (self._early, self._unready) if is_ready else (self._early,):
             for ask in kept.values():
                 ask(self.running)
             kept.clear()
         if is_ready:
-            for conversation, text in self._early_messages:
-                engine.messages.send(text, conversation)
-            self._early_messages.clear()
+            for conversation, texts in self._early_messages.items():
+                self._keep(conversation, ())
+                for text in texts:
+                    engine.messages.send(text, conversation)
 
     def send(self, text: str) -> None:
-        """Send a message to the model; queued while a turn runs."""
-        if self._engine is not None and self._is_ready:
+        """Send a message to the model; queued while a turn runs, and until there is a model."""
+        if self._engine is not None and self.is_ready:
             self._engine.messages.send(text)
         else:
-            self._early_messages.append((self._current, text))
+            here = self._current
+            self._keep(here, (*self._early_messages.get(here, ()), text))
+
+    def unqueue(self, text: str, *, give_back: bool) -> None:
+        """Take the last waiting message with this text out, and perhaps give it back."""
+        texts = self._early_messages.get(self._current, ())
+        if text in texts:
+            place = len(texts) - 1 - texts[::-1].index(text)
+            left = (*texts[:place], *texts[place + 1 :])
+            self._keep(self._current, left, text * give_back)
+        else:
+            self.engine.conversations.current.unqueue(text, give_back=give_back)
 
     def cancel_turn(self) -> None:
-        """Stop the running turn, down to the wire."""
-        if texts := self._take_early():
-            from tui.model.events import MessageReturned  # noqa: PLC0415 - rarely needed
-
-            self._publish(MessageReturned("\n\n".join(texts), conversation=self._current))
+        """Stop the running turn, down to the wire, or give back what waits for gemdeck to start."""
+        self._take_early()
         self.engine.conversations.current.cancel()
 
     def clear_conversation(self) -> None:
-        """Start a new conversation."""
+        """Start a new conversation; messages that wait come back."""
         self._take_early()
         self.engine.conversations.current.clear()
 
@@ -174,7 +188,7 @@ class Commands:
         self, what: str, ask: "Callable[[Engine], object]", *, once_ready: bool = False
     ) -> None:
         """Ask the engine, as soon as there is one or a model; until then the last time counts."""
-        if self._engine is not None and (self._is_ready or not once_ready):
+        if self._engine is not None and (self.is_ready or not once_ready):
             ask(self.running)
         else:
             (self._unready if once_ready else self._early)[what] = ask
@@ -183,8 +197,18 @@ class Commands:
     def _current(self) -> ConversationId:
         return self._engine.conversations.current.key if self._engine is not None else MAIN
 
-    def _take_early(self) -> list[str]:
-        """Take the messages of the current conversation out of those that are kept."""
-        here, early = self._current, self._early_messages
-        self._early_messages = [one for one in early if one[0] != here]
-        return [text for conversation, text in early if conversation == here]
+    def _keep(
+        self, conversation: ConversationId, texts: tuple[str, ...], given_back: str = ""
+    ) -> None:
+        """Keep these messages of a conversation, show them as its queue, and give others back."""
+        from tui.model.events import MessageReturned, QueueChanged  # noqa: PLC0415 - not for the first frame
+
+        self._early_messages[conversation] = texts
+        self._publish(QueueChanged(texts, conversation=conversation))
+        if given_back:
+            self._publish(MessageReturned(given_back, conversation=conversation))
+
+    def _take_early(self) -> None:
+        """Give the messages of the current conversation back that are kept."""
+        if texts := self._early_messages.get(self._current):
+            self._keep(self._current, (), "\n\n".join(texts))

@@ -188,8 +188,11 @@ def _moved(view: ServerView, event: e.ServerStatusChanged) -> ServerView:
 
 
 def _with_words(view: ServerView, lines: Sequence[e.LogLine]) -> ServerView:
-    """Note the last line that a starting server wrote."""
-    words = [line.text for line in lines if line.source != e.OWN_SOURCE and line.text.strip()]
+    """Note the last line that a starting server wrote, or that we warn of."""
+    own = (e.OWN_SOURCE, Severity.INFO)
+    words = [
+        line.text for line in lines if (line.source, line.severity) != own and line.text.strip()
+    ]
     if view.status is not ServerStatus.STARTING or not words:
         return view
     return replace(view, last_words=words[-1])
@@ -222,6 +225,8 @@ def _reduce_conversation(
             return conversation.with_usage(usage, cost)
         case e.MessageReturned(text):
             return _with_unsent(conversation, text)
+        case e.TurnClockSet(id_, time) if conversation.turn and conversation.turn.id == id_:
+            return replace(conversation, turn=replace(conversation.turn, started_at=time))
         case e.TurnStarted() | e.TurnPhaseChanged() | e.TurnFinished() | e.ConversationCleared():
             return _reduce_turn(conversation, event, prices)
         case ConversationRestored(entries, usage, title=title):
@@ -229,7 +234,6 @@ def _reduce_conversation(
                 conversation,
                 title=title or _first_words(entries),
                 transcript=_anew(conversation, entries),
-                queued=(),
                 usage=usage.cleared(),
                 tasks={},
                 unsent=replace(conversation.unsent, texts=()),  # what is new is told by its count

@@ -3,6 +3,7 @@
 import time
 from typing import Final
 
+import pytest
 from textual import events
 from textual.binding import Binding
 from textual.pilot import Pilot
@@ -12,7 +13,7 @@ from tests.ui.hands import asking
 from tests.ui.harness import ChatApp, afresh, chatting, running, screen_lines, toasts, until
 from tests.ui.requests.samples import form
 from tui.model import events as e
-from tui.model.chat import EntryId, TurnId, TurnOutcome, TurnPhase, UserMessage
+from tui.model.chat import MAIN, EntryId, TurnId, TurnOutcome, TurnPhase, UserMessage
 from tui.model.requests import ReplyAction
 from tui.store.store import Store
 from tui.ui.widgets.chat.composer import COUNT, FOLD_AT, PASTE_TAIL, SHOWN, Composer, HistoryStorage
@@ -75,6 +76,45 @@ async def test_the_composer_has_the_keys_of_a_text_area_but_those_of_the_design(
         assert deck.app.return_code is None
         await deck.press("ctrl+d")
         assert deck.app.return_code == 0
+
+
+@pytest.mark.parametrize("key", ["escape", "ctrl+c", "alt+up"])
+async def test_what_is_sent_while_gemdeck_starts_stands_there_and_is_taken_back(key: str) -> None:
+    async with running(Store()) as deck:
+        deck.commands.is_ready = False
+        deck.commands._publish = deck.store.dispatch
+        await deck.until(lambda: "What would you like to do?" in deck.text)
+        await deck.typed("an early question")
+        await deck.until(lambda: "· an early question" in deck.text)
+        assert "starting the model" in deck.text
+        assert "What would you like to do?" not in deck.text
+        await deck.press(key)
+        await deck.until(lambda: deck.one(Composer).text == "an early question")
+        assert "starting the model" not in deck.text
+        assert "What would you like to do?" in deck.text
+        await deck.typed("another")
+        deck.commands.attach(deck.commands.running)
+        assert deck.asked("messages.send") == [("another", MAIN)]
+
+
+async def test_a_command_typed_while_gemdeck_starts_is_kept_or_comes_back() -> None:
+    async with running(Store()) as deck:
+        engine, deck.commands._engine = deck.commands.running, None
+        deck.commands.is_ready = False
+        deck.commands._publish = deck.store.dispatch
+        for command in ("/compress", "/model gemini-x", "/mcp refresh", "/profile brief"):
+            await deck.typed(command)
+            assert deck.one(Composer).text == command
+            assert "gemdeck is still starting" in deck.said
+        await deck.typed("/stats")
+        await deck.press("escape")
+        assert deck.one(Composer).text == ""
+        await deck.typed("/resume 2026")
+        await deck.typed("/skill notes:tidy up")
+        await deck.until(lambda: "· /skill notes:tidy up" in deck.text)
+        deck.commands.attach(engine)
+        assert deck.asked("sessions.resume") == [("2026",)]
+        assert deck.asked("messages.send") == [("/skill notes:tidy up", MAIN)]
 
 
 async def test_what_comes_back_or_waits_can_be_taken_back_and_typed_over() -> None:

@@ -111,6 +111,32 @@ def test_a_link_whose_text_is_not_its_target_shows_that(text: str, shown: str) -
     assert drawn(text, 200) == [shown]
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("2*3*4, 2**3**4 and a*b", ["2*3*4, 2**3**4 and a*b"]),
+        ("__init__.py, __name__, a_b_c", ["__init__.py, __name__, a_b_c"]),
+        ("**/*.py and **/*.ts, /* c */ src/*", ["**/*.py and **/*.ts, /* c */ src/*"]),
+        ("**Yes**/**No**, *it*. __bold words__", ["Yes/No, it. bold words"]),
+        ("**重要。**文本 これは**「字」**です", ["重要。文本 これは「字」です"]),
+        ("one<br>two <BR /> three `<br>`", ["one", "two", "three <br>"]),
+        ("|a|b|\n|-|-|\n|one<br>two three|x|", ["a          b", "─" * 9 + "  ─"]),
+        (r"$A \rightarrow B$ and \(\lambda \leq \beta\)", ["A → B and λ ≤ β"]),
+        (r"$x^2 + a_{10}^{-1}$, $n$, $O(n \log n)$", ["x² + a₁₀⁻¹, n, O(n log n)"]),
+        ("$$\n\\frac{a+b}{2} \\neq \\sqrt{x}\n$$", ["(a+b)/2 ≠ √x"]),
+        (r"\[\mathbb{R}^n \text{ is } \{0\}\]", ["ℝⁿ is {0}"]),
+        (r"$\hat{y}$, $\begin{x}$, $\rlm x$", [r"$\hat{y}$, $\begin{x}$, $\rlm x$"]),
+        ("$5 and $6, $10/$5, $HOME/$USER, `$x`$", ["$5 and $6, $10/$5, $HOME/$USER, $x$"]),
+        (r"C:\new\table, \(foo\)", [r"C:\new\table, (foo)"]),
+        ("a&rlm;b &#x202E;c &#8203;d &amp; &copy;", ["a&rlm;b &#x202E;c &#8203;d & ©"]),
+    ],
+)
+def test_what_models_write_beyond_the_standard_is_drawn_as_it_is_meant(
+    text: str, shown: list[str]
+) -> None:
+    assert drawn(text)[: len(shown)] == shown
+
+
 def test_links_are_data_and_never_actions() -> None:
     lines = stack(
         parse_markdown("[text](https://a.example/x) ![alt](https://b.example)").blocks, 80
@@ -146,8 +172,14 @@ def test_markup_and_html_stay_text(text: str) -> None:
         "`" * MAX_MARKDOWN,
         "\n" * 5_000,
         "x" * 1_000_000,
+        "$" * MAX_MARKDOWN,
+        r"$a\(b\[c" * 2_000,
+        "$" + "^{a}" * 4_900 + "$",
+        "$" + r"\frac{a}{" * 2_000 + "$",
+        "__a" * 6_000,
+        "&rlm;<br>" * 2_000,
     ],
-    ids=range(14),
+    ids=range(20),
 )
 def test_D10_D11_hostile_markdown_is_drawn_without_holding_up_the_loop(text: str) -> None:
     parse_markdown("warm *up*")

@@ -21,7 +21,7 @@ from tests.ui.hands import Asking, asking
 from tests.ui.harness import until
 from tui.model import events as e
 from tui.model.consent import RequestId
-from tui.model.requests import Reply, ReplyAction, TrustRequest
+from tui.model.requests import ANY_WORDING, Reply, ReplyAction, TrustRequest
 from tui.model.servers import ServerId
 from tui.model.trust import (
     DifferenceLine,
@@ -219,6 +219,14 @@ async def test_they_stay_away_with_the_key_that_is_nearest() -> None:
             assert hands.focused == "keep-away"
             await hands.press(key)
             assert hands.calls == [("desk.answer", (CHANGE, Reply(ReplyAction.DECLINE)))], key
+
+
+async def test_any_wording_is_accepted_by_a_key_that_is_pressed_twice() -> None:
+    async with asking(changed_tools(), armed=True) as hands:
+        await hands.press("w")
+        assert hands.calls == []
+        await hands.press("w")
+        assert hands.calls == [("desk.answer", (CHANGE, ANY_WORDING))]
 
 
 async def test_words_of_a_server_stay_literal_and_out_of_the_labels() -> None:

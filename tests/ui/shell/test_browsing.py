@@ -267,6 +267,8 @@ def test_every_word_of_a_query_must_be_there() -> None:
     wide = ListEntry(4, Row("", "shallow"), "shallow")
     listed = [wide, near, *entries, ListEntry(5, Row("", "x"), "x", "swap")]
     assert [one.item for one in matching(listed, "sw")] == [5, 3, 2, 4], "words before letters"
+    group = ListEntry(6, Row("shows", "aa"), "shows:aa")
+    assert [one.item for one in matching([group, *entries], "show")][:2] == [2, 6], "its own name"
     assert matching(entries, "nothing") == []
     assert matching(entries, "  ") is entries
 
@@ -358,6 +360,9 @@ def test_a_server_shows_its_instructions_as_they_were_sent() -> None:
 def test_a_server_that_starts_elsewhere_says_so() -> None:
     view = ServerView(SERVER, Origin.USER, Transport.STDIO, "s")
     assert "gemdeck's" not in "\n".join(map(str, server_facts(view, 0)))
+    never = replace(view, status=ServerStatus.RETRYING, restarted="restarted 3 ×, exit 1")
+    [line] = [one for one in map(str, server_facts(never, 0)) if "exit 1" in one]
+    assert line.split() == ["restarted", "3", "×,", "exit", "1"], "it never came, so not back"
     shown = map(str, server_facts(replace(view, is_outside=True), 0))
     assert "starts in    an empty folder of gemdeck's" in shown
 

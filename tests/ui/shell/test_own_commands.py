@@ -59,6 +59,9 @@ SLIPS: Final = {
     "/mcp restart team-notes": "team-notes is untrusted. /mcp list team-notes says why.",
     "/mcp zzzz": "There is no server zzzz. /mcp lists your servers.",
     "/clear all": "/clear takes nothing after it.",
+    "/model manage": "There is no command /model manage. /model lists the models.",
+    "/mcp disable git --session": "There is no command /mcp disable --session. "
+    "/mcp stop stops a server until you start it.",
     "/copy": "There is no answer to copy yet.",
     "/theme gemdeck-drak": "There is no theme gemdeck-drak. Did you mean gemdeck-dark?",
     "/directory add": "Type /directory add FOLDER",

@@ -166,7 +166,10 @@ async def test_a_key_without_effect_says_why_and_narrow_tabs_have_short_names() 
         assert "↵ send" in deck.lines[-1], "another place takes the words away"
         await deck.press("h", "i", "f12", "escape")
         assert "↵ send" in deck.lines[-1]
-        assert deck.one(Composer).text == "hi"
+        await deck.press("alt+m")
+        assert "Alt+m does nothing here: F1 shows the keys" in deck.lines[-1]
+        await deck.press("backslash", "enter", "x")
+        assert deck.one(Composer).text == "hi\nx", "as in gemini-cli"
         # Tabs without room for their names have shorter words.
         await deck.afresh()
         await deck.press("f4")
@@ -202,14 +205,15 @@ async def test_remapped_keys_work_and_are_shown() -> None:
         assert "F2 servers" in deck.lines[-2]
 
 
-async def test_a_call_that_is_asked_about_waits_for_the_user() -> None:
+@pytest.mark.parametrize("phase", [TurnPhase.SERVERS, TurnPhase.ASKING, TurnPhase.TOOLS])
+async def test_a_turn_whose_user_is_asked_waits_for_them(phase: TurnPhase) -> None:
     async with running(decks.full_store()) as deck:
         decks.start_turn(deck.store)
-        decks.change_phase(deck.store, TurnPhase.TOOLS)
+        decks.change_phase(deck.store, phase)
         await deck.until(lambda: "Esc stops" in deck.text)
         deck.dispatch(e.RequestRaised(confirmation()))
         working = deck.one(ChatPane).working
-        await deck.until(lambda: "waiting for your answer" in str(working.render()))
+        await deck.until(lambda: "waiting for you" in str(working.render()))
         assert "Esc stops" not in str(working.render())
 
 

@@ -17,7 +17,7 @@ from tests.unit.engine.mcp.support import eventually
 from tui.cli.output import ExitCode
 from tui.cli.secret import read_unseen
 from tui.cli.servers.server_session import attending
-from tui.cli.servers.sign_in import _Person
+from tui.cli.servers.sign_in import Person
 from tui.engine.desk import Desk
 from tui.engine.engine import Engine
 from tui.engine.files.paths import state_dir
@@ -108,9 +108,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def sit_down(desk: Desk, *, events: Any = None, says_yes: bool = False) -> _Person:  # noqa: ANN401
+def sit_down(desk: Desk, *, events: Any = None, says_yes: bool = False) -> Person:  # noqa: ANN401
     engine = SimpleNamespace(desk=desk, events=lambda: events)
-    return _Person(cast("Engine", engine), says_yes=says_yes)
+    return Person(cast("Engine", engine), says_yes=says_yes)
 
 
 async def hear(

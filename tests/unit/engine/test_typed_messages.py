@@ -102,10 +102,20 @@ async def test_an_edited_message_is_read_anew_and_what_was_stays(home: Path, ope
 
 async def test_what_is_no_command_or_resource_never_reaches_the_model(at: Typed) -> None:
     many = " ".join(f"@lib:memo://may/{number}" for number in range(MAX_MENTIONED + 1))
+    own = Path.home() / ".gemini" / "commands" / "git"
+    own.mkdir(parents=True)
+    (own / "fix.toml").touch()
     for text, words in (
         ("/gret Ada and more", "There is no command /gret. Did you mean /greet?"),
         ("/hlep", "There is no command /hlep. Did you mean /help?"),
         ("/clear all", "/clear works on the screen only."),
+        ("/?", "/help works on the screen only."),
+        ("/about", "gemdeck doctor says what runs, and where."),
+        (
+            "/git:fix now",
+            "gemini-cli alone; prompts of servers are commands here (F4).",
+        ),
+        ("!", f"no shell: ! was not run. {SPACE}"),
         ("/greet help", "This is a prompt of lib. Type /greet --name [--mood]"),
         ("/zzzzz:1 x", "There is no command /zzzzz:1. F4 shows the prompts of your servers."),
         ("/föö", "There is no command /föö. F4 shows the prompts of your servers."),
@@ -120,7 +130,7 @@ async def test_what_is_no_command_or_resource_never_reaches_the_model(at: Typed)
         await at.ask(text)
         assert at.notice.endswith(words)
         assert at.returned[-1] == text
-    assert (at.fake.requests, at.turn, at.chat.unsent.count) == ([], None, 13)
+    assert (at.fake.requests, at.turn, at.chat.unsent.count) == ([], None, 17)
     for words in ("/review", "/hlep", "@lib:memo://tody"):
         at.engine.messages.send_resource(LIB, "memo://today", words)
         assert at.returned[-1] == words

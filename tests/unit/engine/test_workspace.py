@@ -90,6 +90,10 @@ def test_what_git_ignores_is_neither_read_nor_listed_nor_in_a_folder(root: Path)
     for typed in ("run.log", "build/out.txt", "build", "src/secret.txt", ".git/config"):
         with pytest.raises(OutsideError, match=r"left out by \.gitignore"):
             opened(root).find(typed)
+    (root / ".geminiignore").write_text("keep.log\n")
+    with pytest.raises(OutsideError, match=r"left out by \.geminiignore"):
+        opened(root).find("keep.log")
+    (root / ".geminiignore").unlink()
     listed = opened(root).complete("", 100)
     assert set(listed) == {
         *(".gitignore", "README.md", "a b.txt", "keep.log", "src/"),

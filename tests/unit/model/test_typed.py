@@ -208,6 +208,9 @@ def test_the_command_of_the_screen_is_found_with_its_part() -> None:
     for text, found in [
         ("/help", TypedCommand(("help",), Takes.NOTHING)),
         ("/help me", TypedCommand(("help",), Takes.NOTHING, "me")),
+        *((f" /{name} ", TypedCommand(("help",), Takes.NOTHING)) for name in ("?", "help")),
+        *((f"/{name}", TypedCommand(("quit",), Takes.NOTHING)) for name in ("exit", "quit")),
+        *((f"/mcp {name}", TypedCommand(("mcp", "list"), Takes.SOME_SERVERS)) for name in ("ls",)),
         ("/theme  two words ", TypedCommand(("theme",), Takes.THEME, "two words")),
         ("/mcp", TypedCommand(("mcp", "list"), Takes.SOME_SERVERS)),
         ("/mcp no tes", TypedCommand(("mcp", "list"), Takes.SOME_SERVERS, "no tes")),

@@ -206,7 +206,7 @@ def test_a_conversation_is_named_by_its_first_words_unless_the_user_names_it() -
     assert after(named, e.ConversationCleared()).conversation.title == ""
     waiting = after(opened, e.QueueChanged(("eggs",)))
     restored = after(waiting, sessions.ConversationRestored((replace(message, text="bread"),)))
-    assert (restored.conversation.queued, restored.conversation.title) == ((), "bread")
+    assert (restored.conversation.queued, restored.conversation.title) == (("eggs",), "bread")
 
 
 def test_a_catalog_outlives_the_connection() -> None:

@@ -15,7 +15,7 @@ from tui.model.chat import MAIN, ConversationId, Severity, TurnOutcome
 from tui.model.consent import RequestId
 from tui.model.events import Event, MessageReturned
 from tui.model.servers import ServerId, ServerStatus
-from tui.model.sessions import SessionId
+from tui.model.sessions import ConversationRestored, SessionId
 from tui.store import selectors
 from tui.store.commands import EQUALS, Commands, command_line
 from tui.store.reducer import reduce
@@ -200,6 +200,32 @@ def test_what_was_typed_early_comes_back_when_it_is_stopped() -> None:
     assert store.state.conversation.unsent.count == 1
 
 
+def test_what_was_typed_early_is_a_queue_that_shows_and_can_be_taken_back() -> None:
+    store = Store()
+    commands, engine = Commands(store.dispatch), RecordingEngine()
+
+    def shown() -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return store.state.conversation.queued, store.state.conversation.unsent.texts
+
+    for text in ("one", "two", "one"):
+        commands.send(text)
+    assert shown() == (("one", "two", "one"), ())
+    commands.unqueue("one", give_back=True)
+    assert shown() == (("one", "two"), ("one",))
+    commands.unqueue("two", give_back=False)
+    assert shown() == (("one",), ("one",))
+    store.dispatch(ConversationRestored(()))
+    assert shown() == (("one",), ())
+    commands.clear_conversation()
+    assert shown() == ((), ("one",))
+    commands.send("three")
+    commands.attach(cast("Engine", engine))
+    assert shown()[0] == (), "the engine says what waits from now on"
+    assert engine.calls == [("messages.send", ("three", MAIN))]
+    commands.unqueue("three", give_back=True)
+    assert engine.calls[1:] == [("conversations.current.unqueue", ("three", True))]
+
+
 def test_early_messages_stay_with_the_conversation_that_they_were_sent_in() -> None:
     said: list[Event] = []
     commands, engine, other = Commands(said.append), RecordingEngine(), ConversationId("chat2")
@@ -209,7 +235,8 @@ def test_early_messages_stay_with_the_conversation_that_they_were_sent_in() -> N
     for text in ("stopped", "and this"):
         commands.send(text)
     commands.cancel_turn()
-    assert said == [MessageReturned("stopped\n\nand this", conversation=other)]
+    back = [event for event in said if isinstance(event, MessageReturned)]
+    assert back == [MessageReturned("stopped\n\nand this", conversation=other)]
     commands.send("dropped")
     commands.clear_conversation()
     commands.send("second")

@@ -12,7 +12,15 @@ from typing import Any, Final
 
 import click
 
-from tui.cli.command import CommandError, CommandOutput, no_such, prints, prints_json, shown
+from tui.cli.command import (
+    CommandError,
+    CommandOutput,
+    check_known,
+    no_such,
+    prints,
+    prints_json,
+    shown,
+)
 from tui.cli.output import ExitCode, fields, say, table, write_out
 from tui.cli.secret import keyring_option, secret_store
 from tui.cli.servers.questions import using
@@ -36,12 +44,13 @@ from tui.cli.servers.server_words import (
 )
 from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
+from tui.cli.shared_options import trust_option
 from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.files.saved import joined_contents
 from tui.engine.keys.secret_store import without_literals
-from tui.engine.mcp.catalog.offered_tool import TextPart
+from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
 from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.mcp.wire.recording import Recording
@@ -157,15 +166,14 @@ async def call(
             if (saved := session.engine.runs.saved.find(ServerId(server), tool[1:])) is None:
                 raise CommandError(f"No call is saved as {tool} for {server}.", ExitCode.NOT_FOUND)
             tool, given = saved.tool, _object(saved.arguments) | given
-        if tool not in known:
-            raise no_such("tool", tool, known)
+        check_known("tool", [tool], known)
         offered = session.engine.servers.offered_tools()
         schema = next((one.schema for one in offered if one.view.name == tool), {})
         given |= {name: typed_value(schema, name, word) for name, word in words.items()}
         calling = session.engine.call_tool(ServerId(server), tool, given, by_user=True)
         result = await using(session, calling)
         if result.raw is None:
-            raise CommandError(result.display)
+            raise ToolCallError(result.display, reply=result.reply)
         own = {"server": server, "tool": tool, "arguments": given, "is_error": result.is_error}
         more = {"outside": session.ready(server).runs_outside, "warnings": session.warnings}
         value = _beside(own | more, result.raw)
@@ -280,8 +288,7 @@ async def prompt(
         given = named_values(arguments, "=", "An argument")
     async with serving(start, [server]) as session:
         known = {one.name: one for one in session.ready(server).catalog.prompts}
-        if name not in known:
-            raise no_such("prompt", name, known)
+        check_known("prompt", [name], known)
         _check_arguments(known[name], given)
         asked = session.engine.servers.render_prompt(ServerId(server), name, given)
         found = await using(session, asked)
@@ -337,6 +344,7 @@ _scope = scope_option("project", "Whose settings: this folder's or yours.")
 @click.option("--exclude-tools", metavar="TOOL,…", help="Never offer these.")
 @keyring_option
 @click.option("--no-check", is_flag=True, help="Write it without trying to connect.")
+@trust_option
 @click.option("-y", "--yes", is_flag=True, help="Change a server that is there without asking.")
 @prints_json
 async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any) -> CommandOutput:  # noqa: ANN401 - as declared above
@@ -347,7 +355,7 @@ async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any)
     in the file stay.
     """
     with as_usage():
-        keeps = given.pop("keyring")
+        keeps, trusted = given.pop("keyring"), given.pop("trusted_folders")
         if keeps and scope == "project":
             words = "A project's settings cannot name a secret of yours. Add -s user."
             raise click.UsageError(words)
@@ -372,7 +380,7 @@ async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any)
     if why:
         text = f"{text} It does not start: {why}"
         return CommandOutput({**value, "status": "", "reason": why}, text)
-    answer = await _shown(name, StartOptions(timeout=10.0))
+    answer = await _shown(name, StartOptions(10.0, trusted))
     found = answer.value
     value |= {"status": found["status"], "reason": found["reason"]}
     why = advised(found["reason"], found["advice"])
@@ -426,24 +434,32 @@ async def disable(server: str) -> CommandOutput:
 
 @mcp.command(epilog="Example: gemdeck mcp accept files.write_file")
 @server_argument
+@click.option("--any-wording", is_flag=True, help="Whatever its description says from now on.")
 @prints_json
 @starts_servers
-async def accept(server: str, start: StartOptions) -> CommandOutput:
+async def accept(server: str, start: StartOptions, *, any_wording: bool) -> CommandOutput:
     """Accept the changed tools of a server, or one: SERVER.TOOL. Prints how each has changed.
 
-    From then on the model gets them again.
+    From then on the model gets them again. Of a tool whose description is another one at each
+    start, --any-wording accepts all of them; gemdeck grants lists and revokes that.
     """
     known = {one.id: one for one in load().servers}
     one, tool = (known[ServerId(server)], "") if server in known else _tool_meant(server, known)
+    if any_wording and not tool:
+        raise click.UsageError("--any-wording is for one tool: SERVER.TOOL.")
     async with serving(start, [one.id]) as session:
-        session.ready(one.id)
-        changes = await session.engine.access.review.accept(one.id, tool)
+        tools = [view.name for view in session.ready(one.id).catalog.tools]
+        if tool and tool not in tools:
+            raise no_such("tool", tool, tools)
+        review = session.engine.access.review
+        changes = await review.accept(one.id, tool, any_wording=any_wording)
     found = [
         {"tool": change.tool, "difference": [f"{x.sign} {x.text}" for x in change.difference]}
         for change in changes
     ]
     lines = [line for each in found for line in (f"{each['tool']}:", *each["difference"], "")]
     text = "\n".join(lines) if found else f"No tool of {one.id} has changed."
+    text += f"\nAny description of {tool} is accepted from now on." if any_wording else ""
     return CommandOutput({"server": one.id, "accepted": found}, sanitize(text.rstrip()))
 
 
@@ -479,8 +495,8 @@ def _tool_meant(
         raise no_such("server", word, found)
     if len(meant) > 1:
         tools = " or ".join(f"{tool} of {one.id}" for one, tool in meant)
-        advice = "Choose it in the tools pane (F3) with X."
-        raise CommandError(sanitize(f"{word} can mean {tools}. {advice}"), ExitCode.USAGE)
+        words = f"{word} can mean {tools}. Choose it in the tools pane (F3) with X."
+        raise CommandError(sanitize(words), ExitCode.USAGE)
     return meant[0]
 
 
@@ -495,10 +511,7 @@ def _exclude(word: str, found: Mapping[ServerId, ServerDefinition], *, off: bool
 
 
 def _check_arguments(view: PromptView, arguments: Mapping[str, str]) -> None:
-    known = [argument.name for argument in view.arguments]
-    for name in arguments:
-        if name not in known:
-            raise no_such("argument", name, known)
+    check_known("argument", arguments, [argument.name for argument in view.arguments])
     if missing := [a.name for a in view.arguments if a.required and a.name not in arguments]:
         raise CommandError(f"Missing: {', '.join(missing)}.", ExitCode.USAGE)
 

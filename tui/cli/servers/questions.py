@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from tui.cli.output import quote, say
 from tui.cli.servers.server_session import ServerSession, attending
+from tui.cli.servers.sign_in import Person
 from tui.engine.background import in_daemon_thread
 from tui.model.events import LogLine, RequestRaised
 from tui.model.requests import (
@@ -22,6 +23,7 @@ from tui.model.requests import (
     FormValue,
     Reply,
     ReplyAction,
+    SignInRequest,
     UrlRequest,
 )
 from tui.model.servers import ServerId
@@ -37,7 +39,6 @@ async def using(session: ServerSession, work: Coroutine[Any, Any, T]) -> T:
     session.follow = _tell
     if not all(one is not None and one.isatty() for one in (sys.stdin, sys.stderr)):
         return await work
-    session.engine.desk.attended = True
     return await attending(_Terminal(session).attend(), work)
 
 
@@ -50,13 +51,14 @@ class _Terminal:
     """Asks one question after the other, in a thread."""
 
     def __init__(self, session: ServerSession) -> None:
-        self._session = session
-        self._events = session.engine.events()
+        self._session, self._person = session, Person(session.engine)
         self._content: dict[str, FormValue] = {}
 
     async def attend(self) -> None:
-        async for event in self._events:
+        async for event in self._person.events:
             match event:
+                case RequestRaised(request=SignInRequest() as asked):
+                    self._person.hear(asked)
                 case RequestRaised(request=FormRequest() | UrlRequest() as request):
                     reply = await in_daemon_thread(partial(self._ask, request))
                     self._session.engine.desk.answer(request.id, reply)

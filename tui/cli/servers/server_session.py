@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from tui.cli.command import CommandError, no_such
+from tui.cli.command import CommandError, check_known
 from tui.cli.output import ExitCode, quote, say
 from tui.cli.servers.server_words import advised, why_not_ready
 from tui.cli.shared_options import trace_option, trust_option
@@ -157,8 +157,7 @@ class ServerSession:
                     self._task = said
                     quote(said)
             case ToolCallProgressed(progress=progress):
-                of = f" of {progress.total:g}" if progress.total is not None else ""
-                quote(f"progress: {progress.progress:g}{of} {progress.message}".rstrip())
+                quote(f"progress: {progress.words}")
             case NoticeRaised(notice=notice):
                 self.warnings.append(" ".join(filter(None, (notice.text, notice.advice))))
                 say(self.warnings[-1])
@@ -206,9 +205,7 @@ async def serving(
     session.follow = follow or session.follow
     async with session.engine as engine:
         known = [one.id for one in await session.definitions()]
-        for name in names or ():
-            if name not in known:
-                raise no_such("server", name, known)
+        check_known("server", names or (), known)
         await engine.start()
         await in_daemon_thread(late.import_connection)  # which is not the servers' time
         await engine.wait_ready(start.timeout)

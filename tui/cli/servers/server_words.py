@@ -1,13 +1,15 @@
 """What the command line tells about a server: status and reason, offers, last output."""
 
 import shlex
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from tui.cli.output import say
-from tui.model.catalog import Catalog, ToolView
+from tui.engine.mcp.telling_line import MAX_SUMMED, readable
+from tui.model.catalog import ToolView
 from tui.model.events import OWN_SOURCE, LogLine
 from tui.model.models import ContextPart
 from tui.model.servers import Origin, ServerId, ServerStatus, ServerUsage, ServerView
@@ -15,9 +17,6 @@ from tui.text import clip, counted, sanitize_line
 
 MAX_SHOWN: Final = 64
 """Characters of a tool's name in a list for people: those that Gemini takes."""
-
-MAX_WORDS: Final = 3
-"""Last lines of a failed server that are shown with why it failed."""
 
 
 def way_out(view: ServerView) -> str:
@@ -36,8 +35,9 @@ def why_not_ready(view: ServerView, patience: str = "--timeout") -> tuple[str, s
     """Return why a server is not ready, and what to do; `patience` is the option that waits."""
     failure = view.failure or view.last_failure
     if view.status is ServerStatus.STARTING and failure is None:
-        words = f"no answer within {time.monotonic() - view.since:.0f} s"
-        return words, view.last_words or f"Give it more time with {patience}."
+        words = f"no answer within {time.monotonic() - view.since:.0f} s of its start"
+        words = f"{words}: {view.last_words}" if view.last_words else words
+        return words, "" if view.last_words else f"Give it more time with {patience}."
     if failure is None:
         return view.lacks, way_out(view)
     reason = failure.reason.removeprefix("Disabled: ")  # the status says it
@@ -47,7 +47,7 @@ def why_not_ready(view: ServerView, patience: str = "--timeout") -> tuple[str, s
 def last_words(view: ServerView) -> Sequence[str]:
     """Return what a server that failed wrote last to its standard error."""
     failure = view.failure or view.last_failure
-    return failure.stderr_tail[-MAX_WORDS:] if failure is not None else ()
+    return readable(failure.stderr_tail) if failure is not None else ()
 
 
 def say_outside(views: Iterable[ServerView]) -> None:
@@ -98,7 +98,7 @@ def server_details(
 ) -> dict[str, Any]:
     """Return what is known of one server beside that, from what was measured and what it wrote."""
     catalog, info, failure = view.catalog, view.info, view.failure
-    said = [line.text for line in log if line.source != OWN_SOURCE][-MAX_WORDS:]
+    said = [line.text for line in log if line.source != OWN_SOURCE][-MAX_SUMMED:]
     measured = {
         "connect_ms": round(usage.connected * 1000, 1),
         "lists_ms": round(usage.listed * 1000, 1),
@@ -132,8 +132,13 @@ def server_details(
 
 def server_row(view: ServerView, reason: str) -> tuple[str, ...]:
     """Return the row of a list: with how it stands what it offers, or why it does not."""
-    target, offers = clip(view.target, MAX_SHOWN), _offers(view.catalog)
-    words = "  ".join(filter(None, (offers, reason)))
+    target = clip(view.target, MAX_SHOWN) if sys.stdout.isatty() else view.target
+    catalog = view.catalog
+    offered = {"tool": catalog.tools, "prompt": catalog.prompts, "resource": catalog.resources}
+    offers = [counted(len(items), kind) for kind, items in offered.items() if items]
+    if catalog.off:
+        offers[0] += catalog.off_words
+    words = "  ".join(filter(None, (", ".join(offers), reason)))
     return view.id, view.status.value, view.transport.value, target, words
 
 
@@ -141,14 +146,6 @@ def tool_row(server: ServerId, tool: ToolView) -> tuple[str, ...]:
     """Return the row of a list of tools: with what it is for, or why it is not offered."""
     about = tool.problem or tool.description.strip().partition("\n")[0]
     return server, clip(tool.name, MAX_SHOWN), about
-
-
-def _offers(catalog: Catalog) -> str:
-    offered = {"tool": catalog.tools, "prompt": catalog.prompts, "resource": catalog.resources}
-    words = [counted(len(items), kind) for kind, items in offered.items() if items]
-    if catalog.off:
-        words[0] += catalog.off_words
-    return ", ".join(words)
 
 
 def log_text(line: LogLine) -> str:

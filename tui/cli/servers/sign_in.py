@@ -39,7 +39,7 @@ async def auth(
     is_alone = not (yes or (sys.stdin is not None and sys.stdin.isatty()))
     open_url = open_nothing if no_browser or is_alone else open_in_browser
     async with serving(start, [server], open_url) as session:
-        person, sign_ins = _Person(session.engine, says_yes=yes), session.engine.sign_ins
+        person, sign_ins = Person(session.engine, says_yes=yes), session.engine.sign_ins
         begin = sign_ins.import_gemini if gemini_cli else sign_ins.sign_in
         try:
             words = await attending(person.attend(), begin(ServerId(server)))
@@ -71,24 +71,25 @@ def _failed(server: str, error: AuthError) -> CommandError:
     return CommandError(f"{server} {error.reason}. {error.advice}".rstrip())
 
 
-class _Person:
-    """Whoever sits before the terminal."""
+class Person:
+    """Whoever sits before the terminal, and answers there whether to sign in."""
 
-    def __init__(self, engine: Engine, *, says_yes: bool) -> None:
+    def __init__(self, engine: Engine, *, says_yes: bool = False) -> None:
         self._desk = engine.desk
         self._desk.attended = True
-        self._events = engine.events()
+        self.events = engine.events()
         self._says_yes = says_yes
         self._asked = set[RequestId]()
         self._has_terminal = sys.stdin is not None and sys.stdin.isatty()
 
     async def attend(self) -> None:
         """Answer the question whether to sign in, and then with what is pasted."""
-        async for event in self._events:
+        async for event in self.events:
             if isinstance(event, RequestRaised) and isinstance(event.request, SignInRequest):
-                self._hear(event.request)
+                self.hear(event.request)
 
-    def _hear(self, request: SignInRequest) -> None:
+    def hear(self, request: SignInRequest) -> None:
+        """Show a question, and have it answered."""
         is_again = request.id in self._asked
         self._asked.add(request.id)
         if request.problem:

@@ -14,6 +14,7 @@ from tui.engine.background import OrderedWorker
 from tui.engine.files.entry_format import EntryFormat, PathText
 from tui.engine.files.state_file import Stamp, StateFile
 from tui.engine.mcp.catalog.argument_rules import ArgumentRule
+from tui.engine.mcp.catalog.offer import Tool
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.model.consent import MAX_CONDITIONS, Condition, ConditionKind, Effect, GrantId, GrantScope
 from tui.model.frozen import Frozen
@@ -106,6 +107,12 @@ class Grant(Frozen):
         kept = folder if scope is GrantScope.FOLDER else ""
         what = tool.fingerprint, tool.name, tool.definition_hash
         return cls(Effect.ALLOW, *what, scope, kept, conditions)
+
+    @classmethod
+    def rewording(cls, fingerprint: str, tool: Tool) -> "Grant":
+        """Return the grant for a tool with any description, and with nothing else changed."""
+        what = fingerprint, tool.name, tool.wordless_hash
+        return cls(Effect.REWORD, *what, GrantScope.EVERYWHERE, "", ())
 
     @property
     def is_valid(self) -> bool:

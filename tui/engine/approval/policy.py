@@ -13,6 +13,7 @@ from tui.engine.approval.grants import MAX_GRANTS, MAX_LABEL, Grant, GrantBook, 
 from tui.engine.bus import Publish
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.argument_rules import ArgumentRule, folded, placed
+from tui.engine.mcp.catalog.offer import Tool
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, sanitize_name
 from tui.engine.settings.prohibitions import HOOKS, Permission, PlanRule, Restriction, voids
 from tui.model.consent import (
@@ -426,6 +427,16 @@ class Policy:
         )
         self._changed()
 
+    def takes_any_wording(self, definition: ServerDefinition, tool: Tool) -> bool:
+        """Return whether the user accepted whatever the description of a tool says."""
+        return Grant.rewording(definition.fingerprint, tool) in self._book.grants
+
+    def take_any_wording(self, definition: ServerDefinition, tool: Tool) -> None:
+        """Accept whatever the description of a tool says, until that is revoked."""
+        note = GrantNote(str(definition.id)[:MAX_LABEL], tool.view.name[:MAX_LABEL], "any wording")
+        self._book.add({Grant.rewording(definition.fingerprint, tool): note})
+        self._changed()
+
     def used(self, verdict: Verdict) -> None:
         """Note that a call rests on a verdict."""
         if verdict.grant is not None:
@@ -437,7 +448,7 @@ class Policy:
             self._tell(known, "revoke")
             self._book.remove(known)
             self._changed()
-            if known.effect is Effect.DENY:
+            if known.effect is not Effect.ALLOW:
                 self.on_denials()
 
     def save(self, grant: GrantId) -> None:

@@ -28,7 +28,7 @@ from tui.model.chat import Severity
 from tui.model.consent import ToolRuleChanged
 from tui.model.events import Notice, NoticeRaised
 from tui.model.frozen import Frozen
-from tui.model.requests import ToolChangeRequest
+from tui.model.requests import ANY_WORDING, Reply, ReplyAction, ToolChangeRequest
 from tui.model.servers import Origin, ServerId
 from tui.model.trust import ToolChange
 
@@ -148,7 +148,8 @@ class _Known:
     Attributes:
         definition: The server.
         pins: The definitions the user knows, by the key of the tool's name.
-        changed: The tools that are not as known, by their names.
+        tools: The usable tools that it offers.
+        changed: Those of them that are not as known, by their names.
         answered: The hashes of changed definitions that were not accepted in this run.
         asked: The tools that the user is asked about, as they are shown.
         asking: Makes the question and takes the answer.
@@ -156,6 +157,7 @@ class _Known:
 
     definition: ServerDefinition
     pins: dict[PinKey, Pin] = field(default_factory=dict)
+    tools: Sequence[Tool] = ()
     changed: dict[str, Tool] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
     asked: tuple[Tool, ...] = ()
@@ -204,7 +206,7 @@ class ToolReview(ToolVisibility):
         """Return whether a tool is just as the user knows it; what cannot be used may be any."""
         known = self._servers.get(definition.id)
         pin = known.pins.get(pin_key(tool.name)) if known is not None else None
-        is_as_pinned = pin is not None and pin.definition_hash == tool.definition_hash
+        is_as_pinned = pin is not None and self._is_as_pinned(definition, tool, pin)
         return is_as_pinned or not tool.is_usable or definition.entry.origin is Origin.DEMO
 
     def keep_only(self, servers: Collection[ServerId]) -> None:
@@ -225,7 +227,7 @@ class ToolReview(ToolVisibility):
         denied = self._policy.hidden(definition, named)
         known = self._servers.setdefault(definition.id, _Known(definition))
         new: dict[PinKey, Pin] = {}
-        known.changed = {}
+        known.tools, known.changed = usable, {}
         for tool in usable if definition.entry.origin is not Origin.DEMO else ():
             if tool.name in denied:
                 continue
@@ -234,7 +236,7 @@ class ToolReview(ToolVisibility):
             if pin is None:
                 if len(known.pins) < MAX_PINNED:
                     new[key] = known.pins[key] = _pin(tool)
-            elif pin.definition_hash != tool.definition_hash:
+            elif not self._is_as_pinned(definition, tool, pin):
                 known.changed[tool.name] = tool
         if new:
             self._save(definition.fingerprint, new, replacing=False)
@@ -246,20 +248,28 @@ class ToolReview(ToolVisibility):
             for name, tool in known.changed.items()
         }
 
-    async def accept(self, server: ServerId, tool: str = "") -> tuple[ToolChange, ...]:
+    def _is_as_pinned(self, definition: ServerDefinition, tool: Tool, pin: Pin) -> bool:
+        is_same = pin.definition_hash == tool.definition_hash
+        return is_same or (_is_readable(tool) and self._policy.takes_any_wording(definition, tool))
+
+    async def accept(
+        self, server: ServerId, tool: str = "", *, any_wording: bool = False
+    ) -> tuple[ToolChange, ...]:
         """Accept the changed tools of a server; return how each has changed.
 
         Args:
             server: The server.
             tool: The only one to accept, by its name as shown; empty for all.
+            any_wording: Whether to accept whatever their descriptions say from now on.
         """
         if (known := self._servers.get(server)) is None:
             return ()
-        due = [t for t in known.changed.values() if tool in {"", t.view.name} and _is_readable(t)]
+        named = [t for t in known.tools if tool in {"", t.view.name} and _is_readable(t)]
+        due = [one for one in named if one.name in known.changed]
         before = [known.pins[pin_key(one.name)].definition for one in due]
         changes, unreadable = await asyncio.to_thread(_changes, due, before)
-        readable = tuple(one for one in due if one.definition_hash not in unreadable)
-        self._take(known, readable, accept=True)
+        chosen, answer = (named, ANY_WORDING) if any_wording else (due, Reply(ReplyAction.ACCEPT))
+        self._take(known, [t for t in chosen if t.definition_hash not in unreadable], answer)
         return changes
 
     def review(self, server: ServerId) -> None:
@@ -300,14 +310,17 @@ class ToolReview(ToolVisibility):
         elif changes:
             answer = await self._desk.ask(ToolChangeRequest(self._desk.new_id(), server, changes))
             asked, known.asked, known.asking = known.asked, (), None
-            self._take(known, asked, accept=answer.allows)
+            self._take(known, asked, answer)
 
-    def _take(self, known: _Known, asked: tuple[Tool, ...], *, accept: bool) -> None:
-        one, decision = known.definition, "accept change" if accept else "refuse change"
+    def _take(self, known: _Known, asked: Sequence[Tool], answer: Reply) -> None:
+        one, verb = known.definition, "accept" if answer.allows else "refuse"
+        decision = f"{verb} {answer.text or 'change'}"
         for tool in asked:
+            if answer == ANY_WORDING:
+                self._policy.take_any_wording(one, tool)
             named = tool.view.name, tool.definition_hash
             self._publish(ToolRuleChanged(one.id, one.fingerprint, *named, decision))
-        if accept:
+        if answer.allows:
             pins = {pin_key(tool.name): _pin(tool) for tool in asked}
             known.pins.update(pins)
             self._save(known.definition.fingerprint, pins, replacing=True)

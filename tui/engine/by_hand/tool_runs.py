@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pydantic_core import to_json
+
 from tui.engine.approval.gate import ToolAccess
 from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.background import TaskSet
@@ -159,8 +161,8 @@ class ToolRuns:
         except ToolCallError as error:
             run.problem = sanitize(str(error))
             return
-        size = await asyncio.to_thread(_size, result.raw)
-        run.now = ToolRun(run.now.call, result.raw, result.faults, size + len(result.display))
+        size = len(await asyncio.to_thread(to_json, result.raw)) + len(result.display)
+        run.now = ToolRun(run.now.call, result.raw, result.faults, size)
 
     def _ended(self, run: "_Run") -> None:
         del self._running[run.now.call.id]
@@ -174,6 +176,7 @@ class ToolRuns:
         *,
         by_user: bool = False,
         run: "_Run | None" = None,
+        request: JsonObject | None = None,
     ) -> ToolResult:
         """Run a tool, by its name as shown, outside any turn.
 
@@ -183,6 +186,7 @@ class ToolRuns:
             arguments: The arguments.
             by_user: Whether the user composed this very call, which is consent to it.
             run: Takes its events; None lets it stand in the current conversation.
+            request: See `Permit`.
 
         Raises:
             ToolCallError: If it did not run; the text says why.
@@ -196,7 +200,7 @@ class ToolRuns:
         offered = self.turns.tools.offered_tools()
         found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
         turn = TurnRecord(conversation=current.key if run is None else BY_HAND)
-        runner = CallRunner(self.turns.tools, self.turns.gate, publish, turn)
+        runner = CallRunner(self.turns.tools, self.turns.gate, publish, turn, request=request)
         if found is None:
             view, held = self.turns.tools.registry.look_up(server, tool) or (None, None)
             away = self.turns.tools.away_words(server)
@@ -219,7 +223,8 @@ class ToolRuns:
     ) -> JsonObject:
         """Send a request; return its answer as the server wrote it, its `result` or `error`.
 
-        A call of a tool needs the same consent as one by `call`.
+        A call of a tool needs the same consent as one by `call`. It goes as it is if the user
+        composed it; else it has nothing beyond what consent covers.
 
         Raises:
             ServerCallError: If no answer came.
@@ -227,12 +232,14 @@ class ToolRuns:
         """
         if method != "tools/call":
             return await (await self.turns.tools.awake(server)).request(method, params)
-        if extra := params.keys() - {"name", "arguments", "_meta"}:
-            raise ToolCallError(f"A call has no {sanitize_line(min(extra))}.")
+        if not by_user and (extra := params.keys() - {"name", "arguments", "_meta"}):
+            raise ToolCallError(f"A call with {sanitize_line(min(extra))} is not sent again.")
         tool, arguments = sanitize_line(str(params.get("name"))), params.get("arguments", {})
-        result = await self.call(server, tool, arguments, by_user=by_user)
-        failed = {"error": {"message": result.display}}
-        return failed if result.raw is None else {"result": result.raw}
+        sent = params if by_user else None
+        result = await self.call(server, tool, arguments, by_user=by_user, request=sent)
+        if result.raw is None:
+            raise ToolCallError(result.display)
+        return result.raw
 
     def send_again(self, number: int) -> None:
         """Send the request of a frame again; what comes of it are new frames."""
@@ -335,19 +342,6 @@ class _Run:
             call = replace(call, status=status, result=self.problem)
         self.now = replace(self.now, call=call)
         self.tell()
-
-
-def _size(value: object) -> int:
-    """Count the characters of a value, about eight for what is no text."""
-    match value:
-        case str() as text:
-            return len(text)
-        case dict() as members:
-            return sum(map(_size, members)) + sum(map(_size, members.values()))
-        case list() as items:
-            return sum(map(_size, items))
-        case _:
-            return 8
 
 
 def _is_typed(schema: JsonObject, name: str, text: str, value: object) -> bool:

@@ -44,7 +44,7 @@ from tui.model.frozen import Frozen
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.requests import ResultReview
 from tui.model.servers import ServerId
-from tui.text import clip, counted, noted_for_model, sanitize, sanitize_line
+from tui.text import AdvisedError, clip, counted, noted_for_model, sanitize, sanitize_line
 
 MAX_EDIT: Final = 1_000_000
 """Longest edited arguments, in characters of JSON with indentation."""
@@ -218,6 +218,7 @@ class CallRunner:
         turn: The record of this turn for consent.
         reviewer: Shows results to the user where their server's settings say so.
         kept: Cuts long results for the model; None leaves them whole.
+        request: See `Permit`; the server judges its arguments.
     """
 
     tools: ServerManager
@@ -226,6 +227,7 @@ class CallRunner:
     turn: TurnRecord
     reviewer: ResultReviewer | None = None
     kept: KeptResults | None = None
+    request: JsonObject | None = None
 
     def __post_init__(self) -> None:
         self._asking = asyncio.Semaphore(MAX_ASKED)
@@ -306,7 +308,7 @@ class CallRunner:
             return f"The call cannot be made: {sanitize_line(str(error))}"
 
     def _misfit(self, tool: OfferedTool, arguments: JsonObject) -> str:
-        faults = faults_of(tool.schema, arguments)
+        faults = faults_of(tool.schema, arguments) if self.request is None else []
         listed = "; ".join(map(sanitize_line, faults[:MAX_FAULTS]))
         words = f"The arguments do not fit the tool's schema: {listed}" if faults else ""
         return words or self.tools.why_masked(tool, arguments)
@@ -360,7 +362,7 @@ class CallRunner:
         is_edited = permit.arguments is not inquiry.arguments
         shown = permit.shown if is_edited else None
         self.publish(ToolCallChanged(step_call.entry, ToolCallStatus.RUNNING, arguments=shown))
-        started = time.monotonic()
+        permit.request, started = self.request, time.monotonic()
 
         def on_progress(progress: Progress) -> None:
             if not step_call.settled:
@@ -375,11 +377,12 @@ class CallRunner:
         except CallStoppedError:
             self._end(step_call, ToolCallStatus.CANCELLED, "", time.monotonic() - started)
             return
-        except ToolCallError as error:
-            result = _failed(sanitize(str(error)))
+        except AdvisedError as error:
+            result = _failed(error)
         except Exception as error:  # noqa: BLE001 - one broken call must not end the turn
             _log.exception("a call failed")
-            result = _failed(f"The call failed unexpectedly ({type(error).__name__}).")
+            words = f"The call failed unexpectedly ({type(error).__name__})."
+            result = _failed(AdvisedError(words))
         seconds = time.monotonic() - started
         if self.kept is not None:
             result = self.kept.cut(permit.tool, result)
@@ -437,8 +440,11 @@ def faults_of(schema: JsonObject, arguments: JsonObject) -> list[str]:
     return validate.check_arguments(schema, arguments)
 
 
-def _failed(text: str) -> ToolResult:
-    return ToolResult(parts=(TextPart(text),), display=text, is_error=True)
+def _failed(error: AdvisedError) -> ToolResult:
+    """Return what comes of a call without a result; advice is for the user alone."""
+    text, advice = sanitize(str(error)), sanitize(error.advice)
+    shown = f"{text} {advice}".strip()
+    return ToolResult((TextPart(text),), shown, is_error=True, reply=error.reply)
 
 
 def _shown_arguments(arguments: JsonObject) -> str:

@@ -99,6 +99,8 @@ class Conversation:
     _is_cancelled: bool = False
     _is_clear_due: bool = False
     _is_switch_due: bool = False
+    _is_held: bool = False
+    _left: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._idle.set()
@@ -159,7 +161,12 @@ class Conversation:
             return
         self._queue.append(message)
         self._publish_queue()
-        if self.is_idle:
+        self.hold(is_held=self._is_held)
+
+    def hold(self, *, is_held: bool) -> None:
+        """Let messages wait from now on, or begin with those that do."""
+        self._is_held = is_held
+        if self.context is not None and self._queue and self.is_idle and not is_held:
             self._idle.clear()
             self.running = self.tasks.start(self._run(self.context))
 
@@ -192,9 +199,10 @@ class Conversation:
             self.publish(e.MessageReturned(text))
 
     def clear(self) -> None:
-        """Start a new conversation; a running turn is cancelled first."""
+        """Start a new conversation; a turn is cancelled first, and messages that wait come back."""
         if self.context is None:
             return
+        self._left = [message.text for message in self._queue]
         self._queue.clear()
         self._publish_queue()
         if self._turn_task is None:
@@ -209,6 +217,11 @@ class Conversation:
             context.backend, self._is_switch_due = backend, True
             if self._turn is None:
                 self._switch(context)
+
+    def heed(self, event: e.Event) -> None:
+        """Let the running turn know when the user is asked."""
+        if self._turn is not None and isinstance(event, e.RequestRaised | e.RequestSettled):
+            self._turn.heed(event)
 
     async def wait_idle(self) -> None:
         await self._idle.wait()
@@ -265,6 +278,9 @@ class Conversation:
         context.opened.clear()
         context.setup.tools.tasks.let_go(self.key)
         self.publish(e.ConversationCleared())
+        if self._left:
+            self.publish(e.MessageReturned("\n\n".join(self._left)))
+            self._left = []
         if had_skills:  # only now: the session that has just ended keeps them
             self.keep_settings()
 
@@ -439,6 +455,8 @@ class Conversations:
                 one.recorder.take(event)
         if isinstance(event, e.TurnFinished):
             self._close_unused()
+        for one in self:
+            one.heed(event)
 
     def _close_unused(self) -> None:
         """Close the models that no conversation needs any more."""

@@ -305,6 +305,10 @@ class ModelCommands:
         parts = await self._measure(one, context)
         made = await summarised(context.backend, before, one.publish)
         check()
+        size, summary = one.usage.context, made[-1]["parts"][0]["text"]
+        said = sum(_size(part) for content in before for part in content["parts"])
+        if len(SUMMARISED + summary) >= said:
+            raise ModelError("It was not compressed: the summary is longer than the conversation.")
         recorder, kept = one.recorder, None
         if recorder.view is not None:
             await recorder.keep_copy(f"{recorder.view.name} (before /compress)")
@@ -312,7 +316,6 @@ class ModelCommands:
             check()
         history.contents[:] = made
         recorder.compressed()
-        size, summary = one.usage.context, made[-1]["parts"][0]["text"]
         after = (len(SUMMARISED) + len(summary)) // CHARACTERS_PER_TOKEN
         after += sum(part.tokens for part in parts if part.name in {"tools", "instructions"})
         one.usage = replace(Usage(), context=after, context_limit=one.usage.context_limit)

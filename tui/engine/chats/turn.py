@@ -44,6 +44,7 @@ from tui.engine.mcp.catalog.skill_entry import OpenSkills
 from tui.engine.mcp.manager import ServerManager
 from tui.model import events as e
 from tui.model.chat import (
+    ASKING_PHASES,
     MAIN,
     ChatNotice,
     ConversationId,
@@ -54,6 +55,7 @@ from tui.model.chat import (
     TurnPhase,
     UserMessage,
 )
+from tui.model.consent import RequestId
 from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING, GemdeckSettings, Profile
@@ -293,6 +295,7 @@ class Turn:
         self._files: Sequence[e.ContextFile] = ()
         self.id = TurnId(f"t{next(setup.numbers)}")
         self.has_ended = False
+        self._phase, self._asking, self._asked_at = TurnPhase.WAITING, set[RequestId](), 0.0
 
     def add_unsent(self, messages: Sequence[str]) -> None:
         self._returned.extend(messages)
@@ -302,6 +305,23 @@ class Turn:
         entry = UserMessage(self._entry, sanitize(self._message.text))
         self._began = time.monotonic()
         self._publish(e.TurnStarted(self.id, entry, self._began))
+
+    def heed(self, event: e.RequestRaised | e.RequestSettled) -> None:
+        """Stop the clock while the turn waits for the user."""
+        if isinstance(event, e.RequestSettled):
+            self._asking.discard(event.request)
+        elif getattr(event.request, "conversation", None) in {None, self._context.conversation}:
+            self._asking.add(event.request.id)
+        self._set_clock()
+
+    def _set_clock(self) -> None:
+        is_asking = bool(self._asking) and self._phase in ASKING_PHASES
+        if is_asking and not self._asked_at:
+            self._asked_at = time.monotonic()
+        elif self._asked_at and not is_asking:
+            self._began += time.monotonic() - self._asked_at
+            self._asked_at = 0.0
+            self._publish(e.TurnClockSet(self.id, self._began))
 
     def abandon(self) -> None:
         """End a cancelled turn. A second call does nothing."""
@@ -534,6 +554,8 @@ class Turn:
     def _finish(self, outcome: TurnOutcome) -> None:
         self.has_ended = True
         unsent = [*([] if self._has_answer else [self._message.text]), *self._returned]
+        self._asking.clear()
+        self._set_clock()
         seconds = time.monotonic() - self._began
         self._publish(e.TurnFinished(self.id, outcome, "\n\n".join(unsent), seconds))
 
@@ -546,6 +568,8 @@ class Turn:
     def _set_phase(
         self, phase: TurnPhase, server: ServerId | None = None, *, until: float | None = None
     ) -> None:
+        self._phase = phase
+        self._set_clock()
         self._publish(e.TurnPhaseChanged(self.id, phase, server, until))
 
     def _new_step(self) -> ModelStep:

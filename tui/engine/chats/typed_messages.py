@@ -6,15 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Final
 
 from tui.engine.chats.conversations import Conversation, Conversations
 from tui.engine.chats.feature_commands import FeatureCommands
 from tui.engine.chats.history import MAX_RESPONSE_MEDIA, media_problem
 from tui.engine.chats.turn import Ask, Message, MessageContent, MessageError, give_back
+from tui.engine.files.paths import GEMINI_FOLDER
 from tui.engine.mcp.catalog.offered_tool import JsonObject, MediaPart, TextPart, ToolCallError
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
+from tui.engine.settings.prohibitions import key_table
 from tui.engine.workspace import (
     OutsideError,
     PathReader,
@@ -34,7 +37,7 @@ from tui.model.input.mentions import (
     mentions,
     typed_mention,
 )
-from tui.model.input.own_commands import OWN_COMMANDS, SKILL, command_words
+from tui.model.input.own_commands import OWN_COMMANDS, SKILL, command_words, find_own_command
 from tui.model.input.typed import TypedPrompt, find_prompt, nearest, typed_command, usage
 from tui.model.servers import ServerId
 from tui.text import clip, counted, noted_for_model, sanitize, sanitize_line
@@ -42,7 +45,10 @@ from tui.text import clip, counted, noted_for_model, sanitize, sanitize_line
 MAX_SHOWN: Final = 100
 """Characters of a name in a notice."""
 
-_SHELL: Final = re.compile(r"![\w./~]")
+MAX_COMMAND: Final = 60
+"""Characters of the name of a custom command: no file system takes more of any script."""
+
+_SHELL: Final = re.compile(r"!(?:[\w./~]|\s*\Z)")
 """How a command for a shell begins, as gemini-cli has one."""
 
 _AS_TEXT: Final = "Write \\@ for an @ that is only text."
@@ -293,8 +299,8 @@ class TypedMessages:
                 raise MessageError(f"/{name} needs {', '.join(missing)}.", f"Type {typed}")
             return prompt
         name, _ = command_words(text)
-        if name in OWN_COMMANDS:
-            raise MessageError(f"/{name} works on the screen only.")
+        if (own := find_own_command(text)) is not None:
+            raise MessageError(f"/{own.words[0]} works on the screen only.")
         if name:
             words = f"There is no command /{clip(name, MAX_SHOWN)}."
             raise MessageError(words, self._advice(name))
@@ -304,7 +310,12 @@ class TypedMessages:
         return self._attachments.wanted(text) or None
 
     def _advice(self, name: str) -> str:
-        """Say what else a command could be."""
+        """Say what else a command could be, or what serves for one of gemini-cli's."""
+        if (serving := key_table()["commands"].get(name)) is not None:
+            return str(serving)
+        own = f"{GEMINI_FOLDER}/commands/{name[:MAX_COMMAND].replace(':', '/')}.toml"
+        if any(chain(Path.home().glob(own), Path.cwd().glob(own))):
+            return f"{own} is for gemini-cli alone; prompts of servers are commands here (F4)."
         catalogs = self._servers.catalogs.values()
         prompts = (prompt.name for catalog in catalogs for prompt in catalog.prompts)
         if like := nearest(name, chain(OWN_COMMANDS, prompts)):

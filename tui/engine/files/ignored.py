@@ -91,9 +91,11 @@ class IgnoreRules:
 
     Args:
         root: A real folder; patterns of the folders above it count up to the repository's.
+        names: The ignore files that count.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, names: Sequence[str] = _FILES) -> None:
+        self._names = names
         self._top = repository_of(root) or root
         self._start = _length(self._top)
         self._chains: dict[Path, tuple[tuple[int, _Rules], ...]] = {}
@@ -125,7 +127,7 @@ class IgnoreRules:
         if self._read > MAX_FILES:
             return (_EVERYTHING,)
         if folder not in self._chains:
-            texts = [_read(folder / name) for name in _FILES]
+            texts = [_read(folder / name) for name in self._names]
             self._read += sum(map(bool, texts))
             own = _rules(b"\n".join(texts))
             above = () if folder in {self._top, folder.parent} else self._rules_of(folder.parent)

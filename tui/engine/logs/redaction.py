@@ -114,6 +114,9 @@ _RESULT: Final = (
     frozenset({"taskId", "nextCursor", "requestState", "progressToken", "requestId"}),
     frozenset({"task", "tasks", "_meta", _INPUTS}),
 )
+NOT_MASKED: Final = _RESULT[0] | _RESULT[1]
+"""The names in a result whose texts are passed back as they came: they are not shown."""
+
 _PROTOCOL: Final = {
     MESSAGE: (frozenset({"id", "method"}), frozenset({"params", "result"})),
     **dict.fromkeys(("params", "result"), _RESULT),
@@ -168,6 +171,8 @@ _HIDING: Final = re.compile(r"[\\%\x1b\x80-\x9f\xad]")
 
 _CONTROLS: Final = str.maketrans("\b\f\n\r\t", "bfnrt", "\\")
 
+_DATA: Final = re.compile(r"[A-Za-z0-9+/_\s-]{8,}={0,2}\s*")
+USUAL_BASE64: Final = str.maketrans("-_", "+/")
 _MIN_ENCODED: Final = 8
 """Shortest Base64 fragment that is masked; shorter ones occur by chance."""
 
@@ -474,7 +479,8 @@ class Redactor:
         Returns:
             The message, and how many characters were searched, as what that costs.
         """
-        may_hold = any(run in line for run in self._runs)
+        has_data = self._runs and (b'"blob"' in line or b'"data"' in line)
+        may_hold = has_data or any(run in line for run in self._runs)
         if self._runs and not may_hold and (b"\\u00" in line or b"%" in line or b"\xc2" in line):
             may_hold = _SPLITTING.search(line) is not None
         if not may_hold:
@@ -495,8 +501,10 @@ class Redactor:
 
         hiding = [text for text in texts if _HIDING.search(text)]
         found = _holding([*texts], self._holds) + _holding(hiding, hidden_in)
+        found += [text for text in texts if has_data and self._mask_in_data(text)]
         for text in dict.fromkeys(found):
             known = self.redact_known(text)
+            known = known if known != text else self._mask_in_data(text) or text
             masked = (_HIDING.search(known) and hidden_in(known)) or known
             if masked != text and len(text) <= MAX_SHOWN and len(self._said) < MAX_SECRETS:
                 self._said[masked] = text
@@ -504,6 +512,15 @@ class Redactor:
         cost = judged + sum(map(len, texts)) // JUDGEMENT + JUDGEMENT * len(texts)
         changed = _each_text(message, texts.__getitem__, MESSAGE) if found else message
         return changed, cost
+
+    def _mask_in_data(self, text: str) -> str:
+        """Return the mask of a secret that Base64 holds in lines or for URLs; "" if none."""
+        data = text.rpartition(",")[2]
+        if len(data) > MAX_JUDGED or not _DATA.fullmatch(data):
+            return ""
+        letters = re.sub(r"[\s=]", "", data).translate(USUAL_BASE64)
+        said = base64.b64decode(letters + "A" * (-len(letters) % 4)).decode("utf-8", "replace")
+        return next((mask for form, mask in self._forms.items() if form in said), "")
 
     def _holds(self, text: str) -> bool:
         return any(form in text for form in self._forms)
@@ -557,6 +574,7 @@ def _forms(value: str) -> Iterator[str]:
         yield json.dumps(form)[1:-1]
         yield json.dumps(form, ensure_ascii=False)[1:-1]
         yield repr(form)[1:-1]
+        yield from (encoded.hex(), encoded.hex().upper())
         yield from _base64(encoded)
 
 

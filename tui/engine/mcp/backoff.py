@@ -1,18 +1,28 @@
-"""When to start a failed server again, and when to give up."""
+"""When to start a server, when to start a failed one again, and when to give up."""
 
-import math
+import asyncio
 import random
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Final
 
 from tui.model.frozen import Frozen
 
-AT_ONCE: Final = 20
-"""Servers that start by themselves at once; a start by the user never waits."""
+AT_ONCE: Final = 4
+"""Servers that start by themselves at a time, and how many more each time the machine keeps up."""
 
-START_PAUSE: Final = 0.5
-"""Seconds between the starts of more than that, so that many that die leave the machine usable."""
+NAPS: Final = 5
+"""Times in a row that the event loop has to wake on time for that."""
+
+NAP: Final = 0.05
+"""Seconds between two of them."""
+
+LATE: Final = 0.01
+"""Seconds by which it wakes late when too much runs; typing feels the same delay."""
+
+LONGEST_TURN: Final = 10.0
+"""Seconds after which a server that is still starting, or has ended, no longer counts."""
 
 Clock = Callable[[], float]
 """A clock in seconds that never goes back, such as `time.monotonic`."""
@@ -109,14 +119,38 @@ class Backoff:
 
 
 class StartQueue:
-    """Spreads the starts of many servers over time, in the order in which they are asked for."""
+    """Lets servers start in order: a few at a time, and more while the machine keeps up.
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
-        self._clock = clock
-        self._last = -math.inf
+    A start by the user waits for no turn.
+    """
 
-    def seconds(self) -> float:
-        """Take the next turn; return the seconds until it comes."""
-        now = self._clock()
-        self._last = max(self._last, now - AT_ONCE * START_PAUSE) + START_PAUSE
-        return max(0.0, self._last - now)
+    def __init__(self) -> None:
+        self._line = asyncio.Lock()
+        self._starting, self._room = 0, AT_ONCE
+
+    async def turn(self) -> Callable[[], None]:
+        """Wait for a turn; return a function that ends it early, which may be called twice."""
+        async with self._line:
+            while self._starting >= self._room:
+                if await _keeps_up():
+                    self._room += AT_ONCE
+        self._starting += 1
+        held = ExitStack()
+        held.callback(self._end)
+        asyncio.get_running_loop().call_later(LONGEST_TURN, held.close)
+        return held.close
+
+    def _end(self) -> None:
+        self._starting -= 1
+        self._room = max(AT_ONCE, self._room - 1)
+
+
+async def _keeps_up() -> bool:
+    """Nap a few times; return whether the event loop woke on time after each."""
+    loop = asyncio.get_running_loop()
+    for _ in range(NAPS):
+        due = loop.time() + NAP
+        await asyncio.sleep(NAP)
+        if loop.time() > due + LATE:
+            return False
+    return True

@@ -297,7 +297,13 @@ class ServerManager:
         return tuple(filter(profile.includes, starting))
 
     async def wait_discovered(self, patience: float) -> None:
-        await self.wait_while(lambda: bool(self.waiting_for()), patience)
+        """Wait until each server has been ready, has failed, or has had its time from its start."""
+
+        async def wait(one: Supervisor) -> None:
+            await self.wait_while(lambda: one.is_queued, None)
+            await self.wait_while(lambda: one.is_first_start, patience)
+
+        await asyncio.gather(*map(wait, self._supervisors.values()))
 
     async def wait_imported(self) -> None:
         """Wait until what speaks MCP is imported, if a server starts; it may have failed."""
@@ -332,6 +338,7 @@ class ServerManager:
 
         Raises:
             ToolCallError: If no result came back.
+            ServerCallError: If no answer came to a request that goes as it is.
         """
         permit.use()
         tool = permit.tool
@@ -374,6 +381,11 @@ class ServerManager:
 
         async def call() -> ToolResult:
             permit.check()
+            if permit.request is not None:
+                allowed = {"name": tool.name, "arguments": permit.arguments}
+                sent = {name: allowed.get(name, given) for name, given in permit.request.items()}
+                answer = await live.features.request("tools/call", sent)
+                return ToolResult((), "", "error" in answer, raw=answer)
             result = await live.call_tool(tool.name, permit.arguments, on_progress)
             if isinstance(result, TaskState):
                 result = await self.tasks.attend(tool, result, on_progress)
@@ -420,7 +432,7 @@ class ServerManager:
         await self.wait_awake(server, WAKE_PATIENCE)
         return self.features(server)
 
-    async def wait_while(self, condition: Callable[[], bool], patience: float) -> None:
+    async def wait_while(self, condition: Callable[[], bool], patience: float | None) -> None:
         """Wait until a condition, checked whenever a server's status changes, no longer holds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
@@ -501,10 +513,10 @@ class ServerManager:
         return self._importing
 
     async def _import_late(self) -> Connect:
-        """Import what speaks MCP once the processes run: the import holds up the event loop."""
+        """Import what speaks MCP once the first processes run: it holds up the event loop."""
+        servers = self._supervisors.values()
         await self.wait_while(
-            lambda: any(supervisor.is_launching for supervisor in self._supervisors.values()),
-            LAUNCH_PATIENCE,
+            lambda: any(one.is_launching and not one.is_queued for one in servers), LAUNCH_PATIENCE
         )
         return await asyncio.to_thread(self._import_connect)
 

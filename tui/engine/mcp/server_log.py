@@ -52,6 +52,7 @@ class ServerLog:
     Attributes:
         tap: The same.
         own: Masks the secrets that the server itself was given, each by its name.
+        printed: That the server began its output with text and not with a message, or "".
     """
 
     def __init__(
@@ -71,10 +72,12 @@ class ServerLog:
         self._pending = deque[tuple[float, str, Severity, bytes | str, str]](maxlen=MAX_BATCH)
         self._dropped = 0
         self._flush_at = 0.0
+        self.printed = ""
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
         self._stderr.clear()
+        self.printed = ""
         self.tap.begin()
 
     def learn(self, given: Iterable[tuple[str, str]], kept: Collection[str] = ()) -> None:

@@ -98,6 +98,7 @@ class Supervisor:
         live: The connection while the server is ready, or None.
         usage: What is measured of the server.
         is_launching: Whether it was told to start, and its process does not run yet.
+        is_queued: Whether it waits until fewer servers are starting.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class Supervisor:
         self.info: ServerInfo | None = None
         self.live: Connection | None = None
         self.usage = UsageMeter()
-        self.is_launching = False
+        self.is_launching = self.is_queued = False
         self._load_connect, self._context, self._on_status = load_connect, context, on_status
         self._on_offer, self._log = on_offer, log
         self._backoff = backoff or Backoff()
@@ -135,6 +136,7 @@ class Supervisor:
         self._dozes = self._may_recall = self._queues = False
         self._restarts = 0
         self._cause = ""
+        self._end_turn: Callable[[], None] = lambda: None
 
     @property
     def id(self) -> ServerId:
@@ -373,6 +375,8 @@ class Supervisor:
                             self._take_offer(live.offer, is_first=True)
                             if live.offer.is_empty:
                                 words = "offers nothing: no usable tool, no prompt, no resource"
+                                for tool in live.offer.tools[:1]:
+                                    words += f" ({tool.view.name}: {tool.view.problem})"
                                 error = ServerError(words, "Look at its log.", permanent=True)
                             elif not self._must_stop():
                                 self._grant(None)
@@ -391,20 +395,28 @@ class Supervisor:
             logger.warning("a server's connection broke: %s", self._log.mask(trace))
             error = internal_error(caught)
         finally:
-            self._attempt = self._deadline = self._began_outside = None
+            self._deadline = self._began_outside = None
             self.is_launching = False
             self.live = None
             self._log.flush()
         self._settle(error)
+        self._attempt = None
 
     async def _take_turn(self) -> None:
         """Wait in the queue of starts, unless the user or a call starts the server meanwhile."""
-        if self._queues:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._context.starts.seconds()):
-                    while self._queues:
-                        self._wake.clear()
-                        await self._wake.wait()
+        if not self._queues:
+            return
+        self.is_queued, turn = True, asyncio.create_task(self._context.starts.turn())
+        turn.add_done_callback(lambda _: self._wake.set())
+        try:
+            while not turn.done() and self._queues:
+                self._wake.clear()
+                await self._wake.wait()
+        finally:
+            self.is_queued = False
+            turn.cancel()
+        if turn.done():
+            self._end_turn = turn.result()
 
     async def _filled(self) -> ServerDefinition:
         """Return the server with the secrets that its extension or the user keeps elsewhere."""
@@ -510,8 +522,10 @@ class Supervisor:
             error = ServerError(error.reason, advice, permanent=True)
         code = self._attempt.transport.exit_code if self._attempt is not None else None
         tail = self._log.tail()
+        line = self._log.printed if self.status is _S.STARTING else ""
         if code is not None and tail:  # what it wrote last says why it ended
-            line = telling_line(self._log.tail(SEARCHED_TAIL)) or tail[-1]
+            line = telling_line(self._log.tail(SEARCHED_TAIL)) or line or tail[-1]
+        if line:
             error = ServerError(f"{error.reason}: {line}", error.advice, permanent=error.permanent)
         masked = error.masked(self._log.mask)  # before a text is cut
         failure = self._log.mask_failure(masked.as_failure(tail))
@@ -543,6 +557,8 @@ class Supervisor:
             self.live = None
             if not self._dozes:
                 self.info = None
+        if status not in {_S.STARTING, _S.RETRYING}:
+            self._end_turn()
         logger.debug("%s: %s", self.id, status.value)
         self._log.tap.word(status.value, failure.reason if failure is not None else "")
         if failure is not None:

@@ -70,6 +70,7 @@ class RemoteTask:
         kept: How a session keeps it.
         leaving: Done once nobody waits for it any longer.
         following: Follows it; cancelled with the task, or when nobody follows it any longer.
+        reported: The last progress report of its call, or None.
     """
 
     tool: OfferedTool
@@ -77,6 +78,7 @@ class RemoteTask:
     kept: TaskKept
     leaving: "asyncio.Future[None]" = field(init=False)
     following: "asyncio.Task[ToolResult]" = field(init=False)
+    reported: Progress | None = None
 
     @property
     def place(self) -> str:
@@ -91,7 +93,9 @@ class RemoteTask:
     def progress(self) -> TaskProgress:
         """Return how it stands, for the row of its call."""
         state, left = self.state, max(0.0, self.state.ttl - self.elapsed)
-        return TaskProgress(self.elapsed, None, state.message, state.status, left)
+        reported = self.reported.words if self.reported is not None else ""
+        said = " · ".join(filter(None, (state.message, reported)))
+        return TaskProgress(self.elapsed, None, said, state.status, left)
 
     def say(self, live: "Connection") -> None:
         """Write how it stands into the server's log."""
@@ -291,6 +295,8 @@ class RemoteTasks:
         """Ask about a task until it has ended, over one connection after the other."""
         failed = 0
         answered = set[str | int]()
+        if (reporter := task.state.reporter) is not None:  # which lives as long as this runs
+            reporter.report = partial(setattr, task, "reported")
         while True:
             if (live := await self._reach(task.tool, RETURN_PATIENCE)) is None:
                 words = f"{task.tool.server} is gone; whether its task goes on is unknown."

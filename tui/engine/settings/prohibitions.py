@@ -129,12 +129,14 @@ class RunRules(Frozen):
         auth: The only way to sign in to the model's service, as gemini-cli names it, and where
             that stands; nothing where there is no such rule.
         max_requests: Most requests to the model; below 0 or None for any number.
+        output: What ``-p`` prints unless the command line says it.
     """
 
     untrusted: str = ""
     sandbox: str = ""
     auth: tuple[Any, str] = ("", "")
     max_requests: int | None = None
+    output: str = "text"
 
     def why_held(self, *, is_program: bool) -> tuple[str, str]:
         """Say why a server may not start, and what to do; nothing where it may."""
@@ -180,7 +182,7 @@ def restricted_by(
 
 @cache
 def key_table() -> Mapping[str, Any]:
-    """Read what becomes of each key, variable and file of gemini-cli."""
+    """Read what becomes of gemini-cli's keys, variables and files, and what serves for the rest."""
     return tomllib.loads(Path(__file__).with_name("gemini_cli_keys.toml").read_text("utf-8"))
 
 
@@ -195,9 +197,10 @@ def _name_ineffective(source: Source) -> None:
 
 def name_elsewhere(environ: Mapping[str, str], report: Report) -> None:
     """Name the variables, and the files in the user's home, that have no effect here."""
-    for name, words in key_table()["elsewhere"].items():
-        if environ.get(name) or any(report.home.glob(name)):
-            report.problems.append(SettingsProblem(name, 0, "", words, quiet=True))
+    quiet, told = key_table()["elsewhere"], key_table()["variables"]
+    for name, words in (told | quiet).items():
+        if not says_no(environ.get(name, "").strip().lower()) or any(report.home.glob(name)):
+            report.problems.append(SettingsProblem(name, 0, "", words, quiet=name in quiet))
 
 
 def read_run_rules(
@@ -236,7 +239,10 @@ def read_run_rules(
     auth = _standing(sources, environ, key := ("security", "auth", "enforcedType"))
     if auth[0]:
         _name(sources, f"`-p` is refused (exit 41) unless you sign in with {auth[0]}", key)
-    return RunRules(untrusted, place, auth, turns)
+    output, _ = _standing(sources, environ, ("output", "format"))
+    if output not in (None, "text", "json"):
+        _name(sources, "must be text or json; text is printed", ("output", "format"))
+    return RunRules(untrusted, place, auth, turns, "json" if output == "json" else "text")
 
 
 def extension_rule(sources: Sequence[Source], environ: Mapping[str, str]) -> Refusal:

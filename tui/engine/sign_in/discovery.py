@@ -43,6 +43,9 @@ MAX_URL: Final = 200
 MAX_SAID: Final = 80
 """Characters of what an address sent in place of metadata that are shown."""
 
+MAX_AUTHORITIES: Final = 3
+"""Most authorization servers of a server that are asked for metadata."""
+
 _OF_RESOURCE: Final = frozenset({"resource", "authorization_servers"})
 _OF_AUTHORIZATION: Final = frozenset(
     {"issuer", "authorization_endpoint", "token_endpoint", "registration_endpoint"}
@@ -149,7 +152,8 @@ class Discovery:
                 self._note(url, answer)
                 continue
             try:
-                found = _read(ProtectedResourceMetadata, answer.body, _OF_RESOURCE)
+                usual = {"authorization_servers": [_origin(self._server)]}  # itself
+                found = _read(ProtectedResourceMetadata, answer.body, _OF_RESOURCE, usual)
             except _OddDocumentError as error:
                 odd = odd or (error.member and str(error))
                 self._note(url, answer, str(error))
@@ -165,14 +169,30 @@ class Discovery:
     async def _metadata(self, resource: ProtectedResourceMetadata | None) -> OAuthMetadata | None:
         """Ask the authorization server for its endpoints; None if a server of 2025-03-26 has none.
 
-        Such a server is its own authorization server, with endpoints in fixed places.
+        Such a server is its own authorization server, with endpoints in fixed places. Of several
+        that are named, the first counts that can be reached and says how.
         """
         oauth = self._oauth
         if oauth.authorization_url and oauth.token_url and not oauth.issuer:
             return None
-        issuer = oauth.issuer or ""
-        if resource is not None and not issuer:
-            issuer = str(resource.authorization_servers[0])
+        listed = resource.authorization_servers[:MAX_AUTHORITIES] if resource is not None else [""]
+        named = [oauth.issuer] if oauth.issuer else [str(one) for one in listed]
+        for issuer in named:
+            try:
+                if (found := await self._metadata_of(issuer)) is not None:
+                    return found
+            except AuthError as error:
+                if issuer == named[-1] or not error.is_transient:
+                    raise
+        if named[0] or self._is_failing:
+            words = f"names the authorization server {' and '.join(named)}, which does not say how"
+            if not named[0]:
+                words = "has an authorization server that fails"
+            raise AuthError(f"{words}: {self._told()}", is_transient=self._is_failing)
+        return None
+
+    async def _metadata_of(self, issuer: str) -> OAuthMetadata | None:
+        """Ask an authorization server, by default the server's own; None if it does not say."""
         expected = (issuer,) if issuer else (_origin(self._server), self._server)
         exact, others = _metadata_places(issuer or self._server)
         without_pkce: OAuthMetadata | None = None
@@ -182,7 +202,7 @@ class Discovery:
                 self._note(url, answer)
                 continue
             try:
-                metadata = _read(OAuthMetadata, answer.body, _OF_AUTHORIZATION)
+                metadata = _read(OAuthMetadata, answer.body, _OF_AUTHORIZATION, {})
             except _OddDocumentError as error:
                 self._note(url, answer, str(error))
                 continue
@@ -195,11 +215,6 @@ class Discovery:
                 raise AuthError(
                     f"names the authorization server {expected[0]}, which calls itself {other}"
                 )
-        if without_pkce is None and (issuer or self._is_failing):
-            words = f"names the authorization server {issuer}, which does not say how"
-            if not issuer:
-                words = "has an authorization server that fails"
-            raise AuthError(f"{words}: {self._told()}", is_transient=self._is_failing)
         return without_pkce
 
     async def _check_page(self, place: SignInPlace) -> None:
@@ -290,8 +305,10 @@ class _OddDocumentError(Exception):
         self.member = member
 
 
-def _read(kind: type[M], body: bytes, needed: frozenset[str]) -> M:
+def _read(kind: type[M], body: bytes, needed: frozenset[str], usual: dict[str, Any]) -> M:
     """Read metadata; of optional members, those that are not valid are left out.
+
+    What is empty counts as left out (RFC 8414, 3.2); then the usual value takes its place.
 
     Raises:
         _OddDocumentError: If it is no JSON object, or a member that is needed is not valid.
@@ -301,6 +318,8 @@ def _read(kind: type[M], body: bytes, needed: frozenset[str]) -> M:
     except JsonError:
         page = "a web page" if body.lstrip()[:1] == b"<" else "no JSON"
         raise _OddDocumentError(page) from None
+    said = {key: it for key, it in content.items() if it or (it != "" and key not in usual)}
+    content = {**usual, **said}
     for _ in range(2):
         try:
             return kind.model_validate(content)

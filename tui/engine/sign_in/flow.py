@@ -30,6 +30,7 @@ from tui.engine.sign_in.sign_in_record import (
     canonical_address,
 )
 from tui.engine.sign_in.token_endpoint import (
+    LATER,
     LEAVE_OUT,
     MAX_ENDPOINT,
     AuthResponse,
@@ -37,8 +38,8 @@ from tui.engine.sign_in.token_endpoint import (
     about_resource,
     ask_for_token,
     checked_endpoint,
+    content_of,
 )
-from tui.model.bounded_json import JsonError, read_object
 from tui.model.frozen import Frozen
 from tui.model.input.addresses import AddressError, check_address
 from tui.model.requests import Reply, SignInRequest
@@ -60,8 +61,9 @@ MAX_CLIENT_ID: Final = 2_048
 _METHODS: Final = ("none", "client_secret_post", "client_secret_basic")
 """How a client may authenticate, best first: what needs no secret, and what all servers read."""
 
-_RETRIED: Final = frozenset({"invalid_client_metadata", "invalid_scope"})
-"""Errors of a registration (RFC 7591, 3.2.2) that may be about what is not needed in it."""
+_RETRIED: Final = frozenset({"invalid_client_metadata", "invalid_scope", ""})
+"""Errors of a registration (RFC 7591, 3.2.2) that may be about what is not needed in it; "" for one
+that is not named."""
 
 _GRANTS: Final = ("authorization_code", "refresh_token")
 
@@ -82,8 +84,7 @@ WAITING: Final = (
     "If the page does not know gemdeck, cancel and sign in again; gemdeck then registers again."
 )
 NO_BROWSER: Final = (
-    "No browser could be opened here. Open the address above anywhere, and paste the address "
-    "where it ends."
+    "No browser was opened. Open the address above anywhere, and paste the address where it ends."
 )
 
 OpenUrl = Callable[[str], Awaitable[bool]]
@@ -251,18 +252,21 @@ class SignInFlow:
             **({"scope": place.scope} if place.scope else {}),
         }
         answer = await self._ask_to_register(place, wanted)
-        if answer.status not in {200, 201} and error_code(_content(answer)) in _RETRIED:
+        found, is_refused = content_of(answer), answer.status in {400, 422}
+        if is_refused and error_code(found) in _RETRIED:
             grants = [grant for grant in _GRANTS if grant in (place.grant_types or _GRANTS)]
             wanted = {**wanted, "grant_types": grants or [*_GRANTS[:1]]}
+            del wanted["application_type"]
             wanted.pop("scope", None)
             answer = await self._ask_to_register(place, wanted)
-        found = _content(answer)
+            found = content_of(answer)
         client_id, secret = found.get("client_id"), found.get("client_secret") or ""
         if answer.status not in {200, 201} or not client_id or not isinstance(client_id, str):
             said = words_of(answer.body) if answer.status not in {200, 201} else "no client_id"
             said = f"HTTP {answer.status}{said and ', '}{said}"
             words = f"has an authorization server that did not register gemdeck ({said})"
-            raise AuthError(words, _REGISTER)
+            busy = answer.status >= 500 or answer.status == 429
+            raise AuthError(words, LATER if busy else _REGISTER, is_transient=busy)
         usual = "client_secret_basic" if secret else "none"
         method = found.get("token_endpoint_auth_method") or usual
         lacks_secret = method != "none" and not secret
@@ -287,17 +291,11 @@ class SignInFlow:
         return SignInRecord.model_validate({**own, **_kept_of(place), **more})
 
 
-def _content(answer: AuthResponse) -> Mapping[str, Any]:
-    try:
-        return read_object(answer.body, last_key_counts=True)
-    except JsonError:
-        return {}
-
-
-def _kept_of(place: SignInPlace) -> dict[str, str | bool]:
-    """Return what a record keeps of the place of a sign-in."""
+def _kept_of(place: SignInPlace) -> dict[str, str | bool | None]:
+    """Return what a record keeps of the place of a sign-in, which asks for all that was lacking."""
     names = ("issuer", "resource", "scope", "token_endpoint", "revocation_endpoint")
-    return {name: getattr(place, name) for name in names} | {"names_resource": place.names_resource}
+    kept = {name: getattr(place, name) for name in names}
+    return kept | {"names_resource": place.names_resource, "lacking": None}
 
 
 async def unattended_token(
@@ -442,7 +440,8 @@ class PersonAsker:
         try:
             reply = asking.result()
         except WithdrawnError as error:
-            raise DeclinedError(f"requires sign-in, and nobody could be asked: {error}") from None
+            words = f"requires sign-in, and nobody could be asked: {str(error).rstrip('.')}"
+            raise DeclinedError(words) from None
         if not reply.allows:
             # A page that was opened may have said that it does not know the client.
             kind = DeclinedError if self._limit.when() is None else AuthError

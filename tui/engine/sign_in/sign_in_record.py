@@ -145,6 +145,7 @@ class SignInRecord(BaseModel):
         is_doubtful: Whether the server may have forgotten it: the next sign-in registers anew.
         names_resource: Whether requests for tokens name the resource.
         needs_consent: Whether the last sign-in gave no refresh token although it was asked for.
+        lacking: The refusal of a request for want of scopes, which the next sign-in asks for.
     """
 
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True, extra="ignore")
@@ -167,6 +168,7 @@ class SignInRecord(BaseModel):
     is_doubtful: bool = False
     names_resource: bool = True
     needs_consent: bool = False
+    lacking: Challenge | None = None
 
     @property
     def key(self) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.servers import Transport
 from tui.model.settings import AuthProviderType, GrantType
+from tui.model.wire.refusals import clipped
 
 MakeSend: TypeAlias = Callable[[ServerDefinition], Send]
 """Makes what sends requests to the authorization server of one server."""
@@ -104,7 +106,8 @@ class SignIns:
         if definition.endpoint.sign_in.is_off:
             reason = "is not signed in to: its entry forbids it"
             raise AuthError(reason, "Remove oauth.enabled from its entry.")
-        await self.renew(session, session.challenge)
+        known = await session.record()
+        await self.renew(session, (known and known.lacking) or session.challenge)
         place = await read_kept(lambda: self.store.place)
         return f"Signed in to {definition.id}; the tokens are kept in {place}."
 
@@ -214,8 +217,9 @@ class SignIns:
                 has_token = known is not None and known.access_token
                 is_odd = is_final and not (has_token or isinstance(error, DeclinedError))
                 is_unknown = isinstance(error, RejectedError) and error.is_of_client
-                if ask.is_away or is_odd or is_unknown:
-                    await session.doubt_client(known)
+                doubts = ask.is_away or is_odd or is_unknown  # it may be known there no longer
+                if doubts and known is not None and known.is_registered:
+                    await session.note(known, is_doubtful=True)
                 raise
             await session.take(record)
 
@@ -291,7 +295,7 @@ class TokenSession:
     async def refused(self, challenge: Challenge, sent: Signature, attempt: int) -> bool:
         """Get another token if there is a way without a sign-in, or sign in for more scopes."""
         if challenge.is_step_up:
-            return bool(sent.token) and await self._step_up(challenge, sent)
+            return bool(sent.token) and await self._step_up(challenge, sent, attempt)
         if challenge.status != 401:
             return False
         self.challenge = challenge
@@ -329,22 +333,17 @@ class TokenSession:
             with suppress(CredentialError):
                 await in_daemon_thread(lambda: self._store.save(client))
 
-    async def doubt_client(self, record: SignInRecord | None) -> None:
-        """Have a client that was known register anew at the next sign-in.
-
-        Perhaps it is known there no longer: each further sign-in would fail as the last one did.
-        """
-        if record is None or not record.is_registered:
-            return
+    async def note(self, record: SignInRecord, **change: object) -> None:
+        """Keep a change for the next sign-in, unless another client has come in between."""
         with suppress(CredentialError):
             async with self._locked(record):
                 latest = self._held
                 if self._is_kept:  # it may have been refreshed meanwhile
                     latest = await in_daemon_thread(lambda: self._store.get(record.key))
                 if latest is not None and latest.client_id == record.client_id:
-                    doubtful = latest.model_copy(update={"is_doubtful": True})
-                    self._hold(doubtful)
-                    await in_daemon_thread(lambda: self._store.save(doubtful))
+                    changed = latest.model_copy(update=change)
+                    self._hold(changed)
+                    await in_daemon_thread(lambda: self._store.save(changed))
 
     async def sign_out(self) -> bool:
         """Revoke and forget the tokens; return whether the server revoked them.
@@ -405,19 +404,36 @@ class TokenSession:
                 else:
                     await self.take(fresh)
 
-    async def _step_up(self, challenge: Challenge, sent: Signature) -> bool:
-        """Sign in for more scopes, if that was not tried too often."""
+    async def _step_up(self, challenge: Challenge, sent: Signature, attempt: int) -> bool:
+        """Sign in for more scopes, if that was not tried too often.
+
+        Some say that scopes lack where a token that has them has expired: then the next one does.
+        """
         async with self._stepping:
             record = await self.record()
-            if record is not None and record.access_token not in {"", sent.token}:
-                return True  # another request has just done it
+            if record is None or record.access_token not in {"", sent.token}:
+                return True  # another request has just done it, or the user signed out
+            has_all = {*challenge.scope.split()} <= {*record.scope.split()}
+            if record.refresh_token and has_all and not attempt:
+                fresh = await self._fresher(record)
+                if fresh is not None and fresh.access_token not in {"", sent.token}:
+                    return True
             tries = self._step_ups.get(challenge.scope, 0)
             if tries >= MAX_STEP_UPS:
                 reason = "still refuses this for lack of scopes after signing in for them"
                 advice = "Ask whoever runs the server which scopes it needs."
                 raise AuthError(reason, advice, is_permanent=True)
             self._step_ups[challenge.scope] = tries + 1
-            await self._owner.renew(self, challenge)
+            await self.note(record, lacking=challenge)
+            try:
+                await self._owner.renew(self, challenge)
+            except DeclinedError as error:
+                if self._owner.desk.attended:
+                    raise
+                scopes = f"the scope {challenge.scope}" if challenge.scope else "more scopes"
+                command = f"gemdeck mcp auth {shlex.quote(self.definition.id)}"
+                words = f"refuses this without {clipped(scopes)} (to sign in for it: {command})"
+                raise DeclinedError(words) from error
             return True
 
     def _hold(self, record: SignInRecord) -> None:

@@ -51,6 +51,7 @@ EARLY: Final = 60.0
 MAX_FIELDS: Final = 32
 """Most fields of an answer that is a form."""
 
+LATER: Final = "Try again later."
 LEAVE_OUT: Final = "If you trust this server, set oauth.resource to false in its entry."
 
 OFFLINE: Final = "offline_access"
@@ -61,7 +62,7 @@ _SECRET_FIELDS: Final = frozenset(
 )
 _FORM: Final = "application/x-www-form-urlencoded"
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
-_SCOPE: Final = re.compile(r"[\x20-\x7e]*")
+_SCOPE: Final = re.compile(r"[\x20-\x7e]+")
 _REJECTED: Final = frozenset(
     {
         *("invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type"),
@@ -205,7 +206,7 @@ async def _answered(
 ) -> Mapping[str, Any]:
     """Return what a token endpoint grants; some write it as a form, as the first drafts did."""
     answer = await _post(send, record.token_endpoint, record, fields)
-    content = _content(answer.body)
+    content = content_of(answer)
     if answer.status not in {200, 201} or (content.get("error") and "access_token" not in content):
         redactor = Redactor()  # it may quote the request
         basic = authenticated(record, {})[1].get("authorization", "").removeprefix("Basic ")
@@ -213,18 +214,20 @@ async def _answered(
         redactor.register(*record.secrets(), *sent, basic)
         said = words_of(answer.body, redactor.redact_known)
         raise _refusal(answer.status, error_code(content), said)
-    if not content:
-        raise AuthError("got no token: the authorization server's answer is not JSON")
+    if "access_token" not in content:
+        wrong = "has no access_token" if content else "is not JSON"
+        raise AuthError(f"got no token: the authorization server's answer {wrong}")
     return content
 
 
-def _content(body: bytes) -> Mapping[str, Any]:
+def content_of(answer: AuthResponse) -> Mapping[str, Any]:
+    """Return the members of an answer that is JSON or a form; none of another one."""
     try:
-        return read_object(body)
+        return read_object(answer.body, last_key_counts=True)
     except JsonError:
-        text = body.decode("ascii", "replace") if len(body) <= 4 * MAX_TOKEN else ""
+        text = answer.body.decode("ascii", "replace").strip()
         with suppress(ValueError):  # it has more fields
-            return dict(parse_qsl(text.strip(), max_num_fields=MAX_FIELDS))
+            return dict(parse_qsl(text, max_num_fields=MAX_FIELDS))
         return {}
 
 
@@ -246,7 +249,7 @@ async def revoke(send: Send, record: SignInRecord) -> bool:
         if token and record.revocation_endpoint:
             form = {"token": token, "token_type_hint": kind}
             answer = await _post(send, record.revocation_endpoint, record, form)
-            done.append(answer.status == 200)
+            done.append(answer.status // 100 == 2)
     return done[:1] == [True]
 
 
@@ -260,7 +263,7 @@ async def _post(
     """
     fields, headers = authenticated(record, form)
     answer = await send("POST", url, headers, urlencode(fields).encode())
-    if "authorization" in headers and _content(answer.body).get("error") == "invalid_client":
+    if "authorization" in headers and content_of(answer).get("error") == "invalid_client":
         fields["client_id"] = record.client_id
         answer = await send("POST", url, headers, urlencode(fields).encode())
     return answer
@@ -297,7 +300,7 @@ def _refusal(status: int, code: str, said: str) -> AuthError:
     """Return the error of a refused request; `said` is what the server says of it."""
     if status >= 500 or status == 429:
         reason = f"got no token: the authorization server failed (HTTP {status})"
-        return AuthError(reason, "Try again later.", is_transient=True)
+        return AuthError(reason, LATER, is_transient=True)
     reason = f"got no token: the authorization server refused ({said or f'HTTP {status}'})"
     if (kind := about_resource(code, said)) is not None:
         return kind(reason, LEAVE_OUT)
@@ -310,11 +313,11 @@ def _refusal(status: int, code: str, said: str) -> AuthError:
 
 def _with_token(record: SignInRecord, content: Mapping[str, Any], kind: str) -> SignInRecord:
     """Return the record with the token of an answer; what is left out stays as it was."""
-    if str(content.get("token_type", kind)).lower() != kind:
+    if str(content.get("token_type") or kind).lower() != kind:
         raise AuthError("got a token of an unknown kind; only bearer tokens can be used")
     token = checked_token(content.get("access_token"))
     refresh_token, scope = content.get("refresh_token"), content.get("scope")
-    if not isinstance(scope, str) or len(scope) > MAX_SCOPE or not _SCOPE.fullmatch(scope):
+    if not isinstance(scope, str) or len(scope) > MAX_SCOPE or not _SCOPE.fullmatch(scope.strip()):
         scope = record.scope
     renewal = checked_token(refresh_token) if refresh_token else record.refresh_token
     expires_at = _end_of_life(content.get("expires_in"))

@@ -61,7 +61,7 @@ SKILL: Final = "skill"
 _C = OwnCommand
 
 OWN_COMMANDS: Final = _table(
-    _C("help", "all keys and commands"),
+    _C("help", "all keys and commands", alias="?"),
     _C("clear", "a new conversation in this tab"),
     _C("new", "a new conversation in this tab"),
     _C("tab", "go to another open conversation, or open one", Takes.SOME_NUMBER),
@@ -69,7 +69,7 @@ OWN_COMMANDS: Final = _table(
     _C("sessions", "the saved conversations of this folder", Takes.SOME_WORDS),
     _C("resume", "go on with a saved conversation", Takes.SOME_SESSION),
     _C("export", "write this conversation to a file, .md or .json", Takes.SOME_FILE),
-    _C("compress", "put a summary in place of the conversation for the model"),
+    _C("compress", "put a summary in place of the conversation for the model", alias="compact"),
     _C("model", "choose the model that answers", Takes.SOME_MODEL),
     _C(
         "options",
@@ -90,7 +90,7 @@ OWN_COMMANDS: Final = _table(
         "mcp",
         "your servers: list, restart, stop and more",
         parts=(
-            _C("list", "how each server is set up and stands", Takes.SOME_SERVERS),
+            _C("list", "how each server is set up and stands", Takes.SOME_SERVERS, alias="ls"),
             _C("desc", "the same with what its tools do", Takes.SOME_SERVERS),
             _C("schema", "the same with the schemas of its tools", Takes.SOME_SERVERS),
             _C("auth", "sign in to a server", Takes.SOME_SERVERS),
@@ -105,16 +105,20 @@ OWN_COMMANDS: Final = _table(
     ),
     _C(SKILL, "load a skill of a server, and send what follows with it", Takes.SKILL),
     _C("copy", "copy the last answer"),
-    _C("stats", "tokens, turns and tool calls so far"),
+    _C("stats", "tokens, turns and tool calls so far", alias="usage"),
     _C("theme", "choose the theme", Takes.THEME),
     _C(
         "directory",
         "the folders that servers are told of",
+        alias="dir",
         parts=(_C("show", "list them"), _C("add", "add one", Takes.FOLDER)),
     ),
-    _C("quit", "leave gemdeck"),
+    _C("quit", "leave gemdeck", alias="exit"),
 )
 """All of them, in the order in which they are listed. No prompt can take the name of one."""
+
+ALIASES: Final = {one.alias: one.name for one in OWN_COMMANDS.values() if one.alias}
+"""Their other names, which no prompt can take either."""
 
 _COMMAND: Final = re.compile(r"/([\w.:-]+)(?:[^\S\n]+([^\n]*))?")
 
@@ -149,7 +153,8 @@ class TypedCommand(Frozen):
 
 def find_own_command(text: str) -> TypedCommand | None:
     """Return the command of the screen that a message is, or None."""
-    name, rest = command_words(text)
+    name, rest = ("?", "") if text.strip() == "/?" else command_words(text)
+    name = ALIASES.get(name, name)
     if (command := OWN_COMMANDS.get(name)) is None:
         return None
     if not command.parts:

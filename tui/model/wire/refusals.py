@@ -21,8 +21,11 @@ _TAGS: Final = re.compile(
     rb"<(script|style)\b.*?(?:</\1>|$)|<!--.*?(?:-->|$)|<[^<>]*>", re.DOTALL | re.IGNORECASE
 )
 _TITLE: Final = re.compile(rb"<(title|h1)\b[^<>]*>([^<>]{1,1000})</\1>", re.IGNORECASE)
-_WORDS: Final = ("error_description", "detail", "message", "title", "reason", "error", "errors")
-"""Where services put words, the most telling first: OAuth, RFC 9457, and the usual."""
+_WORDS: Final = (
+    *("errordescription", "detail", "message", "msg", "errormessage", "errormsg"),
+    *("errorsummary", "faultstring", "title", "reason", "description", "error", "errors", "fault"),
+)
+"""Where services put words, in any spelling, the most telling first: OAuth, RFC 9457, the usual."""
 
 
 def words_of(body: bytes, mask: Callable[[str], str] = str) -> str:
@@ -63,8 +66,11 @@ def words_in(content: object) -> str:
         return next(filter(None, map(words_in, content)), "")
     if not isinstance(content, Mapping):
         return ""
-    words = next(filter(None, (words_in(content.get(name)) for name in _WORDS)), "")
-    code = error_code(content)
+    plain = {re.sub("[_-]", "", name).lower(): value for name, value in content.items()}
+    words = next(filter(None, (words_in(plain.get(name)) for name in _WORDS)), "")
+    place, code = plain.get("loc"), error_code(content)
+    if words and place and isinstance(place, list):
+        words = f"{place[-1]}: {words}"
     return words if words.startswith(code) else ": ".join(filter(None, (code, words)))
 
 

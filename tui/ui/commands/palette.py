@@ -136,7 +136,7 @@ def _chat_actions(deck: MainScreen) -> Actions:
             run = partial(deck.action_run_command, f"/{command.name}")
             words = f"{command.does[0].upper()}{command.does[1:]}"
             yield PaletteAction(f"Chat: {command.name}", words, run, f"/{command.name}")
-    if deck.bridge.state.conversation.turn is not None:
+    if deck.bridge.state.conversation.turn or deck.bridge.state.conversation.queued:
         yield PaletteAction("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
     if (transcript := deck.chat.transcript).views:
         key = _key(deck, "deck.last-result")

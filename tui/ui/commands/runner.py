@@ -55,7 +55,16 @@ async def run_command(deck: MainScreen, typed: TypedCommand) -> None:
         raise UsageError(f"{typed.usage} takes nothing after it.")
     if not typed.rest and typed.takes and not typed.takes.startswith("["):
         raise UsageError(f"Type {typed.usage}")
+    from tui.engine.settings.prohibitions import key_table  # noqa: PLC0415 - it is there by now
+
+    for word in typed.rest.split():
+        said = " ".join((*typed.words, word))
+        if (serving := key_table()["commands"].get(said)) is not None:
+            raise UsageError(f"There is no command /{said}.", serving)
+    deck.commands.has_dropped = False
     running = COMMANDS[typed.words](deck, typed.rest)
+    if deck.commands.has_dropped:
+        raise UsageError("gemdeck is still starting.", "Enter sends it again in a moment.")
     if isawaitable(running):
         await running
 
@@ -120,7 +129,7 @@ def _list_sessions(deck: MainScreen, query: str) -> None:
 def _resume(deck: MainScreen, session: str) -> None:
     """Go on with a session, or choose one."""
     if session:
-        deck.commands.engine.sessions.resume(session)
+        deck.commands.resume(session)
     else:
         _list_sessions(deck, "")
 
@@ -283,7 +292,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("clear",): lambda deck, _: deck.commands.clear_conversation(),
     ("tools",): _show_tools,
     ("copy",): _copy,
-    (SKILL,): lambda deck, words: deck.commands.engine.messages.send(f"/{SKILL} {words}"),
+    (SKILL,): lambda deck, words: deck.commands.send(f"/{SKILL} {words}"),
     ("stats",): lambda deck, _: _show(deck, "Stats", describe_stats),
     ("theme",): _choose_theme,
     ("quit",): lambda deck, _: deck.run_action("app.quit"),

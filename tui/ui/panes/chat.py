@@ -10,7 +10,7 @@ from textual.getters import query_one
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
-from tui.model.chat import MAIN, ConversationId, EntryId, TurnPhase, UserMessage
+from tui.model.chat import ASKING_PHASES, MAIN, ConversationId, EntryId, TurnPhase, UserMessage
 from tui.model.servers import ServerId
 from tui.store.selectors import last_session, pending_here, waiting_text
 from tui.store.selectors import server as find_server
@@ -37,14 +37,6 @@ EDITING: Final = "Enter sends this in place of the earlier message, Esc leaves i
 RETURNED: Final = "Your message is back: ↵ sends it · typing replaces it"
 
 NOTHING: Final = "Type a message first."
-
-
-def _work(state: AppState) -> Work:
-    """Select what the conversation on the screen is doing."""
-    turn = state.conversation.turn
-    is_held = turn is not None and turn.phase is TurnPhase.SERVERS
-    is_asking = bool(pending_here(state)) and turn is not None and turn.phase is TurnPhase.TOOLS
-    return turn, len(state.conversation.queued), waiting_text(state) if is_held else "", is_asking
 
 
 class ChatPane(Vertical):
@@ -123,11 +115,22 @@ class ChatPane(Vertical):
         self.is_filled = True
         watch = self._bridge.watch
         watch(self, lambda state: self._shown(state).transcript, self._show_transcript)
-        watch(self, lambda s: _work(s) if self._is_shown(s) else IDLE, self.working.show)
-        watch(self, lambda state: self._shown(state).queued, self.queued.show)
+        watch(self, self._work, self.working.show)
+        watch(self, lambda state: self._shown(state).queued, self._show_queued)
         watch(self, lambda state: self._shown(state).unsent, self._show_unsent)
         watch(self, lambda s: shown_tabs(s) if self._is_shown(s) else self.tabs, self.show_tabs)
         watch(self, lambda s: asking_elsewhere(s) * self._is_shown(s), self._say_elsewhere)
+
+    def _work(self, state: AppState) -> Work:
+        """Select what the conversation is doing, if it is on the screen."""
+        turn, queued = state.conversation.turn, len(state.conversation.queued)
+        if not self._is_shown(state):
+            return IDLE
+        if turn is None:
+            is_starting = queued and not self._commands.is_ready
+            return None, queued, "starting the model" * is_starting, False
+        held = waiting_text(state) if turn.phase is TurnPhase.SERVERS else ""
+        return turn, queued, held, bool(pending_here(state)) and turn.phase in ASKING_PHASES
 
     def _is_shown(self, state: AppState) -> bool:
         return state.current == self.conversation
@@ -166,14 +169,20 @@ class ChatPane(Vertical):
         if self._edited is not None:
             self._edited = None
             self.composer.clear_draft()
-        elif self._bridge.state.conversation.turn is not None:
+        elif self._is_busy:
             self._commands.cancel_turn()
         else:
             self.composer.focus()
 
+    @property
+    def _is_busy(self) -> bool:
+        """Whether there is something to stop: a turn, or a message that waits for its start."""
+        here = self._bridge.state.conversation
+        return here.turn is not None or bool(here.queued)
+
     def interrupt(self) -> bool:
         """Stop the running turn, else clear the message; return whether there was one of them."""
-        if self._bridge.state.conversation.turn is None:
+        if not self._is_busy:
             return self.composer.clear_draft()
         self._commands.cancel_turn()
         return True
@@ -204,7 +213,7 @@ class ChatPane(Vertical):
         if give_back:
             self.composer.clear_draft()
             self.composer.focus()
-        self._commands.engine.conversations.current.unqueue(text, give_back=give_back)
+        self._commands.unqueue(text, give_back=give_back)
 
     def on_queued_messages_closed(self) -> None:
         self.composer.focus()
@@ -224,7 +233,7 @@ class ChatPane(Vertical):
         """Name what Esc does, and leave out the way to where the focus is."""
         is_writing = self.composer.has_focus
         match action:
-            case "stop" if self._bridge.state.conversation.turn is None:
+            case "stop" if not self._is_busy:
                 return "" if is_writing else "message"
             case "conversation" if not is_writing:
                 return ""
@@ -363,8 +372,12 @@ class ChatPane(Vertical):
 
         self.app.push_screen(ViewerScreen(self._commands, event.title, event.text, event.call))
 
+    def _show_queued(self, texts: tuple[str, ...]) -> None:
+        self.queued.show(texts)
+        self._show_transcript(self._seen.transcript)
+
     def _show_transcript(self, transcript: TranscriptState) -> None:
-        is_empty = not transcript.settled and not transcript.live
+        is_empty = not (transcript.settled or transcript.live or self._seen.queued)
         self.welcome.display = is_empty
         self.transcript.display = not is_empty
         self.transcript.show(transcript)

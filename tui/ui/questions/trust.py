@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from tui.model.requests import SkillRequest, ToolChangeRequest, TrustRequest
+from tui.model.requests import ANY_WORDING, SkillRequest, ToolChangeRequest, TrustRequest
 from tui.model.trust import UNWATCHED, Disclosure, TrustAnswer, TrustSubject
 from tui.text import counted
 from tui.ui.questions.answers import ACCEPTED, DECLINED, Answer
@@ -47,6 +47,8 @@ ACCEPT: Final = Answer("accept", "a", "Accept", "let the model use them as they 
 DO_NOT_LOAD: Final = Answer(
     "not-now", "n,d,escape", "Not now", "do not load it", TrustAnswer.NOT_NOW
 )
+_ANY_WORDS: Final = "accept them, and whatever only their descriptions say later"
+ANY: Final = Answer("any-wording", "w", "Any wording", _ANY_WORDS, ANY_WORDING, twice=True)
 LOOK: Final = Answer("read", "r", "Read it", "fetch its text and show it", TrustAnswer.TRUST)
 LOAD: Final = Answer(
     "load", "l", "Load", "load it now, and whenever the model wants it as it is", TrustAnswer.TRUST
@@ -161,7 +163,7 @@ class ToolChangeQuestion(Question[ToolChangeRequest]):
     """Lists each changed tool with its difference. What the server wrote stays on the right."""
 
     PREFIX = "changes"
-    ROWS = ((KEEP_AWAY, ACCEPT),)
+    ROWS = ((KEEP_AWAY, ACCEPT, ANY),)
     SAFE = KEEP_AWAY
 
     def title_words(self) -> str:

@@ -127,7 +127,7 @@ def why_not(app: App[Any], key: str, own_keys: Mapping[str, str]) -> str:
                 action, parameters = parse_action(binding.action)[1:]
                 if words := node.why_not(action, parameters):
                     return words
-    if focused.check_consume_key("a", "a"):
+    if focused.check_consume_key("a", "a") and not key.startswith(("ctrl+", "alt+")):
         return ""  # it is typed into
     shown = app.get_key_display(Binding(key, ""))
     help_key = keymap.key_of(app, screen.active_bindings, "app.help")

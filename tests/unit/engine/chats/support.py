@@ -353,6 +353,7 @@ async def chatting(
     tasks = TaskSet("a turn broke down")
     conversation = Conversation(chat_model.MAIN, bus.publish, recorder, context.retry, tasks)
     conversation.context = context
+    bus.subscribe(conversation.heed)
     chat = Chat(conversation, context, host, bus, fake, desk=desk)
     try:
         yield chat

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Iterable, Sequence
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,7 +20,7 @@ from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError, ToolR
 from tui.engine.mcp.schema import validate
 from tui.model.chat import ToolCallStatus
 from tui.model.consent import Choice
-from tui.model.events import RequestRaised, ToolCallProgressed
+from tui.model.events import RequestRaised, ToolCallProgressed, TurnClockSet
 from tui.model.requests import ConfirmationRequest
 
 GO, OTHER = make_tool("go"), make_tool("other")
@@ -112,6 +113,21 @@ async def test_a_step_asks_about_all_its_calls_at_once_in_any_order_of_answers()
     denied, ok = chat.responses()
     assert denied["error"].startswith("Denied")
     assert ok == {"output": "ok"}
+
+
+async def test_the_users_time_is_not_the_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=1.0)
+    clock.monotonic = lambda: clock.now
+    monkeypatch.setattr("tui.engine.chats.turn.time", clock)
+    async with talking(one_step(("go", {}), ("go", {})), GO, asks=True) as chat:
+        chat.send("x")
+        for number in (1, 2):
+            await chat.wait_for(RequestRaised, 2)
+            clock.now += 60
+            await chat.decide(Choice.ONCE, count=number)
+        await chat.idle()
+        assert chat.last_turn.seconds == 0
+        assert chat.all(TurnClockSet) == [TurnClockSet(chat.last_turn.turn, 121.0)]
 
 
 @both

@@ -114,7 +114,7 @@ async def test_clearing_cancels_the_running_turn_first_and_forgets_everything() 
         assert chat.store.state.conversation.queued == ()
         await chat.wait_for(e.ConversationCleared, 2)
         await chat.idle()
-        assert (chat.transcript, chat.store.state.conversation.unsent.texts) == ((), ())
+        assert (chat.transcript, chat.store.state.conversation.unsent.texts) == ((), ("queued",))
         await chat.say("y")
     assert [len(request.contents) for request in chat.fake.requests] == [1, 1, 1]
 

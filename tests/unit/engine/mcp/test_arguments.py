@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from tui.engine.mcp.schema.to_gemini import convert_schema
 from tui.engine.mcp.schema.validate import check_arguments
 from tui.model.bounded_json import whole_numbers
 
 Schema = dict[str, Any]
+DIALECTS = "https://json-schema.org/draft"
 
 
 def of(**properties: object) -> Schema:
@@ -37,6 +39,18 @@ def test_the_draft_is_the_one_that_the_schema_names() -> None:
     draft7 = {"$schema": "http://json-schema.org/draft-07/schema#", **tuple_schema}
     [message] = check_arguments(draft7, {"p": ["a", "b"]})
     assert message == "arguments.p[1]: 'b' is not of type 'integer'"
+
+
+def test_by_a_dialect_that_is_unknown_nothing_is_checked_and_that_is_said() -> None:
+    known = ("http://json-schema.org/draft-04/schema", f"{DIALECTS}/2019-09/schema#")
+    unknown = (f"{DIALECTS}/2031-01/schema", "https://example.com/own\x1b[2J", 7)
+    for dialect in (*known, *unknown):
+        schema = {"$schema": dialect, **of(a={"type": "integer"})}
+        is_unknown = dialect in unknown
+        assert (check_arguments(schema, {"a": "x"}) == []) is is_unknown, dialect
+        said = [words for words in convert_schema(schema)[1] if "unknown dialect" in words]
+        assert len(said) == is_unknown
+        assert "\x1b" not in "".join(said)
 
 
 def test_a_schema_that_cannot_be_used_checks_nothing() -> None:

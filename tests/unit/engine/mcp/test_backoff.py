@@ -1,12 +1,16 @@
 """Backoff under a clock and a chance that the test holds, and the table of statuses."""
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product
 
 import pytest
 
 from tests.support.rows import row
-from tui.engine.mcp.backoff import AT_ONCE, LISTENING, START_PAUSE, Backoff, RetryPolicy, StartQueue
+from tests.unit.engine.mcp.support import eventually
+from tui.engine.mcp import backoff as limits
+from tui.engine.mcp.backoff import AT_ONCE, LISTENING, Backoff, RetryPolicy, StartQueue
 from tui.model.servers import TRANSITIONS, ServerStatus, advance
 
 
@@ -86,14 +90,37 @@ def test_G40_what_is_away_on_the_network_is_tried_up_to_a_minute_apart_without_e
     assert not backoff.is_exhausted
 
 
-def test_E41_many_starts_are_spread_and_a_pause_brings_the_first_ones_back() -> None:
-    now = 1_000.0
-    queue = StartQueue(lambda: now)
-    waits = [queue.seconds() for _ in range(100)]
-    assert waits[:AT_ONCE] == [0.0] * AT_ONCE
-    assert waits[AT_ONCE:] == [START_PAUSE * n for n in range(1, 101 - AT_ONCE)]
-    now += 2 * waits[-1]
-    assert [queue.seconds() for _ in range(AT_ONCE + 1)][-2:] == [0.0, START_PAUSE]
+@pytest.mark.parametrize("late", [60.0, -60.0], ids=["late", "on time"])
+async def test_E41_a_few_start_at_a_time_and_more_where_the_machine_keeps_up(
+    monkeypatch: pytest.MonkeyPatch, late: float
+) -> None:
+    """A loop that wakes late never lets more start; one that wakes on time always does."""
+    monkeypatch.setattr(limits, "LATE", -late)
+    monkeypatch.setattr(limits, "NAP", 0.0)
+    queue, begun, ends = StartQueue(), list[int](), list[Callable[[], None]]()
+
+    async def start(number: int) -> None:
+        ends.append(await queue.turn())
+        begun.append(number)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(3 * AT_ONCE):
+            group.create_task(start(number))
+        if late > 0:
+            await eventually(lambda: len(begun) == AT_ONCE)
+            for at in range(2 * AT_ONCE):
+                ends[at](), ends[at]()  # which frees no more than one place
+                await eventually(lambda: len(begun) > AT_ONCE + at)  # noqa: B023 - called at once
+                assert len(begun) == AT_ONCE + at + 1
+    assert begun == list(range(3 * AT_ONCE))
+
+
+async def test_E41_what_takes_long_to_start_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LONGEST_TURN", 0.0)
+    monkeypatch.setattr(limits, "LATE", -60.0)
+    queue = StartQueue()
+    for _ in range(2 * AT_ONCE):
+        await queue.turn()
 
 
 def test_a_server_moves_only_along_the_table() -> None:

@@ -57,8 +57,7 @@ def test_a_tool_is_shown_with_its_parameters_claims_and_schema() -> None:
 def test_a_malformed_tool_is_shown_with_its_problem_and_the_others_stay() -> None:
     offer = read(
         ECHO,
-        {"name": "no_schema", "inputSchema": None},
-        {"name": "odd", "description": 5, "inputSchema": {}},
+        {"name": "no_schema", "inputSchema": 5},
         {"name": "list", "inputSchema": {"type": "array"}},
         {"inputSchema": {}},
         7,
@@ -67,14 +66,29 @@ def test_a_malformed_tool_is_shown_with_its_problem_and_the_others_stay() -> Non
     )
     assert [(tool.view.name, tool.view.problem) for tool in offer.tools] == [
         ("echo", ""),
-        ("no_schema", "it has no input schema"),
-        ("odd", "its description is not a text"),
+        ("no_schema", "its input schema is no object"),
         ("list", "its arguments are not an object"),
+        ("(tool 4)", "it has no readable name"),
         ("(tool 5)", "it has no readable name"),
-        ("(tool 6)", "it has no readable name"),
         ("echo", "another tool of this server has the same name"),
     ]
-    assert [tool.is_usable for tool in offer.tools] == [True] + [False] * 6
+    assert [tool.is_usable for tool in offer.tools] == [True] + [False] * 5
+
+
+def test_what_does_not_matter_in_a_tool_keeps_it_in() -> None:
+    odds: list[dict[str, Any]] = [
+        *({}, {"inputSchema": None}, {"inputSchema": []}, {"inputSchema": {"properties": []}}),
+        *({"annotations": []}, {"annotations": {"title": 5}}, {"title": 5}, {"icons": "x"}),
+        *({"_meta": []}, {"execution": "no"}, {"outputSchema": []}),
+    ]
+    for odd in odds:
+        with row(odd):
+            [tool] = read({"name": "a", **odd}).tools
+            assert tool.is_usable
+            assert not tool.view.claims_to_read
+    [odd_tool] = read({"name": "a", "description": ["x"]}).tools
+    assert odd_tool.is_usable
+    assert odd_tool.view.left_out == ("its description, which is no text",)
 
 
 def test_text_of_a_server_is_sanitised_and_its_raw_name_kept_for_calls() -> None:

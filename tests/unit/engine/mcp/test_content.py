@@ -14,7 +14,7 @@ from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart, ToolResult
 from tui.engine.mcp.catalog.results import NO_MESSAGE, NOTHING, convert_result, image_size
 from tui.engine.mcp.session.sdk_patches import MAX_BLOCKS, read_call_result
 
-DATA = base64.b64encode(b"x" * 1_500).decode()
+DATA = base64.b64encode(b"\x9f" * 1_500).decode()
 
 
 def convert(*blocks: object, **more: object) -> ToolResult:
@@ -120,6 +120,65 @@ def test_content_of_another_shape_is_read() -> None:
         assert convert_raw({"content": number}).is_error
 
 
+def blob(data: str | bytes, kind: str = "", **more: object) -> dict[str, Any]:
+    """Write a resource in a result whose content is data."""
+    encoded = base64.b64encode(data if isinstance(data, bytes) else data.encode()).decode()
+    given = {"uri": "a://1", "mimeType": kind or None, "blob": encoded, **more}
+    return {"type": "resource", "resource": given}
+
+
+def picture_of(data: str | bytes, kind: str = "image/png") -> dict[str, Any]:
+    return {"type": "image", "data": blob(data)["resource"]["blob"], "mimeType": kind}
+
+
+TEXTS: list[Any] = [
+    *(blob("a needle", f"text/{kind}") for kind in ("plain", "markdown", "csv; charset=utf-8")),
+    *(blob('{"a": "needle"}', f"application/{kind}") for kind in ("json", "yaml", "x.api+json")),
+    blob("a needle, of no kind"),
+    blob("a needle, beside a text that is null", "text/plain", text=None),
+    blob("a needle, caf\xe9".encode("latin-1"), "text/plain"),
+    picture_of("<html>a needle, of an error</html>"),
+    picture_of('<?xml version="1.0"?><svg><text>a needle</text></svg>'),
+    {"type": "image", "data": "<svg><text>a needle</text></svg>", "mimeType": "image/svg+xml"},
+    {"type": "image", "data": "data:image/svg+xml;utf8,<svg>a needle</svg>"},
+    {"type": "image", "data": "data:image/svg+xml,%3Csvg%3Ea needle%3C/svg%3E"},
+    {"type": "image", "url": "https://x.test/needle.png", "mimeType": "image/png"},
+    {"type": "text", "text": {"a": "needle"}},
+    {"type": "json", "json": {"a": "needle"}},
+    {"type": "resource", "uri": "a://1", "text": "needle"},
+    {"type": "resource", "resource": {"uri": "a://needle"}},
+    {"type": "resource_link", "uri": "a://needle"},
+    *("a needle", ["a needle"], [text("a needle")], {"a": "needle"}, ["x", {"needle": None}]),
+]
+
+
+@pytest.mark.parametrize("block", TEXTS)
+def test_what_a_block_says_is_text_whatever_its_form(block: object) -> None:
+    result = convert(block, text("after"))
+    assert "needle" in "".join(texts(result)[:-1])
+    assert texts(result)[-1] == "after"
+    assert "needle" in result.display
+    assert not any(isinstance(part, MediaPart) for part in result.parts)
+
+
+def test_what_is_said_in_place_of_content_is_content() -> None:
+    hidden = {"_meta": {"b": 1}, "taskId": '"b"', "nextCursor": '"b"', "requestState": '"b"'}
+    for raw in ({"toolResult": {"a": "needle"}}, {"a": "needle", **hidden}):
+        said = texts(convert_raw(raw))
+        assert len(said) == 1
+        assert "needle" in said[0]
+        assert '"b"' not in said[0]
+    for nothing in ({}, {"_meta": {}, "isError": False}, {"content": None, "a": 1}):
+        assert texts(convert_raw(nothing)) == [NOTHING]
+
+
+def test_a_long_block_of_an_unknown_kind_is_left_out_with_a_word() -> None:
+    long = {"type": "video", "data": "x" * 20_000}
+    assert texts(convert(long)) == [
+        "[A content block of the kind “video” cannot be read and is left out.]"
+    ]
+
+
 def test_D21_a_mask_in_data_keeps_it_out() -> None:
     mask = mask_of("API_TOKEN")
     for data in (f"{DATA[:40]}{mask}{DATA[40:]}", mask, f"data:image/png;base64,{mask}{DATA}"):
@@ -188,11 +247,11 @@ def test_a_link_is_described_and_never_followed() -> None:
 def test_unknown_blocks_are_named_and_the_others_stay() -> None:
     result = convert({"type": "holo\x1b[mgram"}, text("a"), 5, {"type": "image"}, {"data": 1})
     assert texts(result) == [
-        "[A content block of the kind “hologram” cannot be read and is left out.]",
+        '[A content block of the kind “hologram”, as it was sent: {"type": "holo\\u001b[mgram"}.]',
         "a",
-        "[A content block that is no object is left out.]",
-        "[A content block of the kind “image” cannot be read and is left out.]",
-        "[A content block of the kind “None” cannot be read and is left out.]",
+        "[A content block of the wrong form, as it was sent: 5.]",
+        '[A content block of the kind “image”, as it was sent: {"type": "image"}.]',
+        '[A content block of the wrong form, as it was sent: {"data": 1}.]',
     ]
     assert result.display.splitlines() == texts(result)
 
@@ -202,7 +261,7 @@ def test_blocks_beyond_the_limit_are_counted() -> None:
     said = texts(convert_raw(raw, "a: wrong"))
     rest = ["[3 more content blocks are left out.]", "[Structured content]", '{\n  "a": 1\n}']
     assert said[MAX_BLOCKS:-1] == rest
-    assert "output schema: a: wrong" in said[-1]
+    assert said[-1] == "[Warning: a: wrong]"
 
 
 def test_a_block_is_not_lost_over_its_annotations() -> None:

@@ -1,5 +1,6 @@
 """Server processes start while the MCP SDK is still imported, and end with their supervisor."""
 
+import asyncio
 import shutil
 import threading
 from collections.abc import Callable
@@ -51,7 +52,7 @@ def touching(canary: Path) -> ServerDefinition:
     return altered(SERVERS[0], command=shutil.which("touch") or "", args=(str(canary),))
 
 
-async def test_all_processes_run_before_the_import_begins() -> None:
+async def test_all_processes_of_a_few_servers_run_before_the_import_begins() -> None:
     importing = Import()
     async with starting(importing, *SERVERS) as (_, watcher):
         assert importing.processes == len(SERVERS)
@@ -81,7 +82,7 @@ async def test_a_server_stopped_during_the_import_is_gone() -> None:
 
 
 async def test_E41_a_start_by_the_user_waits_for_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StartQueue, "seconds", lambda _: 3_600.0)
+    monkeypatch.setattr(StartQueue, "turn", lambda _: asyncio.sleep(3_600))
     server = SERVERS[0].id
     async with running(SERVERS[0]) as (manager, watcher):
         await watcher.until("one", S.STARTING)

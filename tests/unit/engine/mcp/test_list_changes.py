@@ -14,6 +14,7 @@ from tui.engine.mcp.catalog.offer import RawOffer
 from tui.engine.mcp.session import listing
 from tui.engine.mcp.session.listing import ListKind, StaleLists
 from tui.model.servers import ServerStatus as S
+from tui.model.wire.frames import FrameKind
 
 
 @pytest.fixture
@@ -111,6 +112,11 @@ async def test_changes_arrive_over_a_stateless_connection() -> None:
         await eventually(lambda: {"first", "second"} <= set(watcher.tools("asking")))
         await eventually(lambda: len(watcher.catalog("asking").prompts) == 3)
         assert (await call(manager, "first")).display == "first"
+        told = [line for line in watcher.log("asking") if "list reloaded" in line]
+        assert told, "and what did not change is not told of"
+        assert not [line for line in told if "resources" in line]
+        asked = [frame.method for frame in manager.wire.frames() if frame.kind is FrameKind.REQUEST]
+        assert asked.count("resources/list") == 1
         assert watcher.statuses("asking") == [S.STARTING, S.READY]
 
 

@@ -9,8 +9,11 @@ import pytest
 from tests.servers.web import ECHO, Exchange, Handler, Message, RawServer
 from tests.support.rows import row
 from tests.unit.engine.mcp.network.support import WEB, answering, connected, refused
-from tests.unit.engine.mcp.support import ready, refuses, script
+from tests.unit.engine.mcp.support import call, eventually, ready, refuses, script
+from tui.engine.mcp.catalog.offered_tool import ToolCallError
+from tui.engine.mcp.catalog.results import convert_prompt, convert_resource
 from tui.engine.mcp.errors import ServerCallError, ServerGoneError
+from tui.engine.mcp.session.sdk_patches import repair_contents
 from tui.engine.mcp.transports.handshake import repair_handshake
 from tui.engine.mcp.transports.jsonrpc_lines import OWN_CODES, SERVERS_CLOSED, code_of, decode
 from tui.model.servers import ServerStatus as S
@@ -67,6 +70,18 @@ async def test_it_is_its_words_also_before_the_server_is_ready() -> None:
             assert failure.reason == reason
 
 
+async def test_a_server_of_other_revisions_names_them_and_is_not_tried_again() -> None:
+    async def refuse(exchange: Exchange) -> None:
+        error = {"code": -32022, "message": "no", "data": {"supported": ["2031-01-01"]}}
+        await exchange.give({"id": exchange.request.message["id"], "error": error}, 400)
+
+    methods = ("server/discover", "initialize")
+    async with RawServer(on=dict.fromkeys(methods, refuse)) as server:
+        status, failure = await refused(server.url, sse_fallback=False)
+        assert status is S.FAILED
+        assert "2031-01-01" in failure.reason
+
+
 async def test_a_process_that_ends_is_told_from_one_that_says_so() -> None:
     async with ready(script("raw")) as (manager, _):
         await refuses(r"no such row \(error -32000\)", manager, "own_error", {"text": "{}"})
@@ -88,10 +103,91 @@ def test_no_server_speaks_with_a_code_of_ours() -> None:
         assert (message.error.code, code_of(message.error)) == (inner, shown)
 
 
+TEXT = [{"type": "text", "text": "the needle"}]
+SAID: list[Message] = [
+    {"error": "the needle"},
+    {"error": {"message": "the needle"}},
+    {"error": {"code": "E_NEEDLE", "message": "the needle"}},
+    {"error": {"code": -32001, "message": {"why": "the needle"}}},
+    {"error": {"code": -32001, "data": "the needle"}},
+    *({"result": "the needle"}, {"result": TEXT}, {"result": {"content": TEXT}, "jsonrpc": None}),
+]
+
+
+@pytest.mark.parametrize("said", SAID)
+async def test_the_words_of_a_reply_that_breaks_the_protocol_are_shown(said: Message) -> None:
+    async def answer(exchange: Exchange) -> None:
+        await exchange.give({"id": exchange.request.message["id"], **said})
+
+    async with answering(answer) as (_, manager, _):
+        try:
+            shown = (await call(manager, "echo")).display
+        except ToolCallError as error:
+            shown = str(error)
+    assert "the needle" in shown
+
+
+def test_what_does_not_matter_in_a_message_is_mended() -> None:
+    rows: list[tuple[Message, str, object]] = [
+        ({"id": 1}, "result", {}),
+        ({"id": 1, "result": None}, "result", {}),
+        ({"id": 1, "result": []}, "result", {}),
+        ({"id": 1, "result": {}, "jsonrpc": None}, "jsonrpc", "2.0"),
+        (
+            {"id": 1, "error": {"code": -32001}},
+            "error",
+            types.ErrorData(code=-32001, message="no message"),
+        ),
+        ({"id": 1, "method": "ping", "params": []}, "params", None),
+        ({"method": "notifications/x", "params": "y"}, "params", None),
+    ]
+    for odd, member, mended in rows:
+        with row(odd):
+            message = decode(json.dumps({"jsonrpc": "2.0", **odd}).encode()).message
+            assert getattr(message, member) == mended
+    for noise in (
+        {},
+        {"id": True, "result": {}},
+        {"id": None, "result": 5},
+        {"id": 1, "result": 5},
+    ):
+        message = decode(json.dumps({"jsonrpc": "2.0", **noise}).encode()).message
+        assert not isinstance(message, types.JSONRPCResponse)
+
+
+def test_a_line_of_a_log_in_json_answers_nothing() -> None:
+    for line in (b'{"id":1,"level":30,"msg":"started"}', b'{"id":1,"jsonrpc":"2.0","result":5}'):
+        assert not isinstance(decode(line).message, types.JSONRPCResponse)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"level": "info", "message": "the needle"},
+        {"level": "warn", "data": "the needle"},
+        {"level": "WARNING", "data": {"a": "the needle"}, "logger": "x"},
+        {"level": 30, "data": "the needle", "logger": None},
+        {"msg": "the needle"},
+    ],
+)
+async def test_what_is_logged_is_shown_whatever_its_form(params: Message) -> None:
+    async def answer(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type="text/event-stream")
+        await exchange.event({"method": "notifications/message", "params": params})
+        for _ in range(3):
+            await exchange.event({"id": 99_999, "result": {}})
+        await exchange.event({"id": exchange.request.message["id"], "result": {"content": []}})
+
+    async with answering(answer) as (_, manager, watcher):
+        await call(manager, "echo")
+        await eventually(lambda: "the needle" in "".join(watcher.log(WEB)))
+        assert "an answer to no request, ignored: id 99999" in watcher.log(WEB)
+
+
 LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources"}
 
 
-def paging(pages: list[tuple[list[str], str | None]]) -> dict[str, Handler]:
+def paging(pages: list[tuple[list[str], str | int | None]]) -> dict[str, Handler]:
     """List page by page, and the last one again and again."""
     turns = dict.fromkeys(LISTS, 0)
 
@@ -116,17 +212,41 @@ def paging(pages: list[tuple[list[str], str | None]]) -> dict[str, Handler]:
         ([(["a"], "1"), (["b"], "1")], "ab"),
         ([(["a"], "1"), (["b"], "2"), (["b"], "2")], "ab"),
         ([(["a"], ""), (["b"], None)], "ab"),
+        ([(["a"], 2), (["b"], False)], "ab"),
         ([(["a"], "1"), ([], "2"), (["b"], "1"), (["c"], None)], "ab"),
     ],
 )
 async def test_a_page_that_comes_again_counts_once(
-    pages: list[tuple[list[str], str | None]], names: str
+    pages: list[tuple[list[str], str | int | None]], names: str
 ) -> None:
     async with answering(paging(pages) | shaking(prompts={}, resources={})) as (_, manager, _):
         catalog = manager.catalogs[WEB]
         assert [one.name for one in catalog.prompts] == [*names]
         assert [one.name for one in catalog.resources] == [*names]
         assert [tool.name for tool in catalog.tools] == [*dict.fromkeys(names)]
+
+
+async def test_what_a_prompt_and_a_resource_say_is_read_whatever_its_form() -> None:
+    needle = {"type": "text", "text": "the needle"}
+    for message in (
+        {"role": "system", "content": needle},
+        {"role": "user", "content": "the needle"},
+        {"role": "assistant", "content": [needle, needle]},
+        *({"content": needle}, "the needle", needle | {"content": {"a": "the needle"}}),
+    ):
+        with row(message):
+            raw = repair_contents({"messages": [message]}, {})
+            assert "the needle" in convert_prompt(types.GetPromptResult.model_validate(raw)).shown
+    for content in (
+        {"uri": "a://1", "text": "the needle"},
+        *({"text": "the needle", "blob": None}, {"text": {"a": "the needle"}}),
+        *([{"text": "the needle", "mimeType": None}], [{"json": "the needle"}], ["the needle"]),
+    ):
+        with row(content):
+            raw = repair_contents({"contents": content}, {"uri": "a://1"})
+            result = types.ReadResourceResult.model_validate(raw)
+            read = convert_resource(WEB, "a://1", result)
+            assert "the needle" in read.content.text
 
 
 ODD: list[dict[str, Any]] = [

@@ -250,7 +250,12 @@ async def test_a_secret_is_masked_in_the_log_and_in_errors_of_calls() -> None:
 
 async def test_a_server_that_did_not_start_says_why_without_a_secret() -> None:
     for behaviour, reason, *said in (
-        ("exit", "exited with code 3 before it was ready", "cannot read the config", "giving up"),
+        (
+            "exit",
+            "exited with code 3 before it was ready: cannot read the config",
+            "cannot read the config",
+            "giving up",
+        ),
         (
             "unlistable",
             "could not list its tools: the list is broken [secret RAW_TOKEN hidden by gemdeck]"

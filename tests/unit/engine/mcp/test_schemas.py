@@ -56,7 +56,7 @@ SHAPES: Final[Sequence[tuple[object, object]]] = [
     (OBJECT | {"if": {}, "then": {}, "else": {}, "dependentSchemas": {}}, OBJECT),
     (TEXT | {"format": "email"} | said("Who"), TEXT | said("Who (format: email)")),
     (TEXT | {"format": "date-time"}, TEXT | {"format": "date-time"}),
-    (LIST | {"items": [TEXT, WHOLE]}, LIST | {"prefixItems": [TEXT, WHOLE]}),
+    (LIST | {"items": [TEXT, WHOLE]}, LIST | {"prefixItems": [TEXT, WHOLE], "items": {}}),
     (OBJECT | {"additionalProperties": NULL}, OBJECT | said("(any keys with values of type null)")),
     (TEXT | {"x-order": 1, "examples": ["a"], "$comment": "c", "deprecated": True}, TEXT),
     ({"properties": {"a": NULL}}, OBJECT | {"properties": {"a": NULL}}),

@@ -135,9 +135,10 @@ def test_thinking_is_a_level_or_a_budget() -> None:
 
 async def test_a_summary_replaces_the_history_which_is_kept(shop: Turncoat, play: Play) -> None:
     shop.offer(tool("look", "x" * 20_000))
+    long = "one " * 100
     steps: Script = [[Say("1")], [Say("We spoke of one.")], [Say("2")]]
     async with play(steps, shop) as it:
-        await it.ask("one")
+        await it.ask(long)
         it.engine.models.compress()
         await eventually(lambda: "Compressed" in remarks(it))
         assert "functionDeclarations" not in str(it.fake.requests[1].body)
@@ -158,7 +159,7 @@ async def test_a_summary_replaces_the_history_which_is_kept(shop: Turncoat, play
         now = it.engine.sessions.recorder.session
     old, new = sorted(library().sessions(), key=lambda view: view.id == now)
     saved = library().read(new)
-    assert (old.parent, told_in(old), told_in(new)) == (now, ["one"], ["one", "two"])
+    assert (old.parent, told_in(old), told_in(new)) == (now, [long], [long, "two"])
     assert [len(one.contents) for one in (library().read(old), saved)] == [2, 4]
     assert list(saved.starts.values()) == [2]  # what the summary stands for cannot be sent again
 
@@ -184,13 +185,16 @@ async def test_a_full_context_offers_the_summary_once_and_is_anothers_in_the_bac
 
 
 async def test_no_summary_leaves_the_history(monkeypatch: pytest.MonkeyPatch, play: Play) -> None:
-    steps: Script = [[Say("1")], [Call([("look", {})])], [Say("We spoke of one.")]]
+    summary = Say("We spoke of one.")
+    steps: Script = [[Say("1" * 200)], [Call([("look", {})])], [Say("o" * 100)], [summary]]
     async with play(steps) as it:
         await it.ask("one")
         main, recorder = it.engine.conversations.current.context, it.engine.sessions.recorder
         assert main is not None
         it.engine.models.compress()
         await eventually(lambda: "gave no summary" in notices(it))
+        it.engine.models.compress()
+        await eventually(lambda: "the summary is longer" in notices(it))
         assert len(main.history.contents) == 2
 
         async def go_on(_: str) -> None:

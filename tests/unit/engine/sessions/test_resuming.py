@@ -60,6 +60,17 @@ def remarks(it: Deck) -> str:
     return " ".join(f"{e.text} {e.advice}" for e in shown)
 
 
+async def test_what_is_sent_while_a_session_is_read_waits_for_it(home: Path, play: Play) -> None:
+    saved = write(library(), home / "work", turn(1, "mine?", "1"))
+    async with play([[Say("2")]]) as it:
+        it.engine.sessions.resume(saved.id)
+        it.engine.send("and then?")
+        await it.fake.wait_for_requests(1)
+        await it.idle()
+        assert asked(it) == ["mine?", "and then?"]
+        assert texts(it.fake.requests[0].contents) == ["mine?", "1", "and then?"]
+
+
 async def test_a_held_session_is_copied_and_a_damaged_one_goes_on(home: Path, play: Play) -> None:
     folder = home / "work"
     view, other = (
@@ -199,7 +210,7 @@ async def test_nothing_is_saved_where_that_is_off(play: Play) -> None:
 
 
 async def test_what_an_unsaved_conversation_loses_is_said(play: Play) -> None:
-    steps = [[Say("1")], [Say("2")], [Say("In short: 2.")]]
+    steps = [[Say("1")], [Say("2" * 300)], [Say("In short: 2.")]]
     async with play(steps) as it:
         it.engine.sessions.configure(SessionSettings(), saves=False)
         await it.ask("one")

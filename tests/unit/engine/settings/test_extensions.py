@@ -281,11 +281,13 @@ def test_an_import_stands_for_its_file_and_its_own_imports(folder: Path) -> None
 
 def test_what_is_no_import_stays_as_it_is(folder: Path) -> None:
     for text in [
-        *("write to @ada or ada@docs/style.md", "@docs/none.md", "@token.txt", "`@docs/style.md`"),
+        *("write to @ada or ada@docs/style.md", "@docs/none.md", "@no.txt", "`@docs/style.md`"),
         *("```\n@docs/style.md\n```", f"@{'long' * 100}.md", "@docs/\0.md"),
         *("@docs/style.md/deeper.md", "~~~~ md\n@docs/style.md\n~~~\n@docs/style.md"),
     ]:
         assert imported(folder, text) == text
+    left_out = "<!-- @token.txt is not imported: only .md files are -->"
+    assert imported(folder, "See @token.txt, please.") == f"See {left_out}, please."
 
 
 def test_code_ends_where_its_fence_does(folder: Path) -> None:

@@ -307,7 +307,7 @@ async def test_what_a_server_says_and_what_comes_back_is_checked() -> None:
     rows: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         ({"resource": "https://other.example/mcp"}, {}, "tokens are for https://other.example/mcp"),
         ({"authorization_servers": ["http://169.254.169.254/"]}, {}, "not encrypted"),
-        ({"authorization_servers": []}, {}, "not valid"),
+        ({"authorization_servers": []}, {}, "which does not say how"),
         ({"authorization_servers": ["https://u:p@evil.example"]}, {}, "user name"),
         ({}, {"iss": "https://evil.example"}, "another authorization server"),
         ({}, {"iss": None}, "does not say which server"),

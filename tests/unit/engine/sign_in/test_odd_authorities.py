@@ -2,20 +2,23 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.servers.authority import Form
+from tests.servers.authority import Form, GuardedServer
+from tests.servers.web import answer, free_port
 from tests.support.definitions import altered
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.rows import row
 from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sign_in.support import Person, make_sign_ins, oauth, signed_in, unsigned
+from tui import __version__
 from tui.engine.sign_in import token_endpoint
-from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord
+from tui.engine.sign_in.sign_in_record import AuthError, Challenge, Signature, SignInRecord
 from tui.engine.sign_in.sign_ins import SignIns
 from tui.engine.sign_in.token_endpoint import AuthResponse, RejectedError, Send
 from tui.model.requests import Reply, ReplyAction
@@ -233,7 +236,13 @@ async def test_a_registration_is_tried_with_less_and_says_what_is_refused() -> N
             [],
             "https on",
         ),
-        ({"detail": "ask the \x1b[31madministrator"}, None, [], "HTTP 400, ask the administrator"),
+        (
+            {"error": "unapproved_client", "detail": "ask the \x1b[31madministrator"},
+            None,
+            [],
+            "HTTP 400, unapproved_client: ask the administrator",
+        ),
+        ({"msg": "Unrecognized field"}, None, ["authorization_code", "refresh_token"], ""),
     ]
     seen: list[Form] = []
     for error, grants, tried, words in rows:
@@ -254,6 +263,18 @@ async def test_a_registration_is_tried_with_less_and_says_what_is_refused() -> N
                 else:
                     await sign_ins.sign_in(definition)
                     assert (seen[0]["scope"], seen[1]["grant_types"]) == ("read", str(tried))
+                    assert seen[0].keys() - seen[1].keys() == {"scope", "application_type"}
+
+
+async def test_who_is_too_busy_to_register_a_client_is_to_be_asked_later() -> None:
+    busy = {"error": "temporarily_unavailable"}
+    for status in (429, 503):
+        async with unsigned() as (server, sign_ins, definition):
+            server.authority.metadata = {"registration_endpoint": f"{server.authority.issuer}/busy"}
+            server.authority.on["/busy"] = answer(status, json.dumps(busy).encode())
+            with row(status), pytest.raises(AuthError, match="temporarily_unavailable") as caught:
+                await sign_ins.sign_in(definition)
+            assert (caught.value.advice, caught.value.is_transient) == ("Try again later.", True)
 
 
 async def test_odd_members_of_a_registration_do_not_matter() -> None:
@@ -268,13 +289,13 @@ async def test_odd_members_of_a_registration_do_not_matter() -> None:
         ({"token_endpoint_auth_method": "client_secret_post"}, "in a way it cannot use"),
         ({"client_secret": [FIXTURE_SECRET]}, "in a way it cannot use"),
     ]
-    for answer, words in rows:
+    for given, words in rows:
         async with unsigned() as (server, sign_ins, definition):
-            server.authority.registration = answer
+            server.authority.registration = given
             if not words:
                 await sign_ins.sign_in(definition)
                 continue
-            with row(answer), pytest.raises(AuthError, match=words) as caught:
+            with row(given), pytest.raises(AuthError, match=words) as caught:
                 await sign_ins.sign_in(definition)
             assert FIXTURE_SECRET not in f"{caught.value.reason} {caught.value.advice}"
 
@@ -314,9 +335,10 @@ async def test_tokens_come_as_a_form_and_errors_with_any_status() -> None:
         (bad, AuthError, "refused .bad_verification_code: expired"),
         (b'{"error": "invalid_grant"}', RejectedError, "refused .invalid_grant"),
         (b"error=invalid_grant&error_description=expired", RejectedError, "invalid_grant"),
-        (b"access_token=" + b"x" * 70_000, AuthError, "not JSON"),
+        (b"access_token=" + b"x" * 70_000, AuthError, "cannot be sent"),
         (b"&".join([b"a=b"] * 40), AuthError, "cannot be sent|not JSON"),
         (b"access_token=a%0Ab", AuthError, "cannot be sent"),
+        (b'{"ok": true, "authed_user": {"access_token": "t"}}', AuthError, "has no access_token"),
     ]:
         with row(body), pytest.raises(AuthError, match=words) as caught:
             await token_endpoint.refresh(answering((200, body)), CLIENT)
@@ -332,16 +354,118 @@ async def test_what_a_refusal_quotes_of_the_request_is_masked() -> None:
         for before in ("no: ", "x" * 190):
             said = f"{before}{secret}"
             body = json.dumps({"error": "invalid_request", "error_description": said}).encode()
-            for answer in (body, said.encode(), f"<h1>{said}</h1>".encode()):
+            for quoting in (body, said.encode(), f"<h1>{said}</h1>".encode()):
                 with pytest.raises(AuthError) as caught:
-                    await token_endpoint.ask_for_token(answering((400, answer)), CLIENT, form)
+                    await token_endpoint.ask_for_token(answering((400, quoting)), CLIENT, form)
                 assert "s3cr3t" not in caught.value.reason
                 assert secret[:24] not in caught.value.reason, secret
 
 
 async def test_a_refresh_token_that_is_revoked_is_what_counts() -> None:
     without = CLIENT.model_copy(update={"refresh_token": ""})
-    for first, second, is_done in ((200, 200, True), (200, 400, True), (400, 200, False)):
+    for first, second, is_done in (
+        *((200, 200, True), (204, 400, True), (200, 400, True), (400, 200, False)),
+    ):
         answers = (first, b""), (second, b'{"error": "unsupported_token_type"}')
         for client in (CLIENT, without):
             assert await token_endpoint.revoke(answering(*answers), client) is is_done
+
+
+METADATA: Final = "/.well-known/oauth-authorization-server"
+
+
+def is_its_own(server: GuardedServer, named: object) -> None:
+    """Let a server with these authorization servers say itself how to sign in."""
+    own = server.authority.described() | {"issuer": server.origin}
+    server.resource = {"authorization_servers": named}
+    server.on[METADATA] = answer(200, json.dumps(own).encode())
+    server.authority.on[METADATA] = answer(404)
+    server.authority.redirect = {"iss": server.origin}
+
+
+def has_others(server: GuardedServer, *others: str) -> None:
+    """Name other authorization servers before the one that there is."""
+    server.resource = {"authorization_servers": [*others, server.authority.issuer]}
+
+
+def marks_bytes(server: GuardedServer) -> None:
+    """Begin metadata with a byte order mark."""
+    body = b"\xef\xbb\xbf" + json.dumps(server.authority.described()).encode()
+    server.authority.on[METADATA] = answer(200, body)
+
+
+def grants(server: GuardedServer, **more: object) -> None:
+    """Give tokens with these members."""
+    server.authority.grants = more
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        *(partial(is_its_own, named=None), partial(is_its_own, named=[])),
+        lambda server: has_others(server, f"{server.origin}/nothing"),
+        lambda server: has_others(server, f"http://127.0.0.1:{free_port()}"),
+        marks_bytes,
+        *(partial(grants, token_type=kind) for kind in ("", "BEARER")),
+    ],
+)
+async def test_what_does_not_matter_keeps_nobody_out(
+    prepare: Callable[[GuardedServer], None],
+) -> None:
+    async with unsigned() as (server, sign_ins, definition):
+        prepare(server)
+        await sign_ins.sign_in(definition)
+        assert len(server.authority.tokens) == 1
+
+
+@pytest.mark.parametrize(
+    ("others", "words"),
+    [
+        (["https://10.1.2.3"], "it is refused"),
+        (["http://far.example"], "not encrypted"),
+        (["{web}/a", "{web}/b", "{web}/c"], "{web}/a and {web}/b and {web}/c, which does not say"),
+    ],
+)
+async def test_who_names_several_authorization_servers_gets_no_more_than_with_one(
+    others: list[str], words: str
+) -> None:
+    async with unsigned() as (server, sign_ins, definition):
+        has_others(server, *(one.format(web=server.origin) for one in others))
+        with pytest.raises(AuthError, match=words.format(web=server.origin)):
+            await sign_ins.sign_in(definition)
+        assert server.authority.requests == []
+
+
+async def test_an_empty_address_of_registration_is_none() -> None:
+    async with unsigned(client_id="own") as (server, sign_ins, definition):
+        where = definition.endpoint.sign_in.oauth.redirect_uri
+        server.authority.clients["own"] = {"redirect_uris": [where]}
+        server.authority.metadata = {"registration_endpoint": ""}
+        await sign_ins.sign_in(definition)
+
+
+async def test_an_empty_scope_of_a_token_is_what_was_asked_for() -> None:
+    asked = CLIENT.model_copy(update={"scope": "read"})
+    for said in ("", " ", None):
+        body = json.dumps({"access_token": "t", "scope": said}).encode()
+        assert (await token_endpoint.refresh(answering((200, body)), asked)).scope == "read"
+
+
+async def test_a_token_that_has_the_scopes_it_lacks_is_renewed_first(tmp_path: Path) -> None:
+    async with signed_in(tmp_path) as one:
+        lacking = Challenge(403, scope=one.record.scope, error="insufficient_scope")
+        sent = Signature(one.record.access_token)
+        assert await one.session.refused(lacking, sent, 0)
+        assert (len(one.authority.refreshes()), len(one.authority.asked)) == (1, 1)
+        sent = Signature((await one.session.signature()).token)
+        assert await one.session.refused(lacking, sent, 1)
+        assert (len(one.authority.refreshes()), len(one.authority.asked)) == (1, 2)
+
+
+async def test_servers_and_authorities_learn_who_asks() -> None:
+    async with unsigned() as (server, sign_ins, definition):
+        await sign_ins.sign_in(definition)
+        mine = [one for one in server.authority.requests if "accept" in one.headers]
+        asked = {one.headers.get("user-agent") for one in mine if one.path != "/consent"}
+        assert f"gemdeck/{__version__}" in asked
+        assert None not in asked

@@ -107,9 +107,19 @@ class SessionCommands:
     def resume(self, words: str = LATEST) -> asyncio.Task[None]:
         """Go on with a session, named by the beginning of its id, or with the latest.
 
-        If it is open in another conversation, that one becomes the current one.
+        If it is open in another conversation, that one becomes the current one. What is sent
+        meanwhile waits.
         """
-        return self.start(self._resume(words, self.conversations.current))
+        one = self.conversations.current
+
+        def go_on(resumed: asyncio.Task[None]) -> None:
+            if not resumed.cancelled():
+                one.hold(is_held=False)
+
+        one.hold(is_held=True)
+        resuming = self.start(self._resume(words, one))
+        resuming.add_done_callback(go_on)
+        return resuming
 
     def resume_beside(self, session: SessionId) -> None:
         """Go on with a session in a conversation of its own, or where it is open."""

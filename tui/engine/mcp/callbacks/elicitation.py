@@ -192,7 +192,7 @@ class Elicitation:
         Returns:
             Whether to repeat the call: the user opened each address, and is done there.
         """
-        required = _required(error)
+        required = required_addresses(error)
         for params in required:
             if await self._visit(check_address(params.url), params) is not ReplyAction.ACCEPT:
                 return False
@@ -247,7 +247,7 @@ class Elicitation:
         self._context.publish(NoticeRaised(notice))
 
 
-def _required(error: MCPError) -> list[types.ElicitRequestURLParams]:
+def required_addresses(error: MCPError) -> list[types.ElicitRequestURLParams]:
     """Read the addresses in an error -32042; return none if any of them is refused."""
     try:
         required = UrlElicitationRequiredError.from_error(error.error).elicitations

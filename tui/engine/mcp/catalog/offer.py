@@ -117,6 +117,11 @@ class Tool(Frozen):
     def is_usable(self) -> bool:
         return self.parameters is not None
 
+    @property
+    def wordless_hash(self) -> str:
+        """The hash of its definition without the description. Slow for a long one."""
+        return _hash(_SORTED.encode({**json.loads(self.definition), "description": None}))
+
     def show(self, tool_id: ToolId) -> ToolView:
         return self.view if self.view.id == tool_id else replace(self.view, id=tool_id)
 
@@ -231,7 +236,7 @@ def _placeholder(shown: str, item: object, problem: str) -> Tool:
 
 
 def _tool(item: dict[str, Any], problem: str) -> Tool:
-    schema = item.get("inputSchema")
+    schema = item.get("inputSchema") or {}  # PHP writes an empty list, others leave it out
     parameters: GeminiSchema | None = None
     left_out: tuple[str, ...] = ()
     problem = problem or _unusable(item)
@@ -245,6 +250,8 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
     description = text_in(item, "description")
     if (cut := len(description) - MAX_DESCRIPTION) > 0:
         left_out = (f"{counted(cut, 'character')} of its description", *left_out)
+    if not isinstance(item.get("description", ""), str | None):
+        left_out = ("its description, which is no text", *left_out)
     shown = sanitize(description, MAX_DESCRIPTION)
     for_model = shown if description else sanitize(title, MAX_DESCRIPTION)
     definition = definition_text(item)
@@ -282,10 +289,8 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
 
 def _unusable(item: dict[str, Any]) -> str:
     """Return why a tool could only fail, or an empty string."""
-    if not isinstance(item.get("description", ""), str | None):
-        return "its description is not a text"
-    if not isinstance(item.get("inputSchema"), dict):
-        return "it has no input schema"
+    if not isinstance(item.get("inputSchema") or {}, dict):
+        return "its input schema is no object"
     visibility = _object(_object(item.get("_meta")).get("ui")).get("visibility")
     if isinstance(visibility, list) and "model" not in visibility:
         return "its server offers it to apps, not to the model"
@@ -391,7 +396,7 @@ def _type_words(schema: GeminiSchema) -> str:
             words = " | ".join(dict.fromkeys(_type_words(branch) for branch in branches))
         case {"enum": list(values)}:
             words = " | ".join(str(value) for value in values)
-        case {"type": "array", "items": dict(items)}:
+        case {"type": "array", "items": dict(items)} if items:
             inner = _type_words(items)
             words = f"({inner})[]" if " " in inner else f"{inner}[]"
         case _:

@@ -12,7 +12,7 @@ from tui.engine.mcp.schema.plain import plain_schema
 from tui.model.catalog import ResourceContent, ToolId, ToolView
 from tui.model.chat import Picture
 from tui.model.frozen import Frozen
-from tui.model.input.own_commands import OWN_COMMANDS
+from tui.model.input.own_commands import ALIASES, OWN_COMMANDS
 from tui.model.runs import RenderedMessage
 from tui.model.servers import ServerId
 from tui.text import AdvisedError
@@ -113,7 +113,7 @@ def assign_prompt_names(offers: Sequence[tuple[str, Sequence[str]]]) -> list[lis
     Returns:
         For each server the names of its prompts, in order; all are different.
     """
-    taken = set(OWN_COMMANDS)
+    taken = {*OWN_COMMANDS, *ALIASES}
     named = []
     for server, prompts in offers:
         names = []
@@ -238,7 +238,7 @@ class ToolResult(Frozen):
     `beside` parts are texts that stand beside the tool's own, such as structured content. `raw` is
     the result as the server wrote it; None if none came back. `pictures` are for the screen, and
     `faults` say how it breaks the tool's output schema. `runs_on` says that there is none yet: the
-    call runs on as a task.
+    call runs on as a task. `reply` is the server's own error reply in place of a result, or empty.
     """
 
     parts: tuple[TextPart | MediaPart, ...]
@@ -249,6 +249,7 @@ class ToolResult(Frozen):
     pictures: tuple[Picture, ...] = ()
     faults: tuple[str, ...] = ()
     runs_on: bool = False
+    reply: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 class ToolCallError(AdvisedError):

@@ -16,6 +16,8 @@ class Permit:
         shown: The same, complete, as canonical JSON.
         source: Why it may run, such as ``you: once``.
         rule: What has to be so of the arguments still as they are sent, or None.
+        request: The parameters of a request that the user wrote, which goes as it is with these
+            arguments; None for a call.
     """
 
     tool: OfferedTool
@@ -23,6 +25,7 @@ class Permit:
     shown: str
     source: str
     rule: ArgumentRule | None = None
+    request: JsonObject | None = None
     _is_used: bool = field(default=False, init=False)
 
     def use(self) -> None:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import mcp_types as types
 
 from tui.engine.logs.redaction import MASK_ENDING
-from tui.engine.mcp.catalog.media import kind_of, plain_base64
+from tui.engine.mcp.catalog.media import kind_of, plain_base64, text_of
 from tui.engine.mcp.catalog.offered_tool import (
     STRUCTURED,
     MediaPart,
@@ -72,9 +72,6 @@ MAX_CONTENTS: Final = 100
 MAX_RESOURCE_TEXT: Final = 1_000_000
 """Characters of a resource that a message brings to the model."""
 
-SVG: Final = "image/svg+xml"
-"""A picture in words, which model services do not read as one."""
-
 ROLES: Final = {"user": "user", "assistant": "model"}
 _OPENING: Final = PromptMessage("user", (TextPart("[The conversation so far.]"),))
 _GO_ON: Final = PromptMessage("user", (TextPart("[Go on.]"),))
@@ -105,10 +102,8 @@ def convert_block(block: types.ContentBlock, provider: str = "Tool") -> Iterator
     match block:
         case types.TextContent():
             yield text_piece(block.text)
-        case types.ImageContent():
-            yield from _media(provider, "image", block.mime_type, block.data)
-        case types.AudioContent():
-            yield from _media(provider, "audio", block.mime_type, block.data)
+        case types.ImageContent() | types.AudioContent():
+            yield from _media(provider, block.type, block.mime_type, block.data)
         case types.EmbeddedResource(resource=types.TextResourceContents() as resource):
             yield resource_label(resource)
             yield text_piece(resource.text)
@@ -145,8 +140,8 @@ def data_piece(mime_type: str | None, data: str) -> Piece:
     if problem := data_problem(data):
         return text_piece(f"[{problem}.]")
     kind = kind_of(data, media_type(mime_type))
-    if kind == SVG:
-        return text_piece(base64.b64decode(data).decode("utf-8", "replace"))
+    if text := text_of(data, kind):
+        return text_piece(text)
     part = MediaPart(kind, data)
     return Piece(part, "", picture=picture_of(part))
 
@@ -245,14 +240,14 @@ def _jpeg_size(head: bytes) -> tuple[int, int]:
     return width, height
 
 
-def convert_result(result: types.CallToolResult, faults: Sequence[str] = ()) -> ToolResult:
+def convert_result(result: types.CallToolResult, warnings: Iterable[str] = ()) -> ToolResult:
     """Convert a result of ``tools/call`` for the model and for the screen.
 
     Of structured content, only what the text does not say is added.
 
     Args:
         result: The result as the SDK reads it. Convert long ones in a thread.
-        faults: How it breaks the tool's output schema; both forms say so.
+        warnings: What is wrong with it or with its schema; both forms say so.
     """
     pieces = [piece for block in result.content for piece in convert_block(block)]
     beside: list[Piece] = []
@@ -265,9 +260,7 @@ def convert_result(result: types.CallToolResult, faults: Sequence[str] = ()) -> 
         beside.append(text_piece(as_json))
     elif all(isinstance(one.part, TextPart) and not one.part.text for one in pieces):
         pieces = [text_piece(NO_MESSAGE if result.is_error else NOTHING)]
-    if faults:
-        words = "Warning: the result does not match the tool's output schema"
-        beside.append(text_piece(f"[{words}: {'; '.join(faults)}]"))
+    beside += [text_piece(f"[Warning: {words}]") for words in warnings]
     beside += hidden_note([*pieces, *beside])
     whole = [*pieces, *beside]
     said = tuple(piece.part for piece in whole), _display(whole)
@@ -405,13 +398,8 @@ def convert_resource(
     )
     pieces: list[Piece] = []
     for part in contents:
-        if part.uri != uri or len(contents) > 1:
-            pieces.append(resource_label(part))
-        match part:
-            case types.TextResourceContents():
-                pieces.append(text_piece(part.text))
-            case types.BlobResourceContents():
-                pieces.append(data_piece(part.mime_type, part.blob))
+        label, body = convert_block(types.EmbeddedResource(resource=part))
+        pieces += [body] if part.uri == uri and len(contents) == 1 else [label, body]
     notes = [*hidden_note(pieces), *_more(len(result.contents) - len(contents), "contents")]
     parts = [piece.part for piece in (*pieces, *notes) if piece.part != TextPart("")]
     source = f"resource {uri} of the server {server}"

@@ -8,6 +8,7 @@ The result is a hint to the model; calls are checked against the server's own sc
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -58,6 +59,21 @@ MAX_DESCRIPTION_CHARS: Final = 2_048
 MAX_KEY: Final = 256
 """Longest name of a parameter, in characters."""
 
+_KNOWN: Final = re.compile(
+    r"http(://json-schema\.org/draft-0[3467]|s://json-schema\.org/draft/20(19-09|20-12))/schema#?"
+)
+"""The dialects of JSON Schema by which values can be checked."""
+
+
+def unknown_dialect(schema: Mapping[str, Any]) -> str:
+    """Say that nothing is checked by a schema, if it declares a dialect that we do not know."""
+    named = str(schema.get("$schema", ""))
+    words = (
+        f"nothing is checked, as its schema is in the unknown dialect {sanitize_line(named, 80)}"
+    )
+    return words if named and not _KNOWN.fullmatch(named) else ""
+
+
 MAX_LEFT_OUT: Final = 20
 """Most parts of one schema that are reported as left out."""
 
@@ -102,7 +118,7 @@ def to_gemini(schema: Mapping[str, Any]) -> GeminiSchema:
 
 
 def convert_schema(schema: Mapping[str, Any]) -> tuple[GeminiSchema, tuple[str, ...]]:
-    """Do as `to_gemini`, and also name the optional parameters and enum values left out."""
+    """Do as `to_gemini`, and also name the parameters, enum values and checks left out."""
     for depth in DEPTHS:
         converter = _Converter(schema, depth)
         try:
@@ -114,7 +130,8 @@ def convert_schema(schema: Mapping[str, Any]) -> tuple[GeminiSchema, tuple[str, 
         if depth == DEPTHS[-1]:
             converter.drop_largest(converted)
         if _size(converted) <= MAX_SCHEMA_BYTES:
-            names = tuple(dict.fromkeys(converter.left_out))
+            said = unknown_dialect(schema), *converter.left_out
+            names = tuple(dict.fromkeys(filter(None, said)))
             if (more := len(names) - MAX_LEFT_OUT) > 0:
                 names = (*names[:MAX_LEFT_OUT], f"and {more:,} more")
             return converted, names
@@ -287,9 +304,9 @@ class _Converter:
             self.left_out.append(f"parameter “{sanitize_line(name, 80)}”: its schema is too large")
 
     def _array(self, flat: Flat, depth: int) -> GeminiSchema:
-        schema: GeminiSchema = {"type": "array"} | bounds_of("array", flat)
-        if flat.items is not None and (items := self._convert(flat.items, depth + 1)) is not None:
-            schema["items"] = items
+        items = self._convert(flat.items, depth + 1) if flat.items is not None else None
+        schema: GeminiSchema = typed("array") | bounds_of("array", flat)
+        schema |= {"items": items} if items is not None else {}
         if flat.prefix_items:
             schema["prefixItems"] = [self._convert(p, depth + 1) or {} for p in flat.prefix_items]
         return schema | ({"uniqueItems": True} if flat.unique else {})
@@ -381,7 +398,12 @@ def _joined_enums(variants: list[GeminiSchema]) -> list[GeminiSchema]:
 def cut(flat: Flat) -> GeminiSchema:
     """Return the schema of a value that is not converted further."""
     kind = single_type(flat)
-    return {"type": kind} if kind else {"type": "object"} if flat.is_cut else {}
+    return typed(kind or "object") if kind or flat.is_cut else {}
+
+
+def typed(kind: str) -> GeminiSchema:
+    """Return the schema of any value of a type; some services refuse arrays without items."""
+    return {"type": kind, "items": {}} if kind == "array" else {"type": kind}
 
 
 def single_type(flat: Flat) -> str:
@@ -417,7 +439,7 @@ def enum_variants(flat: Flat) -> Iterator[GeminiSchema]:
                 yield {"type": kind, "enum": list(dict.fromkeys(sendable))}
             case "object" | "array":
                 listed = sanitize_line(json.dumps(values, default=str), 300)
-                yield {"type": kind, "description": f"one of: {listed}"}
+                yield typed(kind) | {"description": f"one of: {listed}"}
             case _:
                 yield {"type": kind}
 

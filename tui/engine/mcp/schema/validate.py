@@ -20,6 +20,7 @@ from jsonschema.validators import Draft202012Validator, extend, validator_for
 from referencing import Registry
 
 from tui.engine.mcp.schema import safe_regex
+from tui.engine.mcp.schema.to_gemini import unknown_dialect
 from tui.model.bounded_json import canonical_text
 from tui.text import sanitize_line
 
@@ -55,7 +56,7 @@ def check_value(schema: Mapping[str, Any], value: Any, name: str) -> list[str]: 
 
     Args:
         schema: The schema as the server wrote it. Its ``$schema`` names the draft; without one it
-            is 2020-12.
+            is 2020-12; by one in a dialect that is unknown nothing is checked.
         value: The value.
         name: What errors call it.
 
@@ -63,6 +64,8 @@ def check_value(schema: Mapping[str, Any], value: Any, name: str) -> list[str]: 
         At most ten errors of one line each; empty if the value is valid or the schema cannot be
         used.
     """
+    if unknown_dialect(schema):
+        return []
     token = _keywords_left.set([MAX_KEYWORDS])
     try:
         validator_class = _guarded(validator_for(dict(schema), default=Draft202012Validator))

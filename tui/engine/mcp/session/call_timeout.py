@@ -103,29 +103,18 @@ class CallTimeout:
 class ProgressReporter:
     """Passes on the progress of a call, at most ten times a second and always the latest.
 
-    Use it as a context manager around the call; later reports are dropped.
-
-    Args:
+    Attributes:
         report: Called with each report that is passed on.
     """
 
     def __init__(self, report: Callable[[Progress], None]) -> None:
-        self._report = report
+        self.report = report
         self._latest: Progress | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._open = True
-
-    def __enter__(self) -> "ProgressReporter":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._open = False
-        if self._timer is not None:
-            self._timer.cancel()
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        """Take a report from the SDK; drop it if it is not a finite positive number."""
-        if not self._open or not math.isfinite(progress) or progress < 0:
+        """Take a report of the server; drop it if it is not a finite positive number."""
+        if not math.isfinite(progress) or progress < 0:
             return
         known_total = total if total is not None and math.isfinite(total) and total > 0 else None
         shown = sanitize_line(message or "", MAX_MESSAGE_CHARS)
@@ -137,6 +126,6 @@ class ProgressReporter:
         self._timer = None
         if self._latest is None:
             return
-        self._report(self._latest)
+        self.report(self._latest)
         self._latest = None
         self._timer = asyncio.get_running_loop().call_later(REPORT_INTERVAL, self._pass_on)

@@ -8,8 +8,9 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from typing import Any, Final, Literal, TypeVar
+from weakref import WeakValueDictionary
 
 import anyio
 import mcp_types as types
@@ -17,13 +18,13 @@ from mcp import Client, InputRequiredRoundsExceededError, MCPError
 from mcp.client import ClientRequestContext, advertise
 from pydantic import ValidationError
 
-from tui.engine.background import wait_within
+from tui.engine.background import TaskSet, wait_within
 from tui.engine.definitions.admission import Admission
 from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.mcp.backoff import Backoff
-from tui.engine.mcp.callbacks.elicitation import Elicitation
+from tui.engine.mcp.callbacks.elicitation import Elicitation, required_addresses
 from tui.engine.mcp.callbacks.sampling import REFUSED, Sampling
-from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
+from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, Tool, read_offer
 from tui.engine.mcp.catalog.offered_tool import (
     CallNotTakenError,
     JsonObject,
@@ -34,12 +35,13 @@ from tui.engine.mcp.catalog.results import convert_result, text_size
 from tui.engine.mcp.catalog.skill_entry import SKILLS
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ProbeError, ServerError, SignInError, internal_error, leaves
+from tui.engine.mcp.schema.to_gemini import unknown_dialect
 from tui.engine.mcp.server_log import ServerLog, json_text
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError, ProgressReporter
 from tui.engine.mcp.session.era import EraCache
 from tui.engine.mcp.session.features import Features, takes_log_level
-from tui.engine.mcp.session.listing import StaleLists, list_offer, listen
+from tui.engine.mcp.session.listing import ACK_PATIENCE, StaleLists, list_offer, listen
 from tui.engine.mcp.session.sdk_patches import keeping_results
 from tui.engine.mcp.session.task_requests import ASKED_TTL, EXTENSION, MAX_INPUTS, TaskRequests
 from tui.engine.mcp.session.task_state import TaskState, read_task
@@ -49,7 +51,7 @@ from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOS
 from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.stdio_transport import Probe, StdioTransport
 from tui.model.chat import Progress, Severity
-from tui.model.input.addresses import MAX_URL
+from tui.model.input.addresses import MAX_URL, check_address
 from tui.model.servers import ProtocolEra, ServerInfo, Transport
 from tui.text import counted, sanitize, sanitize_line
 
@@ -347,7 +349,10 @@ class Connection:
         self.ended = self.transport.ended
         self._client: Client | None = None
         self._lists = RawOffer()
+        self._reporters = WeakValueDictionary[str | int, ProgressReporter]()
+        self._tokens = count(1)
         self._stale = StaleLists()
+        self._tasks = TaskSet("changes of lists could not be listened for")
         self.outdated = self._era.outdated
         self._handler = RequestHandler(definition, context, log, self._call_timeout)
 
@@ -398,6 +403,12 @@ class Connection:
         logger.debug("%s: %s %s speaks %s, declares %s", definition.id, *said, declared)
         self._era.check(client.protocol_version)
         sdk_patches.adapt(client, self._task_asked_for)
+        if sdk_patches.is_stateless(client):  # first: a change while the lists are read is told
+            stack.push_async_callback(self._tasks.aclose)
+            listening = self._tasks.start(listen(client, self._stale, Backoff()))
+            listening.add_done_callback(lambda _: self._stale.heard.set())
+            await wait_within(self._stale.heard, ACK_PATIENCE)
+        self._stale.are_read = True
         self._lists = await list_offer(client, self._log, self._lists)
         self.listed = self.clock() - begun - self.connected
         self.offer = await asyncio.to_thread(read_offer, self._lists)
@@ -433,19 +444,15 @@ class Connection:
         # Of a server that was late there is more patience the next time.
         era = ProtocolEra.STATELESS if self._era.probe.is_late else self.info.era
         await self._era.remember(era)
-        async with asyncio.TaskGroup() as tasks:
-            if sdk_patches.is_stateless(client):
-                tasks.create_task(listen(client, self._stale, Backoff()))
-            self._stale.rest(self._lists)
-            while await self._refresh(client):
-                self.offer = await asyncio.to_thread(read_offer, self._lists)
-                on_offer(self.offer)
-                self._stale.rest(self._lists)
+        self._stale.rest(self._lists)
+        while await self._refresh(client):
+            self.offer = await asyncio.to_thread(read_offer, self._lists)
+            on_offer(self.offer)
 
     async def _refresh(self, client: Client) -> bool:
-        """Wait for changes and read the lists; return False once the connection is lost."""
+        """Read the lists until something has changed; return False once the connection is lost."""
         while True:
-            kinds = tuple(await self._stale.next())
+            kinds, before = tuple(await self._stale.next()), self._lists
             try:
                 self._lists = await list_offer(client, self._log, self._lists, kinds)
             except MCPError:
@@ -453,8 +460,10 @@ class Connection:
             except ServerError as error:
                 self._log.remark(f"its tools changed, but {error.reason}; the old list is kept")
                 continue
-            self._log.remark(f"changed; list reloaded: {', '.join(kinds)}", Severity.INFO)
-            return True
+            self._stale.rest(self._lists)
+            if self._lists != before:
+                self._log.remark(f"changed; list reloaded: {', '.join(kinds)}", Severity.INFO)
+                return True
 
     async def call_tool(
         self, name: str, arguments: JsonObject, on_progress: Callable[[Progress], None]
@@ -470,11 +479,14 @@ class Connection:
         client = self._client
         if client is None:
             raise ToolCallError("The server is not connected.")
+        report = ProgressReporter(on_progress)
         try:
             with self._era.calling():
                 async with self._call_timeout.watch():
-                    with ProgressReporter(on_progress) as report, keeping_results() as kept:
-                        await self._send_call(client, name, arguments, report)
+                    with keeping_results() as kept:
+                        # dropped with the last who has it: this call, or the task that it becomes
+                        self._reporters[token := next(self._tokens)] = report
+                        await self._send_call(client, name, arguments, {"progress_token": token})
         except CallTimeoutError as error:
             raise ToolCallError(
                 f"The tool gave {error}. It was told to stop; whether it had any effect is unknown."
@@ -488,21 +500,22 @@ class Connection:
         except RuntimeError as error:
             raise ToolCallError(self._clean(str(error))) from error
         raw = kept[-1]
-        return read_task(raw) if sdk_patches.is_task(raw) else await self.read_result(name, raw)
+        if sdk_patches.is_task(raw):
+            return replace(read_task(raw), reporter=report)
+        return await self.read_result(name, raw)
 
     async def read_result(self, name: str, raw: JsonObject) -> ToolResult:
         """Convert a tool's result; raises `ToolCallError` if it is none."""
         try:
             sdk_patches.check_kind(raw)
-            result = sdk_patches.read_call_result(raw)
+            result = sdk_patches.read_call_result(raw, self._log.own.redact_json)
         except (MCPError, ValidationError) as error:
             raise ToolCallError(_NO_RESULT) from error
-        tool = next((t for t in self.offer.tools if t.name == name and t.output_schema), None)
-        schema, weight = (tool.output_schema, tool.output_weight) if tool else (None, 0)
-        size = text_size(result)
+        tool = next((t for t in self.offer.tools if t.name == name), None)
+        size, weight = text_size(result), tool.output_weight if tool is not None else 0
         if size > MAX_TEXT_ON_LOOP or size * weight > MAX_CHECK_ON_LOOP:
-            return await asyncio.to_thread(self._convert, result, schema, raw)
-        return self._convert(result, schema, raw)
+            return await asyncio.to_thread(self._convert, result, tool, raw)
+        return self._convert(result, tool, raw)
 
     def remark(self, words: str) -> None:
         """Write into the server's log what is no problem."""
@@ -517,30 +530,35 @@ class Connection:
         return {"task": {"ttl": ASKED_TTL}} if is_asked else {}
 
     def _convert(
-        self, result: types.CallToolResult, schema: JsonObject | None, raw: JsonObject
+        self, result: types.CallToolResult, tool: Tool | None, raw: JsonObject
     ) -> ToolResult:
         """Convert a result, and check it against the tool's output schema if there is one."""
         faults: list[str] = []
+        schema = tool.output_schema if tool is not None else None
         if schema is not None and not result.is_error:
             from tui.engine.mcp.schema.validate import check_value  # noqa: PLC0415 - slow
 
             structured = result.structured_content
             missing = ["it has no structured content"]
             faults = missing if structured is None else check_value(schema, structured, "result")
-        return replace(convert_result(result, faults), raw=raw, faults=tuple(faults))
+        lead = "the result does not match the tool's output schema: "
+        misfit = lead + "; ".join(faults) if faults else ""
+        odd = unknown_dialect(tool.schema) or unknown_dialect(schema or {}) if tool else ""
+        converted = convert_result(result, filter(None, (misfit, odd)))
+        return replace(converted, raw=raw, faults=tuple(faults))
 
     async def _send_call(
-        self, client: Client, name: str, arguments: JsonObject, report: ProgressReporter
+        self, client: Client, name: str, arguments: JsonObject, meta: types.RequestParamsMeta
     ) -> None:
         """Send a call, and repeat it if the user first had to open an address."""
         try:
-            await client.call_tool(name, dict(arguments), progress_callback=report)
+            await client.call_tool(name, dict(arguments), meta=meta)
         except MCPError as error:
             if error.code != types.URL_ELICITATION_REQUIRED:
                 raise
             if not await self._handler.open_required(error, sanitize_line(name, 128)):
                 raise
-            await client.call_tool(name, dict(arguments), progress_callback=report)
+            await client.call_tool(name, dict(arguments), meta=meta)
 
     async def _call_error(self, error: MCPError) -> ToolCallError:
         if error.code == types.INVALID_REQUEST and NO_BACK_CHANNEL in error.error.message:
@@ -550,13 +568,15 @@ class Connection:
             return kind(f"The server {sanitize_line(error.error.message)}.")
         if error.code == types.URL_ELICITATION_REQUIRED:
             words = "The call was not run: the server needs an address to be opened before it."
-            return ToolCallError(words)
+            places = ", ".join(check_address(one.url).url for one in required_addresses(error))
+            return ToolCallError(words, places and f"It is {places}", sdk_patches.reply_of(error))
         if error.code == REFUSED and self.info.is_stateless:
             words = "The call ended because the generated text it asked for was refused."
             return ToolCallError(words)
         if error.code != types.CONNECTION_CLOSED:
             text = self._clean(sdk_patches.error_words(error))
-            return ToolCallError(f"The server refused the call: {text}")
+            words = f"The server refused the call: {text}"
+            return ToolCallError(words, reply=sdk_patches.reply_of(error))
         reason = await self._reason_of_end()
         words = "\n".join(self._log.tail(5))
         return ToolCallError(
@@ -589,7 +609,8 @@ class Connection:
                 return ServerError(reason, "Its last output is in its log.")
             if isinstance(cause, MCPError):
                 reason = f"refused to connect: {sdk_patches.error_words(cause)}"
-                return ServerError(reason)
+                is_final = cause.code == types.UNSUPPORTED_PROTOCOL_VERSION
+                return ServerError(reason, permanent=is_final)
             if isinstance(cause, ValidationError):
                 reason = "sent an answer that is not MCP"
                 return ServerError(reason, "Is this an MCP server?", permanent=True)
@@ -602,6 +623,9 @@ class Connection:
         match message:
             case types.ResourceUpdatedNotification() if self._client is not None:
                 self.features.resource_updated(message.params.uri)
+            case types.ProgressNotification(params=told):
+                if (reporter := self._reporters.get(told.progress_token)) is not None:
+                    await reporter(told.progress, told.total, told.message)
             case types.ElicitCompleteNotification():
                 self._handler.elicitation.complete(message.params.elicitation_id)
 

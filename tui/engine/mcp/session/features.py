@@ -22,7 +22,7 @@ from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ServerCallError, ServerGoneError
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.mcp.session.call_timeout import CallTimeout, CallTimeoutError
-from tui.engine.mcp.transports.jsonrpc_lines import OWN_CODES, code_of
+from tui.engine.mcp.transports.jsonrpc_lines import OWN_CODES
 from tui.model.events import LogLevelChanged, SubscriptionChanged
 from tui.model.servers import ServerId
 from tui.text import sanitize_line
@@ -239,8 +239,7 @@ class Features:
                     if not kept and error.code in {*OWN_CODES, types.CONNECTION_CLOSED}:
                         raise
                     if not kept:
-                        told = error.error.model_dump(exclude_none=True)
-                        return {"error": {**told, "code": code_of(error.error)}}
+                        return {"error": sdk_patches.reply_of(error)}
         return {"result": kept[-1]}
 
     async def subscribe(self, uri: str) -> None:
@@ -359,15 +358,16 @@ def takes_log_level(client: Client) -> bool:
 
 
 def _call_error(error: MCPError) -> ServerCallError:
+    reply = sdk_patches.reply_of(error)
     match error.code:
         case types.CONNECTION_CLOSED:
             return ServerGoneError("The server is no longer connected.")
         case types.METHOD_NOT_FOUND:
-            return ServerCallError("The server does not support this request.")
+            return ServerCallError("The server does not support this request.", reply=reply)
         case code if code == REFUSED:
             return ServerCallError("The server asked for generated text, which was refused.")
         case code if code in OWN_CODES:
             return ServerGoneError(f"The server {sanitize_line(error.error.message)}.")
         case _:
             words = sanitize_line(sdk_patches.error_words(error))
-            return ServerCallError(f"The server refused: {words}")
+            return ServerCallError(f"The server refused: {words}", reply=reply)

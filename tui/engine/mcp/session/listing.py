@@ -45,6 +45,9 @@ DEBOUNCE: Final = 0.3
 INTERVAL: Final = 2.5
 """Shortest time between two refreshes, in seconds."""
 
+ACK_PATIENCE: Final = 1.0
+"""Seconds that a server gets to say that it tells of changes, before its lists are read."""
+
 MAX_REFUSALS: Final = 5
 """Refusals in a row after which a server is not asked again to tell of changes."""
 
@@ -90,6 +93,10 @@ class StaleLists:
     Args:
         clock: The current time.
         sleep: Waits for some seconds of that clock.
+
+    Attributes:
+        heard: Set once the server was asked to tell of changes, whatever it answered.
+        are_read: Whether the lists were read, or are being read.
     """
 
     def __init__(
@@ -101,6 +108,7 @@ class StaleLists:
         self._kinds: set[ListKind] = set()
         self._noted = asyncio.Event()
         self._next_at = 0.0
+        self.heard, self.are_read = asyncio.Event(), False
 
     def add(self, kinds: Iterable[ListKind]) -> None:
         """Note that some lists have changed."""
@@ -130,8 +138,8 @@ class StaleLists:
 async def listen(client: Client, changes: StaleLists, backoff: Backoff) -> None:
     """Listen for changes over a stateless connection, if the server announces them.
 
-    A broken stream is opened again. All lists count as changed when it opens, as announcements
-    may have been missed.
+    A broken stream is opened again. All lists that were read by then count as changed when it
+    opens, as announcements may have been missed.
     """
     declared = client.server_capabilities
     parts = (declared.tools, declared.prompts, declared.resources)
@@ -149,7 +157,9 @@ async def listen(client: Client, changes: StaleLists, backoff: Backoff) -> None:
                     return
                 backoff.succeeded()
                 refusals = 0
-                changes.add(kinds)
+                if changes.are_read:
+                    changes.add(kinds)
+                changes.heard.set()
                 async for event in stream:
                     changes.note(event)
         except MCPError as error:
@@ -158,6 +168,7 @@ async def listen(client: Client, changes: StaleLists, backoff: Backoff) -> None:
             refusals += 1
         except SubscriptionLost:
             pass
+        changes.heard.set()
         await asyncio.sleep(backoff.seconds_until(backoff.failed()))
 
 
@@ -213,20 +224,23 @@ async def _list_all(client: Client, method: str, key: str, log: ServerLog) -> li
     """Follow the cursors of one list until it ends, repeats a cursor or exceeds a limit."""
     items: list[object] = []
     size = 0
-    cursor: str | None = None
-    seen: set[str] = set()
+    cursor: str | int | None = None  # some servers count
+    seen: set[str | int] = set()
     for _ in range(MAX_ITEMS):
         place = {} if cursor is None else {"cursor": cursor}
         page = await sdk_patches.request(client, method, place)
         found, cursor = page.get(key), page.get("nextCursor")
-        is_repeated = isinstance(cursor, str) and cursor in seen
-        if isinstance(found, list):
+        cursor = cursor if type(cursor) in (str, int) else None
+        is_repeated = cursor is not None and cursor in seen
+        if not isinstance(found, list):
+            log.remark(f"{method} was answered without a list of {key}")
+        else:
             known = set(map(to_json, items)) if is_repeated else ()  # perhaps the last page again
             items.extend(one for one in found if not known or to_json(one) not in known)
             size += await asyncio.to_thread(count_chars, found)
-        if not isinstance(cursor, str):
+        if cursor is None:
             return items
-        if is_repeated or len(cursor) > MAX_CURSOR_CHARS:
+        if is_repeated or len(str(cursor)) > MAX_CURSOR_CHARS:
             log.remark(f"{method} repeats a cursor; the list ends there")
             return items
         if len(items) >= MAX_ITEMS or size >= MAX_CHARS:

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import mcp_types as types
 from mcp import Client, MCPDeprecationWarning, MCPError
@@ -24,12 +24,14 @@ from mcp.shared.dispatcher import CallOptions
 from mcp.shared.inbound import MCP_NAME_HEADER, encode_header_value
 from mcp_types import CallToolResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import to_json
 
+from tui.engine.logs.redaction import NOT_MASKED
 from tui.engine.mcp.catalog.media import kind_of, plain_base64
 from tui.engine.mcp.catalog.results import ANY_MEDIA
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, code_of
+from tui.model.bounded_json import json_or_text
 from tui.text import clip, sanitize_line
 
 JsonObject = dict[str, Any]
@@ -50,10 +52,15 @@ _BLOCK_FIELDS: Final = frozenset(
 MAX_KIND: Final = 64
 """Characters of the name of an unknown kind of block or result."""
 
+MAX_ODD_BLOCK: Final = 8_000
+"""Characters of a block of an unknown kind that are shown as they are."""
+
 MAX_BLOCKS: Final = 1_000
 """Content blocks of one result that are read."""
 
 _CALL: Final = "tools/call"
+_UNREADABLE: Final = " cannot be read and is left out"
+_NOT_SAID: Final = NOT_MASKED | {"isError", "resultType", "structuredContent"}
 _COMPLETE: Final = "complete"
 _LISTS: Final = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 _RAW: Final = frozenset({*_LISTS, "skills/list", "tasks/get", "tasks/result"})
@@ -61,11 +68,6 @@ _RAW: Final = frozenset({*_LISTS, "skills/list", "tasks/get", "tasks/result"})
 
 _HEADER: Final = b"x-mcp-header"
 _SDK_LOGGERS: Final = ("mcp", "client")
-_BLOCKS: Final[Mapping[str, type[BaseModel]]] = {
-    model.model_fields["type"].default: model for model in get_args(types.ContentBlock)
-}
-"""The kinds of content blocks; an adapter for their union would take 60 ms to make."""
-
 
 _KEPT: ContextVar[list[JsonObject] | None] = ContextVar("kept", default=None)
 
@@ -109,16 +111,21 @@ def is_task(raw: JsonObject) -> bool:
     return raw.get("resultType") == "task" or ("task" in raw and "content" not in raw)
 
 
-def read_call_result(raw: Mapping[str, Any]) -> CallToolResult:
+def read_call_result(raw: Mapping[str, Any], mask: Callable[[str], str] = str) -> CallToolResult:
     """Read a tool's result as the server wrote it.
 
-    Its structured content may be anything, and is not validated.
+    Its structured content may be anything, and is not validated. What is said in place of it and
+    of content counts as such; `mask` masks the names in it.
 
     Raises:
         ValidationError: If it is none.
     """
     result = CallToolResult.model_validate(repair_result(raw), by_name=False)
-    return result.model_copy(update={"structured_content": raw.get("structuredContent")})
+    structured = raw.get("structuredContent")
+    own = {key: raw[key] for key in raw if key not in _NOT_SAID}
+    if own and structured is None and "content" not in raw:
+        structured = json_or_text(mask(json.dumps(own)))
+    return result.model_copy(update={"structured_content": structured})
 
 
 def is_light(value: object, limit: int) -> bool:
@@ -143,6 +150,8 @@ def _plain_block(block: JsonObject) -> JsonObject:
         names = ("uri", "mimeType", "text", "blob")
         given = {name: resource[name] for name in names if name in resource}
         plain["resource"] = {"uri": "", **given}
+    if plain.get("type") == "resource_link":
+        plain.setdefault("name", plain.get("uri"))
     if plain.get("type") in {"image", "audio"} and isinstance(plain.get("data"), str):
         plain["data"], named = plain_base64(plain["data"])
         plain["mimeType"] = plain.get("mimeType") or named or kind_of(plain["data"], ANY_MEDIA)
@@ -159,6 +168,11 @@ def error_words(error: MCPError) -> str:
         return f"{words}; its data is too complex to be shown"
     said = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
     return f"{words}; its data: {clip(said, MAX_ERROR_DATA)}"
+
+
+def reply_of(error: MCPError) -> JsonObject:
+    """Return an error of the server as it wrote it."""
+    return {**error.error.model_dump(exclude_none=True), "code": code_of(error.error)}
 
 
 def silence() -> None:
@@ -196,7 +210,7 @@ def adapt(client: Client, more: Callable[[str], Mapping[str, Any]]) -> None:
             raw = {"content": []}  # whoever keeps the results reads it
         if stateless:
             raw = {"resultType": _COMPLETE, **raw}
-        return raw if method in _RAW else check_weight(repair_prompt(raw))
+        return raw if method in _RAW else check_weight(repair_contents(raw, params or {}))
 
     async def accept(name: str, result: types.CallToolResult) -> None:
         del name, result
@@ -275,9 +289,7 @@ def _annotated(raw_tools: list[JsonObject], known: Collection[str]) -> list[type
 def repair_result(raw: Mapping[str, Any]) -> JsonObject:
     """Return what is validated of a tool's result, with notes in place of what would lose it."""
     content = raw.get("content")
-    if isinstance(content, str):
-        content = [{"type": "text", "text": content}]
-    elif isinstance(content, dict):
+    if isinstance(content, str | dict):
         content = [content]
     blocks = content if isinstance(content, list) else []
     mended = [_readable_block(block) for block in blocks[:MAX_BLOCKS]]
@@ -288,32 +300,51 @@ def repair_result(raw: Mapping[str, Any]) -> JsonObject:
     return {"content": mended, "isError": bool(raw.get("isError"))}
 
 
-def repair_prompt(raw: JsonObject) -> JsonObject:
-    """Put notes in place of what cannot be read of a rendered prompt; other replies stay."""
-    messages = raw.get("messages")
-    if not isinstance(messages, list) or not all(isinstance(said, dict) for said in messages):
-        return raw
-    mended = [{**said, "content": _readable_block(said.get("content"))} for said in messages]
-    return {**raw, "messages": mended}
+def repair_contents(raw: JsonObject, params: Mapping[str, Any]) -> JsonObject:
+    """Mend what cannot be read of a rendered prompt or a resource; other replies stay."""
+    if isinstance(messages := raw.get("messages"), list):
+        raw = {**raw, "messages": [one for said in messages for one in _messages(said)]}
+    if isinstance(contents := raw.get("contents"), list | dict):
+        listed = contents if isinstance(contents, list) else [contents]
+        raw = {**raw, "contents": [_readable_content(one, params.get("uri")) for one in listed]}
+    return raw
+
+
+def _messages(said: object) -> Iterator[JsonObject]:
+    """Yield a message of a prompt block by block; of an unknown role it is the user's."""
+    given = said if isinstance(said, dict) else {"content": said}
+    content, role = given.get("content"), given.get("role")
+    for block in content if isinstance(content, list) else [content]:
+        known = role if role in ("user", "assistant") else "user"
+        yield {"role": known, "content": _readable_block(block)}
+
+
+def _readable_content(content: object, uri: object) -> JsonObject:
+    """Return a part of a resource, as JSON where it has no text."""
+    given = content if isinstance(content, dict) else {"text": content}
+    resource = {"uri": uri} | {name: one for name, one in given.items() if one is not None}
+    block = _readable_block({"type": "resource", "resource": resource})
+    return block.get("resource") or {"uri": uri, "text": block["text"]}
 
 
 def _readable_block(block: object) -> JsonObject:
-    """Return a content block, or a note on what it was if it cannot be read."""
-    if not isinstance(block, dict):
-        return _note("a content block that is no object is left out")
-    plain = _plain_block(block)
-    if not _is_readable(plain):
-        kind = sanitize_line(str(block.get("type")), MAX_KIND)
-        return _note(f"a content block of the kind “{kind}” cannot be read and is left out")
-    return plain
+    """Return a content block; what cannot be read as JSON, or a note if that is long."""
+    if isinstance(block, str):
+        return {"type": "text", "text": block}
+    plain = _plain_block(block) if isinstance(block, dict) else {}
+    if plain and _is_readable(plain):
+        return plain
+    kind = sanitize_line(str(plain.get("type", "")), MAX_KIND)
+    as_json = json.dumps(block, ensure_ascii=False)
+    named = f"kind “{kind}”" if kind else "wrong form"
+    said = f", as it was sent: {as_json}" if len(as_json) <= MAX_ODD_BLOCK else _UNREADABLE
+    return _note(f"a content block of the {named}{said}")
 
 
 def _is_readable(block: JsonObject) -> bool:
-    for kind, model in _BLOCKS.items():
-        if block.get("type", kind) == kind:
-            with suppress(ValidationError):
-                model.model_validate(block, by_name=False)
-                return True
+    with suppress(ValidationError):
+        types.CallToolResult.model_validate({"content": [block]}, by_name=False)
+        return True
     return False
 
 

@@ -5,6 +5,7 @@ from dataclasses import field
 from typing import Final
 
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError
+from tui.engine.mcp.session.call_timeout import ProgressReporter
 from tui.model.chat import TaskStatus
 from tui.model.frozen import Frozen
 from tui.text import is_shown_whole, sanitize_line
@@ -41,6 +42,7 @@ class TaskState(Frozen):
         ttl: Seconds that it lives from its beginning.
         inputs: What the server asks for, by its keys; stateless protocol only.
         outcome: The result or the error, likewise.
+        reporter: Takes the progress reports of the call that began it, as long as it is kept.
     """
 
     id: str
@@ -50,6 +52,7 @@ class TaskState(Frozen):
     ttl: float = MAX_TTL
     inputs: JsonObject = field(default_factory=dict)
     outcome: JsonObject = field(default_factory=dict)
+    reporter: ProgressReporter | None = field(default=None, repr=False, compare=False)
 
     @property
     def words(self) -> str:

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final, NamedTuple, NewType
+from typing import Any, Final, NamedTuple, NewType, get_args
 
 import anyio
 import mcp_types as types
@@ -29,6 +29,7 @@ from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports.handshake import is_handshake, repair_handshake
 from tui.engine.mcp.wire.tap import Tap
 from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_value, structure, value_or_none
+from tui.model.chat import Severity
 from tui.model.wire.frames import FrameFault
 
 EXCHANGE_FAILED: Final = -31_001
@@ -66,6 +67,8 @@ Noise = NewType("Noise", str)
 """A line that is not a message."""
 
 PROGRESS: Final = "notifications/progress"
+LOG: Final = "notifications/message"
+_LEVELS: Final = frozenset(get_args(types.LoggingLevel))
 
 HEAD: Final = 300
 """Bytes at each end of an unreadable line that are searched for its id."""
@@ -220,18 +223,18 @@ def decode(line: bytes, most: int = MAX_STRUCTURE, secrets: Redactor = _NONE) ->
     if not line.startswith(b"{"):
         return DecodedLine(_noise(line), count, FrameFault.NOT_JSON)
     if count > most:
-        found = _unreadable(line, _id_by_pattern(line), "is too complex to be read")
+        found = _unreadable(line, "is too complex to be read")
         return DecodedLine(found, count, FrameFault.TOO_LARGE)
     # Parsing first and validating then costs a sixth of what validating the text would.
     try:
         value, searched = secrets.redact_message(read_value(line, count), line)
     except JsonError as error:
-        found = _unreadable(line, _id_by_pattern(line), str(error))
+        found = _unreadable(line, str(error))
         return DecodedLine(found, count, FrameFault.NOT_JSON)
     try:
-        message = types.jsonrpc_message_adapter.validate_python(value, by_name=False)
+        message = _validated(value)
     except ValidationError:
-        found = _unreadable(line, _id_of_reply(value), "breaks the protocol")
+        found = _unreadable(line, "breaks the protocol")
         return DecodedLine(found, count, FrameFault.INVALID, searched)
     if isinstance(message, types.JSONRPCError) and message.error.code in _STAND_INS:
         own = message.error.model_copy(update={"code": _STAND_INS[message.error.code]})
@@ -241,9 +244,35 @@ def decode(line: bytes, most: int = MAX_STRUCTURE, secrets: Redactor = _NONE) ->
     elif isinstance(message, types.JSONRPCRequest | types.JSONRPCNotification):
         if count > MAX_UNASKED:
             return DecodedLine(_noise(line), count, FrameFault.TOO_LARGE, searched)
+        if message.method == LOG:
+            message = message.model_copy(update={"params": _log_params(message.params or {})})
         if _breaks_the_sdk(message):
             return DecodedLine(_noise(line), count, FrameFault.INVALID, searched)
     return DecodedLine(message, count, searched=searched)
+
+
+def _validated(value: dict[str, object]) -> types.JSONRPCMessage:
+    """Validate a message; what does not matter in it keeps none of the server's words out.
+
+    Such are an error that is a text or lacks a part, a result that is no object, parameters that
+    are none, as PHP's empty list, and a missing version.
+    """
+    with suppress(ValidationError):
+        return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
+    given = {**value, "jsonrpc": value.get("jsonrpc") or "2.0"}
+    error, result = given.get("error"), given.get("result")
+    if given.get("method") is not None:
+        given["params"] = given.get("params") if isinstance(given.get("params"), dict) else None
+    elif error is not None:
+        told = error if isinstance(error, dict) else {"message": error}
+        code, words = told.get("code"), told.get("message", "no message")
+        words = words if isinstance(words, str) else json.dumps(words)
+        if type(code) is not int:
+            words, code = f"{words} ({code})" if code else words, types.INTERNAL_ERROR
+        given["error"] = {**told, "code": code, "message": words}
+    elif ("jsonrpc" in value or "result" in value) and isinstance(result, str | list | None):
+        given["result"] = {"content": result} if result else {}
+    return types.jsonrpc_message_adapter.validate_python(given, by_name=False)
 
 
 def code_of(error: types.ErrorData) -> int:
@@ -260,6 +289,12 @@ def encode(message: types.JSONRPCMessage) -> bytes:
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
+def overdue(request: types.RequestId | None, code: int, data: object = None) -> types.JSONRPCError:
+    """Return what the session gets in place of an answer to the question of the newer era."""
+    error = types.ErrorData(code=code, message="The probe was not answered in time", data=data)
+    return types.JSONRPCError(jsonrpc="2.0", id=request, error=error)
+
+
 def unsendable(message: types.JSONRPCMessage) -> types.JSONRPCError | None:
     """Return an error reply to a request that cannot be written; None for other messages."""
     if not isinstance(message, types.JSONRPCRequest):
@@ -267,6 +302,13 @@ def unsendable(message: types.JSONRPCMessage) -> types.JSONRPCError | None:
     words = "the request contains text that cannot be sent"
     problem = types.ErrorData(code=types.INVALID_PARAMS, message=words)
     return types.JSONRPCError(jsonrpc="2.0", id=message.id, error=problem)
+
+
+def _log_params(params: dict[str, Any]) -> dict[str, Any]:
+    """Return what is logged, with a level that the protocol knows, and whatever was said."""
+    level = str(params.get("level")).lower()
+    level = "warning" if level == "warn" else level if level in _LEVELS else "info"
+    return {**params, "level": level, "data": params.get("data", params.get("message", params))}
 
 
 def _breaks_the_sdk(message: types.JSONRPCRequest | types.JSONRPCNotification) -> bool:
@@ -282,25 +324,17 @@ def _noise(line: bytes) -> Noise:
     return Noise(line[:HEAD].decode("utf-8", "replace"))
 
 
-def _unreadable(line: bytes, reply_id: int | str | None, reason: str) -> types.JSONRPCError | Noise:
+def _unreadable(line: bytes, reason: str) -> types.JSONRPCError | Noise:
     """Return an error reply for an unreadable reply, and noise for anything else."""
-    if reply_id is None:
+    if (reply_id := _id_by_pattern(line)) is None:
         return _noise(line)
     words = f"sent a reply that {reason}; whether the request had any effect is unknown"
     problem = types.ErrorData(code=EXCHANGE_FAILED, message=words)
     return types.JSONRPCError(jsonrpc="2.0", id=reply_id, error=problem)
 
 
-def _id_of_reply(value: object) -> int | str | None:
-    """Return the id of what seems to be a reply that breaks the protocol."""
-    if not isinstance(value, dict) or not ("result" in value or "error" in value):
-        return None
-    reply_id = value.get("id")
-    return reply_id if isinstance(reply_id, int | str) and not isinstance(reply_id, bool) else None
-
-
 def _id_by_pattern(line: bytes) -> int | str | None:
-    """Find the id at either end of invalid JSON; an id in the middle may be another one."""
+    """Find the id at either end of a reply; an id in the middle may be another one."""
     if b'"result"' not in line and b'"error"' not in line:
         return None
     found = _ID_FIRST.match(line[:HEAD]) or _ID_LAST.search(line[-HEAD:])
@@ -310,7 +344,7 @@ def _id_by_pattern(line: bytes) -> int | str | None:
     return value.strip('"') if value.startswith('"') else int(value)
 
 
-LOSSY: Final = frozenset({PROGRESS, "notifications/message"})
+LOSSY: Final = frozenset({PROGRESS, LOG})
 """Notifications that are dropped while the allowance is low."""
 
 
@@ -341,14 +375,16 @@ class FlowControl:
         self._exceeds_since: float | None = None
         self._most = MAX_UNASKED
         self._noise = self._lines = 0
-        self._drops = False
+        self._drops = self._is_heard = False
         self._open = Counter[types.RequestId | None]()
+        self._asked: set[str] = set()
 
     def note_sent(self, message: types.JSONRPCMessage) -> None:
         """Note a message to the server; after the handshake its messages may be larger."""
         match message:
-            case types.JSONRPCRequest(method=method) if method not in HANDSHAKE:
-                self._most = MAX_STRUCTURE
+            case types.JSONRPCRequest(method=method, id=asked):
+                self._asked.add(str(asked))
+                self._most = self._most if method in HANDSHAKE else MAX_STRUCTURE
             case types.JSONRPCResponse(id=answered) | types.JSONRPCError(id=answered):
                 self._note_end(answered)
 
@@ -363,6 +399,7 @@ class FlowControl:
             await self._sleep(PAUSE)
         found, structure, fault, searched = await read(line, self._most, self._log.own)
         message = None if isinstance(found, str) else found
+        self._is_heard |= message is not None
         if found is not None:
             self._tap.received(line, message, fault)
         self._grow()
@@ -382,6 +419,10 @@ class FlowControl:
             case types.JSONRPCRequest(id=request):
                 self._open[request] += 1
                 cost = REQUEST_COST
+            case types.JSONRPCResponse(id=answered) | types.JSONRPCError(id=answered):
+                if answered is not None and str(answered) not in self._asked:
+                    self._note_noise(f"id {answered!r:.40}", "an answer to no request")
+                self._asked.discard(str(answered))
             case types.JSONRPCNotification(
                 method="notifications/cancelled", params={"requestId": int() | str() as request}
             ):
@@ -440,9 +481,17 @@ class FlowControl:
             return
         self._turn_began = self._clock()
 
-    def _note_noise(self, noise: str) -> None:
+    def note_rest(self, rest: bytes) -> None:
+        """Note what came without a line end; all that a server printed, it may say what it is."""
+        if rest.strip() and not self._is_heard:
+            self._note_noise(_noise(rest))
+
+    def _note_noise(self, noise: str, what: str = "not a message") -> None:
         self._noise += 1
-        if self._noise <= MAX_NOISE_LINES:
-            self._log.remark(f"not a message, ignored: {noise}")
+        if self._noise == 1 and not self._is_heard:
+            self._log.printed = f"its first line was not a message: {noise}"
+            self._log.remark(self._log.printed)
+        elif self._noise <= MAX_NOISE_LINES:
+            self._log.remark(f"{what}, ignored: {noise}", Severity.INFO)
         if self._noise == MAX_NOISE_LINES:
-            self._log.remark("further such lines are ignored silently")
+            self._log.remark("further such lines are ignored silently", Severity.INFO)

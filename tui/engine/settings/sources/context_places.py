@@ -26,7 +26,7 @@ MAX_IMPORTED: Final = 100_000
 """Largest file that is imported, in bytes."""
 
 _CODE: Final = re.compile(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)|`[^`\n]*`")
-_IMPORT: Final = re.compile(r"(?<!\S)@([\w./][^\s`]*\.md)(?=[\s.,;:)]|\Z)")
+_IMPORT: Final = re.compile(r"(?<!\S)@([\w./][^\s`]*\.\w+)(?=[\s.,;:)]|\Z)")
 
 MAX_FILE: Final = 1024 * 1024
 """Largest file of context that is read, in bytes."""
@@ -78,6 +78,8 @@ class Imports:
             target = self._resolved(path.parent / word[1:])
             if not os.path.isfile(target):  # noqa: PTH113 - that of a path can raise
                 return word
+            if not word.endswith(".md"):
+                raise UnfitFileError("only .md files are")
             self._check(target, chain)
             text = read_regular(target, MAX_IMPORTED).decode("utf-8-sig", "replace").strip()
         except ValueError:

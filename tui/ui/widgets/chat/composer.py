@@ -272,6 +272,9 @@ class Composer(TextArea, inherit_bindings=False):
         if monotonic() - self._pasted_at < PASTE_TAIL:
             self.action_new_line()
             return
+        if self.before_cursor.endswith("\\"):  # gemini-cli's new line
+            self.replace_before_cursor(len(self.before_cursor) - 1, "\n")
+            return
         text = self.message.strip()
         self.post_message(self.Sent(text))
         if text:

@@ -135,8 +135,8 @@ def _question(words: str) -> Content:
 
 
 Work = tuple[TurnState | None, int, str, bool]
-"""The running turn, the number of queued messages, and what is waited for: servers, in words, and
-whether it is an answer of the user."""
+"""The running turn, the number of queued messages, and what is waited for: servers or the start
+of the model, in words, and whether it is an answer of the user."""
 
 IDLE: Final[Work] = (None, 0, "", False)
 
@@ -180,10 +180,13 @@ class WorkingLine(PlainText):
 
     def _parts(self) -> list[Content]:
         turn, queued, servers, is_asking = self._work
+        if turn is None and servers:
+            taking_back = key_hints(self.app, ("chat.stop", "takes it back"))
+            return [Content.styled(f"◐ {servers}", "$text-primary"), taking_back]
         if turn is None:
             return [Content.styled(self.hint, "$text-muted")] if self.hint else []
         if is_asking:
-            return [Content.styled("◆ waiting for your answer", "$text-warning")]
+            return [Content.styled("◆ waiting for you", "$text-warning")]
         seconds = int(monotonic() - turn.started_at)
         doing = servers or f"{turn.phase} {one_line(turn.server or '')}".rstrip()
         if turn.until is not None:

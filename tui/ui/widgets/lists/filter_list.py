@@ -77,8 +77,9 @@ def grouped(
 def matching(entries: Sequence[ListEntry[T]], query: str) -> Sequence[ListEntry[T]]:
     """Return the entries that match every word of a query.
 
-    First those with the words in their names, then those with them in their descriptions, then
-    those with their letters in what is shown as the name, where they end soonest first.
+    First those with the words in their names, and then in what stands before those, then those
+    with them in their descriptions, then those with their letters in what is shown as the name,
+    where they end soonest first.
     """
     if not (words := query.lower().split()):
         return entries
@@ -96,6 +97,7 @@ def matching(entries: Sequence[ListEntry[T]], query: str) -> Sequence[ListEntry[
             found = [fits.end() for match in letters if (fits := match(name))]
             if len(found) == len(words):
                 scattered.append((sum(found), entry))
+    named.sort(key=lambda one: not all(word in one.row.label.lower() for word in words))
     scattered.sort(key=itemgetter(0))
     return [*named, *described, *(entry for _, entry in scattered)]
 

@@ -214,7 +214,7 @@ class TableBlock(Block):
         number = len(self.headers)
         room = width - COLUMN_GAP * (number - 1)
         columns = list(zip_longest(self.headers, *self.rows, fillvalue=Content("")))[:number]
-        natural = [max((cell.cell_length for cell in cells), default=0) for cells in columns]
+        natural = [max(map(_longest_line, cells), default=0) for cells in columns]
         words = [max(map(_longest_word, cells), default=0) for cells in columns]
         for most in MAX_WORDS:
             least = [max(MIN_COLUMN, min(word, most)) for word in words]
@@ -275,6 +275,10 @@ def share_width(natural: Sequence[int], room: int, least: Sequence[int]) -> list
             break
         widths[max(shrinking, key=widths.__getitem__)] -= 1
     return widths
+
+
+def _longest_line(cell: Content) -> int:
+    return max(map(cell_len, cell.plain.split("\n")))
 
 
 def _longest_word(cell: Content) -> int:

@@ -29,9 +29,6 @@ MAX_PARAMETERS: Final = 100
 MAX_BLOBS: Final = 50
 """Blobs of a resource that are listed."""
 
-MAX_SUMMED_LINES: Final = 3
-"""Last lines of standard error in the summary of a server; its details have all."""
-
 NAME_WIDTH: Final = 18
 """Cells for the name of a parameter or field."""
 
@@ -178,7 +175,7 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
         ("tools", f"{len(catalog.tools):,}{catalog.off_words}"),
         ("prompts", f"{len(catalog.prompts):,}"),
         ("resources", f"{len(catalog.resources) + len(catalog.templates):,}"),
-        ("came back", view.restarted),
+        ("restarted", view.restarted.removeprefix("restarted ")),
         ("lacks", view.lacks),
         ("last words", view.last_words),
     )
@@ -231,8 +228,10 @@ def summarize_server(view: ServerView, now: float) -> Content:
 
 def failure_lines(failure: Failure) -> Iterator[Content]:
     """Say why a server is not available: the reason, its last words, and what to do."""
+    from tui.engine.mcp.telling_line import readable  # noqa: PLC0415 - no first frame needs it
+
     yield Content.styled(one_line(failure.reason), "$text-error")
-    yield from (muted(one_line(line)) for line in failure.stderr_tail[-MAX_SUMMED_LINES:])
+    yield from (muted(one_line(line)) for line in readable(failure.stderr_tail))
     if failure.advice:
         yield Content(one_line(failure.advice))
 

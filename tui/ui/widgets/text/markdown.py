@@ -1,19 +1,26 @@
-"""Parse the model's Markdown into blocks. HTML and images stay text.
+"""Parse the model's Markdown into blocks. HTML and images stay text, but for ``<br>``.
+
+Models write more than the standard has: formulas, stars and underscores in names and sums, and bold
+words beside the punctuation of Chinese, Japanese and Korean.
 
 Bare addresses are found by our own search: linkify-it is quadratic in text such as ``a://a://``
 (CVE-2026-48801).
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Final
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline, emphasis
 from markdown_it.token import Token
 from textual.content import Content, Span
 from textual.highlight import HighlightTheme, highlight
 
 from tui.model.frozen import Frozen
+from tui.text import sanitize
 from tui.ui.widgets.text.blocks import (
     Block,
     CodeBlock,
@@ -24,6 +31,7 @@ from tui.ui.widgets.text.blocks import (
     TextBlock,
     styled,
 )
+from tui.ui.widgets.text.formula import FORMULA, drawn_formula
 from tui.ui.widgets.text.links import link_style, linked, target_beside
 
 MAX_BRACKETS: Final = 1_500
@@ -60,7 +68,52 @@ def parse_markdown(text: str, *, names_targets: bool = True) -> Parsed:
 
 def _make_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "maxNesting": 20})
+    parser.inline.ruler.before("escape", "formula", _formula)
+    parser.inline.ruler.at("emphasis", _emphasis)
+    parser.core.ruler.before("text_join", "hidden", _keep_hidden)
     return parser.enable(["table", "strikethrough"]).disable(["html_block", "html_inline"])
+
+
+_DUNDER: Final = re.compile(r"(?<!\w)__[a-z0-9]+(?:_[a-z0-9]+)*__(?!\w)")
+_CJK: Final = re.compile("[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
+_BREAK: Final = re.compile(r"[ ]*<br[ ]*/?>[ ]*", re.IGNORECASE)
+
+
+def _formula(state: StateInline, silent: bool) -> bool:
+    """Draw a formula."""
+    found = FORMULA.match(state.src, state.pos, state.posMax)
+    drawn = drawn_formula(found[found.lastindex or 0]) if found is not None else ""
+    if found is None or not drawn:
+        return False
+    state.pending += "" if silent else drawn
+    state.pos = found.end()
+    return True
+
+
+def _emphasis(state: StateInline, silent: bool) -> bool:
+    """Do as the parser's rule, but for names of Python, products, patterns of files, and CJK."""
+    start, marker = state.pos, state.src[state.pos]
+    if not silent and (name := _DUNDER.match(state.src, start)) is not None:
+        state.pending, state.pos = state.pending + name[0], name.end()
+        return True
+    if not emphasis.tokenize(state, silent):
+        return False
+    before, after = state.src[start - 1 : start] or " ", state.src[state.pos : state.pos + 1] or " "
+    is_within = (before + after).isascii() and before.isalnum() and after.isalnum()
+    for one in state.delimiters[start - state.pos :] if marker == "*" else ():
+        one.open |= bool(_CJK.match(before)) and not after.isspace()
+        one.close |= bool(_CJK.match(after)) and not before.isspace()
+        one.open &= not is_within and after not in "/."
+        one.close &= not is_within and before != "/"
+    return True
+
+
+def _keep_hidden(state: StateCore) -> None:
+    """Leave names of characters such as ``&rlm;`` as they were written where those are hidden."""
+    for token in state.tokens:
+        for child in token.children or ():
+            if child.info == "entity" and sanitize(child.content) != child.content:
+                child.content = child.markup
 
 
 _PARSER: Final = _make_parser()
@@ -189,5 +242,5 @@ def inline_content(token: Token, *, names_targets: bool = True) -> Content:
             case _ if child.nesting == -1:
                 close()
             case _:
-                add(child.content)
+                add(_BREAK.sub("\n", child.content))
     return linked(Content("".join(parts), spans=spans))

@@ -14,11 +14,12 @@ from tests.servers.web import Announcer, Exchange, Handler, RawServer, SseServer
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.rows import row
 from tests.unit.engine.mcp.network.support import WEB, answering, connected, define, refused
-from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses
+from tests.unit.engine.mcp.support import HASTY, LATER, call, eventually, ready, refuses, running
+from tui import __version__
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.transports.http import http_client
+from tui.engine.mcp.transports.http import channels, http_client
 from tui.engine.mcp.transports.http.http_client import MAX_COOKIES, MAX_UNPACKED, find_proxy
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.servers import ServerStatus as S
@@ -214,6 +215,7 @@ async def test_D21_a_refusal_that_quotes_a_header_is_masked(place: int, kind: st
 @pytest.mark.parametrize(
     ("status", "body", "is_lost"),
     [
+        *((401, b"Unauthorized: Session not found", True), (422, b"Unknown session", True)),
         *((400, b"Invalid session ID", True), (410, b'{"error": "Session expired"}', True)),
         *((400, b'{"detail": "Server not initialized"}', True), (404, b"", True)),
         *((400, b"Bad arguments", False), (403, b"no such session", False), (410, b"", False)),
@@ -370,3 +372,142 @@ def test_whom_no_proxy_names(
     monkeypatch.setenv("no_proxy", listed)
     for host in (*without, *through):
         assert (find_proxy(httpx2.URL(f"https://{host}/mcp")) is None) is (host in without), host
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "",
+        "text/plain; charset=utf-8",
+        "application/json-rpc",
+        "application/vnd.x+json",
+        "text/json",
+    ],
+)
+async def test_an_answer_is_json_whatever_it_is_called(kind: str) -> None:
+    async def rename(exchange: Exchange) -> None:
+        content = [{"type": "text", "text": "hi"}]
+        message = {"jsonrpc": "2.0", "id": exchange.request.message["id"]}
+        body = json.dumps({**message, "result": {"content": content}}).encode()
+        await exchange.respond(200, body, **({"content_type": kind} if kind else {}))
+
+    async with answering(rename) as (server, manager, watcher):
+        assert (await call(manager, "echo")).parts == HI
+        server.on["tools/call"] = answer(200, b"hi", content_type="text/plain")
+        await refuses("answered with text/plain and not with MCP", manager, "echo")
+        assert watcher.statuses(WEB) == [S.STARTING, S.READY]
+
+
+@pytest.mark.parametrize(
+    ("status", "after", "method", "times"),
+    [
+        *((429, "1", "tools/call", 2), (429, "1", "tools/list", 2), (503, "1", "tools/list", 2)),
+        *((503, "1", "tools/call", 1), (429, "9", "tools/call", 1), (429, "9", "tools/list", 1)),
+        *((429, one, "tools/call", 1) for one in ("soon", "-1", "0")),
+    ],
+)
+async def test_a_server_that_asks_to_wait_is_waited_for(
+    status: int, after: str, method: str, times: int
+) -> None:
+    server, waited = RawServer(), times == 2
+
+    async def once(exchange: Exchange) -> None:
+        del server.on[method]
+        await exchange.respond(status, b"Busy.", retry_after=after)
+
+    server.on[method] = once
+    async with server, running(define(server.url), retry=LATER) as (manager, watcher):
+        is_ready = waited or method == "tools/call"
+        await watcher.until(WEB, S.STARTING, S.READY if is_ready else S.RETRYING)
+        if method == "tools/call" and not waited:
+            await refuses("It says: Busy", manager, "echo")
+        elif is_ready:
+            assert (await call(manager, "echo", {"text": "hi"})).parts == HI
+        assert server.methods().count(method) == times
+
+
+async def test_a_server_that_always_asks_to_wait_is_told_of() -> None:
+    async with answering(answer(429, b"Busy.", retry_after="1")) as (server, manager, _):
+        await refuses("asks to slow down .HTTP 429.. It says: Busy", manager, "echo")
+        assert len(server.calls()) == 2
+
+
+async def test_a_connection_that_breaks_off_costs_a_question_nothing_and_a_call_once() -> None:
+    for method, times in (("initialize", 2), ("tools/list", 2), ("tools/call", 1)):
+        server = RawServer()
+
+        async def once(
+            exchange: Exchange, on: dict[str, Handler] = server.on, method: str = method
+        ) -> None:
+            del on[method]
+            await exchange.cut()
+
+        server.on[method] = once
+        async with server, connected(server.url) as (manager, _):
+            if times == 1:
+                await refuses("whether the request had any effect is unknown", manager, "echo")
+            assert server.methods().count(method) == times, method
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        *(b"220 mail.example ESMTP\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Type nothing\r\n\r\n"),
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+    ],
+)
+async def test_what_is_not_http_is_told_as_that(sent: bytes) -> None:
+    async with answering(lambda exchange: exchange.write(sent)) as (_, manager, _):
+        await refuses("answered with what is not valid HTTP", manager, "echo")
+
+
+async def test_the_newer_era_is_asked_for_once_and_not_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(channels, "PROBE_PATIENCE", 0.2)
+    async with answering({"server/discover": Exchange.hang}) as (server, manager, _):
+        assert (await call(manager, "echo", {"text": "hi"})).parts == HI
+        assert server.methods()[:2] == ["server/discover", "initialize"]
+
+
+async def test_an_event_stream_may_begin_with_a_byte_order_mark() -> None:
+    async def mark(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type=STREAM)
+        await exchange.write(b"\xef\xbb\xbf")
+        content = [{"type": "text", "text": "hi"}]
+        await exchange.event({"id": exchange.request.message["id"], "result": {"content": content}})
+
+    async with answering(mark) as (_, manager, _):
+        assert (await call(manager, "echo")).parts == HI
+
+
+async def test_a_session_id_may_come_twice() -> None:
+    async def begin(exchange: Exchange) -> None:
+        about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "0"}}
+        result = {"protocolVersion": "2025-06-18", **about}
+        await exchange.result(result, mcp_session_id=f"a\r\nmcp-session-id: {second}")
+
+    for second in ("a", "b"):
+        async with RawServer(on={"initialize": begin}) as server:
+            if second == "b":
+                _, failure = await refused(server.url)
+                assert "gave a session id that is not valid" in failure.reason
+                continue
+            async with connected(server.url) as (manager, _):
+                await call(manager, "echo")
+                assert server.calls()[0].headers["mcp-session-id"] == "a"
+
+
+async def test_a_token_that_is_refused_is_told_as_such() -> None:
+    refusing = answer(401, b"wrong audience")
+    async with RawServer(on={"initialize": refusing, "server/discover": refusing}) as server:
+        _, failure = await refused(server.url, headers=TOKEN)
+        assert failure.reason.startswith("refuses the token that was sent (HTTP 401). It says: wr")
+        _, failure = await refused(server.url)
+        assert failure.reason.startswith("requires sign-in (HTTP 401)")
+
+
+async def test_each_request_says_who_asks() -> None:
+    for headers, name in (({}, f"gemdeck/{__version__}"), ({"User-Agent": "mine"}, "mine")):
+        async with RawServer() as server, connected(server.url, headers=headers):
+            assert {one.headers["user-agent"] for one in server.requests} == {name}

@@ -6,6 +6,7 @@ revisions. HTTP+SSE has one event stream to us, and a POST for each message.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -37,7 +38,7 @@ from tui.engine.mcp.transports.http.http_errors import (
     session_error,
     status_error,
 )
-from tui.engine.mcp.transports.jsonrpc_lines import split_batch
+from tui.engine.mcp.transports.jsonrpc_lines import overdue, split_batch
 from tui.engine.mcp.wire.tap import LAST_EVENT_ID, SESSION_HEADER
 from tui.model.wire.refusals import words_of
 
@@ -58,13 +59,13 @@ SHORT_LIFE: Final = 5.0
 FIRST_PAUSE: Final = 0.1
 """Seconds before a broken stream is resumed; each further pause is four times as long."""
 
-MAX_PAUSE: Final = 60.0
-"""Longest such pause, in seconds."""
-
 LINGER: Final = 1.0
 """Seconds that an answered stream gets to end, so that its connection can be reused."""
 
 _JSON: Final = "application/json"
+
+_WITHOUT_SESSION: Final = frozenset({400, 401, 410, 422})
+"""Statuses with which servers refuse a session that they do not know."""
 
 _BUSY: Final = frozenset({400, 408, 409, 423, 425, 429})
 """Statuses that a stream which was open may get while the server still holds the old one."""
@@ -77,6 +78,19 @@ MIN_RETRY: Final = 0.5
 
 MAX_RETRY: Final = 60.0
 """Longest such pause, in seconds."""
+
+PROBE_PATIENCE: Final = 5.0
+"""Seconds for the question of the newer era; a command waits ten for a server to be ready."""
+
+MAX_WAIT: Final = 8.0
+"""Longest pause before a request is sent again because the server asks for it, in seconds."""
+
+_SECONDS: Final = re.compile("[0-9]{1,3}")
+_QUESTION: Final = re.compile("initialize|ping|.*/(list|read|get)")
+"""Methods of requests that change nothing, so that they may be sent again."""
+
+_UNTYPED: Final = frozenset({"", "text/plain", "application/octet-stream"})
+"""Media types of JSON where a server does not say what it sends."""
 
 MAX_ENDPOINT: Final = 8_192
 """Longest endpoint address, in characters."""
@@ -122,10 +136,23 @@ class StreamableHttp:
         Raises:
             ExchangeError: If that failed.
         """
+        method, is_repeated = getattr(outgoing.message, "method", ""), False
+        asks = _QUESTION.fullmatch(method) is not None
         while True:
             try:
-                return await self._post(outgoing)
+                async with asyncio.timeout(PROBE_PATIENCE if method == "server/discover" else None):
+                    return await self._post(outgoing)
+            except TimeoutError:
+                reply = overdue(getattr(outgoing.message, "id", None), types.REQUEST_TIMEOUT)
+                raise ExchangeError(ServerError("is silent"), reply=reply) from None
             except ExchangeError as fault:
+                # A server may close a connection just as it is used again (RFC 9112, 9.5).
+                is_lost = fault.is_cut and not fault.status and asks
+                is_due = 0 < fault.pause <= MAX_WAIT and (asks or fault.status == 429)
+                if not is_repeated and (is_lost or is_due):
+                    is_repeated = True
+                    await asyncio.sleep(fault.pause)
+                    continue
                 words = fault.reply.error.message if fault.reply is not None else fault.error.reason
                 is_refused = fault.status == HTTPStatus.BAD_REQUEST
                 lower = lower_revision(outgoing.message, words) if is_refused else None
@@ -139,7 +166,7 @@ class StreamableHttp:
         data = self._transport.encoded(message)
         async with self._http.exchange("POST", self._url, headers, data) as response:
             if response.status_code >= 400:
-                raise await self._refusal(response, headers, message)
+                raise await self._refusal(response, message)
             if isinstance(message, types.JSONRPCRequest):
                 await self._answer(message, response)
             else:
@@ -182,16 +209,12 @@ class StreamableHttp:
         return {**self._headers(), "content-type": _JSON, **(stamped or {})}
 
     async def _refusal(
-        self,
-        response: httpx2.Response,
-        headers: dict[str, str],
-        message: types.JSONRPCMessage | None,
+        self, response: httpx2.Response, message: types.JSONRPCMessage | None
     ) -> ExchangeError:
         """Return the error of a failure status."""
-        status = response.status_code
+        status, body = response.status_code, b""
         reply: types.JSONRPCError | None = None
-        body = b""
-        if media_type(response) == _JSON and status != HTTPStatus.UNAUTHORIZED:
+        if "json" in media_type(response) and status != HTTPStatus.UNAUTHORIZED:
             with suppress(ExchangeError):  # the status tells more
                 body = await read_body(response)
                 decoded = await self._transport.take(body)
@@ -199,14 +222,17 @@ class StreamableHttp:
                     reply = decoded.model_copy(update={"id": getattr(message, "id", decoded.id)})
         else:
             body = await read_words(response)
-        if SESSION_HEADER in headers and _is_session_lost(status, reply, body):
+        if SESSION_HEADER in response.request.headers and _is_session_lost(status, reply, body):
             return session_error(status)
-        return status_error(status, reply, self._transport.words_of(body))
+        fault = status_error(response, self._transport.words_of(body))
+        fault.reply, asked = reply, response.headers.get("retry-after", "")
+        fault.pause = float(asked) if status in {429, 503} and _SECONDS.fullmatch(asked) else 0.0
+        return fault
 
     async def _answer(self, request: types.JSONRPCRequest, response: httpx2.Response) -> None:
         """Deliver the answer to a request from the response to its POST."""
         if request.method == "initialize":
-            session_id = response.headers.get(SESSION_HEADER, "")
+            session_id = ", ".join(dict.fromkeys(response.headers.get_list(SESSION_HEADER)))
             if len(session_id) > MAX_SESSION_ID or not all("!" <= c <= "~" for c in session_id):
                 raise ExchangeError(ServerError("gave a session id that is not valid"))
             self._session_id = session_id
@@ -214,11 +240,14 @@ class StreamableHttp:
             case _ if response.status_code == 202:
                 error = ServerError("took the request and will send no answer (HTTP 202)")
                 raise ExchangeError(error, status=202)
-            case "application/json":
-                if not await self._take(await read_body(response), request.id):
-                    raise ExchangeError(ServerError("sent an answer that answers something else"))
             case "text/event-stream":
                 await self._answer_from_stream(request, response)
+            case kind if "json" in kind or kind in _UNTYPED:
+                body = await read_body(response)
+                if kind in _UNTYPED and body.lstrip()[:1] not in {b"{", b"["}:
+                    raise content_error(response)
+                if not await self._take(body, request.id):
+                    raise ExchangeError(ServerError("sent an answer that answers something else"))
             case _:
                 raise content_error(response)
 
@@ -314,7 +343,7 @@ class StreamableHttp:
             headers[LAST_EVENT_ID] = position.event_id
         async with self._http.exchange("GET", self._url, headers) as response:
             if response.status_code != 200:
-                raise await self._refusal(response, headers, None)
+                raise await self._refusal(response, None)
             if media_type(response) != EVENT_STREAM:
                 raise content_error(response)
             yield response
@@ -344,18 +373,18 @@ class StreamableHttp:
 def _is_session_lost(status: int, reply: types.JSONRPCError | None, body: bytes) -> bool:
     """Return whether a failure status means that the session is lost.
 
-    The protocol uses 404. Others use 400 or 410 with words about the session, in any form.
+    The protocol uses 404. Others use another status with words about the session, in any form.
     """
     if reply is not None and reply.error.code == types.METHOD_NOT_FOUND:
         return False
-    if status in {HTTPStatus.BAD_REQUEST, HTTPStatus.GONE}:
+    if status in _WITHOUT_SESSION:
         words = (reply.error.message if reply is not None else words_of(body)).lower()
         return "session" in words or "not initialized" in words
     return status == HTTPStatus.NOT_FOUND
 
 
 def _pause(attempts: int) -> float:
-    return min(FIRST_PAUSE * 4.0**attempts, MAX_PAUSE)
+    return FIRST_PAUSE * 4.0**attempts
 
 
 class ServerSentEvents:
@@ -399,7 +428,7 @@ class ServerSentEvents:
             if response.status_code == 404:
                 raise session_error(404)
             if response.status_code >= 300:
-                raise status_error(response.status_code, said=self._transport.words_of(said))
+                raise status_error(response, self._transport.words_of(said))
 
     def cancels_by_abort(self) -> bool:
         return False
@@ -414,7 +443,7 @@ class ServerSentEvents:
             async with self._http.exchange("GET", self._http.url, headers) as response:
                 if response.status_code >= 300:
                     said = self._transport.words_of(await read_words(response))
-                    raise status_error(response.status_code, said=said)
+                    raise status_error(response, said)
                 async with aclosing(read_events(response, self._transport.take_lines)) as events:
                     async for event in events:
                         await self._take(event, response.url)

@@ -19,6 +19,7 @@ from typing import Final
 
 import httpx2
 
+from tui import __version__
 from tui.engine.definitions.definition import AUTHORIZATION
 from tui.engine.files.atomic import read_regular
 from tui.engine.mcp.errors import ServerError
@@ -45,6 +46,9 @@ from tui.model.settings_rules import HEADER_NAME
 from tui.model.wire import refusals
 from tui.model.wire.frames import FrameFault
 from tui.text import sanitize_line
+
+USER_AGENT: Final = f"gemdeck/{__version__}"
+"""Who asks; filters of bots refuse who does not say, and who names only a library."""
 
 MAX_BODY: Final = 16 * 1024 * 1024
 """Largest response in bytes."""
@@ -147,6 +151,7 @@ class HttpClient:
         self._cookies = CookieJar(DefaultCookiePolicy(allowed_domains=hosts))
         sent = httpx2.Headers(dict(headers), encoding="latin-1")
         sent["accept-encoding"] = "identity"
+        sent.setdefault("user-agent", USER_AGENT)
         self._client = httpx2.AsyncClient(
             headers=sent,
             timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT, write=WRITE_TIMEOUT),
@@ -222,6 +227,7 @@ class HttpClient:
     @asynccontextmanager
     async def send(self, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
         """Send a request as it is, and follow redirects; see `exchange`."""
+        request.headers.setdefault("user-agent", USER_AGENT)
         for _ in range(MAX_REDIRECTS + 1):
             with converting_errors(request.url):
                 response = await self._client.send(request, stream=True)
@@ -442,9 +448,9 @@ async def read_events(
     """
     if media_type(response) != EVENT_STREAM:
         raise content_error(response)
-    headers = {"content-type": f"{EVENT_STREAM}; charset=utf-8"}
-    pieces, code = _Pieces(response, count_lines), response.status_code
-    plain = httpx2.Response(code, headers=headers, stream=pieces, request=response.request)
+    headers = {"content-type": f"{EVENT_STREAM}; charset=utf-8-sig"}
+    body, code = _counted(response, count_lines), response.status_code
+    plain = httpx2.Response(code, headers=headers, content=body, request=response.request)
     with converting_errors(response.url, response.status_code):
         try:
             async for event in httpx2.EventSource(plain, max_event_size=MAX_EVENT):
@@ -455,13 +461,8 @@ async def read_events(
             await plain.aclose()
 
 
-class _Pieces(httpx2.AsyncByteStream):
-    """The body of another response, its lines counted."""
-
-    def __init__(self, response: httpx2.Response, count_lines: CountLines) -> None:
-        self._response, self._count_lines = response, count_lines
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in read_pieces(self._response):
-            yield piece
-            await self._count_lines(PIECE_LINES + piece.count(b"\n") + piece.count(b"\r"))
+async def _counted(response: httpx2.Response, count_lines: CountLines) -> AsyncIterator[bytes]:
+    """Read a body piece by piece, its lines counted."""
+    async for piece in read_pieces(response):
+        yield piece
+        await count_lines(PIECE_LINES + piece.count(b"\n") + piece.count(b"\r"))

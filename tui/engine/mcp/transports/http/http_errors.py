@@ -26,6 +26,7 @@ CERTIFICATE_ADVICE: Final = (
     "Connections are never made without a valid certificate. One of a private authority is "
     "accepted if SSL_CERT_FILE names that authority."
 )
+_BREAKS: Final = {"closed", "disconnected"}  # in what the library says of a connection
 _NAMED: Final = (ssl.SSLError, socket.gaierror, ConnectionRefusedError)
 _CHECK_NETWORK: Final = "Check the address, the network and the proxy settings."
 _LATER: Final = "The server or a proxy in front of it is at fault; try again later."
@@ -66,7 +67,10 @@ class ExchangeError(Exception):
         is_cut: Whether a response broke off.
         told: What the wire's frame says of it.
         reply: The server's own error reply, or None.
+        pause: Seconds after which the server wants the request again, or 0.
     """
+
+    pause = 0.0
 
     def __init__(
         self,
@@ -117,6 +121,9 @@ def network_error(error: Exception, url: httpx2.URL, status: int = 0) -> Exchang
             reason = "cannot be asked: its address or a header is not valid"
             advice = "Check `url` and `headers` in the settings."
             return ExchangeError(ServerError(reason, advice, permanent=True), Outcome.NOT_EXECUTED)
+        case httpx2.RemoteProtocolError() if _BREAKS.isdisjoint(str(error).split()):
+            # What the library says quotes what the server sent.
+            return ExchangeError(ServerError("answered with what is not valid HTTP", _LATER))
         case httpx2.TimeoutException():
             return ExchangeError(ServerError("accepted the request too slowly", _LATER))
         case _:
@@ -129,13 +136,16 @@ def cut_error(status: int = 0) -> ExchangeError:
     return ExchangeError(ServerError(reason), status=status, is_cut=True)
 
 
-def status_error(status: int, reply: JSONRPCError | None = None, said: str = "") -> ExchangeError:
+def status_error(response: httpx2.Response, said: str) -> ExchangeError:
     """Return the error of a response with a failure status; `said` is what its body says."""
+    status = response.status_code
     outcome = Outcome.UNKNOWN if status >= 500 else Outcome.NOT_EXECUTED
     error = _refused(status)
+    if isinstance(error, SignInError) and "authorization" in response.request.headers:
+        error.reason = f"refuses the token that was sent (HTTP {status})"
     if said:
         error.reason += f". It says: {said}"
-    return ExchangeError(error, outcome, status=status, reply=reply)
+    return ExchangeError(error, outcome, status=status)
 
 
 def auth_error(problem: AuthError, status: int) -> ExchangeError:

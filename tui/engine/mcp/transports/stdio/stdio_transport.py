@@ -25,6 +25,7 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
     deliver,
     encode,
     open_streams,
+    overdue,
     split_batch,
     unsendable,
 )
@@ -71,7 +72,7 @@ class Probe:
         await asyncio.sleep(KNOWN_PATIENCE if self.is_known else PROBE_PATIENCE)
         if self._asked is not None:
             self._asked, self._silent = None, request
-            await deliver(to_session, _overdue(request, types.REQUEST_TIMEOUT))
+            await deliver(to_session, overdue(request, types.REQUEST_TIMEOUT))
 
     def take(self, message: types.JSONRPCMessage) -> types.JSONRPCMessage:
         """Return what the session gets for a message of the server."""
@@ -85,13 +86,8 @@ class Probe:
             supported, self._supported = self._supported, None
             if supported and isinstance(message, types.JSONRPCError):
                 data = {"supported": supported, "requested": ""}
-                return _overdue(message.id, types.UNSUPPORTED_PROTOCOL_VERSION, data)
+                return overdue(message.id, types.UNSUPPORTED_PROTOCOL_VERSION, data)
         return message
-
-
-def _overdue(request: types.RequestId | None, code: int, data: object = None) -> types.JSONRPCError:
-    error = types.ErrorData(code=code, message="The probe was not answered in time", data=data)
-    return types.JSONRPCError(jsonrpc="2.0", id=request, error=error)
 
 
 class StdioTransport:
@@ -128,6 +124,7 @@ class StdioTransport:
         with anyio.CancelScope(shield=True):
             try:
                 await self._process.close()
+                self._flow_control.note_rest(self._process.unfinished())
             finally:
                 self.ended.set()
                 for task in self._tasks:
