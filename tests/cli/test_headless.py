@@ -12,7 +12,7 @@ import pytest
 from tests import servers
 from tests.cli.running import library, notes_server, run, write_settings
 from tests.fakes.gemini import KEY, FakeGemini
-from tests.fakes.gemini_script import Call, Fail, Say
+from tests.fakes.gemini_script import Call, Fail, Finish, Say
 from tests.support import warm
 from tests.unit.engine.sessions.written import turn
 from tests.unit.engine.sessions.written import write as write_session
@@ -235,6 +235,16 @@ async def test_debug_logs_handshakes_and_output_of_servers(gemini: FakeGemini) -
     assert {record["logger"].partition(".")[0] for record in records} == {"tui"}
 
 
+@pytest.mark.parametrize("reason", ["UNEXPECTED_TOOL_CALL", "MAX_TOKENS", "SAFETY"])
+async def test_an_answer_that_breaks_off_is_no_completed_one(
+    reason: str, gemini: FakeGemini
+) -> None:
+    gemini.steps = [[Say("I will look."), Finish(reason, "web_search")]]
+    result = await run("-p", "what is new?", "-o", "json", gemini=gemini, code=ExitCode.ERROR)
+    assert (result.json["outcome"], result.json["response"]) == ("failed", "I will look.")
+    assert result.json["error"]["message"]
+
+
 async def test_too_many_calls_or_requests_have_a_code_and_a_way_out(gemini: FakeGemini) -> None:
     write_settings({"mcpServers": {"notes": notes_server()}, "gemdeck": {"maxToolCalls": 1}})
     two: list[tuple[str, dict[str, Any]]] = [("list_notes", {}), ("list_notes", {})]
@@ -441,12 +451,14 @@ async def test_a_folders_broken_file_ends_no_run_and_no_state_folder_does(tmp_pa
 
 
 async def test_credentials_and_variables_that_cannot_be_used_are_named(gemini: FakeGemini) -> None:
-    for variable, value in (
-        ("GEMINI_API_KEY", "no key at all"),
-        ("ALL_PROXY", "socks5://user:hunter22@127.0.0.1:9"),
-        ("SSL_CERT_FILE", "gone"),
+    elsewhere = {"GOOGLE_GEMINI_BASE_URL": "https://nowhere.invalid"}  # here needs no proxy
+    for variable, value, more in (
+        ("GEMINI_API_KEY", "no key at all", {}),
+        ("ALL_PROXY", "socks5://user:hunter22@127.0.0.1:9", elsewhere),
+        ("SSL_CERT_FILE", "gone", {}),
     ):
-        result = await run("-p", "hello", "-o", "json", gemini=gemini, env={variable: value})
+        environ = {variable: value, **more}
+        result = await run("-p", "hello", "-o", "json", gemini=gemini, env=environ)
         assert result.code == ExitCode.NO_KEY
         assert variable in result.json["error"]["message"]
         assert result.json["error"]["advice"]

@@ -1,4 +1,5 @@
 import json
+import re
 import stat
 import threading
 from collections.abc import Callable, Iterator
@@ -114,7 +115,13 @@ def test_keys_count_in_the_order_of_the_google_sdk_and_without_any_the_user_has_
         environ |= {source: value} if value else {}
         found = find_access(environ, empty)
         assert found is not None
-        assert (secret(found), found.source, found.kind) == (key, source, BackendKind.GEMINI)
+        assert (secret(found), found.kind) == (key, BackendKind.GEMINI)
+        assert found.source.startswith(source)
+    assert found is not None
+    assert found.source == "GOOGLE_API_KEY (GEMINI_API_KEY is set as well, and not used)"
+    same = find_access({**environ, "GEMINI_API_KEY": "google"}, empty)
+    assert same is not None
+    assert same.source == "GOOGLE_API_KEY"
 
 
 def test_a_project_and_a_location_without_a_key_or_a_switch_mean_vertex(empty: KeyStore) -> None:
@@ -156,6 +163,9 @@ def test_no_secret_of_the_environment_is_quoted_or_in_the_representation(empty: 
     with pytest.raises(CredentialError, match="GEMINI_API_KEY is not an API key") as caught:
         find_access({"GEMINI_API_KEY": "hunter2 hunter2"}, empty)
     assert "hunter2" not in str(caught.value) + caught.value.advice
+    for odd, name in (("\u028b", "latin small letter v with hook"), ("\x07", "U+0007".lower())):
+        with pytest.raises(CredentialError, match=re.escape(f"this has a {name}.")):
+            find_access({"GEMINI_API_KEY": f"hunter2{odd}"}, empty)
     environ = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": "https://h/hunter2"}
     shown = repr(find_access(environ, empty))
     assert not [one for one in (KEY, "hunter2") if one in shown]

@@ -117,7 +117,7 @@ async def test_a_summary_takes_the_place_of_a_conversation(
 ) -> None:
     script: Script = [[Call([("look", {})])], [Say("1")], [Say("We spoke of one.")], [Say("2")]]
     async with playing(kind, monkeypatch, script, shop, allows_all=True) as it:
-        await it.ask("one")
+        await it.ask("one " * 200)
         it.engine.models.compress()
         await eventually(lambda: "Compressed from" in str(entries(it.store.state)))
         await it.ask("two")

@@ -289,6 +289,7 @@ class Conversation:
         self._is_switch_due = False
         context.history.strip_signatures()
         context.refused.clear()
+        context.without.clear()
 
 
 class Conversations:

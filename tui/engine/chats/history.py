@@ -311,8 +311,27 @@ def _forget_media(contents: list[_Wire]) -> None:
     _replace_media(contents, note)
 
 
-def _cut(text: str) -> str:
-    if len(text) <= MAX_OLD_TEXT + _NOTICE:
+def shortened(contents: Iterable[_Wire]) -> list[_Wire]:
+    """Return a copy with its longest texts cut to a quarter, or without its older half.
+
+    It is empty if no text is long and there is but one turn.
+    """
+    made = deepcopy([*contents])
+    parts = [part for content in made for part in content["parts"]]
+    texts = [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
+    texts += [part for part in parts if part.keys() == {"text"}]
+    most = max((len(text) for one in texts for text in one.values()), default=0) // 4
+    if most > _NOTICE:
+        for one in texts:
+            one.update({key: _cut(text, most) for key, text in one.items()})
+        return made
+    answers = [any("functionResponse" in part for part in one["parts"]) for one in made]
+    starts = [n for n, one in enumerate(made) if one["role"] == "user" and not answers[n]]
+    return made[starts[len(starts) // 2] :] if len(starts) > 1 else []
+
+
+def _cut(text: str, most: int = MAX_OLD_TEXT) -> str:
+    if len(text) <= most + _NOTICE:
         return text
-    dropped = len(text) - MAX_OLD_TEXT
-    return f"{text[:MAX_OLD_TEXT]}\n… [clipped; {dropped:,} characters were dropped]"
+    dropped = len(text) - most
+    return f"{text[:most]}\n… [clipped; {dropped:,} characters were dropped]"

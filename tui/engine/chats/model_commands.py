@@ -17,6 +17,7 @@ from tui.engine.chats.backends.backend import (
     WireContent,
 )
 from tui.engine.chats.conversations import Conversation
+from tui.engine.chats.history import shortened
 from tui.engine.chats.sessions.session_commands import SessionCommands
 from tui.engine.chats.step import generated
 from tui.engine.chats.turn import TurnContext
@@ -112,20 +113,29 @@ def _length(value: object) -> int:
 
 async def summarised(
     backend: ModelBackend, contents: Sequence[WireContent], publish: Publish
-) -> list[dict[str, Any]]:
-    """Return a short history in place of a long one; the tokens that it took are published.
+) -> tuple[list[dict[str, Any]], bool]:
+    """Return a short history in place of a long one, and whether it had to be cut to be read.
+
+    The tokens that it took are published.
 
     Raises:
         ModelError: If the model cannot, or says nothing in time.
     """
     ask = {"role": "user", "parts": [{"text": ASK}]}
-    made = await generated(backend, ModelRequest([*contents, ask], ()), publish)
+    told, made = [*map(dict, contents)], None
+    while made is None:
+        try:
+            made = await generated(backend, ModelRequest([*told, ask], ()), publish)
+        except ModelError as error:
+            if error.lacks != "room" or not (told := shortened(told)):
+                raise
     if not made.text.strip():
         raise ModelError("The model gave no summary.", advice="Try again.")
-    return [
+    history = [
         {"role": "user", "parts": [{"text": SUMMARISED}]},
         {"role": "model", "parts": [{"text": made.text}]},
     ]
+    return history, told != [*contents]
 
 
 class ModelCommands:
@@ -303,7 +313,7 @@ class ModelCommands:
                 raise ModelError("It was not compressed, since the conversation went on meanwhile.")
 
         parts = await self._measure(one, context)
-        made = await summarised(context.backend, before, one.publish)
+        made, is_cut = await summarised(context.backend, before, one.publish)
         check()
         size, summary = one.usage.context, made[-1]["parts"][0]["text"]
         said = sum(_size(part) for content in before for part in content["parts"])
@@ -321,6 +331,8 @@ class ModelCommands:
         one.usage = replace(Usage(), context=after, context_limit=one.usage.context_limit)
         one.publish(e.UsageReported(one.usage))
         brief = f"Compressed from {size:,} to about {after:,} tokens."
+        if is_cut:
+            brief += " It was too long to be read whole: long texts and the oldest turns were cut."
         words = f"{brief} This is the model's summary:\n\n{sanitize(summary)}"
         advice = "The full version is in /sessions." if kept is not None else UNSAVED
         notice = ChatNotice(context.new_entry(), Severity.INFO, words, advice, brief)

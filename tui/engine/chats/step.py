@@ -41,10 +41,10 @@ GENERATION_TIMEOUT: Final = 300.0
 
 
 class MalformedCallError(ModelError):
-    """The model sent a tool call that cannot be read."""
+    """The model sent a tool call that cannot be read, or is of no tool that it was offered."""
 
-    def __init__(self, words: str) -> None:
-        text = "The model sent a malformed tool call" + (f": {words}" if words else ".")
+    def __init__(self, words: str, what: str = "sent a malformed tool call") -> None:
+        text = f"The model {what}" + (f": {words}" if words else ".")
         advice = "Send the message again, or choose another model with /model or --model."
         super().__init__(text, advice=advice, retryable=True)
 
@@ -176,25 +176,29 @@ class ModelStep:
             MalformedCallError: If the model sent one.
             ModelError: If there is no complete answer; what arrived is in `gathered`.
         """
+        words = sanitize_line(self._finish_message, 300).rstrip(".")
         if self._block_reason:
-            refused = f"The service refused the message ({sanitize_line(self._block_reason, 60)})."
-            raise ModelError(refused, advice=_REPHRASE)
-        words = sanitize_line(self._finish_message, 300)
+            refused = f"The service refused the message ({sanitize_line(self._block_reason, 60)})"
+            raise ModelError(f"{refused}{words and f': {words}'}.", advice=_REPHRASE)
         match self.finish_reason:
-            case "STOP" | "UNEXPECTED_TOOL_CALL" if self.any_text or self.gathered.calls:
+            case "STOP" if self.any_text or self.gathered.calls:
+                return
+            case "UNEXPECTED_TOOL_CALL" if self.gathered.calls:
                 return
             case "" if self.any_chunk:
                 raise _unfinished("The answer is incomplete: the stream ended early.")
             case "" | "STOP":
                 raise _unfinished("The model sent an empty answer.")
-            case "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL":
+            case "MALFORMED_FUNCTION_CALL":
                 raise MalformedCallError(words)
+            case "UNEXPECTED_TOOL_CALL":
+                raise MalformedCallError(words, "called a tool that it was not offered")
             case "MAX_TOKENS":
                 advice = "Ask the model to continue, or ask for a shorter answer."
                 cut = "The answer was cut off: it reached the model's output limit."
                 raise ModelError(cut, advice=advice)
             case reason:
-                why = _REASONS.get(reason) or words or "the service gave no reason"
+                why = words or _REASONS.get(reason) or "the service gave no reason"
                 stopped = f"The answer was stopped ({sanitize_line(reason, 60)}): {why}."
                 raise ModelError(stopped, advice=_REPHRASE)
 

@@ -13,7 +13,6 @@ from tui.engine.approval.gate import Gate
 from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import (
-    ALL_TOOLS,
     Asked,
     ModelBackend,
     ModelError,
@@ -229,6 +228,7 @@ class TurnContext:
         retry: The wait before a request that was refused for now goes out again.
         conversation: Its id, which `publish` puts into its events.
         refused: Tools this model refused.
+        without: What this model does not take: ``tools``, ``instructions``.
         kept: The results that were cut for the model.
         instruction: The system instruction, as it was sent last.
         instructions: What servers say about themselves, likewise.
@@ -245,6 +245,7 @@ class TurnContext:
     retry: RetryWait = field(default_factory=RetryWait)
     conversation: ConversationId = MAIN
     refused: set[RefusedTool] = field(default_factory=set)
+    without: set[str] = field(default_factory=set)
     kept: KeptResults = field(default_factory=KeptResults)
     instruction: str = ""
     instructions: Instructions = ()
@@ -460,22 +461,21 @@ class Turn:
             try:
                 await self._step.run(self.backend, self._request(offered))
                 return
-            except MalformedCallError:
+            except MalformedCallError as error:
                 malformed += 1
                 if malformed > MAX_MALFORMED_CALLS or self._step.any_text:
                     raise
-                text = "The model sent a malformed tool call; retrying."
-                self._notify(Severity.WARNING, text, passes=True)
+                self._notify(Severity.WARNING, str(error), "Trying again.", passes=True)
             except ModelError as error:
-                if error.refused_tool == ALL_TOOLS and offered:
-                    offered.clear()
-                    self._notify(Severity.WARNING, f"{error} It goes out once more without them.")
-                elif error.refused_tool in offered and refused < MAX_REFUSED_TOOLS:
+                if error.refused_tool in offered and refused < MAX_REFUSED_TOOLS:
                     refused += 1
                     tool = offered.pop(error.refused_tool)
                     self._context.refused.add((tool.id, tool.definition_hash))
                     brief = f"{tool.server} · {tool.view.name} is not offered"
                     self._notify(Severity.WARNING, f"{brief}: {error}", error.advice, brief=brief)
+                elif error.lacks in {"tools", "instructions"} - self._context.without:
+                    self._context.without.add(error.lacks)
+                    self._notify(Severity.WARNING, str(error), "It goes on without.")
                 elif not has_dropped and (dropped := self._drop_refused(error)):
                     has_dropped = True
                     text = f"{error} It goes out once more without {' and '.join(sorted(dropped))}."
@@ -508,11 +508,14 @@ class Turn:
         own, said_now = self._setup.settings.system_instruction, context.servers.instructions()
         told = self._setup.skills.told(context.servers.profile)
         context.instruction, said = compose(own, self._files, said_now, told)
+        if "instructions" in context.without:
+            context.instruction, said = "", ()
         if said != context.instructions:
             context.instructions = said
             self._publish(e.InstructionsSent(dict(said)))
+        held = () if "tools" in context.without else offered.values()
         is_plain = self.backend.traits.plain_schemas
-        declared = [tool.plain if is_plain else tool.declaration for tool in offered.values()]
+        declared = [tool.plain if is_plain else tool.declaration for tool in held]
         options, contents = context.asked.options, self._history.contents
         return ModelRequest(contents, declared, context.instruction, options=options)
 

@@ -265,7 +265,7 @@ def find_access(
     if _selects_vertex(environ):
         return _selected_vertex(environ)
     if variable := _first_key(environ):
-        return key_access(environ, _key_in(environ, variable), variable)
+        return key_access(environ, _key_in(environ, variable), _told_source(environ, variable))
     if kept.service is Service.VERTEX:
         return replace(vertex_access(environ, kept.project, kept.location), is_kept=True)
     address = _base_url(environ, BackendKind.GEMINI)
@@ -375,6 +375,13 @@ def vertex_access(
     return ModelAccess(
         BackendKind.VERTEX, project=project, location=location, base_url=base_url, source=source
     )
+
+
+def _told_source(environ: Mapping[str, str], variable: str) -> str:
+    """Name the variable with the key that is used, and one with a key that is not."""
+    used = environ[variable].strip()
+    others = [one for one in KEY_VARIABLES if environ.get(one, "").strip() not in {"", used}]
+    return f"{variable} ({others[0]} is set as well, and not used)" if others else variable
 
 
 def _key_in(environ: Mapping[str, str], variable: str) -> SecretStr:

@@ -3,6 +3,7 @@
 import copy
 import logging
 import os
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -52,8 +53,10 @@ def checked_key(pasted: str) -> str:
         raise ValueError("The key is empty.")
     if len(key) > MAX_KEY:
         raise ValueError(f"This is longer than {MAX_KEY} characters, so it is not an API key.")
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise ValueError("An API key has no spaces, line breaks or special characters.")
+    if odd := next((sign for sign in key if not "!" <= sign <= "~"), ""):
+        name = unicodedata.name(odd, f"U+{ord(odd):04X}").lower()
+        words = "An API key has no spaces, line breaks or special characters"
+        raise ValueError(f"{words}; this has a {name}.")
     return key
 
 

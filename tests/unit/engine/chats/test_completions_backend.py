@@ -19,7 +19,7 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.chats.support import open_completions
 from tests.unit.engine.chats.test_gemini_backend import DECLARATION
 from tui.engine.chats.backends import service_http
-from tui.engine.chats.backends.backend import ALL_TOOLS, ModelChunk, ModelError, ModelRequest
+from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest
 from tui.engine.chats.backends.completions import CompletionsBackend
 from tui.model.chat import Usage
 from tui.model.models import ModelOptions
@@ -177,7 +177,7 @@ async def test_a_model_without_tools_says_so_once(words: str, code: int) -> None
         with pytest.raises(ModelError) as caught:
             await read(backend, request(tools=[DECLARATION]))
         await backend.aclose()
-        assert (caught.value.refused_tool, backend.traits.tools) == (ALL_TOOLS, False)
+        assert (caught.value.lacks, backend.traits.tools) == ("tools", False)
 
 
 async def test_a_refused_tool_is_named_as_gemdeck_knows_it() -> None:
@@ -332,9 +332,9 @@ async def test_each_failure_says_what_happened() -> None:
         (Page(302, location="http://127.0.0.1:1/"), "redirects", False),
         (Reset(), "closed the connection before its answer", True),
         (Raw("data: {nonsense}\n\n"), "a service of chat completions sends", True),
-        (Raw(cut), "broke off its answer: It fell over.", True),
+        (Raw(cut), "broke off the answer: It fell over.", True),
         (Raw(own), "Too many requests", True),
-        (Raw("event: error\ndata: It fell.\n\n"), "broke off its answer: It fell.", True),
+        (Raw("event: error\ndata: It fell.\n\n"), "broke off the answer: It fell.", True),
     )
     for action, words, retryable in cases:
         async with FakeCompletions([(action,)]) as fake:

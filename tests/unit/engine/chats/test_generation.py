@@ -1,6 +1,7 @@
 """Text asked of the model beside the conversation, and what names of models tell."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
@@ -157,7 +158,25 @@ async def test_the_services_words_on_an_unknown_end_are_shown_sanitised() -> Non
     assert "\x1b" not in str(caught.value)
 
 
-async def test_an_unexpected_call_without_the_call_is_like_a_malformed_one() -> None:
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("UNEXPECTED_TOOL_CALL", "called a tool that it was not offered: web_search"),
+        ("MALFORMED_FUNCTION_CALL", "sent a malformed tool call: web_search"),
+        ("MAX_TOKENS", "output limit"),
+        ("SAFETY", "stopped (SAFETY): web_search."),
+        ("", "the stream ended early"),
+    ],
+)
+async def test_an_answer_that_breaks_off_after_text_is_no_whole_one(
+    reason: str, words: str
+) -> None:
+    with pytest.raises(ModelError, match=re.escape(words)):
+        await end(ModelChunk(({"text": "x"},), reason, "web_search"))
+
+
+async def test_a_call_that_came_is_answered_although_it_was_unexpected() -> None:
+    call = {"functionCall": {"name": "go", "args": {}}}
+    await end(ModelChunk((call,), "UNEXPECTED_TOOL_CALL"))
     with pytest.raises(MalformedCallError):
         await end(ModelChunk(finish_reason="UNEXPECTED_TOOL_CALL"))
-    await end(ModelChunk(({"text": "x"},), "UNEXPECTED_TOOL_CALL"))

@@ -281,6 +281,26 @@ async def test_a_call_of_an_unknown_tool_is_answered_and_one_with_a_models_prefi
             assert (chat.calls[0].server, chat.calls[0].tool) == ("notes", "go")
 
 
+async def test_a_model_goes_without_the_tools_and_instructions_that_it_does_not_take() -> None:
+    no_tools = Fail(400, "Function calling is not enabled for models/gemma-3-27b-it")
+    no_words = Fail(400, "Developer instruction is not enabled for models/gemma-3-27b-it")
+    steps = [(no_tools,), (no_words,), (Say("fine"),), (Say("fine"),), (no_tools,)]
+    async with talking(steps, GO, model="gemma-3-27b-it") as chat:
+        setup = chat.context.setup
+        setup.settings = setup.settings.model_copy(update={"system_instruction": "Brief."})
+        for _ in range(2):
+            await chat.say("x")
+            assert chat.last_turn.outcome is TurnOutcome.COMPLETED
+        told = [notice.text.partition(":")[0] for notice in chat.notices]
+        takes = "gemma-3-27b-it takes no"
+        assert told == [f"{takes} tools", f"{takes} system instruction"], "said once"
+        keys = [{"tools", "systemInstruction"} & set(one.body) for one in chat.fake.requests]
+        whole, bare = {"tools", "systemInstruction"}, {"systemInstruction"}
+        assert keys == [whole, bare, set(), set()]
+        await chat.say("x")
+        assert chat.last_turn.outcome is TurnOutcome.FAILED, "asked once more at most"
+
+
 @both
 async def test_a_refused_tool_is_left_out_from_then_on_and_the_last_one_leaves_none() -> None:
     refusal = "Unknown name \"x\" at 'tools[0].function_declarations[1].parameters_json_schema'"

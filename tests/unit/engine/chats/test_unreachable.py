@@ -72,12 +72,55 @@ async def test_an_unknown_host(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(error) == "https://nowhere.invalid was not found: there is no host nowhere.invalid."
 
 
-async def test_a_proxy_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+PASSWORD = "hunter2222"
+
+
+@pytest.mark.parametrize(
+    ("variable", "scheme"),
+    [("HTTPS_PROXY", "http://"), ("https_proxy", ""), ("ALL_PROXY", "http://")],
+)
+async def test_a_proxy_that_refuses_or_is_dead_is_named(
+    variable: str, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with HttpServer(handle=answer(407)) as server:
-        monkeypatch.setenv("HTTPS_PROXY", server.origin.replace("//", "//user:hunter2222@"))
-        error = await failure("https://nowhere.invalid")
-    assert str(error) == "https://nowhere.invalid could not be reached: the proxy refused."
-    assert "hunter2222" not in f"{error} {error.advice}"
+        place = server.origin.removeprefix("http://")
+        monkeypatch.setenv(variable, f"{scheme}user:{PASSWORD}@{place}")
+        refused = await failure("https://nowhere.invalid")
+    dead = await failure("https://nowhere.invalid")
+    start = f"https://nowhere.invalid could not be reached: the proxy {place} ({variable})"
+    assert str(refused) == f"{start} refused (407 X)."
+    assert str(dead) == f"{start} does not answer."
+    for error in (refused, dead):
+        assert PASSWORD not in f"{error} {error.advice}"
+        assert "NO_PROXY" in error.advice
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"HTTP_PROXY": "http://127.0.0.1:9", "ALL_PROXY": "socks5://127.0.0.1:9"},
+        {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "10.0.0.0/8, .invalid"},
+        {"ALL_PROXY": "socks5://127.0.0.1:9", "NO_PROXY": "nowhere.invalid,[::1]"},
+        {"HTTPS_PROXY": "", "HTTP_PROXY": "http://127.0.0.1:9"},
+    ],
+)
+async def test_a_proxy_that_is_not_on_the_way_does_not_matter(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    async with HttpServer(handle=answer(503, b"{}")) as server:
+        assert "overloaded" in str(await failure(server.origin)), "one on this machine"
+    if "NO_PROXY" in variables or not variables.get("HTTPS_PROXY", "x"):
+        assert "proxy" not in str(await failure("https://nowhere.invalid"))
+
+
+async def test_a_proxy_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", f"socks5://user:{PASSWORD}@127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "elsewhere.invalid")
+    error = await failure("https://nowhere.invalid")
+    assert str(error).startswith("The proxy named by ALL_PROXY cannot be used")
+    assert PASSWORD not in f"{error} {error.advice}"
 
 
 async def look(status: int, body: str) -> ModelError | None:

@@ -1,16 +1,20 @@
 """Another model, other options, and a smaller context, through a whole engine."""
 
+import json
+from collections.abc import Sequence
+
 import pytest
 
-from tests.fakes.gemini import FakeGemini
+from tests.fakes.gemini import FakeGemini, Request
 from tests.fakes.gemini_rules import Json
-from tests.fakes.gemini_script import Call, Say, Sleep
+from tests.fakes.gemini_script import Action, Call, Fail, Say, Sleep
 from tests.security.decks import Deck, Play, Script, Turncoat, deck, play, shop, tool
 from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sessions.test_resuming import library, notices, remarks, told_in
 from tui.engine import late
 from tui.engine.chats.backends.backend import ModelBackend, ModelError
 from tui.engine.chats.backends.gemini import thinking_problem
+from tui.engine.chats.history import shortened
 from tui.engine.chats.model_commands import SUMMARISED, context_parts
 from tui.engine.keys.credentials import ModelAccess
 from tui.model.chat import ChatNotice, UserMessage
@@ -162,6 +166,43 @@ async def test_a_summary_replaces_the_history_which_is_kept(shop: Turncoat, play
     assert (old.parent, told_in(old), told_in(new)) == (now, [long], [long, "two"])
     assert [len(one.contents) for one in (library().read(old), saved)] == [2, 4]
     assert list(saved.starts.values()) == [2]  # what the summary stands for cannot be sent again
+
+
+async def test_a_conversation_that_is_too_long_is_cut_until_it_can_be_summarised(
+    play: Play,
+) -> None:
+    def too_long(request: Request) -> Sequence[Action]:
+        size = len(str(request.contents))
+        words = f"The input token count ({size}) exceeds the maximum number of tokens allowed."
+        return [Say("We spoke of one.")] if size < 3_000 else [Fail(400, words)]
+
+    script: Script = [[Say("1")], [Say("2")], [Say("3")], *[too_long] * 8, [Say("4")]]
+    async with play(script) as it:
+        for words in ("one", "x" * 20_000, "three"):
+            await it.ask(words)
+        it.engine.models.compress()
+        await eventually(lambda: "Compressed" in remarks(it))
+        assert "long texts and the oldest turns were cut" in remarks(it)
+        sizes = [len(str(request.contents)) for request in it.fake.requests[3:]]
+        assert sizes == sorted(sizes, reverse=True)
+        assert (len(sizes), it.fake.violations) == (3, [])
+        assert "one" in str(it.fake.requests[-1].contents), "what is short is kept"
+
+
+def test_a_conversation_gets_shorter_until_one_turn_is_left() -> None:
+    call = {"role": "model", "parts": [{"functionCall": {"name": "look"}}]}
+    turns: list[Json] = []
+    for number in range(5):
+        result = {"name": "look", "response": {"output": "x" * 1_000 * number}}
+        user = {"role": "user", "parts": [{"text": f"turn {number}"}]}
+        turns += [user, call, {"role": "user", "parts": [{"functionResponse": result}]}]
+    before, lengths = json.dumps(turns), []
+    made = turns
+    while made := shortened(made):
+        lengths.append(len(made))
+        assert made[0]["parts"][0]["text"].startswith("turn"), "a turn is whole"
+    assert lengths == [15, 15, 9, 6, 3]
+    assert json.dumps(turns) == before
 
 
 async def test_a_full_context_offers_the_summary_once_and_is_anothers_in_the_background(

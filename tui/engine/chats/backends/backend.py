@@ -6,7 +6,7 @@ service, and what comes back into `ModelChunk`s. It is handed to the engine as a
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from tui.model.chat import Usage
 from tui.model.frozen import Frozen
@@ -76,10 +76,6 @@ class ModelChunk(Frozen):
     usage: Usage | None = None
 
 
-ALL_TOOLS: Final = "*"
-"""Stands for every tool where a model takes none."""
-
-
 class ModelError(AdvisedError):
     """The model could not answer.
 
@@ -87,9 +83,10 @@ class ModelError(AdvisedError):
         brief: Its text without the service's words; empty if there are none.
         retry_after: Seconds to wait before a retry, or None.
         retryable: Whether the same request may succeed later.
-        refused_tool: The tool whose declaration the service refused, `ALL_TOOLS`, or an empty
-            string.
+        refused_tool: The tool whose declaration the service refused, or an empty string.
         refused_content: The service's words if it may have refused a part of the contents.
+        lacks: What the model does not have: ``room`` for the request, ``tools`` or
+            ``instructions``; else empty.
     """
 
     def __init__(
@@ -102,11 +99,12 @@ class ModelError(AdvisedError):
         retryable: bool = False,
         refused_tool: str = "",
         refused_content: str = "",
+        lacks: str = "",
     ) -> None:
         super().__init__(f"{message}: {details}" if details else message, advice)
         self.brief = f"{message}." if details else ""
         self.retry_after, self.retryable, self.refused_tool = retry_after, retryable, refused_tool
-        self.refused_content = refused_content
+        self.refused_content, self.lacks = refused_content, lacks
 
 
 class ModelTraits(Frozen):

@@ -6,14 +6,11 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from email.utils import parsedate_to_datetime
-from time import time
 from typing import Any, Final
 
 import httpx2
 
 from tui.engine.chats.backends.backend import (
-    ALL_TOOLS,
     ModelChunk,
     ModelError,
     ModelRequest,
@@ -29,18 +26,18 @@ from tui.engine.chats.backends.completions_wire import (
 )
 from tui.engine.chats.backends.event_stream import read_events, read_values
 from tui.engine.chats.backends.service_errors import (
-    MAX_RETRY_AFTER,
     Refusal,
     RequestContext,
     from_status,
-    seconds,
     translate,
     wrong_api,
 )
 from tui.engine.chats.backends.service_http import (
     MAX_MODELS,
     MAX_STEP_BYTES,
+    STREAM,
     answering,
+    check_cost,
     open_http,
 )
 from tui.engine.keys.credentials import ModelAccess
@@ -54,18 +51,8 @@ LEVELS: Final = ("none", "minimal", "low", "medium", "high", "xhigh")
 
 _PART: Final = "the part before /chat/completions, often with /v1"
 
-_TAKES_NO_TOOLS: Final = re.compile(
-    r"(?:not|n't) (?:support|accept) (?:tools|tool use|tool calling|function)|support tool use|"
-    r"(?:tools?|tool use|tool calling|function calling) (?:is|are) not supported|"
-    r"--jinja|enable-auto-tool-choice",
-    re.IGNORECASE,
-)
-"""How services say that a model takes no tools."""
-
-_NO_PICTURES: Final = re.compile(r"(?:image|audio|media) input|mmproj", re.IGNORECASE)
-"""How llama.cpp says, as an error of its own, that a model takes no pictures."""
-
-_REFUSED: Final = frozenset({400, 404, 422, 500, 501})
+_OF_THE_REQUEST: Final = re.compile(r"(?:image|audio|media) input|mmproj|--jinja", re.IGNORECASE)
+"""What llama.cpp says, as if it had failed, of what the model does not take."""
 
 NOTHING: Final = ModelChunk()
 """What says nothing."""
@@ -105,7 +92,8 @@ class CompletionsBackend:
             place=f"the address of {service.name} (gemdeck.services)",
             key_advice=f"Enter its key: gemdeck key set --service {service.name}",
         )
-        self._http, _ = open_http(settings.idle_timeout, service.url)
+        self._http, _, proxy = open_http(settings.idle_timeout, service.url)
+        self._context = replace(self._context, proxy=proxy)
 
     @property
     def traits(self) -> ModelTraits:
@@ -138,7 +126,7 @@ class CompletionsBackend:
                 continue
             except Exception as error:  # noqa: BLE001 - whatever an answer makes of its readers
                 told = translate(error, context)
-                if told.refused_tool not in {"", ALL_TOOLS}:
+                if told.refused_tool:
                     told.refused_tool = names.meant(told.refused_tool)
                 raise told from None
 
@@ -186,13 +174,14 @@ class CompletionsBackend:
     ) -> AsyncGenerator[ModelChunk, None]:
         body = self._body(request, names)
         reader, has_begun = StepReader(names, self.traits.context_limit), False
-        headers = {**self._headers, "accept": "text/event-stream, application/json"}
+        headers = {**self._headers, "accept": f"{STREAM}, application/json"}
         url = f"{self._service.url}/chat/completions"
         async with self._http.stream("POST", url, headers=headers, json=body) as answer:
             if (refusal := await self._refusal(answer)) is not None:
                 raise self._refused(refusal, body, context)
             async with aclosing(read_events(answer.aiter_raw(), MAX_STEP_BYTES)) as events:
                 async for event in events:
+                    check_cost(event.data)
                     if event.data.strip() == "[DONE]":
                         reader.is_over = True
                         break
@@ -206,7 +195,7 @@ class CompletionsBackend:
                         if not isinstance(value, Mapping):
                             raise TypeError(str(value))
                         if _is_failure(value, event.name):
-                            broken = self._read_refusal(200, value)
+                            broken = self._read_refusal(0, value)
                             again = {} if has_begun else body
                             raise self._refused(broken, again, context)
                         chunk = reader.read(value)
@@ -249,10 +238,12 @@ class CompletionsBackend:
         body = await answer.aread()
         said = value_or_none(body)
         text = body.decode(errors="replace") if said is None else ""
-        refusal = self._read_refusal(answer.status_code, said, text)
-        return replace(refusal, retry_after=_retry_after(answer.headers.get("retry-after", "")))
+        wait = answer.headers.get("retry-after")
+        return self._read_refusal(answer.status_code, said, text, wait)
 
-    def _read_refusal(self, code: int, said: object, text: str = "") -> Refusal:
+    def _read_refusal(
+        self, code: int, said: object, text: str = "", wait: object = None
+    ) -> Refusal:
         """Read an error as these services and what stands before them write it."""
         said = said if isinstance(said, Mapping) else {}
         error = said.get("error", said)
@@ -260,30 +251,24 @@ class CompletionsBackend:
         raw = text_in(inner, "message") or text_in(said, "message") or text
         raw = raw or json.dumps(inner.get("detail") or inner, ensure_ascii=False)
         told = inner.get("code")
-        code = told if code == 200 and isinstance(told, int) and told >= 400 else code
-        if code == 500 and _NO_PICTURES.search(raw):
-            code = 400
-        reasons = frozenset(str(inner.get(key) or "") for key in ("code", "type", "param"))
-        return Refusal(code, self._context.clean(raw), raw, reasons)
+        code = told if code == 0 and isinstance(told, int) and told >= 400 else code
+        code = 400 if code == 500 and _OF_THE_REQUEST.search(raw) else code
+        reasons = [str(inner[key]) for key in ("code", "type", "param") if inner.get(key)]
+        return Refusal.read(code, raw, reasons, [wait], self._context.clean)
 
     def _refused(self, refusal: Refusal, body: Json, context: RequestContext) -> Exception:
         """Return the error for a refusal, or that the request goes out again without an option.
 
         Only what gemdeck chose by itself gives way; what the user chose, the user changes.
         """
-        if refusal.code == 200:
-            words = "The service broke off its answer"
-            return refusal.told(words, "Send the message again.", retryable=True)
-        if refusal.code in _REFUSED:
-            if "tools" in body and _TAKES_NO_TOOLS.search(refusal.raw):
-                self._offer = replace(self._offer, tools=False)
-                return refusal.told("The model takes no tools", refused_tool=ALL_TOOLS)
-            for option in ("stream_options", "max_tokens", "reasoning"):
-                is_named = option in refusal.raw or option in refusal.reasons
-                if is_named and option in _sent(body) - self._without:
-                    self._without.add(option)
-                    return _AgainError()
-        return from_status(refusal, context)
+        for option in ("stream_options", "max_tokens", "reasoning") if refusal.code else ():
+            if option in refusal.raw and option in _sent(body) - self._without:
+                self._without.add(option)
+                return _AgainError()
+        told = from_status(refusal, context)
+        if told.lacks == "tools":
+            self._offer = replace(self._offer, tools=False)
+        return told
 
 
 def _sent(body: Json) -> set[str]:
@@ -296,17 +281,6 @@ def _sent(body: Json) -> set[str]:
 def _is_failure(value: Mapping[str, Any], name: str) -> bool:
     """Return whether an event tells of a failure in mid-stream."""
     return bool(value.get("error")) or name == "error" or value.get("object") == "error"
-
-
-def _retry_after(text: str) -> float | None:
-    """Read the header: seconds, or a date."""
-    if (found := seconds(text)) is not None or not text:
-        return found
-    try:
-        wait = parsedate_to_datetime(text).timestamp() - time()
-    except ValueError:
-        return None
-    return min(max(wait, 0.0), MAX_RETRY_AFTER)
 
 
 def _without_thoughts(chunk: ModelChunk) -> ModelChunk:

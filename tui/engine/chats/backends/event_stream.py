@@ -15,7 +15,6 @@ _HEADERS: Final = {"content-type": "text/event-stream; charset=utf-8-sig"}
 
 _REQUEST: Final = httpx2.Request("GET", "http://stream.invalid")
 _DOCUMENT: Final = re.compile(rb"[\r\n](?:\xef\xbb\xbf)?(?=[{\[<])")
-_LONGEST_START: Final = len("\n\ufeff".encode())
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _DECODER: Final = json.JSONDecoder()
 
@@ -69,7 +68,7 @@ class _Lines(httpx2.AsyncByteStream):
                 is_document, start = True, found.end() - len(before)
                 yield piece[:start] + b"\n\ndata:"
                 piece = piece[start:]  # noqa: PLW2901 - the rest of it
-            before = (before + piece)[-_LONGEST_START:]
+            before = (before + piece)[-4:]  # a line end and a byte order mark
             if is_document:
                 piece = piece.replace(b"\r", b"\n").replace(b"\n", b"\ndata:")  # noqa: PLW2901
             yield piece

@@ -4,40 +4,53 @@ Import this module in a thread: google-genai takes a third of a second.
 """
 
 import asyncio
+import json
 import logging
 import re
 import warnings
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final
 
 import google.auth.exceptions
 import httpx2
 from google import genai
-from google.genai import errors, types
+from google.genai import errors as genai_errors
+from google.genai import types
 
 from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest, ModelTraits
+from tui.engine.chats.backends.event_stream import read_events, read_values
 from tui.engine.chats.backends.service_errors import (
+    GOOGLE,
     Refusal,
     RequestContext,
     from_status,
-    seconds,
     translate,
     wrong_api,
 )
-from tui.engine.chats.backends.service_http import MAX_MODELS, answering, open_http
+from tui.engine.chats.backends.service_http import (
+    MAX_MODELS,
+    MAX_STEP_BYTES,
+    Body,
+    answering,
+    check_cost,
+    open_http,
+)
 from tui.engine.keys.credentials import ModelAccess
 from tui.model.chat import BackendKind, Usage
 from tui.model.models import ModelOffer
 from tui.model.settings import GemdeckSettings
 from tui.text import sanitize_line
 
-_open_responses: ContextVar[list[httpx2.Response] | None] = ContextVar(
-    "_open_responses", default=None
-)
+_responses: ContextVar[list[httpx2.Response] | None] = ContextVar("_responses", default=None)
+
+_NO_WORDS: Final = {"[DONE]", "null"}  # with which some gateways end a stream
+_Wire = Mapping[str, Any]
+_Answer = tuple[types.GenerateContentResponse, _Wire]
 
 _GENERATION: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 _LATEST: Final = re.compile(r"gemini-(?:pro|flash|flash-lite)-latest\Z")
@@ -63,26 +76,50 @@ _MUST_CALL: Final = types.ToolConfig(
 )
 
 
-def _remember_response(response: httpx2.Response) -> None:
-    if (responses := _open_responses.get()) is not None:
-        responses.append(response)
+async def _answers(pieces: AsyncIterator[bytes], told: dict[str, Any]) -> AsyncIterator[bytes]:
+    """Forward what is streamed in the one form that google-genai reads, an event a piece.
 
+    Each is put under ``answer`` before, since google-genai leaves out some of it.
 
-@asynccontextmanager
-async def closing_responses() -> AsyncIterator[None]:
-    """On exit, close every response that the current task received in the block.
-
-    google-genai keeps a response in a reference cycle and closes it only after it was read to
-    the end or the read itself was cancelled.
+    Raises:
+        genai_errors.APIError: If the stream says an error, in whichever form.
     """
-    responses: list[httpx2.Response] = []
-    token = _open_responses.set(responses)
-    try:
-        yield
-    finally:
-        _open_responses.reset(token)
-        for response in responses:
-            await response.aclose()
+    words = ""
+    async for event in read_events(pieces, MAX_STEP_BYTES):
+        check_cost(event.data)
+        # half an event may be followed by an error, in a line of its own
+        read = read_values(event.data) or read_values(event.data.rpartition("\n")[2])
+        values = [value for value in read if isinstance(value, dict)]
+        for value in values:
+            if (error := value.pop("error", None)) or event.name == "error":
+                raise _stream_error(error or value)
+            told["answer"], words = value, ""
+            yield b"data: %s\n\n" % json.dumps(value).encode()
+        if values or event.data.strip() in _NO_WORDS:
+            continue
+        if event.name == "error":
+            raise _stream_error(event.data)
+        if event.data.startswith(("{", "[", "<")):
+            if not event.is_ended and not event.data.startswith("<"):
+                raise httpx2.ReadError("the stream ends within an event")
+            raise genai_errors.UnknownApiResponseError(event.data)
+        words = event.data if event.name == "message" else words
+    if words and not _candidate(told.get("answer", {})).get("finishReason"):
+        raise _stream_error(words)  # they were no ping: nothing came after them
+
+
+def _candidate(wire: _Wire) -> _Wire:
+    candidates: Sequence[_Wire] = wire.get("candidates") or [{}]
+    return candidates[0]
+
+
+def _heed(response: httpx2.Response) -> None:
+    """Remember a response of this task, and give what it streams in the form that is read."""
+    is_stream = response.status_code == HTTPStatus.OK and b"alt=sse" in response.url.query
+    if is_stream and isinstance(body := response.stream, httpx2.AsyncByteStream):
+        response.stream = Body(body, _answers(aiter(body), response.extensions))
+    if (responses := _responses.get()) is not None:
+        responses.append(response)
 
 
 def generation(model: str) -> tuple[int, int]:
@@ -173,11 +210,11 @@ class GeminiBackend:
         connection at once only while google-genai itself is waiting. Its queue needs no limit
         because `MAX_STEP_BYTES` bounds its input.
         """
-        queue: asyncio.Queue[types.GenerateContentResponse | None] = asyncio.Queue()
+        queue: asyncio.Queue[_Answer | None] = asyncio.Queue()
         pump = asyncio.create_task(self._pump(request, queue))
         try:
-            while (response := await queue.get()) is not None:
-                yield self._chunk(response)
+            while (answer := await queue.get()) is not None:
+                yield self._chunk(*answer)
             await pump
         except Exception as error:  # noqa: BLE001 - the SDK raises many types
             tools = [str(declared.get("name", "")) for declared in request.declarations]
@@ -229,7 +266,7 @@ class GeminiBackend:
 
     def _translated_check(self, error: Exception) -> ModelError:
         """Return the error for a service that did not list its models."""
-        if isinstance(error, errors.APIError) and error.code in _NO_SUCH_PATH:
+        if isinstance(error, genai_errors.APIError) and error.code in _NO_SUCH_PATH:
             return wrong_api(self._context, f"it answered with HTTP {error.code}", _PART)
         return self._translated(error)
 
@@ -242,21 +279,22 @@ class GeminiBackend:
         """Build pydantic's validators now, off the event loop."""
         self._config(ModelRequest(contents=(), declarations=(), system_instruction="-"))
         wire = {"candidates": [{"content": {"role": "model", "parts": [{"text": "-"}]}}]}
-        self._chunk(types.GenerateContentResponse.model_validate(wire))
+        self._chunk(types.GenerateContentResponse.model_validate(wire), wire)
 
-    async def _pump(
-        self, request: ModelRequest, queue: asyncio.Queue[types.GenerateContentResponse | None]
-    ) -> None:
+    async def _pump(self, request: ModelRequest, queue: asyncio.Queue[_Answer | None]) -> None:
+        responses: list[httpx2.Response] = []
+        _responses.set(responses)  # of this task
         try:
-            async with closing_responses():
-                stream = await self._client.aio.models.generate_content_stream(
-                    model=self._context.model, contents=_REPLACED, config=self._config(request)
-                )
-                async for response in stream:
-                    queue.put_nowait(response)
-                    await asyncio.sleep(0)  # many at once would hold up the loop
+            stream = await self._client.aio.models.generate_content_stream(
+                model=self._context.model, contents=_REPLACED, config=self._config(request)
+            )
+            async for response in stream:
+                queue.put_nowait((response, responses[-1].extensions["answer"]))
+                await asyncio.sleep(0)  # many at once would hold up the loop
         finally:
             queue.put_nowait(None)
+            for one in responses:  # the SDK closes only what it read, or was cancelled in
+                await one.aclose()
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         """Return the contents and tools of a request, which are sent unchanged."""
@@ -296,20 +334,20 @@ class GeminiBackend:
             config.thinking_budget = int(chosen)
         return config
 
-    def _chunk(self, response: types.GenerateContentResponse) -> ModelChunk:
+    def _chunk(self, response: types.GenerateContentResponse, wire: _Wire) -> ModelChunk:
+        """Return a chunk; google-genai leaves out the service's words on why it ends."""
         candidate = response.candidates[0] if response.candidates else None
         content = candidate.content if candidate else None
-        finish = candidate.finish_reason if candidate else None
-        feedback = response.prompt_feedback
-        block = feedback.block_reason if feedback else None
+        end, feedback = _candidate(wire), wire.get("promptFeedback") or {}
+        words = end.get("finishMessage") or feedback.get("blockReasonMessage") or ""
         return ModelChunk(
             parts=tuple(
                 part.model_dump(exclude_none=True, by_alias=True, mode="json")
                 for part in (content.parts if content and content.parts else ())
             ),
-            finish_reason=finish.value if finish else "",
-            finish_message=(candidate.finish_message or "") if candidate else "",
-            block_reason=block.value if block else "",
+            finish_reason=str(end.get("finishReason") or "").upper(),
+            finish_message=str(words),
+            block_reason=str(feedback.get("blockReason") or "").upper(),
             usage=self._usage(response.usage_metadata),
         )
 
@@ -325,7 +363,7 @@ class GeminiBackend:
 def _translate(error: Exception, context: RequestContext) -> ModelError:
     """Return the error for a failure of google-genai or of what it uses, with advice."""
     match error:
-        case errors.APIError():
+        case genai_errors.APIError():
             return from_status(_refusal(error, context), context)
         case google.auth.exceptions.GoogleAuthError():
             words = "Google's credentials could not be used"
@@ -335,25 +373,22 @@ def _translate(error: Exception, context: RequestContext) -> ModelError:
             return translate(error, context)
 
 
-def _refusal(error: errors.APIError, context: RequestContext) -> Refusal:
-    raw = str(error.message or error.status or "")
+def _stream_error(told: object) -> genai_errors.APIError:
+    """Return the error that a service tells within a stream, as one or in words alone."""
+    error = dict(told) if isinstance(told, Mapping) else {"message": str(told)}
+    code = error.get("code")
+    error["code"] = code if isinstance(code, int) and 400 <= code < 600 else 0
+    return genai_errors.APIError(0, {"error": error})
+
+
+def _refusal(error: genai_errors.APIError, context: RequestContext) -> Refusal:
     details = _details(error.details)
-    delays = [seconds(detail.get("retryDelay")) for detail in details]
-    headers = getattr(error.response, "headers", None)
-    if headers is not None and hasattr(headers, "get"):
-        delays.append(seconds(headers.get("retry-after")))
-    return Refusal(
-        code=error.code,
-        message=context.clean(raw),
-        raw=raw,
-        reasons=frozenset(str(detail.get("reason", "")) for detail in details),
-        quotas=tuple(
-            str(violation.get("quotaId", ""))
-            for detail in details
-            for violation in _objects(detail.get("violations"))
-        ),
-        retry_after=next((delay for delay in delays if delay is not None), None),
-    )
+    named = [one for detail in details for one in (detail, *_objects(detail.get("violations")))]
+    reasons = [str(one.get(key)) for one in named for key in ("reason", "quotaId") if key in one]
+    delays = [detail.get("retryDelay") for detail in details]
+    delays.append(getattr(error.response, "headers", {}).get("retry-after"))
+    said = str(error.message or error.status or "")
+    return Refusal.read(error.code, said, reasons, delays, context.clean)
 
 
 def _details(body: object) -> list[Mapping[str, Any]]:
@@ -389,16 +424,22 @@ def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> Gem
     _silence_sdk()
     secret = access.api_key.get_secret_value() if access.api_key else ""
     idle_timeout, api_version = settings.idle_timeout, settings.api_version
-    context = RequestContext(access.kind, settings.model, access.base_url, idle_timeout, {secret})
     is_vertex = access.kind is BackendKind.VERTEX
     if is_vertex and api_version == "v1beta":
         api_version = "v1beta1"
-    http, tls = open_http(idle_timeout, access.base_url, _remember_response)
+    region = "" if access.location in {"", "global"} else f"{access.location}-"
+    google = f"https://{region}aiplatform.googleapis.com" if is_vertex else GOOGLE
+    http, tls, proxy = open_http(idle_timeout, access.base_url or google, _heed)
+    context = RequestContext(
+        access.kind, settings.model, access.base_url, idle_timeout, {secret}, proxy=proxy
+    )
     options = types.HttpOptions(
         httpx_async_client=http,
         api_version=api_version,
         base_url=access.base_url or None,
-        # Reading the certificates takes 20 ms; the SDK would read them for two further clients.
+        # Reading the certificates takes 20 ms; the SDK would read them for two further clients,
+        # and the proxies, which end it if one cannot be used.
+        client_args={"trust_env": False},
         async_client_args=None if is_vertex else {"verify": tls, "ssl": tls},
     )
     try:

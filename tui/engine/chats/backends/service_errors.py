@@ -3,7 +3,13 @@
 import logging
 import re
 import ssl
-from collections.abc import Collection, Sequence
+import tomllib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import httpx2
@@ -15,15 +21,11 @@ from tui.engine.mcp.transports.http.http_errors import (
     network_error,
     telling_cause,
 )
-from tui.model.chat import BackendKind
 from tui.model.frozen import Frozen
 from tui.text import sanitize_line
 
 MAX_MESSAGE: Final = 600
 """Longest service message shown, in characters."""
-
-MAX_RETRY_AFTER: Final = 3_600.0
-"""Longest retry delay accepted, in seconds."""
 
 OVERLOAD_WAIT: Final = 2.0
 """Seconds to wait after an overload if the service names no time."""
@@ -35,20 +37,27 @@ KEY_ADVICE: Final = (
     "Enter a key from https://aistudio.google.com/apikey with F9, or set GEMINI_API_KEY to it."
 )
 
+_OTHER_KEY: Final = "Enter another key for this address with F9, or set GEMINI_API_KEY to it."
+
 GOOGLE: Final = "https://generativelanguage.googleapis.com"
 
 ADDRESS: Final = "the service's address (F9 or GOOGLE_GEMINI_BASE_URL)"
 """How advice names that of Gemini."""
 
+_ANOTHER: Final = "Choose another model with /model or --model if that does not help."
+Clean = Callable[[object], str]
+
 _log: Final = logging.getLogger(__name__)
 
 _WEB_PAGE: Final = re.compile(r"<(?:!doctype|html|\?xml)", re.IGNORECASE)
+_AMOUNT: Final = r"(\d{1,7}(?:\.\d{1,9})?)\s*(ms|[dhms])[a-z]*\s*"
+_AGAIN: Final = re.compile(
+    rf"(?:retry|again|resets?|wait) (?:(?:in|after|for) )?((?:{_AMOUNT}){{1,4}})", re.IGNORECASE
+)
+_UNITS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_KNOWN: Final = frozenset({400, 401, 402, 403, 404, 413, 422, 429})
 _DECLARATION_INDEX: Final = re.compile(
     r"(?:function_?declarations\[|tools[\[.](?!.*function_?declarations))(\d{1,5})", re.IGNORECASE
-)
-_TOO_LONG: Final = re.compile(
-    r"token count|maximum number of tokens|payload size|prompt is too long|"
-    r"(?:maximum|exceeds the available) context|context (?:length|window|size)"
 )
 _DECLARATION_NAME: Final = re.compile(
     r"(?:FunctionDeclaration|Function declaration|schema (?:of|for) function|"
@@ -72,6 +81,7 @@ class RequestContext(Frozen):
         idle_timeout: Seconds without data after which a stream is aborted.
         secrets: The key, and whatever else is masked in all messages.
         tools: Names of the declared functions in the order they were sent.
+        proxy: The proxy on the way, and the variable that names it, or an empty string.
         api: What should answer there, with an article.
         place: How advice names the address.
         key_advice: Which key is needed; empty for Gemini's.
@@ -83,6 +93,7 @@ class RequestContext(Frozen):
     idle_timeout: float
     secrets: Collection[str] = ()
     tools: Sequence[str] = ()
+    proxy: str = ""
     api: str = "a Gemini API"
     place: str = ADDRESS
     key_advice: str = ""
@@ -141,81 +152,117 @@ class Refusal(Frozen):
     """What a service answered in place of what it was asked for.
 
     Attributes:
-        code: The HTTP status.
+        code: The HTTP status; 0 in mid-stream.
         message: The service's message, sanitized.
-        raw: The service's message as received, for lookups.
-        reasons: Its words for the reason.
-        quotas: Ids of violated quotas.
+        raw: The same as received, with what else it says of the reason, for lookups.
         retry_after: Seconds to wait, or None.
     """
 
     code: int
     message: str
     raw: str
-    reasons: frozenset[str] = frozenset()
-    quotas: tuple[str, ...] = ()
     retry_after: float | None = None
+
+    @classmethod
+    def read(
+        cls, code: int, said: str, reasons: Sequence[str], waits: Sequence[object], clean: Clean
+    ) -> "Refusal":
+        """Read a refusal.
+
+        Args:
+            code: See above.
+            said: The service's message.
+            reasons: What else it says of the reason.
+            waits: How long to wait, in whatever form, what counts first.
+            clean: Sanitizes the message.
+        """
+        told = _AGAIN.search(said)
+        delays = map(_seconds, (*waits, told and told[1]))
+        raw = " ".join([said, *reasons])
+        return cls(code, clean(said), raw, next((one for one in delays if one is not None), None))
 
     def told(self, words: str, advice: str = "", **more: Any) -> ModelError:  # noqa: ANN401 - of the error
         """Return the error for it: our words, with the service's behind them."""
         return ModelError(words, details=self.message, advice=advice, **more)
 
 
-def seconds(value: object) -> float | None:
-    """Read ``"34.4s"``, ``"430ms"`` or ``"7"`` as seconds."""
-    found = re.fullmatch(r"\s*([0-9]{1,7}(?:\.[0-9]{1,9})?)\.?\s*(ms|s)?\s*", str(value or ""))
-    if found is None:
+def _seconds(value: object) -> float | None:
+    """Read ``"34.4s"``, ``"430ms"``, ``"12h34m16s"``, ``"5 minutes"``, ``"7"`` or a date."""
+    text = str(value or "").strip().rstrip(".").lower()
+    text += "s" if text[-1:].isdecimal() else ""
+    if not re.fullmatch(rf"(?:{_AMOUNT}){{1,4}}", text):
+        with suppress(ValueError, TypeError, OverflowError):
+            left = parsedate_to_datetime(str(value)) - datetime.now(UTC)
+            return max(left.total_seconds(), 0.0)
         return None
-    return min(float(found[1]) / (1_000 if found[2] == "ms" else 1), MAX_RETRY_AFTER)
+    return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_AMOUNT, text))
+
+
+def _when(seconds: float | None) -> str:
+    """Say when to try again."""
+    if seconds is None or seconds < 1:
+        return "later" if seconds is None else "in a moment"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    if seconds < 120:
+        return f"in {seconds:.0f} s"
+    return f"in {hours} h {minutes} min" if hours else f"in {minutes} min"
 
 
 def from_status(error: Refusal, context: RequestContext) -> ModelError:
     """Return the error for a refusal, with advice."""
     match error.code:
+        case 0:
+            words = "The service broke off the answer"
+            return error.told(words, "Send the message again.", retryable=True)
         case code if 300 <= code < 400:
             words = f"The service redirects to another address (HTTP {code}), which is not followed"
             why = "because the key would be sent there"
             return ModelError(f"{words} {why}.", advice=f"Correct {context.place}.")
         case code if _WEB_PAGE.match(error.raw.lstrip()):
             return _web_page(context, retryable=code >= 500, retry_after=error.retry_after)
+        case 400 | 401 | 402 | 403 | 404 | 413 | 422 | 429 if known := _known_refusal(
+            error, context
+        ):
+            return known
         case 400 | 422:
-            return _from_bad_request(error, context)
-        case 401 | 403:
-            return _from_refusal(error, context)
-        case 404:
-            advice = "Choose another model with /model or --model, or in the settings."
-            return error.told(f"The model {sanitize_line(context.model, 80)} was not found", advice)
-        case 413:
-            return _too_long(error)
-        case 429:
+            advice = "If it happens again, start a new conversation."
+            words = "The service refused the request"
+            return error.told(words, advice, refused_content=error.raw)
+        case 429 if "no capacity" not in error.raw.lower():
             return _from_quota(error)
-        case code if code == 408 or code >= 500:
+        case code if code in {408, 429} or code >= 500:
             words = f"The service is overloaded or failing (HTTP {code})"
-            advice = "Try again in a moment, or choose another model with /model or --model."
+            advice = f"Try again {_when(error.retry_after)}. {_ANOTHER}"
             wait = OVERLOAD_WAIT if error.retry_after is None else error.retry_after
             return error.told(words, advice, retryable=True, retry_after=wait)
         case code:
             return error.told(f"The service refused the request (HTTP {code})")
 
 
-def _from_bad_request(error: Refusal, context: RequestContext) -> ModelError:
-    text = error.raw.lower()
-    if "API_KEY_INVALID" in error.reasons or "api key" in text:
-        return error.told("The API key was not accepted", _key_advice(context))
+def _known_refusal(error: Refusal, context: RequestContext) -> ModelError | None:
+    """Return the error for a refusal whose words are known."""
     if tool := _refused_tool(error.raw, context.tools):
         words = f"The service refused the tool {sanitize_line(tool, 80)}"
         advice = "The service does not accept the tool's description or schema."
         return error.told(words, advice, refused_tool=tool)
-    if "content_filter" in text or "content_filter" in error.reasons:
-        advice = "Rephrase the message, or choose another model with /model or --model."
-        return error.told("The service refused the message", advice)
-    if "too many states" in text:
-        advice = "Offer fewer tools: use includeTools or excludeTools, or disable a server."
-        return error.told("The tools' schemas are too complex for the service", advice)
-    if _TOO_LONG.search(text) or "context_length_exceeded" in error.reasons:
-        return _too_long(error)
-    advice = "If it happens again, start a new conversation."
-    return error.told("The service refused the request", advice, refused_content=error.raw)
+    told = f"{error.code} {error.raw}"
+    for row in known_refusals():
+        is_here = row.get("service", context.kind) == context.kind
+        if is_here and re.search(row["words"], told, re.IGNORECASE | re.DOTALL):
+            model = sanitize_line(context.model, 80)
+            says = row["says"].format(model=model, status=error.code)
+            key = context.key_advice or (_OTHER_KEY if context.address else KEY_ADVICE)
+            advice = row.get("advice") or key
+            return error.told(says, advice, lacks=row.get("lacks", ""))
+    return None
+
+
+@cache
+def known_refusals() -> Sequence[Mapping[str, Any]]:
+    """Return the rows of ``refusals.toml``, which says what they hold."""
+    text = Path(__file__).with_name("refusals.toml").read_text("utf-8")
+    rows: Sequence[Mapping[str, Any]] = tomllib.loads(text)["refusal"]
+    return rows
 
 
 def _refused_tool(text: str, tools: Sequence[str]) -> str:
@@ -227,34 +274,10 @@ def _refused_tool(text: str, tools: Sequence[str]) -> str:
     return found[1] if found and found[1] in tools else ""
 
 
-def _too_long(error: Refusal) -> ModelError:
-    return error.told("The conversation is too long for the model", "Start a new conversation.")
-
-
-def _key_advice(context: RequestContext) -> str:
-    """Say which key is needed: Google's, or that of another address."""
-    here = "Enter another key for this address with F9, or set GEMINI_API_KEY to it."
-    return context.key_advice or (here if context.address else KEY_ADVICE)
-
-
-def _from_refusal(error: Refusal, context: RequestContext) -> ModelError:
-    if context.kind == BackendKind.VERTEX:
-        advice = "Check the project, its Vertex AI API and the roles of your credentials."
-        return error.told(f"Vertex refused access (HTTP {error.code})", advice)
-    words = f"The key has no access to this service or model (HTTP {error.code})"
-    return error.told(words, _key_advice(context))
-
-
 def _from_quota(error: Refusal) -> ModelError:
-    if "insufficient_quota" in error.reasons:
-        return error.told("The key's quota is used up", "See the service's page on billing.")
-    if any("PerDay" in quota for quota in error.quotas):
-        advice = "Choose another model (/model or --model), or a key of a project with billing."
-        return ModelError("The quota for today is used up.", advice=advice)
     wait = error.retry_after
-    when = f"in {wait:.0f} s" if wait is not None and wait >= 1 else "in a moment"
     again = {"retryable": True, "retry_after": QUOTA_WAIT if wait is None else wait}
-    return error.told("Too many requests for the key's quota", f"Try again {when}.", **again)
+    return error.told("Too many requests for the key's quota", f"Try again {_when(wait)}.", **again)
 
 
 def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelError:
@@ -268,8 +291,19 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
         case httpx2.ReadTimeout():
             words = f"The model sent nothing for {context.idle_timeout:.0f} s."
             return ModelError(words, advice="Send the message again.", retryable=True)
+        case httpx2.ProxyError():
+            return _from_proxy(f"refused ({context.clean(error)})", where, context)
     failure = network_error(error, httpx2.URL(context.address or GOOGLE)).error
+    is_connecting = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+    if context.proxy and is_connecting and not isinstance(telling_cause(error), ssl.SSLError):
+        return _from_proxy("does not answer", where, context)
     is_untrusted = isinstance(telling_cause(error), ssl.SSLCertVerificationError)
     check = f"Check the network, the proxy and {context.place}, then try again."
     advice, retryable = CERTIFICATE_ADVICE if is_untrusted else check, not failure.permanent
     return ModelError(f"{where} {failure.reason}.", advice=advice, retryable=retryable)
+
+
+def _from_proxy(what: str, where: str, context: RequestContext) -> ModelError:
+    words = f"{where} could not be reached: the proxy {context.proxy} {what}."
+    advice = "Correct or unset that variable, or put the service's host into NO_PROXY."
+    return ModelError(words, advice=advice, retryable=True)

@@ -1,19 +1,21 @@
 """The HTTP client for model services, and the limits on what they send."""
 
 import asyncio
+import math
 import os
-import re
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Final
 
 import httpx2
 
 from tui.engine.chats.backends.backend import ModelError
 from tui.engine.chats.backends.service_errors import BodyTooLongError
+from tui.engine.mcp.transports.http.http_client import find_proxy
 from tui.engine.mcp.transports.http.pacing import CONNECT_TIMEOUT, LEAST_PIECE, pace
-from tui.model.input.addresses import is_loopback
+from tui.text import sanitize_line
 
 MAX_MODELS: Final = 500
 """Most models that are listed."""
@@ -31,58 +33,52 @@ MAX_ERROR_BYTES: Final = 1024 * 1024
 """Longest body of an error; it is parsed as a whole, which takes the time of the event loop."""
 
 MAX_COST: Final = 256 * 1024
-"""Most values in one event, which is parsed as a whole.
+"""Most values in one event or document, which is parsed as a whole."""
 
-Four characters of an error or of an event that is no data are as much: each of them is looked at.
-"""
-
-_DATA: Final = b"\ndata: "
-_BLANK_LINE: Final = re.compile(rb"\n\r?\n")
-_PARTS: Final = (b"[", b"{", b",")
+STREAM: Final = "text/event-stream"
+"""What an answer in events is asked for by."""
 
 _CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-_PROXY_VARIABLES: Final = tuple(
-    spelling
-    for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
-    for spelling in (name, name.lower())
-)
+_PROXY_VARIABLES: Final = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
 
 
-class _BoundedStream(httpx2.AsyncByteStream):
-    """Forwards a body until it exceeds the limit, or one event of it the most that is parsed.
+class Body(httpx2.AsyncByteStream):
+    """Another form of a body, which is closed with it."""
 
-    Args:
-        inner: The body.
-        limit: Its greatest length, in bytes.
-        is_document: Whether it is one JSON document, and no error.
-    """
+    def __init__(self, inner: httpx2.AsyncByteStream, pieces: AsyncIterator[bytes]) -> None:
+        self._inner, self._pieces = inner, pieces
 
-    def __init__(self, inner: httpx2.AsyncByteStream, limit: int, *, is_document: bool) -> None:
-        self._inner, self._limit, self._is_document = inner, limit, is_document
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        left, cost, start = self._limit, 0, b"\n"  # of the line that is not over yet
-        async for piece in self._inner:
-            left -= max(len(piece), LEAST_PIECE * (1 + piece.count(b"\n")))
-            text = start + piece
-            line = text[max(text.rfind(b"\n"), 0) :]
-            start = line[: len(_DATA)]
-            cost = 0 if _BLANK_LINE.search(text) else cost
-            is_looked_at = start != _DATA and not self._is_document
-            cost += sum(map(piece.count, _PARTS)) + len(line) // 4 * is_looked_at
-            if left < 0 or cost > MAX_COST:
-                limit = f"longer than {self._limit // 1024**2} MiB"
-                raise BodyTooLongError(f"it is {limit if left < 0 else 'too complex to be read'}")
-            yield piece
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-def is_stream(response: httpx2.Response) -> bool:
-    """Return whether a response is, or was asked to be, a stream of events."""
-    kind: str = response.headers.get("content-type", "")
-    return b"alt=sse" in response.url.query or kind.lower().startswith("text/event-stream")
+async def _bounded(
+    body: httpx2.AsyncByteStream, limit: int, most_values: float
+) -> AsyncIterator[bytes]:
+    """Forward a body until it has more than so many bytes, or values of JSON."""
+    left, values = limit, 0
+    async for piece in body:
+        lines = piece.count(b"\n") + piece.count(b"\r")
+        left -= max(len(piece), LEAST_PIECE * (1 + lines))
+        values += sum(map(piece.count, (b"[", b"{", b",")))
+        if left < 0:
+            raise BodyTooLongError(f"it is longer than {limit // 1024**2} MiB")
+        if values > most_values:
+            raise BodyTooLongError("it is too complex to be read")
+        yield piece
+
+
+def check_cost(data: str) -> None:
+    """Refuse what would take long to parse as a whole.
+
+    Raises:
+        BodyTooLongError: If it has too many values.
+    """
+    if sum(map(data.count, "[{,")) > MAX_COST:
+        raise BodyTooLongError("it is too complex to be read")
 
 
 @asynccontextmanager
@@ -98,24 +94,22 @@ async def answering(read: Callable[[Exception], ModelError]) -> AsyncIterator[No
 
 
 def open_http(
-    idle_timeout: float,
-    address: str = "",
-    on_response: Callable[[httpx2.Response], None] = lambda _: None,
-) -> tuple[httpx2.AsyncClient, ssl.SSLContext]:
+    idle_timeout: float, address: str, heed: Callable[[httpx2.Response], None] = lambda _: None
+) -> tuple[httpx2.AsyncClient, ssl.SSLContext, str]:
     """Create the client that a model service is asked with.
 
-    It reads the proxy and certificate variables; no proxy hears of a service on this computer.
+    It obeys the proxy and certificate variables; no proxy hears of a service on this computer.
     Timeouts are set on each request, because google-genai overrides the client's and sends its
     own to the service as a deadline for the whole answer. Redirects are not followed, so that
     the key reaches only the configured address.
 
     Args:
         idle_timeout: Seconds without data from the service.
-        address: Where the service is, or an empty string for Google's own address.
-        on_response: Told each response before its body is read.
+        address: Where the service is.
+        heed: Told each response before its body is read.
 
     Returns:
-        The client, and the certificates that it trusts.
+        The client, the certificates that it trusts, and the proxy's place and variable, if any.
 
     Raises:
         ModelError: If one of them cannot be used. The message names the variable but not its
@@ -131,23 +125,38 @@ def open_http(
         if response.headers.get("content-encoding", "").lower() not in {"", "identity"}:
             # A little of it may become gigabytes, so it is not even unpacked to be counted.
             raise httpx2.DecodingError(f"HTTP {response.status_code}")
-        if isinstance(response.stream, httpx2.AsyncByteStream):
+        if isinstance(body := response.stream, httpx2.AsyncByteStream):
             limit = MAX_ERROR_BYTES if response.is_error else MAX_STEP_BYTES
-            is_document = not response.is_error and not is_stream(response)
-            response.stream = _BoundedStream(response.stream, limit, is_document=is_document)
-        on_response(response)
+            most = math.inf if _is_stream(response) else MAX_COST
+            response.stream = Body(body, _bounded(body, limit, most))
+        heed(response)
 
-    uses_proxy = not is_loopback(httpx2.URL(address).host)
     try:
-        tls = httpx2.create_ssl_context()
-        client = httpx2.AsyncClient(follow_redirects=False, verify=tls, trust_env=uses_proxy)
+        tls, proxy = httpx2.create_ssl_context(), find_proxy(httpx2.URL(address))
+        via = httpx2.URL(proxy or "")
+        shown = f"{via.host}:{via.port or 80} ({_set(_PROXY_VARIABLES)})" if proxy else ""
+        client = httpx2.AsyncClient(
+            follow_redirects=False, verify=tls, proxy=proxy, trust_env=False
+        )
     except Exception as error:  # noqa: BLE001 - each variable fails with another type
         is_file = isinstance(error, OSError)
-        variables = _CERTIFICATE_VARIABLES if is_file else _PROXY_VARIABLES
-        names = " or ".join([name for name in variables if os.environ.get(name)] or variables)
+        names = _set(_CERTIFICATE_VARIABLES if is_file else _PROXY_VARIABLES)
         what = "certificates" if is_file else "proxy"
         words = f"The {what} named by {names} cannot be used ({type(error).__name__})."
         more = "; SOCKS proxies are not supported" if isinstance(error, ImportError) else ""
         raise ModelError(words, advice=f"Correct or unset {names}{more}.") from None
     client.event_hooks = {"request": [limit_request], "response": [limit_response]}
-    return pace(client), tls
+    return pace(client), tls, sanitize_line(shown, 200)
+
+
+def _is_stream(response: httpx2.Response) -> bool:
+    """Return whether events were asked for, each of which is looked at before it is parsed."""
+    is_asked = response.request.headers.get("accept", "").startswith(STREAM)
+    is_asked = is_asked or b"alt=sse" in response.url.query
+    return is_asked and response.status_code == HTTPStatus.OK
+
+
+def _set(variables: Sequence[str]) -> str:
+    """Name those that are set, in either case."""
+    both = [name for one in variables for name in (one, one.lower())]
+    return " or ".join([name for name in both if os.environ.get(name)] or variables)
