@@ -30,10 +30,11 @@ TOUCHED: Final[dict[str, dict[str, str]]] = {
     "tui.ui.driver": {
         "textual": "_xterm_parser _parser",
         "textual._xterm_parser.XTermParser": "_sequence_to_key_events",
-        "textual.driver.Driver": "_app _loop _debug",
+        "textual.driver.Driver": "_app _loop _debug _mouse",
         "textual.drivers.linux_driver.LinuxDriver": (
             "_file _in_band_window_resize _get_terminal_size _key_thread _writer_thread "
-            "_must_signal_resume _run_input_thread _sigcont_application _disable_mouse_support"
+            "_must_signal_resume _run_input_thread _sigcont_application _disable_mouse_support "
+            "_mouse_pixels _enable_mouse_support _enable_mouse_pixels"
         ),
         "textual.app.App": "_handle_exception",
     },

@@ -1,7 +1,9 @@
 """The Textual app: the main screen, key map, theme, and how it ends."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+import termios
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -89,6 +91,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
     Attributes:
         quit_keys: The keys that quit.
         is_leaving: Whether it ends.
+        is_lent: Whether another program has the terminal.
     """
 
     TITLE = NAME
@@ -113,7 +116,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self.commands = commands
         self.end_held = end_held
         self.quit_keys = [QUIT_KEY]
-        self.is_leaving = False
+        self.is_leaving = self.is_lent = False
         self.bridge = StoreBridge(self, store, commands)
         self.keyboard = Keyboard()
         self._quitting: SecondPress[str] = SecondPress()
@@ -262,6 +265,18 @@ class GemdeckApp(App[int], inherit_bindings=False):
         """Show a toast: one short paragraph without markup, whoever wrote it."""
         words = toast_words(f"{title}: {message}" if title else message)
         super().notify(words, severity=severity, timeout=timeout, markup=False)
+
+    @contextmanager
+    def suspend(self) -> Iterator[None]:
+        """Lend the terminal; what is typed meanwhile is not for us, whoever reads it."""
+        self.is_lent = True
+        try:
+            with super().suspend():
+                yield
+                with suppress(termios.error):
+                    termios.tcflush(0, termios.TCIFLUSH)
+        finally:
+            self.is_lent = False
 
     def action_press(self, key: str) -> None:
         """Press a key that was clicked.
