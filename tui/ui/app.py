@@ -1,5 +1,7 @@
 """The Textual app: the main screen, key map, theme, and how it ends."""
 
+import asyncio
+import os
 import re
 import termios
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,11 +24,12 @@ from textual.filter import LineFilter, Monochrome, NoColor
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.widget import MountError
+from textual.widgets import Input
 
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
-from tui.text import counted
+from tui.text import clip, counted
 from tui.ui import keymap, themes
 from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.keymap import with_shared
@@ -127,6 +130,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._control_filter = ControlCharacterFilter()
         self._own_keys: dict[str, str] = {}
         self._type_ahead = TypeAhead(self)
+        self._copying = asyncio.Lock()
         self._has_painted = False
         self._settling = Delay(self)
         self._failed = False
@@ -265,6 +269,34 @@ class GemdeckApp(App[int], inherit_bindings=False):
         """Show a toast: one short paragraph without markup, whoever wrote it."""
         words = toast_words(f"{title}: {message}" if title else message)
         super().notify(words, severity=severity, timeout=timeout, markup=False)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy a text, and say where it has arrived, or who knows how else to get it."""
+        self._clipboard = text
+        is_secret = isinstance(self.focused, Input) and self.focused.password
+        self.run_worker(self._bring(text, "" if is_secret else text))
+
+    async def _bring(self, text: str, shown: str) -> None:
+        from tui.engine.background import in_daemon_thread  # noqa: PLC0415 - on first use
+        from tui.ui.clipboard import bring, terminal_takes  # noqa: PLC0415 - ditto
+
+        places, takes = list[str](), terminal_takes(len(text), os.environ)
+        if self.is_headless:
+            takes = True
+        else:
+            async with self._copying:  # the last copy is the one that stays
+                places = await in_daemon_thread(partial(bring, text, os.environ))
+        if not places and takes is not False:
+            super().copy_to_clipboard(text)
+        if places or takes:
+            first, *others = shown.strip("\n").split("\n")
+            amount = f"{counted(len(others) + 1, 'line')} " if others else ""
+            where = " and ".join(places) or "the clipboard"
+            what = clip(first.strip(), limit=40)
+            self.notify(f"Copied {amount}to {where}{': ' if what else '.'}{what}", timeout=3)
+        else:
+            words = "Sent to the terminal, which may not take it" if takes is None else "No copy"
+            self.notify(f"{words}: F1, Copying, says how else.", timeout=6)
 
     @contextmanager
     def suspend(self) -> Iterator[None]:

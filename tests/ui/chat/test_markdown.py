@@ -68,7 +68,8 @@ def test_code_names_its_language_and_marks_where_a_long_line_goes_on() -> None:
 def test_a_click_copies_the_code_as_it_was_written() -> None:
     text = "- item\n\n  ```py\n  a = 1\n\n  b = 2\n  ```\n\n> ~~~\n> quoted\n> ~~~\n\n    indented"
     code = ["a = 1\n\nb = 2", "quoted", "indented"]
-    assert code_in(text) == code
+    assert code_in(text, whole=True) == code
+    assert code_in(text, whole=False) == code[:2], "fenced ones alone"
     lines = stack(parse_markdown(text).blocks, 40)
     spans = [span.style for line in lines for span in line.spans]
     metas = [style.meta.get(COPY) for style in spans if isinstance(style, Style)]
