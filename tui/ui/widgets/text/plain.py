@@ -151,7 +151,7 @@ def written(row_at: Callable[[int], Content], number: int, selection: Selection)
         number: How many there are.
         selection: Its offsets are those of the rows.
     """
-    text = ""
+    parts = list[str]()
     first = selection.start.y if selection.start else 0
     last = min(number, selection.end.y + 1 if selection.end else number)
     for y in range(first, last):
@@ -164,8 +164,9 @@ def written(row_at: Callable[[int], Content], number: int, selection: Selection)
             elif name in {SIGN, CODE}:
                 start = max(start, span.end if name == SIGN else span.start + 1)
         if UNWRITTEN not in marks:
-            text += begins * (y > first) + row.plain[start : len(row) if end < 0 else end].rstrip()
-    return text
+            part = row.plain[start : len(row) if end < 0 else end].rstrip()
+            parts.append(begins * bool(parts) + part)
+    return "".join(parts)
 
 
 def fit(text: str, width: int) -> str:
