@@ -153,7 +153,7 @@ MENDED: Final = {
     "\x1b]2\x07": "right_square_bracket ']' 2 '2' ctrl+g '\\x07'",
 }
 """What Textual's own parser makes of keys and reports for which `tui.ui.driver` and
-`tui.ui.key_forms` have a mend. Once it makes something else of one, that mend may go."""
+`tui.ui.terminal.key_forms` have a mend. Once it makes something else of one, that mend may go."""
 
 
 @pytest.mark.parametrize("sent", MENDED, ids=ascii)

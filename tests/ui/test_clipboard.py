@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tui.ui import clipboard
-from tui.ui.clipboard import MAX_SEQUENCE, bring, terminal_takes
+from tui.ui.terminal import clipboard
+from tui.ui.terminal.clipboard import MAX_SEQUENCE, bring, terminal_takes
 
 KEEPS = 'cat >"$0.kept"'
 

@@ -14,6 +14,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
 from tests.ui.harness import running
+from tui.model.events import TerminalSet
 from tui.store.store import Store
 from tui.ui import driver
 from tui.ui.driver import MAX_ANSWER, MAX_SIDE, DeckDriver, TerminalInput
@@ -103,15 +104,20 @@ def test_D22_the_mouse_moves_whatever_size_the_terminal_reports(report: bytes, c
 
 
 class Taking(DeckDriver):
-    """The driver without a terminal; it remembers what reaches the app."""
+    """The driver without a terminal; it remembers what reaches the app and the terminal."""
 
     def __init__(self, app: App[int]) -> None:
         self.taken: list[Message] = []
+        self.written: list[str] = []
+        self._mouse_pixels = False
         super(LinuxDriver, self).__init__(app)
         self._watching = Lock()
         self._watching.acquire()
 
     def write(self, data: str) -> None:
+        self.written.append(data)
+
+    def flush(self) -> None:
         pass
 
     def send_message(self, message: Message) -> None:
@@ -214,6 +220,8 @@ KEYS: Final = (
     (KITTY, b"\x1b[13;3u", "alt+enter", ""),
     (KITTY, b"\x1b[13;5u", "ctrl+enter", ""),
     (KITTY, b"\x1b[9;2u", "shift+tab", ""),
+    ("earendil-works/pi#411", b"\x1b[127;2u", "backspace", ""),
+    ("earendil-works/pi#411", b"\x1b[32;2;32u", "shift+space", " "),
     (KITTY, b"\x1b[97u", "a", "a"),
     (KITTY, b"\x1b[228u", "ä", "ä"),
     (KITTY, b"\x1b[97;2u", "A", "A"),
@@ -340,3 +348,25 @@ def test_an_unfinished_sequence_types_nothing(monkeypatch: pytest.MonkeyPatch) -
         source = TerminalInput()
         assert [*source.feed(begun), *source.tick()] == []
         assert [getattr(one, "key", "") for one in source.feed(b"a")] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("inside_screen", "has", "asked"), [(False, ["h"], ["l", "h"]), (True, [], [])]
+)
+async def test_the_mouse_is_the_terminals_by_a_setting_and_in_gnu_screen(
+    inside_screen: bool, has: list[str], asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("STY", raising=False)
+    if inside_screen:
+        monkeypatch.setenv("STY", "1.pts-0.here")
+    async with running(Store()) as deck:
+        taking = Taking(deck.app)
+        taking._mouse = driver._takes_mouse(wanted=True)
+        taking._enable_mouse_support()
+        with monkeypatch.context() as patch:
+            patch.setattr(deck.app, "_driver", taking)
+            for mouse in (True, False, True):
+                deck.store.dispatch(TerminalSet(bell=True, title=False, keys={}, mouse=mouse))
+                await deck.settle()
+    modes = [one[-1] for one in taking.written if one.startswith("\x1b[?1000")]
+    assert modes == has + asked

@@ -278,25 +278,24 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     async def _bring(self, text: str, shown: str) -> None:
         from tui.engine.background import in_daemon_thread  # noqa: PLC0415 - on first use
-        from tui.ui.clipboard import bring, terminal_takes  # noqa: PLC0415 - ditto
+        from tui.ui.terminal.clipboard import bring, terminal_takes  # noqa: PLC0415 - ditto
 
-        places, takes = list[str](), terminal_takes(len(text), os.environ)
-        if self.is_headless:
-            takes = True
-        else:
+        places, takes = list[str](), True
+        if not self.is_headless:
             async with self._copying:  # the last copy is the one that stays
                 places = await in_daemon_thread(partial(bring, text, os.environ))
+            takes = terminal_takes(len(text), os.environ)
         if not places and takes is not False:
             super().copy_to_clipboard(text)
         if places or takes:
             first, *others = shown.strip("\n").split("\n")
             amount = f"{counted(len(others) + 1, 'line')} " if others else ""
             where = " and ".join(places) or "the clipboard"
-            what = clip(first.strip(), limit=40)
-            self.notify(f"Copied {amount}to {where}{': ' if what else '.'}{what}", timeout=3)
+            words = f"Copied {amount}to {where}: {clip(first.strip(), limit=40)}"
         else:
-            words = "Sent to the terminal, which may not take it" if takes is None else "No copy"
-            self.notify(f"{words}: F1, Copying, says how else.", timeout=6)
+            start = "This terminal takes no copy" if takes is False else "Sent to the terminal"
+            words = f"{start}. If it does not arrive: F1, Copying."
+        self.notify(words, timeout=4, markup=False)
 
     @contextmanager
     def suspend(self) -> Iterator[None]:

@@ -21,8 +21,8 @@ from textual.geometry import Size
 from textual.keys import Keys
 from textual.message import Message
 
-from tui.ui.key_forms import in_one_form
 from tui.ui.paste import Keystrokes, Pasted, PasteReader, clean_paste
+from tui.ui.terminal.key_forms import in_one_form
 
 TICK: Final = 0.1
 """Seconds before a key that may be the start of a longer sequence counts on its own."""

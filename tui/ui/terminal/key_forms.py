@@ -15,13 +15,13 @@ _OTHER_FORMS: Final = {
 
 _SHORT: Final = re.compile(r"\x1b[O\[](\d?)([A-DFHP-S])")
 _RXVT: Final = re.compile(r"\x1b\[(\d+)([$^@])")
-_RXVT_MODIFIERS: Final = {"$": 2, "^": 5, "@": 6}
 _REPORT: Final = re.compile(r"\x1b\[([\d:;]+)([u~A-HP-S])")
 
 _SHIFT, _ALT, _CAPS_LOCK, _COMMANDS = 1, 2, 64, 62
 """Bits of the modifiers; `_COMMANDS` are those that type nothing."""
 
 _RELEASED: Final = 3
+_BACKSPACE: Final = 127
 
 _KEYPAD: Final = dict(enumerate(map(ord, "0123456789./*-+\r=,"), 57399))
 """The keys of the keypad, and what they type."""
@@ -42,7 +42,7 @@ def in_one_form(sequence: str) -> str:
     if (found := _SHORT.fullmatch(sequence)) is not None:
         sequence = f"\x1b[1;{found[1] or 1}{found[2]}"
     elif (found := _RXVT.fullmatch(sequence)) is not None:
-        sequence = f"\x1b[{found[1]};{_RXVT_MODIFIERS[found[2]]}~"
+        sequence = f"\x1b[{found[1]};{' $  ^@'.index(found[2]) + 1}~"
     if (found := _REPORT.fullmatch(sequence)) is None:
         return sequence
     numbers, end = found.groups()
@@ -56,6 +56,8 @@ def in_one_form(sequence: str) -> str:
         return ""
     if end == "u":
         code = _KEYPAD.get(code, code)
+        if code == _BACKSPACE:
+            bits &= ~_SHIFT
         if bits & _COMMANDS & ~_ALT:
             text = [0]
             code = base if base and code > 127 else code  # a layout without Latin letters
