@@ -110,6 +110,7 @@ class Taking(DeckDriver):
         self.taken: list[Message] = []
         self.written: list[str] = []
         self._mouse_pixels = False
+        self._title = ""
         super(LinuxDriver, self).__init__(app)
         self._watching = Lock()
         self._watching.acquire()
