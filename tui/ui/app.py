@@ -295,7 +295,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
         else:
             start = "This terminal takes no copy" if takes is False else "Sent to the terminal"
             words = f"{start}. If it does not arrive: F1, Copying."
-        self.notify(words, timeout=4, markup=False)
+        toast = partial(self.notify, timeout=4, markup=False)
+        getattr(self.screen, "say", toast)(words)  # no toast is drawn over a question
 
     @contextmanager
     def suspend(self) -> Iterator[None]:
