@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rich.console import RenderableType
 from rich.segment import Segment
@@ -280,7 +280,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
         from tui.engine.background import in_daemon_thread  # noqa: PLC0415 - on first use
         from tui.ui.terminal.clipboard import bring, terminal_takes  # noqa: PLC0415 - ditto
 
-        places, takes = list[str](), cast("bool | None", True)
+        places: list[str] = []
+        takes: bool | None = True
         if not self.is_headless:
             async with self._copying:  # the last copy is the one that stays
                 places = await in_daemon_thread(partial(bring, text, os.environ))
