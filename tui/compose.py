@@ -10,6 +10,7 @@ import gc
 import importlib
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Sequence
