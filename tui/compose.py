@@ -10,6 +10,7 @@ import gc
 import importlib
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Sequence
@@ -331,6 +332,8 @@ def _exit_on_signals(app: GemdeckApp, closing: asyncio.Event) -> None:
 
     def leave(number: int) -> None:
         nonlocal is_leaving
+        if app.is_lent and number == signal.SIGINT:
+            return  # for an editor with a window of its own, not for us
         if not is_leaving and not closing.is_set():
             is_leaving = True
             app.exit(None, SIGNAL_EXIT_BASE + number)

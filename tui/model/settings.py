@@ -597,6 +597,8 @@ class GemdeckSettings(Section):
     """Ring for a question or the end of a long turn while you look elsewhere."""
     title: Flag = True
     """Show what goes on in the terminal's title."""
+    mouse: Flag = True
+    """Take the mouse; `false` leaves it to the terminal, which then selects and scrolls itself."""
     thoughts: Flag = True
     """Show summaries of the model's thinking."""
     system_instruction: str = Field("", max_length=MAX_INSTRUCTION)

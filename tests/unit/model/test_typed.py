@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tui.model.catalog import (
@@ -246,9 +246,10 @@ def test_a_text_in_a_piece_mentions_nothing_but_what_the_draft_does(text: str, d
 
 
 @given(*[st.text("ab@/\\\"'([{< \n", max_size=9)] * 4)
+@example("@ ", "@", "", "<@<")
 def test_a_paste_adds_no_whole_mention(text: str, before: str, replaced: str, after: str) -> None:
     written = pasted(text, before, replaced, after)
-    there = {*mentions(before + replaced + after, {})}
+    there = {*mentions(before + replaced + after, {}), *mentions(after, {})}
     typed_on = [one for one in mentions(before + written + after, {}) if one not in there]
     assert len(typed_on) <= 1 + (replaced != "") * len(mentions(before + after, {}))
 

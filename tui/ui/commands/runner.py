@@ -85,7 +85,6 @@ def _copy(deck: MainScreen, _: str) -> None:
     if not answers:
         raise UsageError("There is no answer to copy yet.")
     deck.app.copy_to_clipboard(answers[-1])
-    deck.notify("The last answer was copied.", markup=False)
 
 
 def _choose_theme(deck: MainScreen, name: str) -> None:
