@@ -85,7 +85,9 @@ async def test_a_session_is_resumed_with_its_service(monkeypatch: pytest.MonkeyP
             assert it.store.state.model.name == FLASH
             it.engine.sessions.resume()
             await eventually(lambda: it.store.state.model.name == LARGE)
-            await it.ask("two")
+            it.engine.send("two")
+            await other.wait_for_requests(2)
+            await it.idle()
         assert len(other.requests[-1].contents) == 3
         assert fake.requests == []
 
