@@ -24,6 +24,7 @@ from tests.support.measures import PROPERTY, STALLS, Measure
 from tests.support.network import NetworkGuard, load_certificates_once
 from tests.support.stalls import LoopWatch, watch_loop
 from tui.engine.files import unwritten
+from tui.engine.keys.services import SERVICE_KEYS
 
 CLEARED_PREFIXES: Final = ("GEMINI", "GOOGLE", "GCLOUD", "CLOUDSDK", "GEMDECK", "TEXTUAL", "MCP_")
 """Environment variables with these prefixes never reach a test."""
@@ -32,6 +33,8 @@ KEPT: Final = frozenset({"TEXTUAL_SNAPSHOT_TEMPDIR"})
 """The exception: where the snapshot plug-in collects what its report shows."""
 
 CLEARED: Final = (
+    *SERVICE_KEYS,
+    "OPENAI_BASE_URL",
     "COLUMNS",
     "LINES",
     "NO_COLOR",

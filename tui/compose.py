@@ -10,6 +10,7 @@ import gc
 import importlib
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Sequence
@@ -329,6 +330,8 @@ def _exit_on_signals(app: GemdeckApp) -> None:
     """
 
     def leave(number: int) -> None:
+        if app.is_lent and number == signal.SIGINT:
+            return  # for an editor with a window of its own, not for us
         if app.return_code is None:  # else it ends already
             app.exit(None, SIGNAL_EXIT_BASE + number)
 

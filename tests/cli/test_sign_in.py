@@ -131,7 +131,7 @@ def copy_the_address(terminal: Terminal) -> str:
     terminal.press("end")
     terminal.wait_for("^S opens the browser")
     terminal.send(b"\x19")
-    terminal.wait_for("Copied the address")
+    terminal.wait_for("Sent to the terminal")
     terminal.send(b"\x13")
     terminal.wait_for("No browser was opened")
     return base64.b64decode(COPIED.findall(terminal.raw)[-1]).decode()

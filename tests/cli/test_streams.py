@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -365,6 +366,13 @@ def test_a_screen_without_streams_is_refused() -> None:
         command = [*GEMDECK, "--demo"]
         result = subprocess.run(command, capture_output=True, timeout=60, check=False, **options)
         assert (result.returncode, words in said(result)) == (code, True)
+
+
+def test_a_screen_that_would_be_drawn_into_a_file_is_refused(tmp_path: Path) -> None:
+    command = f"{shlex.join([*GEMDECK, '--demo'])} 2>/dev/null"
+    with Terminal(["/bin/sh", "-c", command], cwd=tmp_path) as terminal:
+        terminal.wait_for("start it without redirecting that")
+        assert terminal.wait_for_exit() == ExitCode.NO_INPUT
 
 
 def test_what_says_something_at_once_is_refused_as_well() -> None:

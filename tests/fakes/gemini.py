@@ -49,6 +49,12 @@ class Request:
         return contents
 
     @property
+    def instruction(self) -> str:
+        """The system instruction."""
+        parts = self.body.get("systemInstruction", {}).get("parts", ())
+        return "".join(part["text"] for part in parts)
+
+    @property
     def declared(self) -> list[str]:
         """The names of the functions that the model may call."""
         tools = self.body.get("tools", ())
@@ -138,7 +144,7 @@ class FakeGemini:
         route = _ROUTE.match(sent.path)
         body = json.loads(sent.body or b"{}")
         request = Request(sent.path, sent.headers, body, route["model"] if route else "")
-        answer = _Answer(exchange)
+        answer = Answer(exchange)
         try:
             if _LIST.match(sent.path):
                 await self._list_models(request, answer)
@@ -149,29 +155,29 @@ class FakeGemini:
         finally:
             await answer.close()
 
-    async def _list_models(self, request: Request, answer: "_Answer") -> None:
+    async def _list_models(self, request: Request, answer: "Answer") -> None:
         self.checks.append(request)
         if request.headers.get("x-goog-api-key") not in self._keys:
-            await answer.error(_WRONG_KEY)
+            await self._fail(answer, _WRONG_KEY)
         else:
             await answer.json({"models": [{"name": f"models/{name}"} for name in self.models]})
 
-    async def _count(self, request: Request, answer: "_Answer") -> None:
+    async def _count(self, request: Request, answer: "Answer") -> None:
         self.checks.append(request)
         if self.tokens is None:
-            await answer.error(gemini_script.Fail(500, "it cannot count"))
+            await self._fail(answer, gemini_script.Fail(500, "it cannot count"))
         elif request.contents and "generateContentRequest" in request.body:
-            await answer.error(gemini_script.Fail(400, "contents or generateContentRequest"))
+            await self._fail(answer, gemini_script.Fail(400, "contents or generateContentRequest"))
         else:
             await answer.json({"totalTokens": self.tokens})
 
-    async def _step(self, request: Request, answer: "_Answer") -> None:
+    async def _step(self, request: Request, answer: "Answer") -> None:
         self.requests.append(request)
         await self._tell()
         try:
             if refusal := self._refusal(request):
                 self.violations += [refusal.message]
-                await answer.error(refusal)
+                await self._fail(answer, refusal)
             else:
                 await self._play(answer)
         except ClientGoneError:
@@ -191,7 +197,7 @@ class FakeGemini:
             return gemini_script.Fail(400, str(violation))
         return None
 
-    async def _play(self, answer: "_Answer") -> None:
+    async def _play(self, answer: "Answer") -> None:
         step = self.steps.pop(0) if self.steps else (gemini_script.Say("(no step left)"),)
         actions = step(self.requests[-1]) if callable(step) else step
         for action in actions:
@@ -214,22 +220,32 @@ class FakeGemini:
                     await answer.page(action)
                     return
                 case gemini_script.Fail():
-                    await answer.error(action)
+                    await self._fail(answer, action)
                     return
                 case gemini_script.Raw(text):
                     await answer.send(text)
-                case gemini_script.Finish(reason, message):
-                    await answer.say(_candidate([], finishReason=reason, finishMessage=message))
-                    await answer.end()
-                    return
-                case gemini_script.Block(reason):
-                    await answer.say({"promptFeedback": {"blockReason": reason}})
-                    await answer.end()
+                case gemini_script.Finish() | gemini_script.Block():
+                    await self._finish(answer, action)
                     return
                 case gemini_script.Say() | gemini_script.Think() | gemini_script.Call():
-                    await answer.say(_candidate(self._parts(action)))
-        await answer.say(_candidate([], finishReason="STOP"))
+                    await self._say(answer, action)
+        await self._finish(answer, gemini_script.Finish("STOP"))
+
+    async def _say(self, answer: "Answer", action: gemini_script.Action) -> None:
+        await answer.say(_candidate(self._parts(action)))
+
+    async def _finish(
+        self, answer: "Answer", action: gemini_script.Finish | gemini_script.Block
+    ) -> None:
+        if isinstance(action, gemini_script.Finish):
+            ends = {"finishReason": action.reason, "finishMessage": action.message}
+            await answer.say(_candidate([], **ends))
+        else:
+            await answer.say({"promptFeedback": {"blockReason": action.reason}})
         await answer.end()
+
+    async def _fail(self, answer: "Answer", fail: gemini_script.Fail) -> None:
+        await answer.error(fail.status, _error_body(fail))
 
     def _parts(self, action: gemini_script.Action) -> list[Json]:
         match action:
@@ -261,12 +277,16 @@ def _candidate(parts: list[Json], **ends: str) -> Json:
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "fake"}
 
 
-class _Answer(Exchange):
-    """The answer to one request, in chunks over HTTP/1.1."""
+class Answer(Exchange):
+    """The answer to one request, in chunks over HTTP/1.1.
+
+    Attributes:
+        is_started: Whether its head is on the wire.
+    """
 
     def __init__(self, exchange: Exchange) -> None:
         super().__init__(exchange.request, exchange.reader, exchange.writer)
-        self._is_started = False
+        self.is_started = False
         self._watch = asyncio.create_task(self._watch_client(exchange.reader))
 
     @staticmethod
@@ -285,8 +305,8 @@ class _Answer(Exchange):
             raise ClientGoneError
 
     async def start(self) -> None:
-        if not self._is_started:
-            self._is_started = True
+        if not self.is_started:
+            self.is_started = True
             await self.begin(200, content_type="text/event-stream", transfer_encoding="chunked")
 
     async def say(self, event: Json) -> None:
@@ -304,13 +324,14 @@ class _Answer(Exchange):
         await self.start()
         await self.write(b"0\r\n\r\n")
 
-    async def error(self, fail: gemini_script.Fail) -> None:
-        body = json.dumps(_error_body(fail), indent=2)
-        if self._is_started:
+    async def error(self, status: int, content: Json, **headers: str) -> None:
+        """Answer with an error: with its status, or in mid-stream."""
+        body = json.dumps(content, indent=2)
+        if self.is_started:
             await self.send(body)
             await self.end()
             return
-        await self.respond(fail.status, body.encode(), content_type="text/event-stream")
+        await self.respond(status, body.encode(), content_type="text/event-stream", **headers)
 
     async def page(self, page: gemini_script.Page) -> None:
         location = {"location": page.location} if page.location else {}

@@ -179,7 +179,8 @@ def test_settings_are_edited_in_the_users_editor_and_a_hang_up_restores_the_term
     deck: Deck, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = f'{{"mcpServers": {{"own": {{"command": "{sys.executable}", "args": ["-c", "0"]}}}}}}'
-    script = f'grep -c mcpServers "$1" >{tmp_path}/read\necho \'{entry}\' >"$1"'
+    wait = f"trap '' INT; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
+    script = f'grep -c mcpServers "$1" >{tmp_path}/read\n{wait}\necho \'{entry}\' >"$1"'
     monkeypatch.setenv("EDITOR", write_editor(tmp_path, script))
     monkeypatch.setenv("GEMINI_API_KEY", "no-key-that-anybody-has")
     with deck(columns=80, rows=24) as terminal:
@@ -187,8 +188,12 @@ def test_settings_are_edited_in_the_users_editor_and_a_hang_up_restores_the_term
         terminal.press("f2")
         terminal.wait_for("No servers yet")
         terminal.type("e")
+        terminal.wait_for(lambda _: (tmp_path / "read").exists())
+        terminal.send(b"?\x03?\r")  # for an editor with a window of its own, so for nobody
+        (tmp_path / "go").touch()
         terminal.wait_for("own")
         assert (tmp_path / "read").read_text() == "1\n"
+        assert "Keys that work here" not in terminal.screen
         terminal.send_signal(signal.SIGHUP)
         assert terminal.wait_for_exit() == 128 + signal.SIGHUP
         assert_restored(terminal)

@@ -211,6 +211,7 @@ async def test_D21_no_command_prints_what_a_server_repeats() -> None:
         *("mcp list --json", "mcp logs parrot --json", "mcp request parrot resources/list"),
         *("mcp call parrot structure --json", "mcp call parrot say", "mcp call parrot break"),
         *("mcp prompt parrot tell --json", "mcp request parrot tools/list"),
+        """mcp request parrot tools/call --params '{"name": "structure"}'""",
         shlex.join(["mcp", "read", "parrot", uri, "--json"]),
     ]
     for command in commands:

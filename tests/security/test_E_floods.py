@@ -13,13 +13,13 @@ from tests.support.stalls import LoopWatch
 from tests.support.waiting import PATIENCE
 from tests.ui.hands import asking
 from tests.ui.requests.samples import sampling
-from tests.unit.engine.chats.support import open_backend
+from tests.unit.engine.chats.support import open_backend, open_completions
 from tests.unit.engine.chats.test_gemini_backend import collect
 from tests.unit.engine.mcp.network import support as network
 from tests.unit.engine.mcp.support import call, running, script
 from tui.cli import doctor
-from tui.engine.chats.backends import gemini
-from tui.engine.chats.backends.backend import ModelError
+from tui.engine.chats.backends import service_http
+from tui.engine.chats.backends.backend import ModelBackend, ModelError
 from tui.engine.desk import MAX_WAITING
 from tui.engine.mcp.transports.http.auth_requests import make_send
 from tui.engine.mcp.transports.http.pacing import MAX_HEAD
@@ -47,8 +47,14 @@ async def test_E28_a_batch_is_taken_apart() -> None:
 Ask = Callable[[str], Awaitable[object]]
 
 
-async def ask_model(url: str) -> None:
-    backend = await open_backend(url)
+async def ask_completions(url: str) -> None:
+    await ask_model(url, open_completions)
+
+
+async def ask_model(
+    url: str, opened: Callable[[str], Awaitable[ModelBackend]] = open_backend
+) -> None:
+    backend = await opened(url)
     try:
         with pytest.raises(ModelError):
             await collect(backend)
@@ -79,6 +85,7 @@ HEADS: Final[list[Ask]] = [
     lambda url: ask_server(url, Transport.SSE),
     ask_authority,
     ask_model,
+    ask_completions,
     examine,
 ]
 
@@ -99,11 +106,11 @@ async def test_E40_a_head_without_end_fails_its_request(ask: Ask, loop_watch: Lo
     await survive(ask, deluge.HEADS, loop_watch)
 
 
-@pytest.mark.parametrize("ask", [ask_authority, ask_model, ask_server])
+@pytest.mark.parametrize("ask", [ask_authority, ask_model, ask_completions, ask_server])
 async def test_E40_a_body_without_end_fails_its_request(
     ask: Ask, loop_watch: LoopWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gemini, "MAX_STEP_BYTES", MIB)
+    monkeypatch.setattr(service_http, "MAX_STEP_BYTES", MIB)
     kinds = dict(deluge.BODIES)
     if ask is ask_server:  # what is slowed down but may go on has tests of its own
         kinds = {kind: kinds[kind] for kind in ("nothing", "giant", "line", "lines", "data")}

@@ -41,6 +41,12 @@ ADDED: Final = {
     "E46": "the event loop is held, and the key that quits does not end gemdeck",
     "E47": "a task, or a call, asks the user for input without end",
     "G40": "a server on the network is away for long, or the machine sleeps or changes its network",
+    "I40": "the key of a service goes to another service, or to another address of its own",
+    "I41": "a key that is kept for a service is had by another one, or at another address",
+    "I42": "a server inherits the key of a service",
+    "I43": "a project names a service, a model or an address, and gets what the user sends",
+    "I44": "keys and headers of services stand in errors, logs, reports or what settings show",
+    "I45": "a service answers although an administrator allows another way alone",
     "J13": "the home is read-only when gemdeck ends",
 }
 """Rows that came after the list, and what each is about."""

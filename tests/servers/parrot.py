@@ -44,7 +44,7 @@ def replies(request: Message, secret: str) -> Iterator[Message]:
         },
         "tools/list": {"tools": tools(secret)},
         "prompts/list": {"prompts": [{"name": "tell", "description": f"Tells {secret}."}]},
-        "prompts/get": {"messages": [{"role": "user", "content": text}]},
+        "prompts/get": {"messages": [{"role": "user", "content": text}], "taskId": secret},
         "resources/list": {"resources": [{"uri": uri, "name": secret, "mimeType": "text/plain"}]},
         "resources/templates/list": {"resourceTemplates": [template]},
         "resources/read": {"contents": contents},
@@ -54,7 +54,9 @@ def replies(request: Message, secret: str) -> Iterator[Message]:
     }
     match request.get("method"), params.get("name"):
         case "tools/call", "structure":
-            yield answer(ident, {"content": [], "structuredContent": {secret: [{"id": secret}]}})
+            back = dict.fromkeys(("nextCursor", "requestState", secret), secret)
+            structured = {secret: [{"id": secret}]}
+            yield answer(ident, {"content": [], "structuredContent": structured, **back})
         case "tools/call", "fail":
             yield answer(ident, {"content": [text], "isError": True})
         case "tools/call", "break":

@@ -136,7 +136,7 @@ def one_of_each() -> dict[type, e.Event]:
         ContextRead((ContextFile("~/.gemini/GEMINI.md", "Be brief."),)),
         e.InstructionsSent({SERVER: "Ask before you write."}),
         e.FolderTrustChanged(FolderTrust.TRUSTED),
-        TerminalSet(bell=False, title=True, keys={"deck.tools": "f12"}),
+        TerminalSet(bell=False, title=True, mouse=False, keys={"deck.tools": "f12"}),
         BranchRead("main"),
         FoldersOpened(("~/shop", "~/more")),
         e.GrantsChanged((grant,)),

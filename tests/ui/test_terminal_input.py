@@ -14,6 +14,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
 from tests.ui.harness import running
+from tui.model.events import TerminalSet
 from tui.store.store import Store
 from tui.ui import driver
 from tui.ui.driver import MAX_ANSWER, MAX_SIDE, DeckDriver, TerminalInput
@@ -103,15 +104,21 @@ def test_D22_the_mouse_moves_whatever_size_the_terminal_reports(report: bytes, c
 
 
 class Taking(DeckDriver):
-    """The driver without a terminal; it remembers what reaches the app."""
+    """The driver without a terminal; it remembers what reaches the app and the terminal."""
 
     def __init__(self, app: App[int]) -> None:
         self.taken: list[Message] = []
+        self.written: list[str] = []
+        self._mouse_pixels = False
+        self._title = ""
         super(LinuxDriver, self).__init__(app)
         self._watching = Lock()
         self._watching.acquire()
 
     def write(self, data: str) -> None:
+        self.written.append(data)
+
+    def flush(self) -> None:
         pass
 
     def send_message(self, message: Message) -> None:
@@ -190,3 +197,177 @@ def test_alt_with_a_letter_swallows_nothing(letter: str) -> None:
     source = TerminalInput()
     assert list(source.feed(f"\x1b{letter}".encode())) == []
     assert keys(f"\x1b{letter}".encode(), b"\x1b[A")[-1] == "up"
+
+
+KITTY: Final = "sw.kovidgoyal.net/kitty/keyboard-protocol"
+XTERM: Final = "xterm's ctlseqs, PC-style keys and modifyOtherKeys"
+URXVT: Final = "urxvt(7), key codes"
+PUTTY: Final = "PuTTY's manual, 4.4, and anomalyco/opentui#532"
+CONSOLE: Final = "console_codes(4), and loadkeys' defaults"
+
+KEYS: Final = (
+    # kitty's protocol: NumLock, CapsLock, the keypad, text, alternates, events
+    (KITTY, b"\x1b[1;129D", "left", ""),
+    (KITTY, b"\x1b[1;65D", "left", ""),
+    (KITTY, b"\x1b[3;129~", "delete", ""),
+    (KITTY, b"\x1b[1;129P", "f1", ""),
+    (KITTY, b"\x1b[P", "f1", ""),
+    (KITTY, b"\x1b[13;129u", "enter", ""),
+    (KITTY, b"\x1b[57414u", "enter", ""),
+    (KITTY, b"\x1b[57417u", "left", ""),
+    (KITTY, b"\x1b[57400;129;49u", "1", "1"),
+    (KITTY, b"\x1b[57410u", "slash", "/"),
+    (KITTY, b"\x1b[13;2u", "shift+enter", ""),
+    (KITTY, b"\x1b[13;3u", "alt+enter", ""),
+    (KITTY, b"\x1b[13;5u", "ctrl+enter", ""),
+    (KITTY, b"\x1b[9;2u", "shift+tab", ""),
+    ("earendil-works/pi#411", b"\x1b[127;2u", "backspace", ""),
+    ("earendil-works/pi#411", b"\x1b[32;2;32u", "shift+space", " "),
+    (KITTY, b"\x1b[97u", "a", "a"),
+    (KITTY, b"\x1b[228u", "ä", "ä"),
+    (KITTY, b"\x1b[97;2u", "A", "A"),
+    (KITTY, b"\x1b[97;65u", "A", "A"),
+    (KITTY, b"\x1b[97;66u", "a", "a"),
+    (KITTY, b"\x1b[97:65;2;65u", "A", "A"),
+    (KITTY, b"\x1b[55:47;2u", "slash", "/"),
+    (KITTY, b"\x1b[55;2:1;47u", "slash", "/"),
+    (KITTY, b"\x1b[223;2u", "ß", "ß"),
+    (KITTY, b"\x1b[0;;228u", "ä", "ä"),
+    (KITTY, b"\x1b[97;1:2;97u", "a", "a"),
+    (KITTY, b"\x1b[113;3;64u", "at", "@"),
+    (KITTY, b"\x1b[49;3u", "alt+1", ""),
+    ("openai/codex#35599", b"\x1b[1089::99;5u", "ctrl+c", ""),
+    ("anthropics/claude-code#77386", b"\x1b[945::97;5:1u", "ctrl+a", ""),
+    ("a layout with other Latin keys", b"\x1b[97::113;5u", "ctrl+a", ""),
+    ("contour sends what is typed", b"\x1b[47;2u", "slash", "/"),
+    # xterm, in both cursor modes, and with modifyOtherKeys
+    (XTERM, b"\x1b[A", "up", ""),
+    (XTERM, b"\x1bOA", "up", ""),
+    (XTERM, b"\x1b[1;3A", "alt+up", ""),
+    (XTERM, b"\x1b[1;5H", "ctrl+home", ""),
+    (XTERM, b"\x1bOP", "f1", ""),
+    (XTERM, b"\x1bO2P", "shift+f1", ""),
+    (XTERM, b"\x1b[27;2;13~", "shift+enter", ""),
+    (XTERM, b"\x1b[27;3;13~", "alt+enter", ""),
+    (XTERM, b"\x1b[27;5;106~", "ctrl+j", ""),
+    (XTERM, b"\x1b[27;2;65~", "A", "A"),
+    (XTERM, b"\x1b[27;2;64~", "at", "@"),
+    (XTERM, b"\x1b[32;2u", "space", " "),
+    (XTERM, b"\x1b[Z", "shift+tab", ""),
+    (XTERM, b"\x1bOM", "enter", ""),
+    (XTERM, b"\x1bOX", "equals_sign", "="),
+    (XTERM, b"\x1b5", "alt+5", ""),
+    # what terminals are set up to send for Shift+Enter
+    ("anthropics/claude-code's terminal setup; Alt+Enter", b"\x1b\r", "alt+enter", ""),
+    ("iTerm2's natural text editing", b"\x1b\n", "alt+enter", ""),
+    ("google-gemini/gemini-cli#458", b"\\\r\n", "shift+enter", ""),
+    # rxvt
+    (URXVT, b"\x1b[7~", "home", ""),
+    (URXVT, b"\x1b[7^", "ctrl+home", ""),
+    (URXVT, b"\x1b[8^", "ctrl+end", ""),
+    (URXVT, b"\x1b[5$", "shift+pageup", ""),
+    (URXVT, b"\x1b[3@", "ctrl+shift+delete", ""),
+    (URXVT, b"\x1b[14^", "ctrl+f4", ""),
+    (URXVT, b"\x1bOa", "ctrl+up", ""),
+    (URXVT, b"\x1bOb", "ctrl+down", ""),
+    (URXVT, b"\x1bOo", "slash", "/"),
+    # PuTTY and the Linux console
+    (PUTTY, b"\x1b[1~", "home", ""),
+    (PUTTY, b"\x1b[11~", "f1", ""),
+    (PUTTY, b"\x08", "backspace", "\x08"),
+    (PUTTY, b"\x1b\x1b[A", "alt+up", ""),
+    (PUTTY, b"\x1b\x1bOD", "alt+left", ""),
+    (CONSOLE, b"\x1b\x1b[5~", "alt+pageup", ""),
+    (CONSOLE, b"\x1b[[A", "f1", ""),
+    (CONSOLE, b"\x1b[4~", "end", ""),
+    (CONSOLE, b"\x1b\t", "shift+tab", ""),
+)
+"""Keys in the forms in which terminals send them: who says so, the bytes, the key, the text."""
+
+
+@pytest.mark.parametrize(("source", "sent", "key", "text"), KEYS, ids=lambda one: ascii(one)[:40])
+def test_a_key_is_itself_in_every_form(source: str, sent: bytes, key: str, text: str) -> None:
+    (found,) = (one for one in read(sent) if isinstance(one, events.Key))
+    assert (found.key, found.character or "") == (key, text), source
+    if not sent.startswith((b"\x1b\x1b", b"\\")):
+        assert keys(*cut(sent, 1)) == [key], "in pieces"
+
+
+REPORTS: Final = (
+    b"\x1b]10;rgb:ffff/ffff/ffff\x07",
+    b"\x1b]4;1;rgb:cd00/0000/0000\x1b\\",
+    b"\x1b]52;c;" + b"QUJD" * 3_000 + b"\x1b\\",
+    b"\x1b]lA title\x1b\\",
+    b"\x1bP>|XTerm(379)\x1b\\",
+    b"\x1bP!|00000000\x1b\\",
+    b"\x1bP1$r0m\x1b\\",
+    b"\x1bP0+r4d73\x1b\\",
+    b"\x1b_Gi=31;OK\x1b\\",
+    b"\x1b[?61;4;6;7;14;21;22;23;24;28;32;42;52c",
+    b"\x1b[>41;379;0c",
+    b"\x1b[?12;40;1R",
+    b"\x1b[0n",
+    b"\x1b[?997;1n",
+    b"\x1b[4;2$y",
+    b"\x1b[?69;0$y",
+    b"\x1b[?1u",
+    b"\x1b[?0;256;0S",
+    b"\x1b[4;720;1200t",
+    b"\x1b[6;16;8t",
+    b"\x1b[8;36;120t",
+    # kitty's protocol: released keys, modifiers alone
+    b"\x1b[105;1:3u",
+    b"\x1b[1;1:3A",
+    b"\x1b[57441;2u",
+    b"\x1b[57358;65u",
+)
+"""What terminals say that is no key."""
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=lambda one: ascii(one)[:40])
+def test_a_report_is_no_key_whole_twice_or_in_pieces(
+    report: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for size in (1, 2, 7, len(report)):
+        assert keys(b"a", *cut(report * 2, size), b"b", *cut(report, size), b"\r") == [
+            *("a", "b", "enter")
+        ]
+    monkeypatch.setattr("textual.constants.ESCAPE_DELAY", 0.0)
+    monkeypatch.setattr(driver, "ANSWER_PATIENCE", 60.0)
+    for size in (1, len(report) // 2):  # a line so slow that Esc counts on its own
+        source, found = TerminalInput(), list[Message]()
+        for part in (report[:size], report[size:]):
+            found += (*source.feed(part), *source.tick())
+        found = [one for one in found if not isinstance(one, events.CursorPosition)]
+        assert [getattr(one, "key", one) for one in found] == (["escape"] if size == 1 else [])
+    assert keys(report, b"x") == ["x"]
+
+
+def test_an_unfinished_sequence_types_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "ANSWER_PATIENCE", 0.0)
+    for begun in (b"\x1b[<35;20", b"\x1b[?61;4", b"\x1b[48;36;120", b"\x1b[1;5"):
+        source = TerminalInput()
+        assert [*source.feed(begun), *source.tick()] == []
+        assert [getattr(one, "key", "") for one in source.feed(b"a")] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("inside_screen", "has", "asked"), [(False, ["h"], ["l", "h"]), (True, [], [])]
+)
+async def test_the_mouse_is_the_terminals_by_a_setting_and_in_gnu_screen(
+    inside_screen: bool, has: list[str], asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("STY", raising=False)
+    if inside_screen:
+        monkeypatch.setenv("STY", "1.pts-0.here")
+    async with running(Store()) as deck:
+        taking = Taking(deck.app)
+        taking._mouse = driver._takes_mouse(wanted=True)
+        taking._enable_mouse_support()
+        with monkeypatch.context() as patch:
+            patch.setattr(deck.app, "_driver", taking)
+            for mouse in (True, False, True):
+                deck.store.dispatch(TerminalSet(bell=True, title=False, keys={}, mouse=mouse))
+                await deck.settle()
+    modes = [one[-1] for one in taking.written if one.startswith("\x1b[?1000")]
+    assert modes == has + asked

@@ -221,23 +221,26 @@ async def _model(loaded: LoadedSettings, redactor: Redactor, *, offline: bool) -
         section.add(Level.FAILED, "the keyring does not answer", "Unlock it, and try again.")
     if access is None:
         if not section.has_failed:
-            advice = "Set GEMINI_API_KEY, or enter a key on the screen (F9)."
+            advice = "Set GEMINI_API_KEY, or choose a service on the screen (F9)."
             section.add(Level.WARNING, "there is no key, so only the demo answers", advice)
     else:
         if access.api_key is not None:
             redactor.register(access.api_key.get_secret_value())
-        section.add(Level.OK, f"{access.kind.value}, with credentials from {access.source}")
-    section.add(Level.NOTE, f"the model is {loaded.gemdeck.model}")
+        section.add(Level.OK, f"{access.name}, with credentials from {access.source}")
+    name = access.model if access is not None and access.model else loaded.gemdeck.model
+    section.add(Level.NOTE, f"the model is {name}")
     if not offline:
         await _reach(section, access)
         if access is not None:
             try:
-                await check_access(access, loaded.gemdeck)
+                traits = await check_access(access, loaded.gemdeck)
             except (ModelError, OSError, ValueError) as error:
                 words = sanitize_line(redactor.redact(str(error)))
                 section.add(Level.FAILED, words, getattr(error, "advice", ""))
             else:
                 section.add(Level.OK, "the service takes the credentials")
+                if not traits.tools:
+                    section.add(Level.WARNING, f"{name} takes no tools, so it is offered none")
     return section
 
 
@@ -250,6 +253,8 @@ async def _reach(section: DoctorSection, access: ModelAccess | None) -> None:
 
     address = os.environ.get("GOOGLE_GEMINI_BASE_URL", "").strip() or SERVICE
     address = access.base_url or address if access is not None else address
+    if access is not None and access.service is not None and not access.base_url:
+        return  # a package asks it
     began = time.monotonic()
     try:
         proxy = find_proxy(httpx2.URL(address))

@@ -192,7 +192,7 @@ class _Session:
     def _without_model(self) -> int:
         if self.error is not None:
             return self._end(ExitCode.NO_KEY, self.error)
-        advice = "Set GEMINI_API_KEY, or use --demo."
+        advice = "Set GEMINI_API_KEY, name a model as SERVICE/NAME, or use --demo."
         return self.refuse("No Gemini API key was found.", advice, ExitCode.NO_KEY)
 
     def _read_allowed(self, servers: Sequence[ServerId]) -> str:

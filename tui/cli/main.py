@@ -173,7 +173,12 @@ def _refuse_yolo() -> None:
 
 def _prepare_terminal() -> None:
     """Prepare for the screen; exit with an error message if there is no terminal."""
-    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
+    streams = sys.stdin, sys.stdout, sys.stderr
+    has_input, has_output, has_canvas = (one is not None and one.isatty() for one in streams)
+    if has_input and has_output and not has_canvas:  # on which Textual draws
+        click.echo("gemdeck draws on standard error; start it without redirecting that.")
+        sys.exit(ExitCode.NO_INPUT)
+    if not (has_input and has_output):
         click.echo("gemdeck needs a terminal; use -p TEXT to run without one.", err=True)
         sys.exit(ExitCode.NO_INPUT)
     # Textual reads it on import: the milliseconds after which an escape byte counts as the key Esc.

@@ -11,6 +11,12 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
+    if name == "__all__":
+        return __dir__()
     if not name[0].isupper():  # a submodule
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("tui.engine.api"), name)
+
+
+def __dir__() -> list[str]:
+    return [name for name in vars(import_module("tui.engine.api")) if name[0].isupper()]

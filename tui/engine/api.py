@@ -14,7 +14,14 @@ from tui.engine.mcp.catalog.offered_tool import OfferedTool as OfferedTool
 from tui.engine.mcp.catalog.offered_tool import ToolCallError as ToolCallError
 from tui.engine.mcp.catalog.offered_tool import ToolResult as ToolResult
 from tui.engine.options import EngineOptions as EngineOptions
+from tui.model.chat import ChatNotice as ChatNotice
+from tui.model.chat import ConversationId as ConversationId
+from tui.model.chat import Severity as Severity
+from tui.model.chat import ToolCall as ToolCall
+from tui.model.chat import ToolCallStatus as ToolCallStatus
+from tui.model.chat import TurnOutcome as TurnOutcome
 from tui.model.chat import Usage as Usage
+from tui.model.events import ChatNoticeAdded as ChatNoticeAdded
 from tui.model.events import Event as Event
 from tui.model.events import MessageReturned as MessageReturned
 from tui.model.events import ModelSelected as ModelSelected
@@ -22,7 +29,9 @@ from tui.model.events import NoticeRaised as NoticeRaised
 from tui.model.events import ServerStatusChanged as ServerStatusChanged
 from tui.model.events import TextStreamed as TextStreamed
 from tui.model.events import ToolCallChanged as ToolCallChanged
+from tui.model.events import ToolCallRequested as ToolCallRequested
 from tui.model.events import TurnFinished as TurnFinished
 from tui.model.models import ModelOffer as ModelOffer
 from tui.model.servers import ServerId as ServerId
 from tui.model.servers import ServerStatus as ServerStatus
+from tui.model.sessions import ConversationOpened as ConversationOpened

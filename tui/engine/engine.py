@@ -165,8 +165,8 @@ class Engine:
         self.choice = ModelChoice(
             publish, redactor, self._tasks, self.conversations, options, use, services, provider
         )
-        use_model = self.choice.use_model
-        self.models = ModelCommands(bus, self._tasks, self.sessions, self.servers, use_model)
+        asked = self.choice.use_model, self.choice.listed
+        self.models = ModelCommands(bus, self._tasks, self.sessions, self.servers, *asked)
         bus.subscribe(self._heed)
         self._stack = contextlib.AsyncExitStack()
 
@@ -335,7 +335,7 @@ class Engine:
         self._turns.profiles.update(profiles)
         self._publish(ProfilesSet(profiles))
         keys = {name: ",".join(own) for name, own in gemdeck.keys.items()}
-        self._publish(TerminalSet(gemdeck.bell, gemdeck.title, keys))
+        self._publish(TerminalSet(gemdeck.bell, gemdeck.title, keys, gemdeck.mouse))
         self._redactor.register(*environment_secrets(reading.settings.variables))
         for one in reading.settings.servers:
             self._redactor.know_masks(name for name, _ in one.given({}))

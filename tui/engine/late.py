@@ -73,11 +73,19 @@ def import_auth_requests() -> MakeSend:
 
 
 def open_backend(access: ModelAccess, settings: GemdeckSettings) -> ModelBackend:
-    """Open the service that `access` leads to.
+    """Open the model that the settings name, of the service that `access` leads to.
 
     Raises:
         ModelError: If it cannot be used.
     """
+    service = access.service
+    if service is not None and service.load is not None:
+        opened: ModelBackend = service.load()(settings.model.removeprefix(f"{service.name}/"))
+        return opened
+    if service is not None:
+        from tui.engine.chats.backends.completions import CompletionsBackend  # noqa: PLC0415
+
+        return CompletionsBackend(access, settings)
     import_alone("tui.engine.chats.backends.gemini")
     from tui.engine.chats.backends.gemini import create_gemini_backend  # noqa: PLC0415
 

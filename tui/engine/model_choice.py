@@ -4,10 +4,11 @@ import asyncio
 import itertools
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -20,15 +21,23 @@ from tui.engine.demo.model import DemoBackend
 from tui.engine.keys import credentials, key_store
 from tui.engine.keys.credentials import ModelAccess, Service, ServiceStore
 from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
+from tui.engine.keys.services import ModelService, known_services, service_of
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import EngineOptions
 from tui.engine.settings.loader import LoadedSettings
 from tui.model.chat import BackendKind, ModelView, Severity
 from tui.model.events import Notice, NoticeRaised
-from tui.model.settings import GemdeckSettings
+from tui.model.input.addresses import is_loopback
+from tui.model.models import ModelsListed, ServiceOffer
+from tui.model.settings import DEFAULT_MODEL, GemdeckSettings
 from tui.text import sanitize_line
 
 Result = TypeVar("Result")
+
+LOCAL_PATIENCE: Final = 0.3
+"""Seconds for a service on this computer to accept a connection, over which nothing is sent."""
+
+GEMINI: Final = BackendKind.GEMINI.value
 
 CLOSE_PATIENCE: Final = 2.0
 """Seconds that the last key gets to be stored at the end."""
@@ -136,8 +145,19 @@ class ModelChoice:
 
         self._choose(partial(self._use, Service.ADDRESS, find))
 
+    def use_service(self, model: str, key: str = "") -> None:
+        """Let a model of a service answer, and keep that, with a key once it was accepted.
+
+        Args:
+            model: Its name, with the service before it.
+            key: The service's key; empty for the one there is, or none.
+        """
+        if key:
+            self.redactor.register(key)
+        self._choose(partial(self._use, Service.NAMED, partial(self._find_service, model, key)))
+
     def use_model(self, name: str, one: Conversation) -> None:
-        """Let another model of the same service answer in a conversation."""
+        """Let another model answer in a conversation: a bare name means one of Gemini's."""
         if one.choosing is not None:
             one.choosing.cancel()
         one.choosing = self.tasks.start(self._carry_out(partial(self._use_model, name, one)))
@@ -163,11 +183,11 @@ class ModelChoice:
         self._answer_now({"": DemoBackend()})
 
     async def _use_model(self, name: str, one: Conversation) -> None:
-        while (access := self._access) is not None:
+        while (access := await self._reach(name, before := self._access)) is not None:
             async with self._opened(access, name) as backend:
                 if one not in self.conversations:
                     return
-                if access is self._access:  # else another service was chosen meanwhile
+                if before is self._access:  # else another service was chosen meanwhile
                     one.model = name
                     self.conversations.answer_with(one, backend, self._view(backend, access))
                     one.keep_settings()
@@ -176,13 +196,78 @@ class ModelChoice:
         one.model = name  # for the service that is chosen next
         raise ModelError("The demo has no other model.", advice="Enter a key first (F9).")
 
+    async def _reach(self, name: str, used: ModelAccess | None) -> ModelAccess | None:
+        """Return how to reach the service of a model; None if there is none but the demo.
+
+        Args:
+            name: The model; a bare name is one of Gemini's.
+            used: The service that answers.
+        """
+        if self.provider is not None:
+            return ModelAccess(BackendKind.OTHER)
+        if service_of(name, self.services_now()) is not None:
+            find: Callable[[], ModelAccess | None] = partial(
+                self._find_service, name, "", KeyStore()
+            )
+        elif used is None or used.service is None:
+            return used
+        else:
+            environ = credentials.with_file(self._own, os.environ)
+            find = partial(credentials.find_access, environ, KeyStore(), self.services.get())
+        return credentials.permitted(await in_daemon_thread(find), self._auth)
+
+    async def listed(self, service: str, used: ModelBackend | None) -> ModelsListed:
+        """Ask a service for its models, by its name; "" means the one that is used."""
+        services = () if self.provider is not None else await self._standing()
+        try:
+            is_demo = used is not None and used.kind is BackendKind.DEMO
+            if not service and used is not None and not (is_demo and self.provider):
+                models = await used.models()
+                return ModelsListed(tuple(models), services=services)
+            bare = "" if self.provider is not None else DEFAULT_MODEL
+            name = bare if service in {"", GEMINI} else f"{service}/"
+            if (access := await self._reach(name, self._access)) is None:
+                raise ModelError("There is no model yet.")
+            async with self._opened(access, name, learns=False) as backend:
+                return ModelsListed(tuple(await backend.models()), "", service, services)
+        except (ModelError, CredentialError) as error:
+            told = sanitize_line(self.redactor.redact(f"{error} {error.advice}"))
+            return ModelsListed((), told, service, services)
+
+    async def _standing(self) -> tuple[ServiceOffer, ...]:
+        """Say which services there are; those that can be asked now come first."""
+        environ = credentials.with_file(self._own, os.environ)
+        made = await asyncio.gather(
+            *(_standing_of(one, environ) for one in self.services_now().values())
+        )
+        gemini = ServiceOffer(GEMINI, "", is_ready=True)
+        return (gemini, *sorted(made, key=lambda one: not one.is_ready))
+
+    def services_now(self) -> Mapping[str, ModelService]:
+        """Return the services of chat completions, by name."""
+        return known_services(self._settings, os.environ)
+
+    def _find_service(self, name: str, key: str, keys: KeyStore) -> ModelAccess:
+        """Find the service of a model, and its key. Blocks."""
+        if (service := service_of(name, self.services_now())) is None:
+            words = f"{sanitize_line(name, 100)} names no service."
+            raise CredentialError(words, advice="Put one before the model: SERVICE/MODEL.")
+        if key:
+            service = replace(service, key=SecretStr(checked_key(key)))
+        environ = credentials.with_file(self._own, os.environ)
+        access = credentials.service_access(service, environ, keys)
+        access = replace(access, source=keys.place, is_kept=True) if key else access
+        return replace(access, model=name)
+
     async def _use(self, service: Service, find: Callable[[KeyStore], ModelAccess]) -> None:
         """Let a service answer that accepts the credentials, and keep what was entered."""
         store = KeyStore()
         access = await in_daemon_thread(partial(find, store))
-        async with self._opened(access) as backend:
+        async with self._opened(access, learns=False) as backend:
             await backend.check()
             wins = credentials.overruling(credentials.with_file(self._own, os.environ))
+            if service is Service.NAMED and "model" in self._settings.model_fields_set:
+                wins = wins or "gemdeck.model"
             advice = f"In later runs {wins} wins, as long as it is set." if wins else ""
             notice = Notice(Severity.INFO, _accepted(access), advice, is_answer=True)
             try:
@@ -218,7 +303,8 @@ class ModelChoice:
         environ = credentials.with_file(self._own, os.environ)
 
         def find() -> ModelAccess | None:
-            return credentials.find_access(environ, KeyStore(), self.services.get())
+            kept = self.services.get()
+            return credentials.find_model(self._settings, environ, KeyStore(), kept)
 
         return credentials.permitted(await in_daemon_thread(find), self._auth)
 
@@ -249,9 +335,13 @@ class ModelChoice:
     async def _open(self, access: ModelAccess, name: str = "") -> ModelBackend:
         """Open a model of a service: by its name, or its usual one, which the settings name."""
         credentials.permitted(access, self._auth)
+        self.redactor.register(*access.secrets)
         if access.api_key is not None:
             self.redactor.register(access.api_key.get_secret_value())
-        settings = self._settings.model_copy(update={"model": name}) if name else self._settings
+        named, services = name or access.model or self._settings.model, self.services_now()
+        if access.service is None and service_of(named, services) is not None:
+            named = DEFAULT_MODEL
+        settings = self._settings.model_copy(update={"model": named})
         if self.provider is not None and access.kind is BackendKind.OTHER:
             open_backend = partial(self.provider, name or self.options.model or "")
         else:
@@ -269,10 +359,18 @@ class ModelChoice:
             self.tasks.start(opening.result().aclose())
 
     @asynccontextmanager
-    async def _opened(self, access: ModelAccess, name: str = "") -> AsyncIterator[ModelBackend]:
-        """Open a model, and close it if no conversation answers with it afterwards."""
+    async def _opened(
+        self, access: ModelAccess, name: str = "", *, learns: bool = True
+    ) -> AsyncIterator[ModelBackend]:
+        """Open a model, and close it if no conversation answers with it afterwards.
+
+        If it `learns`, it knows what its service says of it, as far as that answers.
+        """
         backend = await self._open(access, name)
         try:
+            if access.service is not None and learns:
+                with suppress(ModelError):  # its first answer says what is wrong
+                    await backend.models()
             yield backend
         finally:
             if all(one.backend is not backend for one in self.conversations):
@@ -284,7 +382,9 @@ class ModelChoice:
         async with AsyncExitStack() as stack:
             while missing := {one.model for one in self.conversations} - opened.keys():
                 name = missing.pop()
-                opened[name] = await stack.enter_async_context(self._opened(access, name))
+                reached = await self._reach(name, access)
+                opening = self._opened(reached, name) if reached is not None else None
+                opened[name] = await stack.enter_async_context(opening) if opening else backend
             self._answer_now(opened, access)
 
     def _answer_now(
@@ -306,7 +406,7 @@ class ModelChoice:
         self, backend: ModelBackend, access: ModelAccess | None = None, *, needs_setup: bool = False
     ) -> ModelView:
         return ModelView(
-            sanitize_line(backend.model, 64),
+            sanitize_line(backend.model, 100),
             backend.kind,
             needs_setup,
             sanitize_line(access.source) if access is not None else "",
@@ -324,7 +424,37 @@ class ModelChoice:
 
 def _accepted(access: ModelAccess) -> str:
     """Say that a service answers, and where its credentials are kept."""
+    if access.service is not None:
+        where = f" Its key is kept in {access.source}." if access.is_kept else ""
+        return f"{sanitize_line(access.model, 100)} answers from now on.{where}"
     if access.kind is BackendKind.VERTEX:
         return f"Vertex accepted the credentials for {sanitize_line(access.project)}."
     where = f" at {sanitize_line(access.base_url, 200)}" if access.base_url else ""
     return f"The service{where} accepted the key. It is kept in {access.source}."
+
+
+async def _standing_of(service: ModelService, environ: Mapping[str, str]) -> ServiceOffer:
+    """Say how a service stands: one on this computer by whether it runs, another by its key."""
+    if service.load is not None:
+        return ServiceOffer(service.name, "its package is installed", is_ready=True)
+    parts = urlsplit(service.url)
+    if is_loopback(parts.hostname or ""):
+        runs = await _accepts(parts.hostname or "", parts.port or 80)
+        note = "answers here" if runs else "does not run here"
+        return ServiceOffer(service.name, note, is_ready=runs, is_local=True)
+    try:
+        access = await in_daemon_thread(
+            partial(credentials.service_access, service, environ, KeyStore())
+        )
+    except CredentialError as error:
+        return ServiceOffer(service.name, sanitize_line(str(error)), is_ready=False)
+    return ServiceOffer(service.name, f"key: {sanitize_line(access.source)}", is_ready=True)
+
+
+async def _accepts(host: str, port: int) -> bool:
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(LOCAL_PATIENCE):
+            _, writer = await asyncio.open_connection(host, port)
+        writer.close()
+        return True
+    return False

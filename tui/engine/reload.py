@@ -328,6 +328,7 @@ def _broken(problems: "frozenset[SettingsProblem] | tuple[SettingsProblem, ...]"
 
 def _at_start_only(loaded: LoadedSettings) -> GemdeckSettings:
     """Give the part of the settings that is not applied while gemdeck runs."""
-    at_once = ("protocols", "always_deny", "environment_block", "bell", "title", "keys", "prices")
-    of_servers = ("profiles", "start", "sleep_after", "sandbox")
-    return loaded.gemdeck.model_copy(update=dict.fromkeys((*at_once, *of_servers)))
+    of_screen = ("bell", "title", "mouse", "keys", "prices")
+    of_servers = ("protocols", "always_deny", "environment_block", "start", "sleep_after")
+    at_once = (*of_screen, *of_servers, "profiles", "sandbox")
+    return loaded.gemdeck.model_copy(update=dict.fromkeys(at_once))

@@ -409,8 +409,9 @@ class FramesNoted(StateEvent):
 
 
 class TerminalSet(StateEvent):
-    """The settings say whether the terminal rings, whether its title is set, and the own keys."""
+    """What the settings say of the bell, the title, the mouse and the own keys."""
 
     bell: bool
     title: bool
     keys: Mapping[str, str]
+    mouse: bool = True

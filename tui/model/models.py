@@ -14,12 +14,19 @@ if TYPE_CHECKING:  # it imports pydantic, which the first frame does without
 
 
 class ModelOffer(Frozen):
-    """A model of the service; limits in tokens, 0 if unknown."""
+    """A model of the service.
+
+    Its limits are in tokens, 0 if unknown. Whether it takes tools and pictures, and whether it
+    thinks, is None where the service does not say.
+    """
 
     name: str
     title: str = ""
     context_limit: int = 0
     output_limit: int = 0
+    tools: bool | None = None
+    pictures: bool | None = None
+    thinking: bool | None = None
 
 
 class ModelOptions(Frozen):
@@ -80,12 +87,33 @@ class ContextPart(Frozen):
         return f"{said} · {share} % of the window"
 
 
+class ServiceOffer(Frozen):
+    """A service of models.
+
+    Attributes:
+        name: Its name.
+        note: Where its key comes from, or what it lacks.
+        is_ready: Whether it can be asked now.
+        is_local: Whether it runs on this computer.
+    """
+
+    name: str
+    note: str
+    is_ready: bool
+    is_local: bool = False
+
+
 class ModelsListed(StateEvent):
-    """The models of the service; `failure` says why there are none."""
+    """The models of a service, and what other services there are.
+
+    `failure` says why there are no models; `service` is empty for the one that answers.
+    """
 
     part = "models"
     models: tuple[ModelOffer, ...] = ()
     failure: str = ""
+    service: str = ""
+    services: tuple[ServiceOffer, ...] = ()
 
 
 class ModelOptionsChanged(ConversationEvent, StateEvent):

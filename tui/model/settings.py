@@ -4,8 +4,6 @@ The keys are those of gemini-cli's MCP settings, so that an existing file serves
 and gemdeck's own under ``gemdeck``.
 """
 
-import math
-import re
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
@@ -16,13 +14,16 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     SecretStr,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
 
+from tui.model import settings_rules as rules
 from tui.model.chat import Usage
 from tui.model.consent import MAX_CONDITIONS, Condition, ConditionKind, exact_text
+from tui.model.input.addresses import is_loopback
 from tui.model.servers import ProtocolEra, StartMode, Transport
 from tui.model.settings_rules import (
     ANY,
@@ -31,6 +32,7 @@ from tui.model.settings_rules import (
     DEFAULT_TOOL_SHARE,
     MAX_WAIT,
     check_model_name,
+    check_service_name,
     matches,
 )
 
@@ -39,6 +41,9 @@ DEFAULT_REDIRECT: Final = "http://localhost:7777/oauth/callback"
 
 MAX_MODELS: Final = 200
 """Most models with a price."""
+
+MAX_CONTEXT: Final = 100_000_000
+"""Largest context of a model, in tokens."""
 
 MILLION: Final = 1_000_000
 
@@ -72,12 +77,6 @@ PROFILE_NAME: Final = r"^\w[\w .-]{0,39}$"
 MAX_INSTRUCTION: Final = 100_000
 """Longest system instruction, in characters."""
 
-MAX_ITEMS: Final = 4_096
-"""Most items of a list, or variables or headers of a server."""
-
-MAX_URL: Final = 8_192
-"""Longest address, in characters."""
-
 MAX_CONTEXT_NAMES: Final = 20
 """Most names in `context.fileName`."""
 
@@ -87,126 +86,39 @@ MAX_PRICE: Final = 1_000_000
 MAX_PATTERNS: Final = 1_000
 """Most names in a list, or rules in `alwaysAllow` or `alwaysDeny`."""
 
-HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")  # RFC 9110, 5.6.2: token
-"""The name of an HTTP header."""
-
-STREAMABLE_HTTP: Final = frozenset({"streamable-http", "streamableHttp", "streamable_http"})
-"""Other clients' names for the transport ``http``."""
-
 _EMPTY_IS_ABSENT: Final = ("command", "url", "httpUrl", "tcp")
 
 
-def _flag(value: object) -> object:
-    """Accept booleans, ``"true"`` and ``"false"``."""
-    if isinstance(value, str) and value.strip().lower() in {"true", "false"}:
-        return value.strip().lower() == "true"
-    if not isinstance(value, bool):
-        raise ValueError("must be true or false")
-    return value
-
-
-def _number(value: object) -> object:
-    """Refuse booleans; text such as ``"5000"`` is parsed later."""
-    if isinstance(value, bool):
-        raise ValueError("must be a number")
-    return value
-
-
-def _word(value: object) -> object:
-    """Convert a number or boolean to text, for arguments and environment variables."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return str(value)
-        case float() if math.isfinite(value):
-            return f"{value:.15g}"
-    return value
-
-
-def _words(value: object) -> object:
-    """Accept a string as a list with one item."""
-    return [value] if isinstance(value, str) else value
-
-
-def _few(value: object) -> object:
-    """Refuse a huge collection before its items are validated."""
-    if isinstance(value, list | dict) and len(value) > MAX_ITEMS:
-        raise ValueError(f"must not have more than {MAX_ITEMS} items")
-    return value
-
-
-def _without_nul(value: str) -> str:
-    if "\0" in value:
-        raise ValueError("must not contain a NUL character")
-    return value
-
-
-def _transport(value: object) -> object:
-    return Transport.HTTP if isinstance(value, str) and value in STREAMABLE_HTTP else value
-
-
-def _variables(value: dict[str, str]) -> dict[str, str]:
-    if any(not name or "=" in name or "\0" in name for name in value):
-        raise ValueError("a variable's name must not be empty or contain '=' or NUL")
-    return value
-
-
-def _headers(value: dict[str, str]) -> dict[str, str]:
-    for name, text in value.items():
-        if not HEADER_NAME.fullmatch(name):
-            raise ValueError("a header's name must consist of letters, digits and hyphens")
-        # what a .env file of Windows ends its lines with is no part of a value
-        if any(ord(character) > 0xFF or character in "\r\n\0" for character in text.strip()):
-            raise ValueError("a header's value must be one line of Latin-1 text")
-    return {name: text.strip() for name, text in value.items()}
-
-
-def _web_address(value: str) -> str:
-    advice = "must be an address such as https://example.com/mcp"
-    if len(value) > MAX_URL or any(not character.isprintable() for character in value):
-        raise ValueError(advice)
-    try:
-        parts = urlsplit(value)
-        usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or any(character.isspace() for character in value):
-        raise ValueError(advice)
-    return value
-
-
-def _whole_path(value: str) -> str:
-    if not value.startswith(("/", "~/")):
-        raise ValueError("must be a whole path, which begins with / or ~/")
-    return value
-
-
-def _context_name(value: str) -> str:
-    is_below = ".." not in value.split("/") and not value.startswith(("/", "~"))
-    if not is_below or value in {"", "."} or any(mark in value for mark in "\\\0"):
-        raise ValueError("must be the name of a file, or its path below a folder")
-    return value
-
-
-Flag = Annotated[bool, BeforeValidator(_flag)]
-Word = Annotated[str, BeforeValidator(_word), AfterValidator(_without_nul)]
-WholePath = Annotated[Word, AfterValidator(_whole_path)]
-Words = Annotated[tuple[Word, ...], BeforeValidator(_few), BeforeValidator(_words)]
+Flag = Annotated[bool, BeforeValidator(rules.read_flag)]
+Word = Annotated[str, BeforeValidator(rules.read_word), AfterValidator(rules.check_nul)]
+WholePath = Annotated[Word, AfterValidator(rules.check_whole_path)]
+Words = Annotated[
+    tuple[Word, ...], BeforeValidator(rules.check_few), BeforeValidator(rules.read_words)
+]
 Names = Annotated[
-    tuple[Word, ...], Field(max_length=MAX_PATTERNS), BeforeValidator(_few), BeforeValidator(_words)
+    tuple[Word, ...],
+    Field(max_length=MAX_PATTERNS),
+    BeforeValidator(rules.check_few),
+    BeforeValidator(rules.read_words),
 ]
 NamePattern = Annotated[str, Field(min_length=1, max_length=200)]
-Variables = Annotated[dict[str, Word], BeforeValidator(_few), AfterValidator(_variables)]
-Headers = Annotated[dict[str, Word], BeforeValidator(_few), AfterValidator(_headers)]
-WebAddress = Annotated[str, AfterValidator(_web_address)]
-Number = Annotated[float, BeforeValidator(_number)]
-Price = Annotated[float, Field(ge=0, le=MAX_PRICE), BeforeValidator(_number)]
-WholeNumber = Annotated[int, BeforeValidator(_number)]
-NamedTransport = Annotated[Transport, BeforeValidator(_transport)]
-ContextName = Annotated[str, AfterValidator(_context_name)]
+Variables = Annotated[
+    dict[str, Word], BeforeValidator(rules.check_few), AfterValidator(rules.check_variables)
+]
+Headers = Annotated[
+    dict[str, Word], BeforeValidator(rules.check_few), AfterValidator(rules.check_headers)
+]
+HiddenHeaders = Annotated[
+    Headers, PlainSerializer(lambda headers: dict.fromkeys(headers, "**********"))
+]
+WebAddress = Annotated[str, AfterValidator(rules.check_web_address)]
+Number = Annotated[float, BeforeValidator(rules.read_number)]
+Price = Annotated[float, Field(ge=0, le=MAX_PRICE), BeforeValidator(rules.read_number)]
+WholeNumber = Annotated[int, BeforeValidator(rules.read_number)]
+NamedTransport = Annotated[Transport, BeforeValidator(rules.read_transport)]
+ContextName = Annotated[str, AfterValidator(rules.check_context_name)]
 ContextNames = Annotated[
-    tuple[ContextName, ...], Field(max_length=MAX_CONTEXT_NAMES), BeforeValidator(_words)
+    tuple[ContextName, ...], Field(max_length=MAX_CONTEXT_NAMES), BeforeValidator(rules.read_words)
 ]
 ModelName = Annotated[str, AfterValidator(check_model_name)]
 
@@ -376,6 +288,40 @@ class PriceSettings(Section):
         digits = 2 if cost >= 1 else 4
         least = 10**-digits
         return f"{'<' if cost < least else ''}{max(cost, least):,.{digits}f} {self.currency}"
+
+
+class ServiceModel(Section):
+    """What the user says of a model of a service."""
+
+    context: WholeNumber = Field(0, ge=0, le=MAX_CONTEXT)
+    """Size of its context in tokens, where the service does not say; 0 if unknown."""
+    options: dict[str, Any] = Field(default_factory=dict, max_length=MAX_PATTERNS)
+    """Further members of each request to it, as its service documents them."""
+
+
+class ServiceSettings(Section):
+    """One of ``gemdeck.services``: a service that speaks chat completions."""
+
+    model_config = ConfigDict(extra="forbid")  # a slip must not leave the key or a header out
+
+    url: WebAddress
+    """Address of the service, before `/chat/completions`: https, or http on this computer."""
+    key: SecretStr | None = None
+    """Its key. Better by reference: `${keyring:NAME}` or `$MY_KEY`. If not set, `gemdeck key set
+    --service NAME` keeps one.
+    """
+    headers: HiddenHeaders = Field(default_factory=dict, repr=False)
+    """Further HTTP headers for it. `${keyring:NAME}` stands for a secret."""
+    models: dict[ModelName, ServiceModel] = Field(default_factory=dict, max_length=MAX_MODELS)
+    """What you say of its models, by their names there."""
+
+    @model_validator(mode="after")
+    def _check_url(self) -> Self:
+        parts = urlsplit(self.url)
+        is_safe = parts.scheme == "https" or is_loopback(parts.hostname or "")
+        if not is_safe or "@" in parts.netloc or parts.query or parts.fragment:
+            raise ValueError("url must be https, or http on this computer, and only an address")
+        return self
 
 
 class SessionSettings(Section):
@@ -651,6 +597,8 @@ class GemdeckSettings(Section):
     """Ring for a question or the end of a long turn while you look elsewhere."""
     title: Flag = True
     """Show what goes on in the terminal's title."""
+    mouse: Flag = True
+    """Take the mouse; `false` leaves it to the terminal, which then selects and scrolls itself."""
     thoughts: Flag = True
     """Show summaries of the model's thinking."""
     system_instruction: str = Field("", max_length=MAX_INSTRUCTION)
@@ -671,6 +619,12 @@ class GemdeckSettings(Section):
     """
     sessions: SessionSettings = Field(default_factory=SessionSettings)
     """Which conversations are kept."""
+    services: dict[Annotated[str, AfterValidator(check_service_name)], ServiceSettings] = Field(
+        default_factory=dict, max_length=MAX_PATTERNS
+    )
+    """Services of models that speak chat completions, by name; a model of one is `NAME/MODEL`. Has
+    no effect in a project's file.
+    """
     prices: PriceSettings = Field(default_factory=PriceSettings)
     """What models cost. Without prices no cost is shown."""
     profiles: dict[Annotated[str, Field(pattern=PROFILE_NAME)], Profile] = Field(

@@ -141,6 +141,7 @@ class AppState(Frozen):
         folder_trust: The trust of the workspace folder.
         bell: Whether a question or the end of a long turn rings while the user looks elsewhere.
         title: Whether the terminal's title says what goes on.
+        mouse: Whether the mouse is ours, and not the terminal's.
         keys: The user's own keys by the action's id, several with commas between.
         folders: The opened folders, as shown, the workspace first.
         branch: The git branch that the folder is on, or an empty string.
@@ -180,6 +181,7 @@ class AppState(Frozen):
     folder_trust: FolderTrust = FolderTrust.UNKNOWN
     bell: bool = True
     title: bool = False
+    mouse: bool = True
     keys: Mapping[str, str] = field(default_factory=dict)
     branch: str = ""
     folders: tuple[str, ...] = ()

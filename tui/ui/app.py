@@ -1,7 +1,11 @@
 """The Textual app: the main screen, key map, theme, and how it ends."""
 
+import asyncio
+import os
 import re
-from collections.abc import Callable, Sequence
+import termios
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -25,7 +29,7 @@ from textual.widgets import Input, TextArea
 from tui.store.commands import Commands
 from tui.store.state import AppState
 from tui.store.store import Store
-from tui.text import counted
+from tui.text import clip, counted
 from tui.ui import keymap, themes
 from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.keymap import with_shared
@@ -90,6 +94,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
     Attributes:
         quit_keys: The keys that quit.
         is_leaving: Whether it ends.
+        is_lent: Whether another program has the terminal.
     """
 
     TITLE = NAME
@@ -114,7 +119,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self.commands = commands
         self.end_held = end_held
         self.quit_keys = [QUIT_KEY]
-        self.is_leaving = False
+        self.is_leaving = self.is_lent = False
         self.bridge = StoreBridge(self, store, commands)
         self.keyboard = Keyboard()
         self._quitting: SecondPress[str] = SecondPress()
@@ -125,6 +130,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._control_filter = ControlCharacterFilter()
         self._own_keys: dict[str, str] = {}
         self._type_ahead = TypeAhead(self)
+        self._copying = asyncio.Lock()
         self._has_painted = False
         self._settling = Delay(self)
         self._failed = False
@@ -263,6 +269,47 @@ class GemdeckApp(App[int], inherit_bindings=False):
         """Show a toast: one short paragraph without markup, whoever wrote it."""
         words = toast_words(f"{title}: {message}" if title else message)
         super().notify(words, severity=severity, timeout=timeout, markup=False)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy a text, and say where it has arrived, or who knows how else to get it."""
+        self._clipboard = text
+        is_secret = isinstance(self.focused, Input) and self.focused.password
+        self.run_worker(self._bring(text, "" if is_secret else text))
+
+    async def _bring(self, text: str, shown: str) -> None:
+        from tui.engine.background import in_daemon_thread  # noqa: PLC0415 - on first use
+        from tui.ui.terminal.clipboard import bring, terminal_takes  # noqa: PLC0415 - ditto
+
+        places: list[str] = []
+        takes: bool | None = True
+        if not self.is_headless:
+            async with self._copying:  # the last copy is the one that stays
+                places = await in_daemon_thread(partial(bring, text, os.environ))
+            takes = terminal_takes(len(text), os.environ)
+        if not places and takes is not False:
+            super().copy_to_clipboard(text)
+        if places or takes:
+            first, *others = shown.strip("\n").split("\n")
+            amount = f"{counted(len(others) + 1, 'line')} " if others else ""
+            where = " and ".join(places) or "the clipboard"
+            words = f"Copied {amount}to {where}: {clip(first.strip(), limit=40)}"
+        else:
+            start = "This terminal takes no copy" if takes is False else "Sent to the terminal"
+            words = f"{start}. If it does not arrive: F1, Copying."
+        toast = partial(self.notify, timeout=4, markup=False)
+        getattr(self.screen, "say", toast)(words)  # no toast is drawn over a question
+
+    @contextmanager
+    def suspend(self) -> Iterator[None]:
+        """Lend the terminal; what is typed meanwhile is not for us, whoever reads it."""
+        self.is_lent = True
+        try:
+            with super().suspend():
+                yield
+                with suppress(termios.error):
+                    termios.tcflush(0, termios.TCIFLUSH)
+        finally:
+            self.is_lent = False
 
     def action_press(self, key: str) -> None:
         """Press a key that was clicked.

@@ -1,4 +1,4 @@
-"""What the user hears and sees of gemdeck while looking elsewhere: the bell and the title."""
+"""What the terminal is told: the bell and the title, for who looks elsewhere, and the mouse."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ _OSC_9: Final = "\x1b]9;{}\x1b\\"
 _BY_PROGRAM: Final = {"iTerm.app": _OSC_9, "WezTerm": _OSC_9, "ghostty": _OSC_9}
 _BY_TERM: Final = {"xterm-kitty": "\x1b]99;;{}\x1b\\", "xterm-ghostty": _OSC_9}
 
-Seen = tuple[str, frozenset[RequestId], frozenset[ConversationId], bool, bool]
+Seen = tuple[str, frozenset[RequestId], frozenset[ConversationId], bool, bool, bool]
 
 
 def notification(environment: Mapping[str, str], words: str) -> str:
@@ -38,11 +38,13 @@ def _seen(state: AppState) -> Seen:
     """Select the folder, the questions, the conversations at work, and the settings."""
     asked = frozenset(request.id for request in state.pending)
     busy = (key for key, one in state.conversations.items() if one.turn or one.queued)
-    return state.workspace, asked, frozenset(busy), state.bell, state.title
+    return state.workspace, asked, frozenset(busy), state.bell, state.title, state.mouse
 
 
 class Attention:
     """Says in the terminal's title what goes on, and rings while the user looks elsewhere.
+
+    It takes the mouse, or leaves it to the terminal.
 
     It rings for a new question, and when a conversation has worked long and is done.
 
@@ -62,7 +64,7 @@ class Attention:
         bridge.watch(app.screen_stack[0], _seen, self._follow)
 
     def _follow(self, seen: Seen) -> None:
-        folder, asked, busy, rings, has_title = seen
+        folder, asked, busy, rings, has_title, has_mouse = seen
         now = self._clock()
         done = [now - began for key, began in self._since.items() if key not in busy]
         self._since = {key: self._since.get(key, now) for key in busy}
@@ -73,9 +75,10 @@ class Attention:
         elif is_away and max(done, default=0.0) > LONG_SECONDS:
             self._ring("gemdeck: the turn has ended")
         self._announced = asked
-        set_title = getattr(self._app._driver, "set_title", None)  # none without a terminal
-        if set_title is not None:
-            set_title(_title(folder, bool(asked), bool(busy)) if has_title else "")
+        driver: Any = self._app._driver
+        if hasattr(driver, "set_title"):  # ours, which is none without a terminal
+            driver.use_mouse(wanted=has_mouse)
+            driver.set_title(_title(folder, bool(asked), bool(busy)) if has_title else "")
 
     def _ring(self, words: str) -> None:
         driver, sequence = self._app._driver, notification(os.environ, words)

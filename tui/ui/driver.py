@@ -18,9 +18,11 @@ from textual._parser import ParseTimeout
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Size
+from textual.keys import Keys
 from textual.message import Message
 
 from tui.ui.paste import Keystrokes, Pasted, PasteReader, clean_paste
+from tui.ui.terminal.key_forms import in_one_form
 
 TICK: Final = 0.1
 """Seconds before a key that may be the start of a longer sequence counts on its own."""
@@ -34,11 +36,14 @@ _RUN: Final = re.compile(rf"[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]{{{MIN_RUN},}}")
 MAX_SIDE: Final = 4_096
 """Most rows and columns that a terminal may report."""
 
-MAX_ANSWER: Final = 4_096
-"""Characters of a terminal's answer; what comes after them counts as keys."""
+MAX_ANSWER: Final = 200_000
+"""Characters of an answer, such as the clipboard; what comes after them counts as keys."""
+
+MAX_TAIL: Final = 256
+"""Characters of an answer that are kept to find its end."""
 
 ANSWER_PATIENCE: Final = 1.0
-"""Seconds of silence that end an answer."""
+"""Seconds of silence that end an answer or a sequence."""
 
 QUIT_PATIENCE: Final = 1.5
 """Seconds that the event loop may be held after the key that quits."""
@@ -46,7 +51,7 @@ QUIT_PATIENCE: Final = 1.5
 SLOW: Final = 0.25
 """Seconds from which the event loop counts as held until it answers."""
 
-_ANSWER: Final = re.compile(r"\x1b(?:\]\d|P[\d!$+=>|]|_G|\[[?>=](?:[\d;:]*[@-~]|[\d;:]{24}))\Z")
+_ANSWER: Final = re.compile(r"\x1b(?:\][\dlL]|P[\d!$+=>|]|_G|\[[?>=](?:[\d;:]*[@-~]|[\d;:]{24}))\Z")
 """What only a terminal's answer begins with (OSC, DCS, APC, a long CSI), or is (CSI); modes are
 read on."""
 
@@ -55,9 +60,18 @@ _END: Final = re.compile(r"(?:\x07|\x1b\\|\x9c|\x1b\[[^@-~]*[@-~])\Z")
 _SEQUENCE: Final = re.compile(r"\x1b\[[ -?]*\Z")
 """A sequence that goes on."""
 
-_MODIFIED: Final = re.compile(r"\x1b(?:\[27;5;(\d+)~|([1-9]))")
-"""Control with a key as xterm reports it (modifyOtherKeys), and Alt with a digit, for which
-Textual's parser gives what a Mac's keyboard has there, such as ™."""
+_NO_KEY: Final = re.compile(r"\x1b\[(?!M|<[\d;]+[Mm]|\?\d+;\d\$y)[0-?]*[ -/]*[@-Z\\-~]")
+"""A sequence that is whole; the mouse, and modes, which Textual reads after keys, are none."""
+
+_REST: Final = re.compile(r"\](?:\d+;|[lL])|P[\d!$+=>|]|_G|\[[?>=<][\d;]|\[[ -?]*[@-~]\Z")
+"""What follows Esc where a slow line cut a sequence after it."""
+
+_IN_ONE_READ: Final = (
+    (re.compile(r"\x1b\x1b[O\[]([A-DFHP-S])"), "\x1b[1;3\\1"),  # Alt: PuTTY, rxvt, Linux console
+    (re.compile(r"\x1b\x1b\[(\d+)~"), "\x1b[\\1;3~"),
+    (re.compile(r"\\\r\n"), "\x1b[13;2u"),  # Shift+Enter as gemini-cli sets VS Code up
+)
+"""Keys whose first character is a key, too, and the same in kitty's form."""
 
 _UNTITLED: Final = frozenset({"linux", "dumb", ""})
 """Terminals without a title, which might print it."""
@@ -65,6 +79,9 @@ _UNTITLED: Final = frozenset({"linux", "dumb", ""})
 _KEEP_TITLE: Final = "\x1b[22;2t"
 _OLD_TITLE: Final = "\x1b]2;\x1b\\\x1b[23;2t"
 """Gives the window the title back that it had, or none where a terminal kept none."""
+
+_WITH_ALTERNATES: Final = "\x1b[=4;2u"
+"""Asks for the key of a Latin layout, too: Ctrl+C has no Latin letter on a Russian one."""
 
 HANGUP_EXIT: Final = 128 + signal.SIGHUP
 """The exit code after the terminal went away, as after the signal."""
@@ -87,6 +104,11 @@ def _plainly(found: re.Match[str]) -> str:
     if found[1] is None:
         return chr(ord(found[0]) - _REGION + ord("A"))
     return found[1] + " " * (cell_len(found[0]) - cell_len(found[1]))
+
+
+def _takes_mouse(*, wanted: bool) -> bool:
+    """Tell whether the mouse is ours: with it, GNU screen keeps Esc back until the next key."""
+    return wanted and "STY" not in os.environ
 
 
 class VanishingOutput(io.TextIOBase):
@@ -140,22 +162,25 @@ class DeckParser(XTermParser):
         Returns:
             What broke the answer off, and begins a key.
         """
-        wanted, seen = next(reader), begun
+        wanted, seen, size = next(reader), begun, 0
         if begun:
             wanted = reader.send(begun)
         while not _ANSWER.search(seen):
+            goes_on = _SEQUENCE.search(seen) is not None
             try:
-                character = yield wanted
+                character = yield self.read1(ANSWER_PATIENCE) if goes_on else wanted
             except ParseTimeout as timeout:
+                if goes_on:
+                    return ""
                 wanted, seen = reader.throw(timeout), ""
                 continue
-            if "\x1b" != character < " " and _SEQUENCE.search(seen):
+            if goes_on and "\x1b" != character < " ":
                 continue
             seen = (seen + character)[-MIN_RUN:]
             wanted = reader.send(character)
         with suppress(ParseTimeout):
-            while len(seen) < MAX_ANSWER and not _END.search(seen):
-                seen += yield self.read1(ANSWER_PATIENCE)
+            while (size := size + 1) < MAX_ANSWER and not _END.search(seen):
+                seen = (seen + (yield self.read1(ANSWER_PATIENCE)))[-MAX_TAIL:]
                 if seen[-1] == "\x1b" and (yield self.peek1(ANSWER_PATIENCE)) != "\\":
                     break
         return "\x1b" if seen[-1] == "\x1b" else ""
@@ -166,9 +191,10 @@ class DeckParser(XTermParser):
         return super().parse_mouse_code(code)
 
     def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
-        if (found := _MODIFIED.fullmatch(sequence)) is not None:
-            sequence = f"\x1b[{found[1]};5u" if found[1] else f"\x1b[{ord(found[2])};3u"
-        return super()._sequence_to_key_events(sequence, alt)
+        form = in_one_form(sequence)
+        keys = [*super()._sequence_to_key_events(form, alt)] if form else []
+        is_none = not form or (not keys and _NO_KEY.fullmatch(sequence) is not None)
+        return [events.Key(Keys.Ignore, sequence)] if is_none else keys
 
 
 class TerminalInput:
@@ -182,6 +208,8 @@ class TerminalInput:
         self._parser = DeckParser(debug)
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._pastes = PasteReader()
+        self._escaped = False
+        """Whether the last key was Esc because nothing came after it in time."""
 
     def feed(self, data: bytes) -> Iterator[Message]:
         for part in self._pastes.read(self._decoder.decode(data)):
@@ -191,14 +219,20 @@ class TerminalInput:
         """Yield what has waited too long for its continuation; called every `TICK` seconds."""
         for part in self._pastes.tick():
             yield from self._messages(part)
-        yield from self._parser.tick()
+        for message in self._parser.tick():
+            self._escaped = isinstance(message, events.Key) and message.key == "escape"
+            yield message
 
     def _messages(self, part: Keystrokes | Pasted) -> Iterator[Message]:
         match part:
             case Pasted(text):
                 yield events.Paste(text)
             case Keystrokes(text):
-                at = 0
+                if self._escaped and _REST.match(text):
+                    text = "\x1b" + text
+                self._escaped, at = False, 0
+                for form, same in _IN_ONE_READ:
+                    text = form.sub(same, text)
                 for run in _RUN.finditer(text) if "\x1b" not in text else ():
                     yield from self._keys(text[at : run.start()])
                     pasted = run[0].rstrip("\r")
@@ -219,6 +253,7 @@ class DeckDriver(LinuxDriver):
             self._file = cast("io.TextIOWrapper", VanishingOutput(self._file))
         self._title = ""
         self._watching = Lock()
+        self._mouse = _takes_mouse(wanted=self._mouse)
 
     def set_title(self, title: str) -> None:
         """Give the terminal's window a title until it is ours no more; an empty one ends that.
@@ -231,6 +266,15 @@ class DeckDriver(LinuxDriver):
         before = "" if self._title else _KEEP_TITLE
         self.write(f"{before}\x1b]2;{title}\x1b\\" if title else _OLD_TITLE)
         self._title = title
+
+    def use_mouse(self, *, wanted: bool) -> None:
+        """Take the mouse, or leave it to the terminal."""
+        if self._mouse != (takes := _takes_mouse(wanted=wanted)):
+            self._disable_mouse_support()
+            self._mouse = takes
+            self._enable_mouse_support()
+            if self._mouse_pixels:
+                self._enable_mouse_pixels()
 
     def stop_application_mode(self) -> None:
         """Stop, and give the window its title back until the next start."""
@@ -248,6 +292,7 @@ class DeckDriver(LinuxDriver):
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual leaves it so
         self._loop.add_signal_handler(signal.SIGWINCH, self._report_size)
         if self._writer_thread is not None:  # else it is in the background, and goes on later
+            self.write(_WITH_ALTERNATES)
             title, self._title = self._title, ""
             self.set_title(title)
 

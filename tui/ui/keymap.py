@@ -222,7 +222,8 @@ chat | chat.page-up | pageup | scroll(-1) | | Earlier
 chat | chat.page-down | pagedown | scroll(1) | | Later
 chat | chat.end | ctrl+end | to_end | | Go to the end
 message | composer.send | enter | send | send | Send the message
-message | composer.new-line | ctrl+j,shift+enter | new_line | | Start a new line
+message | composer.new-line | ctrl+j,shift+enter,alt+enter,ctrl+enter | new_line | | \
+    Start a new line
 message | composer.complete | tab | complete | | Complete a command, resource or file
 chat | composer.conversation | shift+tab | conversation | entries | \
     Go to the newest entry: ↑ ↓ select, v shows all of it

@@ -269,7 +269,7 @@ class MainScreen(SaysWhy, Screen[None]):
         self.app.theme = theme
         self.panes.preferences.save(theme)
 
-    def switch(self, command: Callable[[], None]) -> None:
+    def switch(self, command: Callable[[], object]) -> None:
         """Let a command put another conversation on the screen.
 
         What was typed before it goes to the one that was there, what is typed from now on to the
@@ -277,7 +277,7 @@ class MainScreen(SaysWhy, Screen[None]):
         """
         self._type_ahead.hold_for(partial(self._change, command))
 
-    async def _change(self, command: Callable[[], None]) -> None:
+    async def _change(self, command: Callable[[], object]) -> None:
         from tui.ui.questions.question import Question  # noqa: PLC0415 - loaded with the first one
 
         if not all(isinstance(above, Question) for above in self.app.screen_stack[1:]):

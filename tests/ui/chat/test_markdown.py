@@ -1,23 +1,29 @@
 """Markdown as blocks: what is drawn, what is refused, and what it costs."""
 
 from time import thread_time
+from typing import Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.geometry import Offset
+from textual.selection import SELECT_ALL, Selection
 from textual.style import Style
 
+from tui.model.chat import EntryId, ModelText
 from tui.ui.widgets.chat.entries import (
     MAX_MARKDOWN,
     MAX_MARKDOWN_LINES,
     MAX_SHOWN_LINES,
     GrowingMarkdown,
+    ModelEntry,
     markdown_part,
     shown_part,
 )
 from tui.ui.widgets.text.blocks import BULLETS, COPY, MIN_COLUMN, share_width, stack
 from tui.ui.widgets.text.links import links_in
 from tui.ui.widgets.text.markdown import MAX_BRACKETS, code_in, parse_markdown
+from tui.ui.widgets.text.plain import written
 
 
 def drawn(text: str, width: int = 60) -> list[str]:
@@ -68,11 +74,68 @@ def test_code_names_its_language_and_marks_where_a_long_line_goes_on() -> None:
 def test_a_click_copies_the_code_as_it_was_written() -> None:
     text = "- item\n\n  ```py\n  a = 1\n\n  b = 2\n  ```\n\n> ~~~\n> quoted\n> ~~~\n\n    indented"
     code = ["a = 1\n\nb = 2", "quoted", "indented"]
-    assert code_in(text) == code
+    assert code_in(text, whole=True) == code
+    assert code_in(text, whole=False) == code[:2], "fenced ones alone"
     lines = stack(parse_markdown(text).blocks, 40)
     spans = [span.style for line in lines for span in line.spans]
     metas = [style.meta.get(COPY) for style in spans if isinstance(style, Style)]
     assert [meta for meta in metas if meta] == code
+
+
+PARAGRAPH: Final = "The quick brown fox jumps over the lazy dog and runs through the forest."
+COMMAND: Final = "docker run --rm   -it --name very-long-name --volume /var/lib/data:/data"
+SEEN_AS_WRITTEN: Final = (
+    PARAGRAPH,
+    f"{PARAGRAPH}\n\n{PARAGRAPH}",
+    f"• {PARAGRAPH}\n  ◦ {PARAGRAPH}",
+    "see https://example.com/a/very/long/address/that/goes/on/over/rows there",
+    "漢字" * 20,
+)
+
+
+@pytest.mark.parametrize("width", [12, 24, 80])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *((text.replace("•", "-").replace("◦", "-"), text) for text in SEEN_AS_WRITTEN),
+        (f"> {PARAGRAPH}", PARAGRAPH),
+        (f"```sh\n{COMMAND}\n```", COMMAND),
+        ("```py\ndef a():\n    return 1\n\nb\n```", "def a():\n    return 1\n\nb"),
+        (f"- x\n\n  ```\n  {COMMAND}\n    b\n  ```", f"• x\n\n{COMMAND}\n  b"),
+    ],
+)
+def test_what_the_mouse_selects_is_copied_as_it_was_written(
+    text: str, expected: str, width: int
+) -> None:
+    rows = stack(parse_markdown(text).blocks, width)
+    assert written(rows.__getitem__, len(rows), SELECT_ALL) == expected
+
+
+def test_a_part_is_copied_from_the_first_to_the_last_letter_that_is_selected() -> None:
+    rows = stack(parse_markdown(f"```\n{COMMAND}\n```").blocks, 24)
+    assert [row.plain.strip() for row in rows][1:3] == [
+        "docker run --rm   -it",
+        "↳ --name",
+    ]
+    part = Selection(Offset(8, 1), Offset(9, 2))
+    assert written(rows.__getitem__, len(rows), part) == "run --rm   -it --name"
+    assert written(rows.__getitem__, len(rows), Selection(Offset(0, 2), Offset(2, 2))) == ""
+
+
+def test_a_block_that_is_drawn_in_part_is_copied_whole() -> None:
+    code = "\n".join(f"line_{number} = [{number}]" for number in range(1, 3_000))
+    text = f"First:\n\n```py\na\n```\n\n~~~\n{code}\n~~~\nEnd"
+    view = ModelEntry(ModelText(EntryId("m"), text))
+    assert view.codes() == ["a", code]
+    metas = [
+        span.style.meta.get(COPY)
+        for line in stack(view.blocks(), 80)
+        for span in line.spans
+        if isinstance(span.style, Style)
+    ]
+    first, cut = (meta for meta in metas if meta)
+    assert len(cut) < len(code)
+    assert (view.whole_code(first), view.whole_code(cut)) == ("a", code)
 
 
 def test_a_table_keeps_words_whole_by_shrinking_the_columns_that_can() -> None:

@@ -38,6 +38,11 @@ def rows(
     return [row.rstrip() for row in selected[0].split("\n")]
 
 
+def test_a_long_value_is_selected_as_one_line_without_the_cells_of_its_label() -> None:
+    url = "https://login.example.com/authorize?client_id=gemdeck&state=" + "abcdef0123" * 8
+    assert rows({"url": url}, width=30) == [f"url  {url}"]
+
+
 def test_short_arguments_come_first_and_texts_line_by_line() -> None:
     values = {
         "content": "import os\n\nprint()\n",

@@ -73,7 +73,7 @@ async def test_c_copies_the_last_line_in_view() -> None:
         decks.log(deck.store, decks.GIT, *(f"n{number}" for number in range(60)))
         await deck.settle()
         await deck.press("c", "home", "c")
-        assert toasts(deck.app)[-2] == "Copied: n59"
+        assert toasts(deck.app)[-2] == "Copied to the clipboard: n59"
         assert deck.app.clipboard == deck.lines[-3].split()[-2]
 
 

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
-from textual.widgets import Input
+from textual.widgets import Input, OptionList
 
+from tests.fakes.completions import FakeCompletions
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.fakes.gemini_script import Say
+from tests.security.decks import write_settings
 from tests.support.google_account import google_account
 from tests.ui.engine_deck import EngineDeck, engine_deck
 from tests.ui.harness import running
@@ -25,13 +27,14 @@ from tui.model.models import (
     ModelOptionsChanged,
     ModelsListed,
     ProfilesSet,
+    ServiceOffer,
 )
 from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING, Profile, ToolPattern
 from tui.store.selectors import entries
 from tui.ui.commands.palette import palette_actions
-from tui.ui.dialogs.choices import ModelsScreen
 from tui.ui.dialogs.list_dialog import DetailsScreen
+from tui.ui.dialogs.model_setup import ModelScreen, ModelsScreen
 from tui.ui.panes.browser import ToolsPane
 
 OFFERS = (
@@ -64,6 +67,32 @@ async def test_a_model_is_chosen_from_the_services_list() -> None:
         await deck.typed("/model")
         await deck.press(*"pro", "enter")
         assert deck.asked("models.use_model") == [("gemini-2.5-pro",)]
+
+
+async def test_services_stand_before_models_and_a_name_of_ones_own_can_be_typed() -> None:
+    services = (
+        ServiceOffer("Gemini", "", is_ready=True),
+        ServiceOffer("ollama", "answers here", is_ready=True, is_local=True),
+        ServiceOffer("openai", "There is no [b]key[/b].", is_ready=False),
+    )
+    qwen = ModelOffer("ollama/qwen", "", 8_192, tools=True, thinking=True, pictures=False)
+    phi = ModelOffer("ollama/phi", tools=False)
+    async with running(decks.full_store()) as deck:
+        await deck.typed("/model")
+        deck.dispatch(ModelsListed(OFFERS, services=services))
+        await deck.until(lambda: "There is no [b]key[/b]." in deck.text)
+        assert deck.text.index("openai") < deck.text.index("gemini-2.5-pro")
+        await deck.press(*"olma", "enter")
+        deck.dispatch(ModelsListed((qwen, phi), "", "ollama", services))
+        await deck.until(lambda: "context 8.2k · tools · thinking" in deck.text)
+        assert deck.asked("models.list_models") == [("",), ("ollama",)]
+        assert "no tools" in deck.text
+        await deck.press(*"my:own", "enter")
+        assert deck.asked("models.use_model") == [("ollama/my:own",)]
+        await deck.typed("/model")
+        await deck.press(*"openai", "enter")
+        await deck.until(lambda: deck.on_top(ModelScreen))
+        assert "openai/" in deck.text
 
 
 async def test_options_are_set_and_shown() -> None:
@@ -166,6 +195,25 @@ class Deck(EngineDeck):
 
 def deck() -> AbstractAsyncContextManager[Deck]:
     return engine_deck(Deck, server_patience=0)
+
+
+async def test_without_a_key_a_local_model_is_offered_and_kept() -> None:
+    async with FakeCompletions([(Say("one"),), (Say("two"),)], keys=[""]) as fake:
+        write_settings({"gemdeck": {"services": {"local": {"url": fake.url}}}})
+        async with deck() as chosen:
+            await chosen.until(lambda: chosen.store.state.model.needs_setup)
+            await chosen.pilot.press("f9")
+            offered = chosen.app.screen.query_one(OptionList)
+            await chosen.until(lambda: "Use a local model" in str(offered.options[4].prompt))
+            assert fake.checks == []
+            await chosen.pilot.press(*["down"] * 4, "enter")
+            await chosen.until(lambda: "local/large" in str(chosen.store.state.models))
+            await chosen.pilot.press(*"large", "enter")
+            await chosen.until(lambda: chosen.store.state.model.name == "local/large")
+            assert await chosen.ask() == "one"
+        async with deck() as later:
+            await later.until(lambda: later.store.state.model.name == "local/large")
+            assert await later.ask() == "two"
 
 
 @pytest.mark.writes_secrets("credentials.json")

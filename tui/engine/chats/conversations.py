@@ -357,16 +357,19 @@ class Conversations:
         for one in self:
             one.recorder.switch(is_on=is_on)
 
-    def open(self) -> None:
+    def open(self) -> ConversationId | None:
         """Open another conversation beside the current one, and make it the current one.
 
         It has the same model, which answers in the same way.
+
+        Returns:
+            Its id, or None if there are too many.
         """
         if len(self._open) >= MAX_OPEN:
             words = f"{MAX_OPEN} conversations are open, and there cannot be more."
             notice = e.Notice(Severity.WARNING, words, "Close one of them first.")
             self._publish(e.NoticeRaised(notice))
-            return
+            return None
         like = self.current
         opened = self._add(ConversationId(f"chat{next(self._keys)}"))
         opened.model, opened.asked.options = like.model, like.asked.options
@@ -377,6 +380,7 @@ class Conversations:
         if opened.model or opened.asked.options != OWN_OPTIONS:
             opened.keep_settings()
         self.select(opened.key)
+        return opened.key
 
     def select(self, key: ConversationId) -> None:
         """Make an open conversation the current one."""

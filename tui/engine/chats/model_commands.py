@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -146,7 +146,8 @@ class ModelCommands:
         tasks: Run what a command takes.
         sessions: Keep the options, and the history before a summary.
         servers: Have the tools and the instructions that are measured.
-        use_model: Lets another model of the same service answer in a conversation.
+        use_model: Lets another model answer in a conversation.
+        listed: Asks a service for its models, by its name; "" means the one that is handed along.
     """
 
     def __init__(
@@ -156,18 +157,19 @@ class ModelCommands:
         sessions: SessionCommands,
         servers: ServerManager,
         use_model: Callable[[str, Conversation], None],
+        listed: Callable[[str, ModelBackend | None], Awaitable[ModelsListed]],
     ) -> None:
         self._publish = bus.publish
         self._tasks, self._sessions, self._servers = tasks, sessions, servers
         self._conversations = sessions.conversations
         self._counts: dict[int, asyncio.Task[int]] = {}
         sessions.on_restored = self.restore
-        self._open = use_model
+        self._open, self._listed = use_model, listed
         bus.subscribe(self._heed)
 
-    def list_models(self) -> None:
-        """Ask the service for its models; they arrive as `ModelsListed`."""
-        self._tasks.start(self._list())
+    def list_models(self, service: str = "") -> None:
+        """Ask a service for its models, or the one that answers; they arrive as `ModelsListed`."""
+        self._tasks.start(self._list(service))
 
     def use_model(self, name: str) -> None:
         """Let another model answer in this conversation, from the next turn on."""
@@ -294,15 +296,8 @@ class ModelCommands:
         self._publish(ContextMeasured(parts))
         return parts
 
-    async def _list(self) -> None:
-        backend = self._conversations.current.backend
-        if backend is None:
-            self._publish(ModelsListed(failure="There is no model yet."))
-            return
-        try:
-            self._publish(ModelsListed(tuple(await backend.models())))
-        except ModelError as error:
-            self._publish(ModelsListed(failure=sanitize_line(f"{error} {error.advice}")))
+    async def _list(self, service: str) -> None:
+        self._publish(await self._listed(service, self._conversations.current.backend))
 
     async def _compress(self, one: Conversation) -> None:
         context = self._sessions.idle(one)
@@ -356,6 +351,10 @@ class ModelCommands:
             return
         if (one := self._conversations.get(event.conversation)) is None:
             return
+        if isinstance(event, e.ModelSelected) and one.backend and not one.backend.traits.tools:
+            self._say(
+                Severity.WARNING, f"{event.model.name} takes no tools, so it is offered none."
+            )
         match event:
             case e.ModelSelected() if problem := _problem(one.asked.options, one):
                 self._apply(replace(one.asked.options, thinking=None), one)

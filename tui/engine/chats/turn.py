@@ -12,7 +12,12 @@ from typing import Final, Self
 from tui.engine.approval.gate import Gate
 from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.bus import Publish
-from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
+from tui.engine.chats.backends.backend import (
+    Asked,
+    ModelBackend,
+    ModelError,
+    ModelRequest,
+)
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
 from tui.engine.chats.history import FunctionResponse, History, drop_media, sign_first_call
 from tui.engine.chats.instructions import Instructions, compose
@@ -416,6 +421,8 @@ class Turn:
 
     def _offered(self) -> dict[str, OfferedTool]:
         """Return the tools that are declared: those the model holds, and gemdeck's own."""
+        if not self.backend.traits.tools:
+            return {}
         tools, skills, opened = self._context.servers, self._setup.skills, self._context.opened
         own = (
             *filter(None, [tool_search(tools)]),
@@ -505,7 +512,8 @@ class Turn:
             context.instructions = said
             self._publish(e.InstructionsSent(dict(said)))
         held = () if "tools" in context.without else offered.values()
-        declared = [tool.declaration for tool in held]
+        is_plain = self.backend.traits.plain_schemas
+        declared = [tool.plain if is_plain else tool.declaration for tool in held]
         options, contents = context.asked.options, self._history.contents
         return ModelRequest(contents, declared, context.instruction, options=options)
 

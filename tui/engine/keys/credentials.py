@@ -10,11 +10,23 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
+from tui.engine.definitions.expansion import KEYRING
 from tui.engine.files.state_file import private_file
 from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
+from tui.engine.keys.secret_store import read_secrets
+from tui.engine.keys.services import (
+    KEY,
+    SERVICE_KEYS,
+    ModelService,
+    known_services,
+    service_of,
+    shown_service,
+)
+from tui.engine.logs.redaction import is_secret_variable
 from tui.model.chat import BackendKind
 from tui.model.frozen import Frozen
 from tui.model.input.addresses import is_loopback
+from tui.model.settings import GemdeckSettings
 from tui.text import sanitize_line
 
 FILE_NAME: Final = "service.json"
@@ -29,7 +41,7 @@ VERTEX_SWITCHES: Final = ("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTE
 """Variables that choose Vertex; the first one set wins, as in the Google SDK."""
 
 _PLACE: Final = ("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION")
-_FILE_VARIABLES: Final = (*KEY_VARIABLES, *VERTEX_SWITCHES, *_PLACE)
+_FILE_VARIABLES: Final = (*KEY_VARIABLES, *VERTEX_SWITCHES, *_PLACE, *SERVICE_KEYS)
 """Variables that also count where a file of the user's sets them; an address is not among them."""
 
 _CLOUD_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
@@ -46,22 +58,26 @@ class Service(StrEnum):
     GOOGLE = "google"
     ADDRESS = "address"
     VERTEX = "vertex"
+    NAMED = "named"
 
 
 class KeptService(Frozen):
     """The choice, with what was entered for it.
 
     Attributes:
-        service: What answers: the Gemini API at Google, or at another address, or Vertex.
+        service: What answers: the Gemini API at Google, or at another address, or Vertex, or a
+            service of chat completions.
         address: The other address, or an empty string.
         project: The Google Cloud project for Vertex.
         location: Its location.
+        model: The model of the service of chat completions, which its name begins with.
     """
 
     service: Service = Service.GOOGLE
     address: str = ""
     project: str = ""
     location: str = ""
+    model: str = ""
 
 
 OWN_SERVICE: Final = KeptService()
@@ -105,6 +121,10 @@ class ModelAccess(Frozen):
         base_url: The service's address, or an empty string for the default.
         source: Where the credentials come from: a variable's name, or the key store's location.
         is_kept: Whether gemdeck keeps the key, the address or the project, and can forget it.
+        service: The service of chat completions, or None.
+        headers: What is sent to that with each request; secrets are filled in.
+        secrets: What is masked wherever it comes up.
+        model: The model that is opened unless another one is named; empty for the settings' choice.
     """
 
     kind: BackendKind
@@ -114,6 +134,15 @@ class ModelAccess(Frozen):
     base_url: str = field(default="", repr=False)
     source: str = ""
     is_kept: bool = False
+    service: ModelService | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    model: str = ""
+
+    @property
+    def name(self) -> str:
+        """The service's name, as shown."""
+        return self.service.name if self.service is not None else self.kind.value
 
 
 def permitted(access: ModelAccess | None, auth: tuple[object, str]) -> ModelAccess | None:
@@ -126,10 +155,11 @@ def permitted(access: ModelAccess | None, auth: tuple[object, str]) -> ModelAcce
     Raises:
         CredentialError: If it is another one.
     """
-    if access is None or access.kind is BackendKind.OTHER:
+    if access is None or (access.kind is BackendKind.OTHER and access.service is None):
         return access
     ways = ("gemini-api-key", "gateway") if access.base_url else ("gemini-api-key",)
     ways = ("vertex-ai",) if access.kind is BackendKind.VERTEX else ways
+    ways = (f"the service {access.name}",) if access.service is not None else ways
     enforced, place = auth
     if enforced and enforced not in ways:
         words = f"{place} allows only {enforced}, but this run uses {ways[0]}."
@@ -141,6 +171,79 @@ def permitted(access: ModelAccess | None, auth: tuple[object, str]) -> ModelAcce
 def with_file(own: Mapping[str, str], environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return the environment with the user's ``.env``, which ranks below it."""
     return {**{name: own[name] for name in _FILE_VARIABLES if name in own}, **environ}
+
+
+def find_model(
+    settings: GemdeckSettings,
+    environ: Mapping[str, str],
+    keys: KeyStore,
+    kept: KeptService = OWN_SERVICE,
+) -> ModelAccess | None:
+    """Find the service of the model that the settings name, and the credentials for it.
+
+    Blocks on the key store: call it in a thread.
+
+    Returns:
+        See `find_access`.
+
+    Raises:
+        CredentialError: If it cannot be used; says what to do.
+    """
+    is_chosen = "model" in settings.model_fields_set or overruling(environ)
+    is_kept = kept.service is Service.NAMED and not is_chosen
+    name = kept.model if is_kept else settings.model
+    if (service := service_of(name, known_services(settings, environ))) is not None:
+        access = service_access(service, environ, keys)
+        return replace(access, model=name, is_kept=access.is_kept or is_kept)
+    return find_access(environ, keys, kept)
+
+
+def service_access(
+    service: ModelService, environ: Mapping[str, str], keys: KeyStore
+) -> ModelAccess:
+    """Return the access to a service of chat completions: with its key, or here without one.
+
+    The key is that of its entry, of its own variable, or the one that is kept for this service at
+    this address. Blocks on the key store.
+
+    Raises:
+        CredentialError: If there is none, or the address is not safe.
+    """
+    if service.load is not None:
+        return ModelAccess(BackendKind.OTHER, source="its package", service=service)
+    url = checked_base_url(service.url, f"The address of {service.name}")
+    written = service.key.get_secret_value() if service.key is not None else ""
+    texts = [written, *service.headers.values()]
+    try:
+        secrets = read_secrets({name for text in texts for name in KEYRING.findall(text)})
+    except CredentialError as error:
+        raise CredentialError(f"{service.name} {error}.", advice=error.advice) from error
+
+    def fill(text: str) -> str:
+        return KEYRING.sub(lambda found: secrets.get(found[1], found[0]), text)
+
+    source, stored = "its entry in your settings", None
+    if not (key := fill(written).strip()) and service.variable:
+        source, key = service.variable, environ.get(service.variable, "").strip()
+    if not key and (stored := keys.get(url, service.name)) is not None:
+        source, key = keys.place, stored.get_secret_value()
+    headers = {name: fill(text) for name, text in service.headers.items()}
+    secret_headers = {text for name, text in headers.items() if is_secret_variable(name, text)}
+    is_open = is_loopback(urlsplit(url).hostname or "") or secret_headers - {KEY}
+    if not key and not is_open:
+        way = f" or set {service.variable}" if service.variable else ""
+        advice = f"Enter one: gemdeck key set --service {service.name}{way}."
+        raise CredentialError(f"There is no key for {shown_service(service)}.", advice=advice)
+    return ModelAccess(
+        BackendKind.OTHER,
+        SecretStr(checked_key(key)) if key else None,
+        base_url=url,
+        source=source if key else "no key",
+        is_kept=stored is not None,
+        service=service,
+        headers={name: text.replace(KEY, key) for name, text in headers.items()},
+        secrets=frozenset({*secrets.values(), *secret_headers, key} - {"", KEY}),
+    )
 
 
 def find_access(
@@ -318,9 +421,9 @@ def _is_safe_for_key(url: str) -> bool:
 
 
 def keep_access(
-    access: ModelAccess, service: Service, keys: KeyStore, services: ServiceStore
+    access: ModelAccess, service: Service | None, keys: KeyStore, services: ServiceStore
 ) -> None:
-    """Keep a key, and the choice of a service with its address or project.
+    """Keep a key, and the choice of a service with its address, project or model, if there is one.
 
     The address that was kept before is forgotten with its key.
 
@@ -328,9 +431,13 @@ def keep_access(
         CredentialError: If the key cannot be stored; the choice is as before.
     """
     kept = services.get()
-    if access.api_key is not None:
-        keys.set(access.api_key.get_secret_value(), access.base_url)
-    choice = replace(kept, service=service)
+    if access.api_key is not None and (access.service is None or access.is_kept):
+        keys.set(
+            access.api_key.get_secret_value(),
+            access.base_url,
+            access.service.name if access.service else "",
+        )
+    choice = replace(kept, service=service, model=access.model) if service else kept
     if service is Service.ADDRESS:
         if kept.address not in {"", access.base_url}:
             keys.forget(kept.address)
@@ -351,6 +458,11 @@ def forget_access(access: ModelAccess, keys: KeyStore, services: ServiceStore) -
     if access.kind is BackendKind.VERTEX:
         services.set(replace(kept, service=Service.GOOGLE, project="", location=""))
         return f"The project {sanitize_line(access.project)} was forgotten."
+    if access.service is not None:
+        keys.forget(address, access.service.name)
+        if kept.model.startswith(f"{access.service.name}/"):
+            services.set(replace(kept, service=Service.GOOGLE, model=""))
+        return f"What was kept for {shown_service(access.service)} was forgotten."
     if keys.get(address) is None and (not address or address != kept.address):
         return f"No key is kept for {sanitize_line(address, 200) or 'the Gemini API'}."
     keys.forget(address)

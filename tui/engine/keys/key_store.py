@@ -27,7 +27,7 @@ NAMED: Final = "secret "
 
 FILE_NAME: Final = "credentials.json"
 
-MAX_KEY: Final = 256
+MAX_KEY: Final = 4_096
 """Longest API key, in characters."""
 
 KEYRING_LIMIT: Final = 10.0
@@ -61,11 +61,11 @@ def checked_key(pasted: str) -> str:
 
 
 class KeyStore:
-    """Stores the keys of the Gemini API, one for each address it is at: none gets another's.
+    """Stores keys, one for each address of the Gemini API or of a service: none gets another's.
 
     Every method blocks: call it in a thread. The backend is chosen at first use and then stays:
     the keyring, unless it has no usable backend or ``GEMDECK_HOME`` is set; then a file in the
-    state folder. An empty address is Google's own.
+    state folder. An empty address is Google's own; an empty service is the Gemini API.
     """
 
     def __init__(self, place: "KeyringPlace | FilePlace | None" = None) -> None:
@@ -75,14 +75,14 @@ class KeyStore:
     def place(self) -> str:
         return self._place().name
 
-    def get(self, address: str = "") -> SecretStr | None:
+    def get(self, address: str = "", service: str = "") -> SecretStr | None:
         """Return the key for an address, or None if there is none.
 
         Raises:
             CredentialError: If the key cannot be read, for example from a locked keyring, or
                 is invalid.
         """
-        key = self._place(address).get()
+        key = self._place(address, service).get()
         if key is None or not key.strip():
             return None
         try:
@@ -91,28 +91,28 @@ class KeyStore:
             message = f"The stored key in {self.place} is not a valid API key."
             raise CredentialError(message, advice="Paste the key again.") from error
 
-    def set(self, key: str, address: str = "") -> None:
+    def set(self, key: str, address: str = "", service: str = "") -> None:
         """Store the key for an address, replacing the last one.
 
         Raises:
             ValueError: If it cannot be a key; the message never quotes it.
             CredentialError: If it cannot be stored.
         """
-        self._place(address).set(checked_key(key))
+        self._place(address, service).set(checked_key(key))
 
-    def forget(self, address: str = "") -> None:
+    def forget(self, address: str = "", service: str = "") -> None:
         """Remove the key for an address, if there is one.
 
         Raises:
             CredentialError: If it cannot be removed.
         """
-        self._place(address).forget()
+        self._place(address, service).forget()
 
-    def _place(self, address: str = "") -> "KeyringPlace | FilePlace":
+    def _place(self, address: str = "", service: str = "") -> "KeyringPlace | FilePlace":
         if self._chosen is None:
             self._chosen = secret_place(USER)
-        address = address.rstrip("/")
-        return self._chosen.beside(f"{USER} {address}") if address else self._chosen
+        address, user = address.rstrip("/"), f"service {service}" if service else USER
+        return self._chosen.beside(f"{user} {address}") if address else self._chosen
 
 
 def secret_place(user: str) -> "KeyringPlace | FilePlace":

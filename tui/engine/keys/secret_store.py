@@ -88,7 +88,7 @@ class SecretStore:
         self._file.update(lambda content: {key: content[key] for key in content if key != gone})
 
 
-def _read(names: Iterable[str]) -> dict[str, str]:
+def read_secrets(names: Iterable[str]) -> dict[str, str]:
     """Read secrets by their names. Blocks.
 
     Raises:
@@ -103,7 +103,7 @@ def _read(names: Iterable[str]) -> dict[str, str]:
         place = named_place(name)
         if not (value := place.get()):
             words = f"needs the secret {shown}, which is not in {place.name}"
-            advice = f"Enter it: gemdeck secret set {shown}. Then start this server again."
+            advice = f"Enter it: gemdeck secret set {shown}. Then try again."
             raise CredentialError(words, advice=advice)
         found[name] = value
     return found
@@ -124,7 +124,7 @@ async def with_named_secrets(
     """
     if not server.entry.named or server.entry.origin is Origin.PROJECT:
         return server
-    values = await in_daemon_thread(partial(_read, server.entry.named))
+    values = await in_daemon_thread(partial(read_secrets, server.entry.named))
     redactor.register(*values.values())
 
     def fill(text: str) -> str:

@@ -27,7 +27,7 @@ from tui.engine.settings.sources.source import MAX_SERVERS, SHARED_FILE_NAME, va
 from tui.engine.settings.typed_entries import EntryError, address_type, is_address, server_entry
 from tui.model.bounded_json import mapped
 from tui.model.frozen import Frozen
-from tui.model.settings import STREAMABLE_HTTP
+from tui.model.settings_rules import STREAMABLE_HTTP
 from tui.text import sanitize, sanitize_line
 
 _KEPT: Final = frozenset(

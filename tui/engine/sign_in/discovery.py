@@ -138,7 +138,9 @@ class Discovery:
         scope = " ".join(oauth.scopes) or found or ""
         if challenge.is_step_up:
             scope = union_scopes(granted, challenge.scope or scope) or ""
-        return replace(place, scope=scope)
+        # others are no scopes (RFC 6749, 3.3), and would be asked for unseen
+        plain = [one for one in scope.split() if one.isascii() and one.isprintable()]
+        return replace(place, scope=" ".join(plain))
 
     async def _resource(self, challenge: Challenge) -> ProtectedResourceMetadata | None:
         """Ask which authorization servers issue tokens for the server."""

@@ -25,8 +25,9 @@ from tui.ui.commands.reports import (
     describe_servers,
     describe_stats,
 )
-from tui.ui.dialogs.choices import ModelsScreen, ThemeScreen, pick
+from tui.ui.dialogs.choices import ThemeScreen, pick
 from tui.ui.dialogs.list_dialog import DetailsScreen
+from tui.ui.dialogs.model_setup import ModelsScreen
 from tui.ui.dialogs.sessions import SessionsScreen
 from tui.ui.main import MainScreen
 from tui.ui.messages import PaneName
@@ -84,7 +85,6 @@ def _copy(deck: MainScreen, _: str) -> None:
     if not answers:
         raise UsageError("There is no answer to copy yet.")
     deck.app.copy_to_clipboard(answers[-1])
-    deck.notify("The last answer was copied.", markup=False)
 
 
 def _choose_theme(deck: MainScreen, name: str) -> None:

@@ -9,14 +9,13 @@ from textual.app import App
 from textual.content import Content
 
 from tui.model.imports import ImportOffer, ImportState
-from tui.model.models import ModelOffer, ModelsListed
 from tui.model.servers import ServerId
 from tui.ui import themes
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import ChoiceDialog, ListDialog
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
-from tui.ui.widgets.text.plain import count, one_line
+from tui.ui.widgets.text.plain import one_line
 
 T = TypeVar("T")
 
@@ -31,34 +30,6 @@ MAX_SEARCHED: Final = 2_000
 
 Take = Callable[[ImportOffer], ImportOffer]
 """Writes a server to the settings, in any thread, and says how it stands then."""
-
-
-class ModelsScreen(ListDialog[ModelOffer]):
-    """List the models of the service with their limits; the chosen one answers from then on.
-
-    Those that were listed last are shown while the service is asked again.
-
-    Args:
-        bridge: Provides the models, and uses the chosen one.
-    """
-
-    def __init__(self, bridge: StoreBridge) -> None:
-        super().__init__(
-            "Models",
-            DialogFilterList("model"),
-            lambda model: bridge.commands.engine.models.use_model(model.name),
-        )
-        self._bridge = bridge
-
-    def on_mount(self) -> None:
-        self._bridge.watch(self, lambda state: state.models, self._show)
-        self._bridge.commands.engine.models.list_models()
-
-    def _show(self, listed: ModelsListed | None) -> None:
-        self.head.say("Asking the service…" if listed is None else one_line(listed.failure))
-        if listed is not None:
-            current = self._bridge.state.model.name
-            self.listed.set_entries([_offer(model, current) for model in listed.models])
 
 
 class ThemeScreen(ChoiceDialog[str]):
@@ -130,14 +101,6 @@ def use_one(
         use(offered[0][1])
     else:
         app.push_screen(pick(title, noun, offered, use))
-
-
-def _offer(model: ModelOffer, current: str) -> ListEntry[ModelOffer]:
-    facts = [f"context {count(model.context_limit)}"] if model.context_limit else []
-    facts += [f"output {count(model.output_limit)}"] if model.output_limit else []
-    lead = "●" if model.name == current else " "
-    row = Row(lead, one_line(model.name), " · ".join(facts), note=one_line(model.title))
-    return ListEntry(model, row, model.name.lower(), model.title.lower())
 
 
 class ImportScreen(ListDialog[ImportOffer]):

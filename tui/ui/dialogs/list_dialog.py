@@ -102,10 +102,6 @@ class Dialog(ModalScreen[Any]):
         self.say(f"Press {key} again to {words}")
         return False
 
-    def copy(self, text: str) -> None:
-        self.app.copy_to_clipboard(text)
-        self.app.notify("Copied.", timeout=2)
-
     def leave_for(self, message: Message) -> None:
         """Close, and ask the main screen for something."""
         deck = self.app.screen_stack[0]

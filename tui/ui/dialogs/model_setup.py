@@ -1,8 +1,8 @@
 """The choice of the model service: Gemini at Google or elsewhere, Vertex AI, or the demo."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -13,11 +13,15 @@ from textual.widgets import Input, OptionList
 
 from tui.model.chat import BackendKind, ModelView, Severity
 from tui.model.events import Notice
+from tui.model.models import ModelOffer, ModelsListed, ServiceOffer
+from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.list_dialog import Dialog
+from tui.ui.dialogs.list_dialog import Dialog, ListDialog
 from tui.ui.notices import notices_view
-from tui.ui.widgets.text.plain import PlainText, fit
+from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
+from tui.ui.widgets.lists.row_list import Row
+from tui.ui.widgets.text.plain import PlainText, count, fit, one_line
 
 MAX_KEY: Final = 256
 """Characters of a pasted API key."""
@@ -25,13 +29,15 @@ MAX_KEY: Final = 256
 MAX_NAME: Final = 128
 """Characters of a project or a location."""
 
-OPTIONAL: Final = "address-key"
-"""The field that may stay empty."""
+OPTIONAL: Final = ("address-key", "service-key")
+"""The fields that may stay empty."""
 
 KEY_OF_ADDRESS: Final = "API key; empty for the one kept for this address"
 
 TRYING: Final = "Checking…"
 """Shown while the engine tries the input."""
+
+GEMINI: Final = BackendKind.GEMINI.value
 
 KEY_HINT: Final = """\
 Paste a key from https://aistudio.google.com/apikey and press Enter. It is checked with the \
@@ -41,6 +47,10 @@ can read."""
 ADDRESS_HINT: Final = """\
 A gateway to the Gemini API: the part of its address before /v1beta, with https, or http on this \
 computer. It is checked, then kept with its key, which goes to no other address."""
+
+SERVICE_HINT: Final = """\
+A service that speaks chat completions, such as openai, openrouter, anthropic, mistral or one of \
+your settings, and a model of it. It is checked, then kept; the key goes to its address alone."""
 
 VERTEX_HINT: Final = """\
 Vertex AI uses this computer's Google credentials. To set them up, run \
@@ -53,6 +63,8 @@ class ServiceChoice(Enum):
     KEY = ("Enter a Gemini API key", "Gemini API")
     ADDRESS = ("Use another address", "a gateway to the Gemini API")
     VERTEX = ("Use Vertex AI", "your Google Cloud project")
+    SERVICE = ("Use another service", "OpenAI, OpenRouter, Ollama and others")
+    LOCAL = ("Use a local model", "of a service that answers here")
     DEMO = ("Use the demo", "offline, no account")
     MODEL = ("Choose another model", "of this service")
     FORGET = ("Forget what is stored", "the key with its address, or the project")
@@ -62,6 +74,7 @@ _USES: Final[Mapping[ServiceChoice, Callable[..., None]]] = {
     ServiceChoice.KEY: lambda service, key: service.use_api_key(key),
     ServiceChoice.ADDRESS: lambda service, address, key: service.use_address(address, key),
     ServiceChoice.VERTEX: lambda service, project, place: service.use_vertex(project, place),
+    ServiceChoice.SERVICE: lambda service, model, key: service.use_service(model, key),
 }
 """What is tried with the filled-in lines of each form; the first argument is `ModelChoice`."""
 
@@ -71,6 +84,7 @@ class ModelScreen(Dialog):
 
     Args:
         bridge: Provides the state, and executes the choice.
+        service: A service to fill in the key for, or an empty string.
     """
 
     BINDINGS = keymap.bindings("welcome.back")
@@ -78,23 +92,29 @@ class ModelScreen(Dialog):
     choices = query_one(OptionList)
     problem = query_one(".problem", PlainText)
 
-    def __init__(self, bridge: StoreBridge) -> None:
+    def __init__(self, bridge: StoreBridge, service: str = "") -> None:
         super().__init__("Model")
         self._bridge = bridge
         self._is_trying = False
         self._before = model = bridge.state.model
-        self._offered = [*_offered(model)]
+        self._service = service
+        self._offered = [*_offered(bridge.state)]
         self._forms = {
             ServiceChoice.KEY: _form(KEY_HINT, _line("key", "API key", MAX_KEY, password=True)),
             ServiceChoice.ADDRESS: _form(
                 ADDRESS_HINT,
                 _line("address", "https://…", most=2_048, value=model.address),
-                _line(OPTIONAL, KEY_OF_ADDRESS, MAX_KEY, password=True),
+                _line("address-key", KEY_OF_ADDRESS, MAX_KEY, password=True),
             ),
             ServiceChoice.VERTEX: _form(
                 VERTEX_HINT,
                 _line("project", "project id", MAX_NAME),
                 _line("location", "", MAX_NAME, "global"),
+            ),
+            ServiceChoice.SERVICE: _form(
+                SERVICE_HINT,
+                _line("model", "SERVICE/MODEL", 200, f"{service}/" if service else ""),
+                _line("service-key", KEY_OF_ADDRESS, MAX_KEY, password=True),
             ),
         }
         self._chosen: ServiceChoice | None = None
@@ -106,11 +126,23 @@ class ModelScreen(Dialog):
         yield PlainText(classes="problem")
 
     def on_mount(self) -> None:
-        self._show_form(None)
-        self.choices.highlighted = 0
-        self.choices.focus()
+        self._show_form(ServiceChoice.SERVICE if self._service else None)
+        if not self._service:
+            self.choices.highlighted = 0
+            self.choices.focus()
+        if self._before.needs_setup:  # a local model may answer
+            self._bridge.commands.engine.models.list_models()
+            self._bridge.watch(self, lambda state: state.models, lambda _: self._offer())
         self._bridge.watch(self, lambda state: state.model, self._on_model)
         self._bridge.watch(self, notices_view, self._on_notices)
+
+    def _offer(self) -> None:
+        offered = [*_offered(self._bridge.state)]
+        if offered != self._offered:
+            self._offered, at = offered, self.choices.highlighted
+            self.choices.clear_options()
+            self.choices.add_options(map(_choice, offered))
+            self.choices.highlighted = at
 
     def action_label(self, action: str) -> str | None:
         return "close" if action == "close" and self._chosen is None else None
@@ -137,10 +169,10 @@ class ModelScreen(Dialog):
     @on(OptionList.OptionSelected)
     def _on_chosen(self, event: OptionList.OptionSelected) -> None:
         match self._offered[event.option_index]:
-            case ServiceChoice.MODEL:
-                from tui.ui.dialogs.choices import ModelsScreen  # noqa: PLC0415 - on first use
-
-                self.app.switch_screen(ModelsScreen(self._bridge))
+            case ServiceChoice.MODEL | ServiceChoice.SERVICE | ServiceChoice.LOCAL as choice:
+                service = _local(self._bridge.state) if choice is ServiceChoice.LOCAL else ""
+                keeps = choice is not ServiceChoice.MODEL
+                self.app.switch_screen(ModelsScreen(self._bridge, service, keeps=keeps))
             case ServiceChoice.DEMO:
                 self._bridge.commands.choose(lambda service: service.use_demo())
                 self.dismiss()
@@ -155,11 +187,11 @@ class ModelScreen(Dialog):
         """Try what stands in the form, unless something that it needs is empty."""
         assert self._chosen is not None  # noqa: S101 - only a form that is shown has the keys
         lines = [*self._forms[self._chosen].query(Input)]
-        if event.input.id == "address":
+        if event.input.id in {"address", "model"}:
             lines[-1].focus()
             return
         for line in lines:
-            if not line.value.strip() and line.id != OPTIONAL:
+            if not line.value.strip() and line.id not in OPTIONAL:
                 verb = "Paste" if line.password else "Type"
                 self.problem.say(f"The {line.id} is empty. {verb} one and press Enter.")
                 line.focus()
@@ -182,6 +214,89 @@ class ModelScreen(Dialog):
             self.problem.say(" ".join(filter(None, (notices[-1].text, notices[-1].advice))))
 
 
+class _Models(DialogFilterList[ModelOffer | ServiceOffer]):
+    """Models, and what is typed as the name of one."""
+
+    service = ""
+
+    def _find(self, query: str) -> tuple[Sequence[Any], Sequence[str]]:
+        found, words = super()._find(query)
+        typed = self.line.value.strip()
+        name = f"{self.service}/{typed}" if self.service else typed
+        if not typed or any(entry.item.name == name for entry in self._entries):
+            return found, words
+        own = ModelOffer(name, "as typed")
+        self.shown = [*self.shown, ListEntry(own, Row(" ", one_line(name), note=own.title), "")]
+        return self.shown, words
+
+
+class ModelsScreen(ListDialog[ModelOffer | ServiceOffer]):
+    """List services, and the models of one with what they take; the chosen one answers then.
+
+    Those that were listed last are shown while the service is asked again.
+
+    Args:
+        bridge: Provides the models, and uses the chosen one.
+        service: The service whose models are listed first; empty for the one that answers.
+        keeps: Whether the choice counts for all conversations, and in later runs.
+    """
+
+    def __init__(self, bridge: StoreBridge, service: str = "", *, keeps: bool = False) -> None:
+        self._models = _Models("model")
+        super().__init__("Models", self._models)
+        self._bridge, self._service, self._keeps = bridge, service, keeps
+
+    def on_mount(self) -> None:
+        self._bridge.watch(self, lambda state: state.models, self._show)
+        self._list(self._service)
+
+    def _list(self, service: str) -> None:
+        self._service = service
+        self._bridge.commands.engine.models.list_models(service)
+
+    async def choose(self, item: ModelOffer | ServiceOffer) -> None:
+        """Use a model, or list those of a service; one without a key asks for it."""
+        if isinstance(item, ModelOffer):
+            await super().choose(item)
+            commands = self._bridge.commands
+            if self._keeps and "/" in item.name:
+                commands.choose(lambda choice: choice.use_service(item.name))
+            else:
+                commands.engine.models.use_model(item.name)
+        elif item.is_ready or item.is_local:
+            self.head.say("Asking the service…")
+            self._models.set_filter("")
+            self._list(item.name)
+        else:
+            self.app.switch_screen(ModelScreen(self._bridge, item.name))
+
+    def _show(self, listed: ModelsListed | None) -> None:
+        self.head.say("Asking the service…" if listed is None else one_line(listed.failure))
+        if listed is not None:
+            current = self._bridge.state.model.name
+            self._models.service = listed.service if listed.service != GEMINI else ""
+            others = (_service(one) for one in listed.services if one.name != listed.service)
+            models = (_offer(model, current) for model in listed.models)
+            self.listed.set_entries([*others, *models])
+
+
+def _offer(model: ModelOffer, current: str) -> ListEntry[ModelOffer | ServiceOffer]:
+    facts = [f"context {count(model.context_limit)}"] if model.context_limit else []
+    facts += [f"output {count(model.output_limit)}"] if model.output_limit else []
+    facts += ["no tools"] if model.tools is False else []
+    takes = {"tools": model.tools, "pictures": model.pictures, "thinking": model.thinking}
+    facts += [word for word, is_taken in takes.items() if is_taken]
+    lead = "●" if model.name == current else " "
+    row = Row(lead, one_line(model.name), " · ".join(facts), note=one_line(model.title))
+    return ListEntry(model, row, model.name.lower(), model.title.lower())
+
+
+def _service(service: ServiceOffer) -> ListEntry[ModelOffer | ServiceOffer]:
+    lead = "▸" if service.is_ready else " "
+    row = Row(lead, service.name, "lists its models", note=service.note)
+    return ListEntry(service, row, service.name.lower())
+
+
 def _form(hint: str, *lines: Input) -> Vertical:
     return Vertical(PlainText(hint, classes="hint"), *lines, classes="form")
 
@@ -190,9 +305,20 @@ def _line(name: str, hint: str, most: int, value: str = "", *, password: bool = 
     return Input(value, placeholder=hint, password=password, max_length=most, id=name, compact=True)
 
 
-def _offered(model: ModelView) -> Iterator[ServiceChoice]:
+def _local(state: AppState) -> str:
+    """Return the first service that answers on this computer, or an empty string."""
+    services = state.models.services if state.models is not None else ()
+    return next((one.name for one in services if one.is_local and one.is_ready), "")
+
+
+def _offered(state: AppState) -> Iterator[ServiceChoice]:
     """Give what can be chosen now."""
-    yield from (ServiceChoice.KEY, ServiceChoice.ADDRESS, ServiceChoice.VERTEX, ServiceChoice.DEMO)
+    model = state.model
+    yield from (ServiceChoice.KEY, ServiceChoice.ADDRESS, ServiceChoice.VERTEX)
+    yield ServiceChoice.SERVICE
+    if _local(state) and model.needs_setup:
+        yield ServiceChoice.LOCAL
+    yield ServiceChoice.DEMO
     if model.backend is not BackendKind.DEMO:
         yield ServiceChoice.MODEL
     if model.is_kept:

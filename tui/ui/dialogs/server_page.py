@@ -157,7 +157,7 @@ class ServerPage(ServerActions, Dialog):
         """Copy the page, or one of its commands."""
         page = "\n".join(str(part.content) for part in (self.facts, self.rest))
         texts = [("the whole page", page), *((one, one) for one in dict.fromkeys(self._equal))]
-        self.app.push_screen(pick("Copy", "text", texts, self.copy))
+        self.app.push_screen(pick("Copy", "text", texts, self.app.copy_to_clipboard))
 
 
 def _measured(view: ServerView, usage: ServerUsage) -> Iterator[Content]:

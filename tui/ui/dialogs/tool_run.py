@@ -332,7 +332,9 @@ class RunScreen(FetchedScreen):
 
     def action_command(self) -> None:
         call = self._run.call
-        self.copy(self._commands.running.runs.command(call.server, call.tool, call.arguments))
+        self.app.copy_to_clipboard(
+            self._commands.running.runs.command(call.server, call.tool, call.arguments)
+        )
 
     def action_name(self) -> None:
         """Ask for a name to save the call under."""

@@ -84,7 +84,7 @@ class Viewer(Dialog):
         use_one(self.app, "Pictures", "picture", named, use)
 
     def action_copy(self) -> None:
-        self.copy(self.text)
+        self.app.copy_to_clipboard(self.text)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """Offer what there is."""

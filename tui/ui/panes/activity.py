@@ -127,8 +127,7 @@ class ActivityPane(SaysWhy, SidePart):
     def action_copy(self) -> None:
         """Copy the last line in view, such as a command that was told."""
         if (entry := self.view.last_in_view) is not None:
-            self.app.copy_to_clipboard(text := one_line(entry.line.text))
-            self.notify(f"Copied: {text}", timeout=2, markup=False)
+            self.app.copy_to_clipboard(one_line(entry.line.text))
 
     def action_tasks(self) -> None:
         """Go to the tasks, or back to the lines."""

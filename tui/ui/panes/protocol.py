@@ -265,7 +265,8 @@ class ProtocolPane(SaysWhy, SidePart):
     def _copy(self, text: str) -> None:
         if text:
             self.app.copy_to_clipboard(text)
-        self.notify("Copied." if text else "There is nothing to copy.", timeout=2)
+        else:
+            self.notify("There is nothing to copy.", timeout=2)
 
     def action_export(self) -> None:
         numbers = (frame.number for one in self.listed.listed for frame in one.frames)

@@ -81,7 +81,6 @@ class LinkScreen(Question[Any]):
         """Open it, copy it, or leave it."""
         if answer is COPY:
             self.app.copy_to_clipboard(self.request.url)
-            self.say("Copied.")
             return
         if answer is OPEN:
             self._commands.engine.features.open_link(self.request.url)

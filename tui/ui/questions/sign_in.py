@@ -76,7 +76,6 @@ class SignInQuestion(Question[SignInRequest]):
         """Send what was pasted along, if anything was; an answer can be given again."""
         if answer is COPY:
             self.app.copy_to_clipboard(self.request.url)
-            self.say("Copied the address.")
         elif answer is CANCEL:
             super().choose(answer)
         else:

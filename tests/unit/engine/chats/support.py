@@ -11,6 +11,8 @@ import anyio
 import pytest
 from pydantic import SecretStr
 
+from tests.fakes.completions import KEY as COMPLETIONS_KEY
+from tests.fakes.completions import FakeCompletions
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.support.waiting import PATIENCE
 from tui.engine.approval.gate import Gate
@@ -20,6 +22,8 @@ from tui.engine.approval.policy import Policy
 from tui.engine.approval.tool_review import PinStore
 from tui.engine.background import TaskSet
 from tui.engine.bus import EventBus
+from tui.engine.chats.backends.backend import ModelBackend
+from tui.engine.chats.backends.completions import CompletionsBackend
 from tui.engine.chats.backends.gemini import GeminiBackend, create_gemini_backend
 from tui.engine.chats.conversations import Conversation
 from tui.engine.chats.history import History
@@ -28,6 +32,7 @@ from tui.engine.chats.skills import Skills
 from tui.engine.chats.turn import Message, MessageContent, RetryWait, TurnContext, TurnSetup
 from tui.engine.desk import Desk
 from tui.engine.keys.credentials import ModelAccess
+from tui.engine.keys.services import ModelService
 from tui.engine.logs.audit import AuditLog
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, TextPart, ToolResult
@@ -42,13 +47,37 @@ from tui.model.consent import Choice, Decision
 from tui.model.events import Event, RequestRaised, TurnFinished
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.servers import ServerId
-from tui.model.settings import EVERYTHING, GemdeckSettings, Profile, ToolPattern
+from tui.model.settings import (
+    EVERYTHING,
+    GemdeckSettings,
+    Profile,
+    ServiceModel,
+    ToolPattern,
+)
 from tui.store.selectors import entries
 from tui.store.store import Store
 
 MODEL = "gemini-3.8-flash"
 E = TypeVar("E")
 Run = Callable[[JsonObject], Awaitable[ToolResult]]
+
+
+async def open_completions(
+    url: str,
+    key: str = COMPLETIONS_KEY,
+    model: str = "large",
+    said: dict[str, Any] | None = None,
+    **more: Any,  # noqa: ANN401 - settings
+) -> CompletionsBackend:
+    """Open a model of a service on loopback; `said` is what the user says of it."""
+    settings = GemdeckSettings(model=f"fake/{model}", **{"idle_timeout": 5.0, **more})
+    models = {model: ServiceModel.model_validate(said or {})}
+    service = ModelService("fake", url, models=models)
+    secret = SecretStr(key) if key else None
+    access = ModelAccess(
+        *(chat_model.BackendKind.OTHER, secret), service=service, secrets=frozenset({key} - {""})
+    )
+    return await asyncio.to_thread(CompletionsBackend, access, settings)
 
 
 async def open_backend(url: str, key: str = KEY, model: str = MODEL, **more: Any) -> GeminiBackend:  # noqa: ANN401
@@ -262,11 +291,46 @@ def fetched(text: str, content: MessageContent) -> Message:
     return Message(text, fetch)
 
 
+@dataclass(frozen=True)
+class Provider:
+    """A kind of service.
+
+    Attributes:
+        fake: Its stand-in.
+        open: Opens a model of it.
+        model: The model that is usually opened.
+        recitation: How the user is told that it stops an answer that exists already.
+        unreadable: Events that cannot be read.
+    """
+
+    fake: type[FakeGemini]
+    open: Callable[..., Awaitable[ModelBackend]]
+    model: str
+    recitation: str
+    unreadable: Sequence[str]
+
+
+_PART = '{"candidates": [{"content": {"parts": [{"text": %s}]}}]}'
+GEMINI = Provider(
+    *(FakeGemini, open_backend, MODEL, "existing text"),
+    ('{"candidates": 5}', _PART % 5, _PART % ("[" * 5_000)),
+)
+COMPLETIONS = Provider(
+    *(FakeCompletions, open_completions, "large", "safety filters"),
+    ('{"choices": [5]}', "5", '{"choices": [{"delta": [5]}]}', "[" * 5_000, "nonsense"),
+)
+chosen = GEMINI
+"""With which kind of service tests run."""
+
+both = pytest.mark.usefixtures("each_service")
+"""Runs a test with each kind of service."""
+
+
 @asynccontextmanager
 async def chatting(
     fake: FakeGemini,
     *tools: OfferedTool,
-    model: str = MODEL,
+    model: str = "",
     asks: bool = False,
     gate: Gate | None = None,
     max_tool_calls: int = 20,
@@ -283,7 +347,7 @@ async def chatting(
         host, desk, PinStore(None, pytest.fail), bus.publish, AuditLog(None, on_problem=pytest.fail)
     )
     setup = TurnSetup(host, gate, skills, lambda: asyncio.sleep(0, ()), settings=settings)
-    backend = await open_backend(fake.url, model=model)
+    backend = await chosen.open(fake.url, model=model or chosen.model)
     context = TurnContext(setup, backend, bus.publish, History(), retry=retry or RetryWait())
     recorder = Recorder(None, Path(), Redactor(), lambda _: None)
     tasks = TaskSet("a turn broke down")
@@ -305,6 +369,6 @@ async def talking(
     **more: Any,  # noqa: ANN401 - as for `chatting`
 ) -> AsyncIterator[Chat]:
     """Run a conversation with a model that plays a script, and finds no request at fault."""
-    async with FakeGemini(steps) as fake, chatting(fake, *tools, **more) as chat:
+    async with chosen.fake(steps) as fake, chatting(fake, *tools, **more) as chat:
         yield chat
     assert fake.violations == []

@@ -12,7 +12,7 @@ from tests.fakes.gemini_rules import Json
 from tests.fakes.gemini_script import Action, Call, Say
 from tests.support.rows import row
 from tests.support.waiting import PATIENCE, eventually
-from tests.unit.engine.chats.support import make_tool, talking, text_result
+from tests.unit.engine.chats.support import both, make_tool, talking, text_result
 from tui.engine.approval.inquiry import UnusableEditError
 from tui.engine.chats import calls as module
 from tui.engine.chats.calls import read_edit, told_changes
@@ -37,6 +37,7 @@ async def give(result: ToolResult | Exception, _: JsonObject) -> ToolResult:
     return result
 
 
+@both
 async def test_a_call_that_fails_or_never_runs_is_told_to_the_model_and_the_user() -> None:
     async with talking([], make_tool("notes_add"), GO) as chat:
         await chat.play(*one_step(("note_add", {"a": 1})))
@@ -64,6 +65,7 @@ async def test_a_call_that_fails_or_never_runs_is_told_to_the_model_and_the_user
         assert chat.all(ToolCallProgressed)[0].progress.total == 2.0, "it is shown as it runs"
 
 
+@both
 async def test_a_call_that_does_not_fit_is_told_unasked_and_a_denial_in_the_users_words() -> None:
     steps = one_step(("go", {"text": "a"}), ("other", {}))
     words = (
@@ -87,6 +89,7 @@ async def test_a_call_that_does_not_fit_is_told_unasked_and_a_denial_in_the_user
     assert {name for name, _ in chat.tools.called} == {"other"}
 
 
+@both
 async def test_a_step_asks_about_all_its_calls_at_once_in_any_order_of_answers() -> None:
     ran = asyncio.Event()
 
@@ -127,6 +130,7 @@ async def test_the_users_time_is_not_the_turns(monkeypatch: pytest.MonkeyPatch) 
         assert chat.all(TurnClockSet) == [TurnClockSet(chat.last_turn.turn, 121.0)]
 
 
+@both
 async def test_more_calls_than_may_be_asked_about_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_ASKED", 2)
     script = one_step(*[("go", {"text": str(number)}) for number in range(4)])
@@ -140,6 +144,7 @@ async def test_more_calls_than_may_be_asked_about_wait(monkeypatch: pytest.Monke
     assert [arguments["text"] for _, arguments in chat.tools.called] == ["0", "1", "2", "3"]
 
 
+@both
 async def test_slow_checks_hold_nothing_up_and_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     entered, may_end, was_let_go = threading.Event(), threading.Event(), list[bool]()
 

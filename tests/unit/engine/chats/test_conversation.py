@@ -7,6 +7,7 @@ from tests.fakes.gemini import FakeGemini
 from tests.fakes.gemini_script import Action, Call, Fail, Say, Sleep, Stall
 from tests.unit.engine.chats.support import (
     Chat,
+    both,
     fetched,
     make_tool,
     open_backend,
@@ -27,6 +28,7 @@ async def cancelled(chat: Chat) -> e.TurnFinished:
     return chat.last_turn
 
 
+@both
 async def test_cancelling_ends_running_calls_and_keeps_what_has_ended() -> None:
     stopped: list[str] = []
 
@@ -54,6 +56,7 @@ async def test_cancelling_ends_running_calls_and_keeps_what_has_ended() -> None:
     assert contents[3]["role"] == "model"
 
 
+@both
 async def test_messages_wait_for_the_running_turn_in_order() -> None:
     async with talking([(Say("1"), Sleep(0.01)), (Say("2"),), (Say("3"),)]) as chat:
         chat.send("a")
@@ -66,6 +69,7 @@ async def test_messages_wait_for_the_running_turn_in_order() -> None:
     assert queues == [("a",), (), ("b",), ("b", "c"), ("c",), ()]
 
 
+@both
 async def test_a_message_that_comes_as_the_turns_end_is_sent() -> None:
     async with talking([(Say("1"),), (Say("2"),)]) as chat:
         save, late = chat.context.save, iter(["b"])
@@ -81,6 +85,7 @@ async def test_a_message_that_comes_as_the_turns_end_is_sent() -> None:
     assert chat.answer == "12"
 
 
+@both
 async def test_a_message_that_waits_is_taken_back_dropped_or_comes_back_with_the_turn() -> None:
     async with talking([(Say("1"), Stall()), (Say("2"),)]) as chat:
         for text in ("a", "b", "c", "b", "d"):
@@ -96,6 +101,7 @@ async def test_a_message_that_waits_is_taken_back_dropped_or_comes_back_with_the
     assert len(chat.fake.requests) == 1
 
 
+@both
 async def test_clearing_cancels_the_running_turn_first_and_forgets_everything() -> None:
     async with talking([(Say("a"),), (Say("so "), Stall()), (Say("b"),)]) as chat:
         await chat.say("w")
@@ -135,6 +141,7 @@ async def test_another_model_answers_from_the_next_turn_on_without_old_signature
     assert (len(chat.fake.requests), len(other.requests)) == (3, 1)
 
 
+@both
 async def test_a_message_may_be_shown_in_another_form_than_the_model_gets() -> None:
     png, large = MediaPart("image/png", "iVBORw0KGgo="), "A" * (MAX_RESPONSE_MEDIA + 4)
     odd = (MediaPart("application/x-odd", "AAAA"), MediaPart("image/png", large))

@@ -29,9 +29,14 @@ from tests.fakes.gemini_script import (
 )
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.chats.support import open_backend
-from tui.engine.chats.backends import gemini
-from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest
-from tui.engine.chats.backends.gemini import GeminiBackend, create_gemini_backend
+from tui.engine.chats.backends import service_http
+from tui.engine.chats.backends.backend import (
+    ModelBackend,
+    ModelChunk,
+    ModelError,
+    ModelRequest,
+)
+from tui.engine.chats.backends.gemini import create_gemini_backend
 from tui.engine.chats.backends.service_errors import RequestContext
 from tui.engine.keys.credentials import ModelAccess
 from tui.model.chat import BackendKind
@@ -52,7 +57,7 @@ def request(*declarations: Json) -> ModelRequest:
     )
 
 
-async def collect(backend: GeminiBackend, *declarations: Json) -> list[ModelChunk]:
+async def collect(backend: ModelBackend, *declarations: Json) -> list[ModelChunk]:
     try:
         with anyio.fail_after(PATIENCE):
             return [chunk async for chunk in backend.stream(request(*declarations))]
@@ -231,7 +236,7 @@ async def test_each_failure_says_what_happened() -> None:
 
 
 def test_a_key_as_short_as_a_letter_is_not_masked_in_words() -> None:
-    context = RequestContext(BackendKind.GEMINI, "gemini-9", "", 1.0, "x")
+    context = RequestContext("Gemini", "gemini-9", "", 1.0, {"x"})
     assert context.clean("exceeded") == "exceeded"
 
 
@@ -250,7 +255,7 @@ async def test_a_refused_declaration_names_its_tool_and_a_missing_signature_none
 async def test_silence_and_an_endless_answer_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     [error] = await failures((Say("a"), Stall()), idle_timeout=0.1)
     assert ("sent nothing" in str(error), error.retryable) == (True, True)
-    monkeypatch.setattr(gemini, "MAX_STEP_BYTES", 20_000)
+    monkeypatch.setattr(service_http, "MAX_STEP_BYTES", 20_000)
     [error] = await failures([Say("x" * 1_000) for _ in range(40)])
     assert "longer than" in str(error)
 

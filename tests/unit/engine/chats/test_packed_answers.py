@@ -15,10 +15,10 @@ from anyio.lowlevel import checkpoint
 from tests.servers.web import Handler, HttpServer, answer
 from tests.support.stalls import LoopWatch
 from tests.support.waiting import PATIENCE
-from tests.unit.engine.chats.support import open_backend
+from tests.unit.engine.chats import support
+from tests.unit.engine.chats.support import both, open_backend
 from tests.unit.engine.chats.test_gemini_backend import collect
-from tui.engine.chats.backends.backend import ModelError
-from tui.engine.chats.backends.gemini import GeminiBackend
+from tui.engine.chats.backends.backend import ModelBackend, ModelError
 
 MIB: Final = 1024 * 1024
 UNPACKED: Final = 64 * MIB
@@ -33,7 +33,7 @@ EVENT: Final = (
 )
 FILLER: Final = b" " * MIB
 
-Ask = Callable[[GeminiBackend], Awaitable[object]]
+Ask = Callable[[ModelBackend], Awaitable[object]]
 
 ASKING: Final[dict[str, Ask]] = {
     "a turn": collect,
@@ -53,7 +53,7 @@ def packed(piece: bytes) -> bytes:
 async def refused(ask: Ask, handle: Handler, watch: LoopWatch) -> ModelError:
     """Ask a service that answers so, and give the error; it costs neither time nor memory."""
     async with HttpServer(handle=handle) as server:
-        backend = await open_backend(server.origin)
+        backend = await support.chosen.open(server.origin)
         try:
             await checkpoint()
             watch.clear()  # of what prepared the answer
@@ -69,6 +69,7 @@ async def refused(ask: Ask, handle: Handler, watch: LoopWatch) -> ModelError:
     return caught.value
 
 
+@both
 @pytest.mark.parametrize(
     ("asking", "status"), [*((asking, 200) for asking in ASKING), ("a turn", 429)]
 )
@@ -83,6 +84,7 @@ async def test_packed_answers_stay_packed(asking: str, status: int, loop_watch: 
     assert not error.retryable
 
 
+@both
 @pytest.mark.parametrize("names", ["GZIP", "identity, gzip", "unheard-of"])
 async def test_whatever_the_encoding_is_called(names: str, loop_watch: LoopWatch) -> None:
     kind, body = "text/event-stream", gzip.compress(EVENT)
@@ -98,6 +100,7 @@ async def test_an_answer_that_says_it_is_not_packed_is_read() -> None:
     assert chunk.parts == ({"text": TEXT},)
 
 
+@both
 @pytest.mark.parametrize("asking", ASKING)
 async def test_a_long_error_is_not_read_to_its_end(asking: str, loop_watch: LoopWatch) -> None:
     words = "x" * (8 * MIB)

@@ -8,7 +8,6 @@ from typing import Final
 
 import anyio
 import pytest
-from google.genai.errors import APIError
 
 from tests.fakes.gemini_script import Fail
 from tests.servers.web import HttpServer, answer
@@ -17,9 +16,10 @@ from tests.unit.engine.chats.support import open_backend
 from tests.unit.engine.chats.test_gemini_backend import DECLARATION, collect, failures, request
 from tui.engine.chats.backends.backend import ModelError
 from tui.engine.chats.backends.service_errors import (
+    Refusal,
     RequestContext,
+    from_status,
     known_refusals,
-    translate,
 )
 from tui.engine.chats.step import ModelStep
 from tui.model.chat import BackendKind, EntryId
@@ -117,7 +117,7 @@ async def test_known_refusals_get_words_and_advice_of_their_own() -> None:
 
 def test_vertex_is_refused_with_advice_of_its_own() -> None:
     context = RequestContext(BackendKind.VERTEX, "gemini-9", "", 1.0)
-    error = translate(APIError(403, {"error": {"message": "denied"}}), context)
+    error = from_status(Refusal(403, "denied", "denied"), context)
     assert str(error) == "Vertex refused access (HTTP 403): denied"
     assert "Vertex AI API" in error.advice
 

@@ -10,6 +10,7 @@ import pytest
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.asking import ERAS, Stage, asking, handshake, stateless
 from tests.unit.engine.mcp.support import HASTY, Watcher, call, eventually
+from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offer import ServerOffer
 from tui.engine.mcp.catalog.offered_tool import CompletionValues, TextPart, ToolCallError
 from tui.engine.mcp.context import ClientContext
@@ -70,7 +71,7 @@ class HangingClient:
 
 async def test_every_request_obeys_the_timeout_of_its_server() -> None:
     client: Any = HangingClient()
-    server = Features(client, ASKING, ServerOffer, ClientContext(), CallTimeout(0.05))
+    server = Features(client, ASKING, ServerOffer, ClientContext(), CallTimeout(0.05), Redactor())
     for waiting in (
         server.get_prompt("greet", {}),
         server.read_resource("memo://1"),

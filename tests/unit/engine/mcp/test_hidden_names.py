@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.rows import row
 from tests.unit.engine.mcp.support import script
+from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, read_offer
 from tui.engine.mcp.catalog.registry import Registry, ToolVisibility
 from tui.engine.mcp.context import ClientContext
@@ -113,7 +114,7 @@ async def test_what_is_withheld_is_not_asked_for() -> None:
         resources=[{"uri": "memo://a\u202e"}, {"uri": "memo://b"}],
     )
     client: Any = None
-    features = Features(client, RAW.id, lambda: offer, ClientContext(), CallTimeout(1))
+    features = Features(client, RAW.id, lambda: offer, ClientContext(), CallTimeout(1), Redactor())
     hidden = "memo://a⟨U+202E⟩"
     with pytest.raises(ServerCallError, match=NAME):
         await features.get_prompt("(prompt 1)", {})

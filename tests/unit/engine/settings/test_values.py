@@ -16,7 +16,7 @@ from tui.engine.logs import redaction
 from tui.engine.settings.entries import salvaged
 from tui.engine.settings.sources import source
 from tui.model.servers import Origin, ServerId, Transport
-from tui.model.settings import MAX_ITEMS
+from tui.model.settings_rules import MAX_ITEMS
 from tui.text import sanitize_line
 
 

@@ -189,6 +189,13 @@ async def test_members_of_metadata_that_do_not_matter_may_be_odd(
             await web.find()
 
 
+async def test_what_cannot_be_shown_is_no_scope(monkeypatch: pytest.MonkeyPatch) -> None:
+    web = Web(monkeypatch)
+    told = ["read", "admin\x1b[2J", "\x1b]0;admin\x07", "\u202eroot", "write"]
+    web.documents[RESOURCE][1]["scopes_supported"] = told
+    assert (await web.find()).scope == "read write"
+
+
 async def test_pkce_may_be_told_by_the_second_document(monkeypatch: pytest.MonkeyPatch) -> None:
     web = Web(monkeypatch)
     told = web.documents[METADATA][1]

@@ -115,12 +115,16 @@ class ModelTraits(Frozen):
         signs_calls: Whether the first call of each step must carry a thought signature.
         media_in_responses: Whether a function response may contain media.
         thinking_problem: Returns why it cannot think like that, or an empty string.
+        tools: Whether tools may be declared.
+        plain_schemas: Whether it takes JSON Schema as it is, and not only Gemini's part of it.
     """
 
     context_limit: int = 0
     signs_calls: bool = False
     media_in_responses: bool = False
     thinking_problem: Callable[[str], str] = lambda _: "This model has no thinking to set."
+    tools: bool = True
+    plain_schemas: bool = False
 
 
 class ModelBackend(Protocol):

@@ -6,19 +6,17 @@ Import this module in a thread: google-genai takes a third of a second.
 import asyncio
 import json
 import logging
-import math
-import os
 import re
-import ssl
 import warnings
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
+import google.auth.exceptions
 import httpx2
 from google import genai
 from google.genai import errors as genai_errors
@@ -28,32 +26,25 @@ from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelReque
 from tui.engine.chats.backends.event_stream import read_events, read_values
 from tui.engine.chats.backends.service_errors import (
     GOOGLE,
-    BodyTooLongError,
+    Refusal,
     RequestContext,
-    not_gemini,
-    stream_error,
+    from_status,
     translate,
-    translate_check,
+    wrong_api,
+)
+from tui.engine.chats.backends.service_http import (
+    MAX_MODELS,
+    MAX_STEP_BYTES,
+    Body,
+    answering,
+    check_cost,
+    open_http,
 )
 from tui.engine.keys.credentials import ModelAccess
-from tui.engine.mcp.transports.http.http_client import find_proxy
-from tui.engine.mcp.transports.http.pacing import CONNECT_TIMEOUT, LEAST_PIECE, pace
 from tui.model.chat import BackendKind, Usage
 from tui.model.models import ModelOffer
 from tui.model.settings import GemdeckSettings
 from tui.text import sanitize_line
-
-WRITE_TIMEOUT: Final = 60.0
-"""Seconds the service may stop reading a request."""
-
-MAX_STEP_BYTES: Final = 64 * 1024 * 1024
-"""Longest body of one streamed answer, in bytes; large ones are mostly images."""
-
-MAX_ERROR_BYTES: Final = 1024 * 1024
-"""Longest body of an error; it is parsed as a whole, which takes the time of the event loop."""
-
-MAX_COST: Final = 256 * 1024
-"""Most values in one event or document, which is parsed as a whole."""
 
 _responses: ContextVar[list[httpx2.Response] | None] = ContextVar("_responses", default=None)
 
@@ -73,50 +64,16 @@ MAX_BUDGET: Final = 32_768
 _GEMINI_CONTEXT: Final = 1_048_576
 _GEMMA_CONTEXT: Final = 131_072
 
-MAX_MODELS: Final = 500
-"""Most models that are listed."""
-
-CHECK_TIMEOUT: Final = 15.0
-"""Seconds that the service gets to accept a key."""
-
 _QUIET_LOGGERS: Final = ("google_genai", "google.auth", "httpx2")
-_CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-_PROXY_VARIABLES: Final = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
 _REPLACED: Final = "-"
 """Placeholder for the contents until the client substitutes the wire format."""
+
+_NO_SUCH_PATH: Final = {404, 405, 501}
+_PART: Final = "the part before /v1beta/models"
 
 _MUST_CALL: Final = types.ToolConfig(
     function_calling_config=types.FunctionCallingConfig(mode=types.FunctionCallingConfigMode.ANY)
 )
-
-
-class _Body(httpx2.AsyncByteStream):
-    """Another form of a body, which is closed with it."""
-
-    def __init__(self, inner: httpx2.AsyncByteStream, pieces: AsyncIterator[bytes]) -> None:
-        self._inner, self._pieces = inner, pieces
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._pieces
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-async def _bounded(
-    body: httpx2.AsyncByteStream, limit: int, most_values: float
-) -> AsyncIterator[bytes]:
-    """Forward a body until it has more than so many bytes, or values of JSON."""
-    left, values = limit, 0
-    async for piece in body:
-        lines = piece.count(b"\n") + piece.count(b"\r")
-        left -= max(len(piece), LEAST_PIECE * (1 + lines))
-        values += sum(map(piece.count, (b"[", b"{", b",")))
-        if left < 0:
-            raise BodyTooLongError(f"it is longer than {limit // 1024**2} MiB")
-        if values > most_values:
-            raise BodyTooLongError("it is too complex to be read")
-        yield piece
 
 
 async def _answers(pieces: AsyncIterator[bytes], told: dict[str, Any]) -> AsyncIterator[bytes]:
@@ -129,27 +86,26 @@ async def _answers(pieces: AsyncIterator[bytes], told: dict[str, Any]) -> AsyncI
     """
     words = ""
     async for event in read_events(pieces, MAX_STEP_BYTES):
-        if sum(map(event.data.count, "[{,")) > MAX_COST:
-            raise BodyTooLongError("it is too complex to be read")
+        check_cost(event.data)
         # half an event may be followed by an error, in a line of its own
         read = read_values(event.data) or read_values(event.data.rpartition("\n")[2])
         values = [value for value in read if isinstance(value, dict)]
         for value in values:
             if (error := value.pop("error", None)) or event.name == "error":
-                raise stream_error(error or value)
+                raise _stream_error(error or value)
             told["answer"], words = value, ""
             yield b"data: %s\n\n" % json.dumps(value).encode()
         if values or event.data.strip() in _NO_WORDS:
             continue
         if event.name == "error":
-            raise stream_error(event.data)
+            raise _stream_error(event.data)
         if event.data.startswith(("{", "[", "<")):
             if not event.is_ended and not event.data.startswith("<"):
-                raise httpx2.RemoteProtocolError("the stream ends within an event")
+                raise httpx2.ReadError("the stream ends within an event")
             raise genai_errors.UnknownApiResponseError(event.data)
         words = event.data if event.name == "message" else words
     if words and not _candidate(told.get("answer", {})).get("finishReason"):
-        raise stream_error(words)  # they were no ping: nothing came after them
+        raise _stream_error(words)  # they were no ping: nothing came after them
 
 
 def _candidate(wire: _Wire) -> _Wire:
@@ -157,42 +113,13 @@ def _candidate(wire: _Wire) -> _Wire:
     return candidates[0]
 
 
-def make_http_client(
-    idle_timeout: float, tls: ssl.SSLContext, proxy: str | None
-) -> httpx2.AsyncClient:
-    """Create the client that google-genai uses.
-
-    Timeouts are set on each request, because google-genai overrides the client's and sends its
-    own to the service as a deadline for the whole answer. Redirects are not followed, so that
-    the key reaches only the configured address.
-
-    Args:
-        idle_timeout: Seconds without data from the service.
-        tls: Which certificates are trusted.
-        proxy: The address of the proxy, or None.
-    """
-
-    async def limit_request(request: httpx2.Request) -> None:
-        limits = httpx2.Timeout(CONNECT_TIMEOUT, read=idle_timeout, write=WRITE_TIMEOUT)
-        request.extensions["timeout"] = limits.as_dict()
-        request.headers["accept-encoding"] = "identity"
-
-    async def limit_response(response: httpx2.Response) -> None:
-        if response.headers.get("content-encoding", "").lower() not in {"", "identity"}:
-            # A little of it may become gigabytes, so it is not even unpacked to be counted.
-            raise httpx2.DecodingError(f"HTTP {response.status_code}")
-        if isinstance(body := response.stream, httpx2.AsyncByteStream):
-            limit = MAX_ERROR_BYTES if response.is_error else MAX_STEP_BYTES
-            is_stream = response.status_code == HTTPStatus.OK and b"alt=sse" in response.url.query
-            pieces = _bounded(body, limit, math.inf if is_stream else MAX_COST)
-            pieces = _answers(pieces, response.extensions) if is_stream else pieces
-            response.stream = _Body(body, pieces)
-        if (responses := _responses.get()) is not None:
-            responses.append(response)
-
-    client = httpx2.AsyncClient(follow_redirects=False, verify=tls, proxy=proxy, trust_env=False)
-    client.event_hooks = {"request": [limit_request], "response": [limit_response]}
-    return pace(client)
+def _heed(response: httpx2.Response) -> None:
+    """Remember a response of this task, and give what it streams in the form that is read."""
+    is_stream = response.status_code == HTTPStatus.OK and b"alt=sse" in response.url.query
+    if is_stream and isinstance(body := response.stream, httpx2.AsyncByteStream):
+        response.stream = Body(body, _answers(aiter(body), response.extensions))
+    if (responses := _responses.get()) is not None:
+        responses.append(response)
 
 
 def generation(model: str) -> tuple[int, int]:
@@ -269,7 +196,7 @@ class GeminiBackend:
         self.traits = traits(context.model)
 
     @property
-    def kind(self) -> BackendKind:
+    def kind(self) -> str:
         return self._context.kind
 
     @property
@@ -291,7 +218,7 @@ class GeminiBackend:
             await pump
         except Exception as error:  # noqa: BLE001 - the SDK raises many types
             tools = [str(declared.get("name", "")) for declared in request.declarations]
-            raise translate(error, replace(self._context, tools=tools)) from None
+            raise _translate(error, replace(self._context, tools=tools)) from None
         finally:
             pump.cancel()
             await asyncio.wait({pump})
@@ -301,37 +228,24 @@ class GeminiBackend:
     async def models(self) -> Sequence[ModelOffer]:
         """Ask the service for the models that chat; see `ModelBackend.models`."""
         found: list[ModelOffer] = []
-        async with self._answering():
+        async with answering(self._translated):
             async for model in await self._client.aio.models.list(config={"page_size": 100}):
                 actions = model.supported_actions or ["generateContent"]
                 if len(found) < MAX_MODELS and "generateContent" in actions:
                     found.append(_offer(model))
         return found
 
-    @asynccontextmanager
-    async def _answering(
-        self, read: Callable[[Exception, RequestContext], ModelError] = translate
-    ) -> AsyncIterator[None]:
-        """Limit the time that a question to the service takes, and let its errors be read."""
-        try:
-            async with asyncio.timeout(CHECK_TIMEOUT):
-                yield
-        except TimeoutError:
-            raise ModelError(f"The service did not answer within {CHECK_TIMEOUT:.0f} s.") from None
-        except Exception as error:  # noqa: BLE001 - the SDK raises many types
-            raise read(error, self._context) from None
-
     async def count(self, request: ModelRequest) -> int:
         """Let the service count; see `ModelBackend.count`."""
         body = self._body(request)
         if request.system_instruction:
             body["systemInstruction"] = {"parts": [{"text": request.system_instruction}]}
-        if self.kind is not BackendKind.VERTEX:  # the Gemini API takes one or the other
+        if self.kind != BackendKind.VERTEX:  # the Gemini API takes one or the other
             name = self.model if "/" in self.model else f"models/{self.model}"
             body = {"contents": [], "generateContentRequest": {"model": name, **body}}
         config = types.CountTokensConfig(http_options=types.HttpOptions(extra_body=body))
         with suppress(ModelError):
-            async with self._answering():
+            async with answering(self._translated):
                 told = await self._client.aio.models.count_tokens(
                     model=self.model, contents=_REPLACED, config=config
                 )
@@ -340,12 +254,21 @@ class GeminiBackend:
 
     async def check(self) -> None:
         """See whether the service accepts the key, or Vertex the project; both are free."""
-        models, is_vertex = self._client.aio.models, self.kind is BackendKind.VERTEX
-        async with self._answering(translate if is_vertex else translate_check):
+        models, is_vertex = self._client.aio.models, self.kind == BackendKind.VERTEX
+        async with answering(self._translated if is_vertex else self._translated_check):
             if is_vertex:  # its list of models takes any project
                 await models.count_tokens(model=self.model, contents="-")
             elif not (await models.list(config={"page_size": 1})).page:
-                raise not_gemini(self._context, "it named none")
+                raise wrong_api(self._context, "it named none", _PART)
+
+    def _translated(self, error: Exception) -> ModelError:
+        return _translate(error, self._context)
+
+    def _translated_check(self, error: Exception) -> ModelError:
+        """Return the error for a service that did not list its models."""
+        if isinstance(error, genai_errors.APIError) and error.code in _NO_SUCH_PATH:
+            return wrong_api(self._context, f"it answered with HTTP {error.code}", _PART)
+        return self._translated(error)
 
     async def aclose(self) -> None:
         """Close the connections. A second call does nothing."""
@@ -437,6 +360,50 @@ class GeminiBackend:
         return Usage(prompt, output, thoughts, cached, context=prompt, context_limit=limit)
 
 
+def _translate(error: Exception, context: RequestContext) -> ModelError:
+    """Return the error for a failure of google-genai or of what it uses, with advice."""
+    match error:
+        case genai_errors.APIError():
+            return from_status(_refusal(error, context), context)
+        case google.auth.exceptions.GoogleAuthError():
+            words = "Google's credentials could not be used"
+            advice = "Run: gcloud auth application-default login"
+            return ModelError(words, details=context.clean(error), advice=advice)
+        case _:
+            return translate(error, context)
+
+
+def _stream_error(told: object) -> genai_errors.APIError:
+    """Return the error that a service tells within a stream, as one or in words alone."""
+    error = dict(told) if isinstance(told, Mapping) else {"message": str(told)}
+    code = error.get("code")
+    error["code"] = code if isinstance(code, int) and 400 <= code < 600 else 0
+    return genai_errors.APIError(0, {"error": error})
+
+
+def _refusal(error: genai_errors.APIError, context: RequestContext) -> Refusal:
+    details = _details(error.details)
+    named = [one for detail in details for one in (detail, *_objects(detail.get("violations")))]
+    reasons = [str(one.get(key)) for one in named for key in ("reason", "quotaId") if key in one]
+    delays = [detail.get("retryDelay") for detail in details]
+    delays.append(getattr(error.response, "headers", {}).get("retry-after"))
+    said = str(error.message or error.status or "")
+    return Refusal.read(error.code, said, reasons, delays, context.clean)
+
+
+def _details(body: object) -> list[Mapping[str, Any]]:
+    """Return the ``error.details`` objects of a response, whatever its wrapping."""
+    if isinstance(body, Mapping):
+        inner = body.get("error", body)
+        if isinstance(inner, Mapping):
+            return _objects(inner.get("details"))
+    return []
+
+
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
 def _offer(model: types.Model) -> ModelOffer:
     name = sanitize_line((model.name or "").rpartition("models/")[2], 100)
     limits = model.input_token_limit or 0, model.output_token_limit or 0
@@ -462,9 +429,9 @@ def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> Gem
         api_version = "v1beta1"
     region = "" if access.location in {"", "global"} else f"{access.location}-"
     google = f"https://{region}aiplatform.googleapis.com" if is_vertex else GOOGLE
-    http, tls, proxy = _open_http(idle_timeout, access.base_url or google)
+    http, tls, proxy = open_http(idle_timeout, access.base_url or google, _heed)
     context = RequestContext(
-        access.kind, settings.model, access.base_url, idle_timeout, secret, proxy=proxy
+        access.kind, settings.model, access.base_url, idle_timeout, {secret}, proxy=proxy
     )
     options = types.HttpOptions(
         httpx_async_client=http,
@@ -484,40 +451,10 @@ def create_gemini_backend(access: ModelAccess, settings: GemdeckSettings) -> Gem
             http_options=options,
         )
     except Exception as error:  # noqa: BLE001 - the SDK raises many types for bad credentials
-        raise translate(error, context) from None
+        raise _translate(error, context) from None
     backend = GeminiBackend(client, http, context, thoughts=settings.thoughts)
     backend.warm_up()
     return backend
-
-
-def _open_http(idle_timeout: float, address: str) -> tuple[httpx2.AsyncClient, ssl.SSLContext, str]:
-    """Create the HTTP client, which obeys the proxy and certificate variables.
-
-    Returns:
-        The client, the certificates that it trusts, and the proxy's place and variable, if any.
-
-    Raises:
-        ModelError: If one of them cannot be used. The message names the variable but not its
-            value, since a proxy address may contain a password.
-    """
-    try:
-        tls, proxy = httpx2.create_ssl_context(), find_proxy(httpx2.URL(address))
-        via = httpx2.URL(proxy or "")
-        shown = f"{via.host}:{via.port or 80} ({_set(_PROXY_VARIABLES)})" if proxy else ""
-        return make_http_client(idle_timeout, tls, proxy), tls, sanitize_line(shown, 200)
-    except Exception as error:  # noqa: BLE001 - each variable fails with another type
-        is_file = isinstance(error, OSError)
-        names = _set(_CERTIFICATE_VARIABLES if is_file else _PROXY_VARIABLES)
-        what = "certificates" if is_file else "proxy"
-        words = f"The {what} named by {names} cannot be used ({type(error).__name__})."
-        more = "; SOCKS proxies are not supported" if isinstance(error, ImportError) else ""
-        raise ModelError(words, advice=f"Correct or unset {names}{more}.") from None
-
-
-def _set(variables: Sequence[str]) -> str:
-    """Name those that are set, in either case."""
-    both = [name for one in variables for name in (one, one.lower())]
-    return " or ".join([name for name in both if os.environ.get(name)] or variables)
 
 
 def _silence_sdk() -> None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import chain, count
 from typing import Any, Final, TypeVar
 
+from tui.engine.mcp.schema.plain import plain_schema
 from tui.model.catalog import ResourceContent, ToolId, ToolView
 from tui.model.chat import Picture
 from tui.model.frozen import Frozen
@@ -179,6 +180,12 @@ class OfferedTool(Frozen):
     is_reviewed: bool = False
     basis: str = ""
     caution: str = ""
+
+    @property
+    def plain(self) -> JsonObject:
+        """Its declaration for a service that takes JSON Schema as it is."""
+        flat = self.declaration["parametersJsonSchema"] or {}
+        return {**self.declaration, "parametersJsonSchema": plain_schema(self.schema, flat)}
 
 
 class OwnTool(OfferedTool):

@@ -413,7 +413,7 @@ class Connection:
         self.listed = self.clock() - begun - self.connected
         self.offer = await asyncio.to_thread(read_offer, self._lists)
         own, offered = self._log.own, lambda: self.offer
-        features = Features(client, definition.id, offered, context, self._call_timeout, own.said)
+        features = Features(client, definition.id, offered, context, self._call_timeout, own)
         self.features = await stack.enter_async_context(features)
         self.tasks = TaskRequests(client, self._clean, self._handler.withdraw)
         self.tasks.asked = self._call_timeout.asked
@@ -545,7 +545,8 @@ class Connection:
         misfit = lead + "; ".join(faults) if faults else ""
         odd = unknown_dialect(tool.schema) or unknown_dialect(schema or {}) if tool else ""
         converted = convert_result(result, filter(None, (misfit, odd)))
-        return replace(converted, raw=raw, faults=tuple(faults))
+        shown = sdk_patches.shown_answer(raw, self._log.own.redact_json)
+        return replace(converted, raw=shown, faults=tuple(faults))
 
     async def _send_call(
         self, client: Client, name: str, arguments: JsonObject, meta: types.RequestParamsMeta

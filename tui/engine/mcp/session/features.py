@@ -12,6 +12,7 @@ from mcp import Client, MCPError
 from mcp.client.subscriptions import ResourceUpdated
 from pydantic import ValidationError
 
+from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.backoff import LISTENING, Backoff
 from tui.engine.mcp.callbacks.sampling import REFUSED
 from tui.engine.mcp.catalog import results
@@ -164,7 +165,7 @@ class Features:
         offer: Returns the current offer of the server.
         context: Keeps subscriptions and log levels across reconnects.
         call_timeout: Limits the requests.
-        said: Returns an address as the server wrote it, from how it is shown.
+        own: Masks the server's secrets, and knows the addresses that it masked.
     """
 
     def __init__(
@@ -174,11 +175,11 @@ class Features:
         offer: Callable[[], ServerOffer],
         context: ClientContext,
         call_timeout: CallTimeout,
-        said: Callable[[str], str] = str,
+        own: Redactor,
     ) -> None:
         self._client, self._server, self._offer = client, server, offer
         self._context = context
-        self._call_timeout, self._said = call_timeout, said
+        self._call_timeout, self._own = call_timeout, own
         self._subscriptions = Subscriptions(client, self._publish_update)
         self._resuming: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -207,16 +208,18 @@ class Features:
         async with self._requesting():
             with sdk_patches.keeping_results() as kept:
                 result = await self._client.get_prompt(name, dict(arguments))
-        return replace(await asyncio.to_thread(results.convert_prompt, result), raw=kept[-1])
+        return replace(
+            await asyncio.to_thread(results.convert_prompt, result), raw=self._shown(kept[-1])
+        )
 
     async def read_resource(self, uri: str) -> ResourceReading:
         self._refuse_withheld(uri)
         async with self._requesting():
             with sdk_patches.keeping_results() as kept:
-                result = await self._client.read_resource(self._said(uri))
+                result = await self._client.read_resource(self._own.said(uri))
         shown = sanitize_line(uri)
         read = await asyncio.to_thread(results.convert_resource, self._server, shown, result)
-        return replace(read, raw=kept[-1])
+        return replace(read, raw=self._shown(kept[-1]))
 
     async def get_skill(self, uri: str) -> Skill | None:
         """Ask for the entry of one skill by its address; None if the answer is none of it."""
@@ -240,7 +243,7 @@ class Features:
                         raise
                     if not kept:
                         return {"error": sdk_patches.reply_of(error)}
-        return {"result": kept[-1]}
+        return {"result": self._shown(kept[-1])}
 
     async def subscribe(self, uri: str) -> None:
         self._refuse_withheld(uri)
@@ -294,6 +297,9 @@ class Features:
             with suppress(ServerCallError):
                 async with self._requesting():
                     await self._client.send_roots_list_changed()
+
+    def _shown(self, answer: dict[str, Any]) -> dict[str, Any]:
+        return sdk_patches.shown_answer(answer, self._own.redact_json)
 
     def _refuse_withheld(self, shown: str) -> None:
         """Refuse a name that is shown but differs from the server's own name."""

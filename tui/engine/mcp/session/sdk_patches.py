@@ -30,7 +30,7 @@ from pydantic_core import to_json
 from tui.engine.logs.redaction import NOT_MASKED
 from tui.engine.mcp.catalog.media import kind_of, plain_base64
 from tui.engine.mcp.catalog.results import ANY_MEDIA
-from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, code_of
+from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, OWN_CODES, code_of
 from tui.model.bounded_json import json_or_text
 from tui.text import clip, sanitize_line
 
@@ -160,7 +160,9 @@ def _plain_block(block: JsonObject) -> JsonObject:
 
 def error_words(error: MCPError) -> str:
     """Return an error of the server in words, with its code and its data; not sanitized."""
-    words = f"{error.error.message} (error {code_of(error.error)})"
+    words = error.error.message
+    if error.error.code not in OWN_CODES:
+        words += f" (error {code_of(error.error)})"
     data = error.error.data
     if data is None:
         return words
@@ -168,6 +170,14 @@ def error_words(error: MCPError) -> str:
         return f"{words}; its data is too complex to be shown"
     said = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
     return f"{words}; its data: {clip(said, MAX_ERROR_DATA)}"
+
+
+def shown_answer(raw: Mapping[str, Any], mask: Callable[[str], str]) -> JsonObject:
+    """Return an answer for the user, masked also in names and what is passed back as it came."""
+    return {
+        mask(name): json_or_text(mask(json.dumps(one))) if name in NOT_MASKED else one
+        for name, one in raw.items()
+    }
 
 
 def reply_of(error: MCPError) -> JsonObject:

@@ -368,7 +368,8 @@ class Composer(TextArea, inherit_bindings=False):
 
     def action_cut(self) -> None:
         super().action_cut()
-        self.app.copy_to_clipboard(self._folds.unfold(self.app.clipboard))
+        if (whole := self._folds.unfold(self.app.clipboard)) != self.app.clipboard:
+            self.app.copy_to_clipboard(whole)
 
     def _paste(self, text: str) -> None:
         """Insert a text of which nothing is a mention: that is only what is typed or chosen."""

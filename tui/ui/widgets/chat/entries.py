@@ -24,7 +24,7 @@ from tui.ui.bridge import Delay
 from tui.ui.messages import DataMessage
 from tui.ui.widgets.text.blocks import Block, BlockView, IndentBlock, LineBlock, TextBlock, styled
 from tui.ui.widgets.text.links import LINK, linked, links_in
-from tui.ui.widgets.text.plain import count, duration
+from tui.ui.widgets.text.plain import SIGN, count, duration
 
 MAX_SHOWN_LINES: Final = 200
 """Lines drawn of one text."""
@@ -78,7 +78,8 @@ def markdown_part(text: str) -> str:
     if len(text) <= MAX_MARKDOWN and text.count("\n") < MAX_MARKDOWN_LINES:
         return text
     lines = text[:MAX_MARKDOWN].split("\n", MAX_MARKDOWN_LINES)
-    return "".join(f"{line}\n" for line in lines[:-1]) or text[:MAX_MARKDOWN]
+    word = text.rfind(" ", 0, MAX_MARKDOWN) + 1
+    return "".join(f"{line}\n" for line in lines[:-1]) or text[: word or MAX_MARKDOWN]
 
 
 class GrowingMarkdown:
@@ -217,7 +218,7 @@ class UserEntry(TextEntry):
     TITLE = "Your message"
 
     def blocks(self) -> Sequence[Block]:
-        bar = styled("▌ ", ".entry-label")
+        bar = styled("▌ ", ".entry-label").stylize(SIGN)
         return [IndentBlock(bar, bar, clipped_text(self.entry.text))]
 
 
@@ -269,7 +270,13 @@ class ModelEntry(TextEntry):
         """Return its blocks of code."""
         from tui.ui.widgets.text.markdown import code_in  # noqa: PLC0415 - takes 50 ms
 
-        return code_in(markdown_part(self.entry.text)) if self.may_hold_code else []
+        text = self.entry.text
+        return code_in(text, whole=markdown_part(text) is text) if self.may_hold_code else []
+
+    def whole_code(self, shown: str) -> str:
+        """Return the block of which this is what is drawn."""
+        codes = self.codes()
+        return shown if shown in codes else next((c for c in codes if c.startswith(shown)), shown)
 
 
 class ThoughtEntry(TextEntry):

@@ -17,7 +17,6 @@ from textual.widgets.option_list import Option
 
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.store.state import TranscriptState
-from tui.text import clip, counted
 from tui.ui import keymap
 from tui.ui.messages import DataMessage
 from tui.ui.widgets.chat.entries import EntryView, ModelEntry
@@ -289,18 +288,13 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
     def action_copy(self) -> None:
         if self.cursor is not None:
             self.app.copy_to_clipboard(self.cursor.full_text())
-            self.notify("Copied.", timeout=2)
 
     def action_copy_code(self) -> None:
         """Copy the last code of the entry or above it; pressed again, the code before that."""
         if not self._codes:
             self._codes = next(filter(None, (view.codes() for view in self._upwards())), [])
         if self._codes:
-            code = self._codes.pop()
-            self.app.copy_to_clipboard(code)
-            first = clip(code.lstrip().split("\n", 1)[0], limit=40)
-            lines = counted(code.count("\n") + 1, "line")
-            self.notify(f"Copied {lines}: {first}", timeout=2, markup=False)
+            self.app.copy_to_clipboard(self._codes.pop())
 
     @property
     def _task_keys(self) -> frozenset[str]:

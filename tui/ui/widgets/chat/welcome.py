@@ -71,7 +71,10 @@ class Welcome(PlainText):
         self.examples = _examples(servers or ())
         offers = []
         if model.needs_setup:
-            offers += [_key_line("F9", "enter a Gemini API key", ""), _key_line("", STANDS_IN)]
+            offers += [
+                _key_line("F9", "enter a Gemini API key, or choose another model", ""),
+                _key_line("", STANDS_IN),
+            ]
         if last is not None:
             words = f"go on with: {clip(last.view.name, limit=50)}"
             when = moment(last.view.changed, "%Y-%m-%d %H:%M", "")

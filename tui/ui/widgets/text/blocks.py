@@ -20,7 +20,17 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
-from tui.ui.widgets.text.plain import TAB, cuts, segments, with_selection, wrap
+from tui.ui.widgets.text.plain import (
+    CODE,
+    TAB,
+    UNWRITTEN,
+    cuts,
+    joined,
+    segments,
+    with_selection,
+    wrap,
+    written,
+)
 
 MIN_COLUMN: Final = 4
 """Narrowest table column in cells; a table that does not fit is drawn as records."""
@@ -119,12 +129,12 @@ class CodeBlock(Block):
 
     def layout(self, width: int) -> list[Content]:
         room = max(MIN_CODE, width - 2)
-        rows = [self._heading(width - 2)] if self._language else []
+        rows = [self._heading(width - 2).stylize(UNWRITTEN)] if self._language else []
         for line in self.content.split("\n", allow_blank=True):
             rows += _wrapped_code(line.expand_tabs(TAB), room)
         return [
             Content.assemble(" ", row, " " * max(0, width - 1 - row.cell_length)).stylize_before(
-                ".md-code-block"
+                CODE
             )
             for row in rows
         ]
@@ -138,9 +148,8 @@ class CodeBlock(Block):
 
 def _wrapped_code(line: Content, width: int) -> list[Content]:
     """Wrap a line; each row but the first begins with a mark."""
-    first, *rest = line.divide(cuts(line.plain, width, width - len(CONTINUES)))
-    marked = (styled(CONTINUES, ".md-quote") + row for row in rest)
-    return [first, *marked] if rest else [first]
+    first, *rest = joined(line.divide(cuts(line.plain, width, width - len(CONTINUES))))
+    return [first, *(styled(CONTINUES, ".md-quote") + row for row in rest)]
 
 
 class IndentBlock(Block):
@@ -230,7 +239,7 @@ class TableBlock(Block):
 
     def _row_lines(self, row: Sequence[Content], widths: Sequence[int]) -> list[Content]:
         """Wrap the cells of one row and place them side by side."""
-        cells = map(wrap, row, widths)
+        cells = [wrap(cell, width, marks=False) for cell, width in zip(row, widths, strict=True)]
         gap = Content(" " * COLUMN_GAP)
         lines: list[Content] = []
         for parts in zip_longest(*cells, fillvalue=Content("")):
@@ -364,16 +373,19 @@ class BlockView(Widget):
         return cached[2]
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        text = "\n".join(line.plain.rstrip() for line in self.lines(self.size.width))
-        return selection.extract(text), "\n"
+        lines = self.lines(self.size.width)
+        return written(lines.__getitem__, len(lines), selection), "\n"
 
     def on_click(self, event: events.Click) -> None:
         """Copy the block of code whose word for it was clicked."""
         code = event.style.meta.get(COPY)
         if isinstance(code, str):
             event.stop()
-            self.app.copy_to_clipboard(code)
-            self.notify("Copied.", timeout=2)
+            self.app.copy_to_clipboard(self.whole_code(code))
+
+    def whole_code(self, shown: str) -> str:
+        """Return the code of which this is drawn; more of it where the text was cut."""
+        return shown
 
     def notify_style_update(self) -> None:
         """Drop cached strips and the old theme's styles."""

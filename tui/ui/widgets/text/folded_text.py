@@ -20,7 +20,7 @@ from textual.widget import Widget
 
 from tui.model.frozen import Frozen
 from tui.ui.widgets.text.difference import GROUNDS
-from tui.ui.widgets.text.plain import TAB, cells, cuts, segments, with_selection
+from tui.ui.widgets.text.plain import JOIN, TAB, cells, cuts, segments, with_selection, written
 
 MAX_EXACT: Final = 10_000
 """Characters of a line that is broken between words; longer ones are cut without looking."""
@@ -138,8 +138,7 @@ class FoldedText(ScrollView, can_focus=True):
         return drawn.adjust_cell_length(self.size.width, style.rich_style)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        rows = "\n".join(self._row(row).plain for row in range(self.row_count))
-        return selection.extract(rows), "\n"
+        return written(self._row, self.row_count, selection), "\n"
 
     def on_resize(self, event: events.Resize) -> None:  # noqa: ARG002
         self._fold()
@@ -185,7 +184,11 @@ class FoldedText(ScrollView, can_focus=True):
             step = _step(plain, width)
             start, end = part * step, (part + 1) * step
         piece = Content(line[start:end]) if isinstance(line, str) else line[start:end]
-        return (label if part == 0 else Content(" " * label.cell_length)) + piece
+        if part == 0:
+            return label + piece
+        before = plain[max(0, start - width) : start]
+        blanks = len(before) - len(before.rstrip())
+        return Content(" " * label.cell_length) + piece.stylize(f"{JOIN}{blanks}")
 
 
 def position_in(view: Widget) -> Position:

@@ -33,6 +33,7 @@ from tui.ui.widgets.text.blocks import (
 )
 from tui.ui.widgets.text.formula import FORMULA, drawn_formula
 from tui.ui.widgets.text.links import link_style, linked, target_beside
+from tui.ui.widgets.text.plain import SIGN
 
 MAX_BRACKETS: Final = 1_500
 """Opening brackets in a text; with more it stays plain, as the parser is quadratic in them."""
@@ -118,6 +119,12 @@ def _keep_hidden(state: StateCore) -> None:
 
 _PARSER: Final = _make_parser()
 
+_FENCED: Final = re.compile(
+    r"^([ \t>]*)(?:[-*+][ ]+|\d+[.)][ ]+)?(`{3,}|~{3,})[^`\n]*\n(.*?)(?:^[ \t>]*\2[`~]*[ \t]*$|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+"""A block of code between fences, found in time that grows with the text alone."""
+
 
 class _Builder:
     """Builds nested blocks from the flat list of tokens, each of which it takes once."""
@@ -141,7 +148,7 @@ class _Builder:
                 number = int(token.attrs.get("start", 1)) if token.tag == "ol" else None
                 return ListBlock(items, number, lists)
             case "blockquote_open":
-                bar = styled("▎ ", ".md-quote")
+                bar = styled("▎ ", ".md-quote").stylize(SIGN)
                 return IndentBlock(bar, bar, self.blocks(lists))
             case "heading_open":
                 return TextBlock(self._text().stylize_before(_HEADINGS.get(token.tag, ".md-h3")))
@@ -189,9 +196,20 @@ def code_block(code: str, language: str = "", *, labelled: bool = False) -> Code
     return CodeBlock(Content(code), name)
 
 
-def code_in(text: str) -> list[str]:
-    """Return the blocks of code in a text, in their order."""
-    tokens = _PARSER.parse(text) if text.count("[") <= MAX_BRACKETS else []
+def code_in(text: str, *, whole: bool) -> list[str]:
+    """Return the blocks of code in a text, in their order.
+
+    Args:
+        text: The text.
+        whole: Whether it is short enough to be parsed; in others only fenced blocks are found.
+    """
+    if not whole or text.count("[") > MAX_BRACKETS:
+        found = _FENCED.finditer(text)
+        return [
+            re.sub(f"^[ \t>]{{,{len(one[1])}}}", "", one[3], flags=re.MULTILINE).rstrip("\n")
+            for one in found
+        ]
+    tokens = _PARSER.parse(text)
     return [t.content.rstrip("\n") for t in tokens if t.type in {"fence", "code_block"}]
 
 

@@ -3,7 +3,7 @@
 Widgets that show text of servers, models, settings or errors use these.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from time import localtime, strftime
 from typing import Final
 
@@ -11,6 +11,7 @@ from rich.cells import cell_len, set_cell_size, split_graphemes
 from rich.segment import Segment
 from rich.text import Text
 from textual.content import Content
+from textual.selection import Selection
 from textual.style import Style as TextStyle
 from textual.visual import VisualType
 from textual.widget import Widget
@@ -24,6 +25,19 @@ MAX_BLOCK_LINES: Final = 400
 MAX_BLANK_RUN: Final = 2
 """Consecutive blank lines shown."""
 
+
+JOIN: Final = ".join"
+"""What goes on the row above, after as many blanks as the number behind the style's name. It has
+no look, as have the next two."""
+
+SIGN: Final = ".sign"
+"""A sign of the screen at the start of a row, such as the bar along a message."""
+
+UNWRITTEN: Final = ".unwritten"
+"""A row that is no text, such as the heading of code."""
+
+CODE: Final = ".md-code-block"
+"""A row of code; it begins with a blank."""
 
 TAB: Final = 4
 """Cells of a tab."""
@@ -111,14 +125,48 @@ def _is_joint(before: str, after: str) -> bool:
     return after.isupper() and before.islower()
 
 
-def wrap(content: Content, width: int) -> list[Content]:
-    """Wrap text at `cuts`."""
+def wrap(content: Content, width: int, *, marks: bool = True) -> list[Content]:
+    """Wrap text at `cuts`; rows that go on the one above are marked, unless they share theirs."""
     rows = list[Content]()
     for line in content.split("\n", allow_blank=True):
         whole = line.expand_tabs(TAB)
-        *ended, last = whole.divide(cuts(whole.plain, width))
-        rows += [*(row.rstrip() for row in ended), last]
+        rows += joined(whole.divide(cuts(whole.plain, width)), marks=marks)
     return rows
+
+
+def joined(rows: Sequence[Content], *, marks: bool = True) -> Iterator[Content]:
+    """Yield the rows of a line without the blanks at which it was broken, marked as one line."""
+    blanks = 0
+    for at, row in enumerate(rows):
+        kept = row.rstrip() if row is not rows[-1] else row
+        yield kept.stylize(f"{JOIN}{blanks}") if at and marks else kept
+        blanks = len(row) - len(kept)
+
+
+def written(row_at: Callable[[int], Content], number: int, selection: Selection) -> str:
+    """Return what is selected of drawn rows as it was written: lines are whole, without signs.
+
+    Args:
+        row_at: Gives a row by its number.
+        number: How many there are.
+        selection: Its offsets are those of the rows.
+    """
+    parts = list[str]()
+    first = selection.start.y if selection.start else 0
+    last = min(number, selection.end.y + 1 if selection.end else number)
+    for y in range(first, last):
+        row, begins = row_at(y), "\n"
+        start, end = selection.get_span(y) or (0, -1)
+        marks = {span.style: span for span in row.spans if isinstance(span.style, str)}
+        for name, span in marks.items():
+            if name.startswith(JOIN):
+                begins, start = " " * int(name.removeprefix(JOIN)), max(start, span.start)
+            elif name in {SIGN, CODE}:
+                start = max(start, span.end if name == SIGN else span.start + 1)
+        if UNWRITTEN not in marks:
+            part = row.plain[start : len(row) if end < 0 else end].rstrip()
+            parts.append(begins * bool(parts) + part)
+    return "".join(parts)
 
 
 def fit(text: str, width: int) -> str:
@@ -174,9 +222,14 @@ def segments(
     line: Content, row: int, base: TextStyle, parse: Callable[[str | TextStyle], TextStyle]
 ) -> list[Segment]:
     """Convert a line to segments that carry their offset in the text, for selections."""
+
+    def look(style: str | TextStyle) -> TextStyle:
+        is_mark = isinstance(style, str) and style.startswith((JOIN, SIGN, UNWRITTEN))
+        return TextStyle.null() if is_mark else parse(style)
+
     found: list[Segment] = []
     x = 0
-    for text, style in line.render(base, end="", parse_style=parse):
+    for text, style in line.render(base, end="", parse_style=look):
         found.append(Segment(text, (base + style).rich_style_with_offset(x, row)))
         x += len(text)
     return found

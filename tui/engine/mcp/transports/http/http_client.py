@@ -41,7 +41,8 @@ from tui.engine.sign_in.sign_in_record import (
     read_challenge,
 )
 from tui.model.input.addresses import is_loopback
-from tui.model.settings import HEADER_NAME, TlsSettings
+from tui.model.settings import TlsSettings
+from tui.model.settings_rules import HEADER_NAME
 from tui.model.wire import refusals
 from tui.model.wire.frames import FrameFault
 from tui.text import sanitize_line

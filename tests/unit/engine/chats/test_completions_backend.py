@@ -1,0 +1,533 @@
+"""The backend for chat completions against a service on loopback that checks what it is asked."""
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+from email.utils import formatdate
+from time import time
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.fakes.completions import KEY, FakeCompletions
+from tests.fakes.gemini_rules import Json
+from tests.fakes.gemini_script import Action, Call, Fail, Page, Raw, Reset, Say, Stall, Think
+from tests.servers.web import HttpServer, answer
+from tests.support.rows import row
+from tests.support.waiting import PATIENCE
+from tests.unit.engine.chats.support import open_completions
+from tests.unit.engine.chats.test_gemini_backend import DECLARATION
+from tui.engine.chats.backends import service_http
+from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest
+from tui.engine.chats.backends.completions import CompletionsBackend
+from tui.model.chat import Usage
+from tui.model.models import ModelOptions
+
+USER: Json = {"role": "user", "parts": [{"text": "hi"}]}
+PNG: Json = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+
+
+def request(*contents: Json, tools: Sequence[Json] = (), **more: Any) -> ModelRequest:  # noqa: ANN401
+    return ModelRequest(contents or (USER,), tools, **more)
+
+
+async def read(backend: CompletionsBackend, asked: ModelRequest | None = None) -> list[ModelChunk]:
+    with anyio.fail_after(PATIENCE):
+        return [chunk async for chunk in backend.stream(asked or request())]
+
+
+async def collect(fake: FakeCompletions, asked: ModelRequest | None = None) -> list[ModelChunk]:
+    """Ask once, and give what came."""
+    backend = await open_completions(fake.url)
+    try:
+        return await read(backend, asked)
+    finally:
+        await backend.aclose()
+
+
+def parts(chunks: Sequence[ModelChunk]) -> list[Any]:
+    return [part for chunk in chunks for part in chunk.parts]
+
+
+def event(delta: Json, **choice: object) -> str:
+    return f"data: {json.dumps({'choices': [{'delta': delta, **choice}]})}\n\n"
+
+
+def piece(**more: object) -> str:
+    return event({"tool_calls": [more]})
+
+
+def call(arguments: object, **more: object) -> str:
+    return piece(function={"name": "add", "arguments": arguments}, **more)
+
+
+END = event({}, finish_reason="stop")
+DONE = "data: [DONE]\n\n"
+
+
+async def whole(text: str, kind: str = "text/event-stream") -> list[ModelChunk]:
+    """Give what becomes of a body."""
+    async with HttpServer(handle=answer(200, text.encode(), content_type=kind)) as server:
+        backend = await open_completions(server.origin)
+        try:
+            return await read(backend)
+        finally:
+            await backend.aclose()
+
+
+async def test_a_request_says_what_was_chosen_and_nothing_else() -> None:
+    spoken = {"name": "a.b", "description": "Adds.", "parametersJsonSchema": {"type": "object"}}
+    options = ModelOptions("high", 0.5, 100)
+    async with FakeCompletions([(Say("hello"),)] * 3) as fake:
+        await collect(fake)
+        tools = (spoken, {**spoken, "name": "a_b"})
+        asked = request(tools=tools, system_instruction="Be brief.", options=options)
+        await collect(fake, asked)
+        backend = await open_completions(
+            fake.url, key="", said={"options": {"temperature": 0.1}}, api_version="v1"
+        )
+        with pytest.raises(ModelError, match="no access"):
+            await read(backend)
+        await backend.aclose()
+    bare, sent, _ = (one.body for one in fake.requests)
+    streamed = {"stream": True, "stream_options": {"include_usage": True}}
+    assert bare == {
+        "model": "large",
+        "messages": [{"role": "user", "content": "hi"}],
+        **streamed,
+    }
+    assert sent["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert [one["function"]["name"] for one in sent["tools"]] == ["a_b", "a_b_2"]
+    chosen = {"reasoning_effort": "high", "temperature": 0.5, "max_tokens": 100}
+    assert {key: sent[key] for key in sent.keys() - bare.keys() - {"tools"}} == chosen
+    assert fake.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert "authorization" not in fake.requests[2].headers
+
+
+async def test_the_users_options_of_a_model_go_along() -> None:
+    async with FakeCompletions([(Say("hello"),)]) as fake:
+        fake.is_strict = False
+        said = {"options": {"num_ctx": 8_192, "temperature": 0.1}, "context": 9_000}
+        backend = await open_completions(fake.url, said=said)
+        chunks = await read(backend)
+        await backend.aclose()
+    assert {"num_ctx": 8_192, "temperature": 0.1}.items() <= fake.requests[0].body.items()
+    usage = chunks[-2].usage
+    assert usage == Usage(7, 3, context=7, context_limit=9_000)
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "reasoning_details"])
+async def test_reasoning_is_shown_and_goes_back_within_its_turn_alone(field: str) -> None:
+    steps = [(Think("hm "), Think("so"), Call([("add", {"a": 1})])), (Say("1"),), (Say("2"),)]
+    async with FakeCompletions(steps) as fake:
+        fake.reasoning = field
+        chunks = await collect(fake, request(tools=[DECLARATION]))
+        thoughts = [one["text"] for one in parts(chunks) if one.get("thought")]
+        made = {"role": "model", "parts": [one for one in parts(chunks) if not one.get("thought")]}
+        response = {"name": "add", "id": "call0001", "response": {"output": "1"}}
+        result = {"role": "user", "parts": [{"functionResponse": response}]}
+        await collect(fake, request(USER, made, result))
+        said = {"role": "model", "parts": [{"text": "1"}]}
+        await collect(fake, request(USER, made, result, said, USER))
+    assert thoughts == ["hm ", "so"]
+    _, now, later = (one.body["messages"] for one in fake.requests)
+    block = [{"type": "reasoning.text", "text": "hm so", "index": 0}]
+    assert now[1][field] == (block if field == "reasoning_details" else "hm so")
+    assert field not in later[1]
+
+
+async def test_what_a_service_refuses_of_ours_is_left_out_and_what_the_user_chose_is_not() -> None:
+    kept = json.dumps({"reasoning_content": "hm"})
+    call = {"functionCall": {"name": "add", "id": "1", "args": {}}}
+    made = {"role": "model", "parts": [call, {"text": "", "thoughtSignature": kept}]}
+    response = {"name": "add", "id": "1", "response": {"error": "none"}}
+    asked = request(USER, made, {"role": "user", "parts": [{"functionResponse": response}]})
+    asked = replace(asked, max_output_tokens=9, options=ModelOptions("low", 0.5))
+    async with FakeCompletions([(Say("a"),)] * 2) as fake:
+        fake.refuses = {"stream_options", "max_tokens", "reasoning_content"}
+        backend = await open_completions(fake.url)
+        for count in (4, 5):  # it remembers
+            assert parts(await read(backend, asked)) == [{"text": "a"}]
+            assert len(fake.requests) == count
+        last = fake.requests[-1].body
+        assert last["max_completion_tokens"] == 9
+        assert last["messages"][2]["content"] == "Error: none"
+        assert not last.keys() & fake.refuses
+        fake.refuses = {"temperature"}
+        with pytest.raises(ModelError, match="Unsupported parameter: 'temperature'"):
+            await read(backend, asked)
+        assert len(fake.requests) == 6
+        await backend.aclose()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("registry.ollama.ai/library/gemma:2b does not support tools", 400),
+        ("No endpoints found that support tool use.", 404),
+        ('"auto" tool choice requires --enable-auto-tool-choice to be set', 400),
+        ("tools param requires --jinja flag", 500),
+    ],
+)
+async def test_a_model_without_tools_says_so_once(words: str, code: int) -> None:
+    async with FakeCompletions([(Fail(code, words),)]) as fake:
+        backend = await open_completions(fake.url)
+        assert backend.traits.tools
+        with pytest.raises(ModelError) as caught:
+            await read(backend, request(tools=[DECLARATION]))
+        await backend.aclose()
+        assert (caught.value.lacks, backend.traits.tools) == ("tools", False)
+
+
+async def test_a_refused_tool_is_named_as_gemdeck_knows_it() -> None:
+    tools = [DECLARATION, {**DECLARATION, "name": "to.do"}]
+    messages = (
+        "Invalid schema for function 'to_do': In context=(), object is missing.",
+        "Invalid 'tools[1].function.parameters': too deep.",
+        "tools.1.custom.input_schema: JSON schema is invalid.",
+    )
+    for message in messages:
+        async with FakeCompletions([(Fail(400, message),)]) as fake:
+            with row(message), pytest.raises(ModelError) as caught:
+                await collect(fake, request(tools=tools))
+            assert caught.value.refused_tool == "to.do"
+
+
+async def test_conversations_of_other_services_are_understood() -> None:
+    """Calls without ids, or with ids that come again; media in results, and signatures."""
+    call: Json = {"functionCall": {"name": "default_api:look", "args": {"a": "ä"}}}
+    twice: Json = {"functionCall": {"name": "look", "args": {}, "id": "x"}}
+    result: Json = {"functionResponse": {"name": "look", "response": {"output": "a"}}}
+    seen: Json = {"functionResponse": {**result["functionResponse"], "parts": [PNG]}}
+    contents: list[Json] = [
+        {"role": "user", "parts": [{"text": "hi"}, {"text": "there"}, PNG]},
+        {"role": "model", "parts": [{**call, "thoughtSignature": "c2ln"}, call, {"text": "so"}]},
+        {"role": "user", "parts": [result, seen, {"inlineData": {**PNG["inlineData"]}}]},
+        {"role": "model", "parts": [twice, twice]},
+        {"role": "user", "parts": [result, result]},
+    ]
+    async with FakeCompletions([(Say("a"),)]) as fake:
+        await collect(fake, request(*contents))
+        assert fake.violations == []
+    messages = fake.requests[0].body["messages"]
+    assert [one["role"] for one in messages] == [
+        *("user", "assistant", "tool", "tool", "user", "assistant", "tool", "tool")
+    ]
+    assert messages[0]["content"][1]["text"] == "there"
+    assert messages[1]["tool_calls"][0]["function"]["name"] == "default_api_look"
+    assert [one["type"] for one in messages[4]["content"]] == ["text", "image_url", "image_url"]
+
+
+ODD_CALLS: dict[str, tuple[list[str], list[Any]]] = {
+    "no id": ([call('{"a": 1}', index=0)], [{"a": 1}]),
+    "no index": ([call("", id="x"), piece(function={"arguments": "{}"})], [{}]),
+    "two without index": ([call('{"a": 1}', id="x"), call("{}", id="y")], [{"a": 1}, {}]),
+    "two without anything": ([call('{"a": 1}'), call("{}")], [{"a": 1}, {}]),
+    "one index for two": ([call("{}", index=0, id="x"), call("{}", index=0, id="y")], [{}, {}]),
+    "id and name again": (
+        [call("", index=0, id="x"), call('{"a"', index=0, id="x"), call(": 1}", index=0, id="x")],
+        [{"a": 1}],
+    ),
+    "an object": ([call({"a": 1}, index=0, id="x")], [{"a": 1}]),
+    "nothing": ([call("", index=0, id="x")], [{}]),
+    "null": ([call("null", index=0, id="x")], [{}]),
+    "interleaved": (
+        [
+            call("{", index=0),
+            call("{", index=1),
+            *(piece(index=i, function={"arguments": "}"}) for i in (0, 1)),
+        ],
+        [{}, {}],
+    ),
+    "no JSON": ([call("{", index=0, id="x")], []),
+    "a list": ([call("[]", index=0, id="x")], []),
+    "no name": ([piece(index=0, id="x", function={"arguments": "{}"})], []),
+}
+
+
+@pytest.mark.parametrize("case", ODD_CALLS)
+async def test_calls_however_they_arrive(case: str) -> None:
+    events, expected = ODD_CALLS[case]
+    chunks = await whole("".join([*events, END]))
+    calls = [part["functionCall"]["args"] for part in parts(chunks)]
+    assert calls == expected
+    assert chunks[-1].finish_reason == ("STOP" if expected else "MALFORMED_FUNCTION_CALL")
+
+
+def body(content: object) -> str:
+    message = {"role": "assistant", "content": content}
+    return json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})
+
+
+A = event({"content": "a"})
+ODD_BODIES: dict[str, tuple[str, str, str]] = {
+    "no [DONE]": (A + END, "a", "STOP"),
+    "no finish reason": (A + DONE, "a", "STOP"),
+    "neither": (A, "a", ""),
+    "nothing": ("", "", ""),
+    "several choices": (A + event({"content": "b"}, index=1) + END, "a", "STOP"),
+    "no choices": ('data: {"choices": []}\n\n' + A + END, "a", "STOP"),
+    "no list of them": ('data: {"choices": null}\n\n' + A + END, "a", "STOP"),
+    "a null delta": ('data: {"choices": [{"delta": null}]}\n\n' + A + END, "a", "STOP"),
+    "comments": (": PROCESSING\n\n" + A + ":\n\nevent: ping\ndata: {}\n\n" + END, "a", "STOP"),
+    "pings": ("event: ping\ndata: now\n\n" + A + END, "a", "STOP"),
+    "no space": (A.replace("data: ", "data:") + END, "a", "STOP"),
+    "after the end": (A + DONE + event({"content": "b"}), "a", "STOP"),
+    "a refusal": (event({"refusal": "no"}) + END, "no", "STOP"),
+    "parts": (event({"content": [{"type": "text", "text": "a"}, "b"]}) + END, "ab", "STOP"),
+    "in one piece": (body("a"), "a", "STOP"),
+    "in one piece, pretty": (body("a").replace("{", "{\n"), "a", "STOP"),
+    "length": (A + event({}, finish_reason="length"), "a", "MAX_TOKENS"),
+    "filter": (A + event({}, finish_reason="content_filter"), "a", "SAFETY"),
+    "of its own": (A + event({}, finish_reason="odd"), "a", "ODD"),
+    "half a pair": (event({"content": "\ud83d"}) + END, "\ufffd", "STOP"),
+}
+
+
+@pytest.mark.parametrize("case", ODD_BODIES)
+async def test_answers_however_they_are_sent(case: str) -> None:
+    text, expected, reason = ODD_BODIES[case]
+    kind = "application/json" if text.startswith("{") else "text/event-stream; charset=utf-8"
+    chunks = await whole(text, kind)
+    assert "".join(one["text"] for one in parts(chunks)) == expected
+    assert (chunks[-1].finish_reason if chunks else "") == reason
+
+
+async def test_a_stream_that_is_cut_at_any_byte_is_never_a_whole_answer() -> None:
+    events = [event({"content": "äö"}), call('{"a": 1}', index=0, id="x"), END]
+    data = "".join(events).encode()
+    for cut in range(0, len(data) - len("\n"), 3):
+        chunks = await whole(data[:cut].decode(errors="ignore"))
+        with row(cut):
+            assert not chunks or chunks[-1].finish_reason in {"", "MALFORMED_FUNCTION_CALL"}
+            assert all(one.get("text", "äö") in {"", "äö"} for one in parts(chunks))
+
+
+async def test_ten_thousand_pieces_are_one_answer() -> None:
+    pieces = [event({"content": "a"})] * 5_000 + [
+        piece(index=0, function={"arguments": " "})
+    ] * 5_000
+    chunks = await whole(
+        "".join([call("{", index=0), *pieces, piece(index=0, function={"arguments": "}"}), END])
+    )
+    assert "".join(one.get("text", "") for one in parts(chunks)) == "a" * 5_000
+    assert parts(chunks)[-1]["functionCall"]["args"] == {}
+
+
+async def test_each_failure_says_what_happened() -> None:
+    cut = (
+        event({"content": "a"}) + f"data: {json.dumps({'error': {'message': 'It fell over.'}})}\n\n"
+    )
+    own = f"data: {json.dumps({'error': {'message': 'Slow down.', 'code': 429}})}\n\n"
+    cases: tuple[tuple[Action, str, bool], ...] = (
+        (Fail(401, "Incorrect API key provided"), "no access", False),
+        (Fail(404, "The model `x` does not exist"), "The model large was not found", False),
+        (Fail(500), "overloaded", True),
+        (Fail(429, "You exceeded your quota", quota="x"), "quota is used up", False),
+        (Fail(400, f"API key {KEY} is odd"), "[key]", False),
+        (Fail(400, "This model's maximum context length is 9 tokens."), "too long", False),
+        (Page(502), "web page", True),
+        (Page(200), "A web page came instead of an answer", True),
+        (Page(302, location="http://127.0.0.1:1/"), "redirects", False),
+        (Reset(), "closed the connection before its answer", True),
+        (Raw("data: {nonsense}\n\n"), "a service of chat completions sends", True),
+        (Raw(cut), "broke off the answer: It fell over.", True),
+        (Raw(own), "Too many requests", True),
+        (Raw("event: error\ndata: It fell.\n\n"), "broke off the answer: It fell.", True),
+    )
+    for action, words, retryable in cases:
+        async with FakeCompletions([(action,)]) as fake:
+            with row(action), pytest.raises(ModelError) as caught:
+                await collect(fake)
+            assert words in str(caught.value)
+            assert caught.value.retryable is retryable
+            assert not [
+                one
+                for one in ("<", KEY, "GEMINI")
+                if one in f"{caught.value} {caught.value.advice}"
+            ]
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ({"error": "no such model"}, "no such model"),
+        ({"object": "error", "message": "Too odd", "code": 400}, "Too odd"),
+        ({"detail": [{"msg": "Field required"}]}, "Field required"),
+        ({"message": "Bad", "type": "invalid_request"}, "Bad"),
+        ("plain words", "plain words"),
+    ],
+)
+async def test_errors_of_all_forms(error: object, words: str) -> None:
+    text = error if isinstance(error, str) else json.dumps(error)
+    async with HttpServer(handle=answer(400, text.encode())) as server:
+        backend = await open_completions(server.origin)
+        with pytest.raises(ModelError, match=words):
+            await read(backend)
+        await backend.aclose()
+
+
+async def test_too_many_requests_are_asked_again_when_the_service_says() -> None:
+    for header, least, most in (
+        ({"retry_after": "34"}, 34, 34),
+        ({"retry_after": formatdate(time() + 3_000, usegmt=True)}, 2_900, 3_000),
+        ({"retry_after": formatdate(time() - 3_000, usegmt=True)}, 0, 0),
+        ({"retry_after": "soon"}, 15, 15),
+        ({}, 15, 15),
+    ):
+        async with HttpServer(handle=answer(429, b"{}", **header)) as server:
+            backend = await open_completions(server.origin)
+            with row(header), pytest.raises(ModelError) as caught:
+                await read(backend)
+            await backend.aclose()
+            wait = caught.value.retry_after
+            assert caught.value.retryable
+            assert wait is not None
+            assert least <= wait <= most
+
+
+async def test_silence_and_an_endless_answer_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with FakeCompletions([(Say("a"), Stall())]) as fake:
+        backend = await open_completions(fake.url, idle_timeout=0.1)
+        with pytest.raises(ModelError, match="sent nothing"):
+            await read(backend)
+        await backend.aclose()
+    monkeypatch.setattr(service_http, "MAX_STEP_BYTES", 20_000)
+    async with FakeCompletions([[Say("x" * 1_000) for _ in range(40)]]) as fake:
+        with pytest.raises(ModelError, match="longer than"):
+            await collect(fake)
+
+
+async def test_leaving_the_stream_early_ends_the_request_on_the_wire() -> None:
+    async with FakeCompletions([(Say("a"), Stall())]) as fake:
+        backend = await open_completions(fake.url)
+        stream = backend.stream(request())
+        assert isinstance(stream, AsyncGenerator)
+        with anyio.fail_after(PATIENCE):
+            await anext(stream)
+            await stream.aclose()
+            await fake.wait_for_gone()
+        await backend.aclose()
+
+
+async def test_no_key_follows_a_redirect_and_no_proxy_hears_of_a_service_on_this_computer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with FakeCompletions() as other, FakeCompletions() as fake:
+        monkeypatch.setenv("HTTP_PROXY", other.url)
+        monkeypatch.setenv("ALL_PROXY", other.url)
+        fake.steps = [(Page(307, location=other.url),), (Say("a"),)]
+        with pytest.raises(ModelError, match="redirects"):
+            await collect(fake)
+        assert parts(await collect(fake)) == [{"text": "a"}]
+        assert other.requests == []
+
+
+OFFERS: list[tuple[Json, tuple[int, int, bool | None, bool | None, bool | None]]] = [
+    ({"id": "bare", "object": "model", "owned_by": "x"}, (0, 0, None, None, None)),
+    (
+        {
+            "id": "openrouter/one",
+            "context_length": 9_000,
+            "top_provider": {"max_completion_tokens": 900},
+            "architecture": {"input_modalities": ["text", "image"]},
+            "supported_parameters": ["tools", "reasoning"],
+        },
+        (9_000, 900, True, True, True),
+    ),
+    (
+        {
+            "id": "mistral",
+            "max_context_length": 32_000,
+            "capabilities": {"function_calling": False, "vision": True, "reasoning": False},
+        },
+        (32_000, 0, False, True, False),
+    ),
+    (
+        {"id": "groq", "context_window": 8_192, "max_completion_tokens": 800},
+        (8_192, 800, None, None, None),
+    ),
+    ({"id": "vllm", "max_model_len": 4_096}, (4_096, 0, None, None, None)),
+    ({"id": "/models/llama.gguf", "meta": {"n_ctx_train": 2_048}}, (2_048, 0, None, None, None)),
+]
+
+
+async def test_models_are_listed_with_what_the_service_says_of_them() -> None:
+    async with FakeCompletions() as fake:
+        fake.offers = [one for one, _ in OFFERS]
+        backend = await open_completions(fake.url, model="mistral")
+        assert backend.traits.tools
+        listed = await backend.models()
+        traits = backend.traits
+        await backend.aclose()
+    for found, (one, expected) in zip(listed, OFFERS, strict=True):
+        assert found.name == f"fake/{one['id'].removeprefix('/models/')}"
+        said = found.context_limit, found.output_limit, found.tools, found.pictures, found.thinking
+        assert said == expected, found.name
+    assert (traits.context_limit, traits.tools) == (32_000, False)
+    assert traits.thinking_problem("high") == "fake/mistral has no thinking to set."
+
+
+async def look(status: int, text: str) -> ModelError | None:
+    """Check a service that answers like this; give the error."""
+    async with HttpServer(handle=answer(status, text.encode())) as server:
+        backend = await open_completions(server.origin)
+        try:
+            await backend.check()
+        except ModelError as error:
+            return error
+        finally:
+            await backend.aclose()
+    return None
+
+
+async def test_a_check_says_what_is_wrong_with_an_address() -> None:
+    for status, text, words, advice in (
+        (404, "{}", "is not a service of chat completions", "before /chat/completions"),
+        (200, '{"odd": 1}', "is not a service of chat completions", "gemdeck.services"),
+        (200, "<html>hi</html>", "A web page came", "the address of fake"),
+        (200, "hi", "could not be read", "the address of fake"),
+        (401, "{}", "The key has no access", "gemdeck key set --service fake"),
+        (503, "{}", "overloaded or failing", "Try again"),
+    ):
+        error = await look(status, text)
+        with row(words):
+            assert error is not None
+            assert words in str(error)
+            assert advice in error.advice
+    for text in ('{"data": [{"id": "x"}]}', '[{"id": "x"}]', '{"data": []}'):
+        assert await look(200, text) is None
+
+
+COUNTS: list[tuple[Json, Usage]] = [
+    ({"prompt_tokens": 9, "completion_tokens": 5}, Usage(9, 5, context=9)),
+    (
+        {
+            "prompt_tokens": 9,
+            "completion_tokens": 5,
+            "total_tokens": 14,
+            "prompt_tokens_details": {"cached_tokens": 4},
+            "completion_tokens_details": {"reasoning_tokens": 3},
+        },
+        Usage(9, 2, 3, 4, 9),
+    ),
+    (
+        {
+            "prompt_tokens": 9,
+            "completion_tokens": 5,
+            "total_tokens": 17,
+            "prompt_cache_hit_tokens": 4,
+            "completion_tokens_details": {"reasoning_tokens": 3},
+        },
+        Usage(9, 5, 3, 4, 9),
+    ),
+    ({"prompt_tokens": "x", "completion_tokens": -1, "prompt_tokens_details": None}, Usage()),
+]
+
+
+async def test_tokens_are_counted_as_each_service_counts_them() -> None:
+    for counted, expected in COUNTS:
+        text = f"data: {json.dumps({'choices': [], 'usage': counted})}\n\n"
+        chunks = await whole(A + END + text + DONE)
+        assert [chunk.usage for chunk in chunks if chunk.usage is not None] == [expected]

@@ -1,0 +1,287 @@
+"""Services that speak chat completions as a model backend, over plain HTTP."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, Final
+
+import httpx2
+
+from tui.engine.chats.backends.backend import (
+    ModelChunk,
+    ModelError,
+    ModelRequest,
+    ModelTraits,
+)
+from tui.engine.chats.backends.completions_wire import (
+    Json,
+    StepReader,
+    WireNames,
+    read_offer,
+    wire_messages,
+    wire_tools,
+)
+from tui.engine.chats.backends.event_stream import read_events, read_values
+from tui.engine.chats.backends.service_errors import (
+    Refusal,
+    RequestContext,
+    from_status,
+    translate,
+    wrong_api,
+)
+from tui.engine.chats.backends.service_http import (
+    MAX_MODELS,
+    MAX_STEP_BYTES,
+    STREAM,
+    answering,
+    check_cost,
+    open_http,
+)
+from tui.engine.keys.credentials import ModelAccess
+from tui.engine.keys.services import ModelService
+from tui.model.bounded_json import as_list, text_in, value_or_none
+from tui.model.models import ModelOffer
+from tui.model.settings import GemdeckSettings, ServiceModel
+
+LEVELS: Final = ("none", "minimal", "low", "medium", "high", "xhigh")
+"""The efforts of reasoning; not every model has all."""
+
+_PART: Final = "the part before /chat/completions, often with /v1"
+
+_OF_THE_REQUEST: Final = re.compile(r"(?:image|audio|media) input|mmproj|--jinja", re.IGNORECASE)
+"""What llama.cpp says, as if it had failed, of what the model does not take."""
+
+NOTHING: Final = ModelChunk()
+"""What says nothing."""
+
+
+class _AgainError(Exception):
+    """The same request may go out once more in other words."""
+
+
+class CompletionsBackend:
+    """Implements `ModelBackend` for one model of a service.
+
+    Args:
+        access: The service, and the key for it if there is one.
+        settings: Name the model, with its service, and say how to ask it.
+
+    Raises:
+        ModelError: If the HTTP client cannot be created.
+    """
+
+    def __init__(self, access: ModelAccess, settings: GemdeckSettings) -> None:
+        service = access.service or ModelService("", "")
+        self.kind, self.model = service.name, settings.model
+        self._service, self._thoughts = service, settings.thoughts
+        self._name = settings.model.removeprefix(f"{service.name}/")
+        self._said = service.models.get(self._name) or ServiceModel()
+        self._offer = ModelOffer(settings.model)
+        self._without: set[str] = set()
+        secret = access.api_key.get_secret_value() if access.api_key else ""
+        self._headers = dict(access.headers)
+        if secret and "authorization" not in map(str.lower, self._headers):
+            self._headers["authorization"] = f"Bearer {secret}"
+        self._context = RequestContext(
+            *(service.name, self._name, service.url, settings.idle_timeout),
+            secrets=access.secrets,
+            api="a service of chat completions",
+            place=f"the address of {service.name} (gemdeck.services)",
+            key_advice=f"Enter its key: gemdeck key set --service {service.name}",
+        )
+        self._http, _, proxy = open_http(settings.idle_timeout, service.url)
+        self._context = replace(self._context, proxy=proxy)
+
+    @property
+    def traits(self) -> ModelTraits:
+        """What the user says of the model, and what its service has said so far."""
+        return ModelTraits(
+            self._said.context or self._offer.context_limit,
+            thinking_problem=self._thinking_problem,
+            tools=self._offer.tools is not False,
+            plain_schemas=True,
+        )
+
+    def _thinking_problem(self, chosen: str) -> str:
+        if self._offer.thinking is False:
+            return f"{self.model} has no thinking to set."
+        words = f"{self.model} thinks at one of the levels {', '.join(LEVELS)}."
+        return "" if chosen in LEVELS else words
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+        """Stream one step; see `ModelBackend.stream`. Calls are given whole at its end."""
+        names = WireNames(request.declarations)
+        context = replace(self._context, tools=names.declared)
+        while True:
+            try:
+                async with aclosing(self._answer(request, names, context)) as chunks:
+                    async for chunk in chunks:
+                        yield chunk
+                        await asyncio.sleep(0)  # many at once would hold up the loop
+                return
+            except _AgainError:
+                continue
+            except Exception as error:  # noqa: BLE001 - whatever an answer makes of its readers
+                told = translate(error, context)
+                if told.refused_tool:
+                    told.refused_tool = names.meant(told.refused_tool)
+                raise told from None
+
+    async def models(self) -> Sequence[ModelOffer]:
+        """Ask the service for its models, and learn what it says of this one."""
+        async with answering(self._translated):
+            listed = await self._listed()
+        found = [read_offer(one, self._service.name) for one in listed[:MAX_MODELS]]
+        self._offer = next((one for one in found if one.name == self.model), self._offer)
+        return found
+
+    async def count(self, request: ModelRequest) -> int:  # noqa: ARG002
+        """Return 0: these services count nothing before they are asked."""
+        return 0
+
+    async def check(self) -> None:
+        """See whether the service lists its models, which all of them can."""
+        await self.models()
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    def _translated(self, error: Exception) -> ModelError:
+        return translate(error, self._context)
+
+    async def _listed(self) -> list[Mapping[str, Any]]:
+        url = f"{self._service.url}/models"
+        async with self._http.stream("GET", url, headers=self._headers) as answer:
+            refusal = await self._refusal(answer)
+            if refusal is not None and refusal.code in {404, 405, 501}:
+                raise wrong_api(self._context, f"it answered with HTTP {refusal.code}", _PART)
+            if refusal is not None:
+                raise from_status(refusal, self._context)
+            body = await answer.aread()
+        if (listed := value_or_none(body)) is None:
+            raise ValueError(body[:2_000].decode(errors="replace"))
+        if isinstance(listed, Mapping):
+            listed = listed.get("data", listed.get("models"))
+        if not isinstance(listed, list):
+            raise wrong_api(self._context, "it named none", _PART)
+        return [one for one in listed if isinstance(one, Mapping)]
+
+    async def _answer(
+        self, request: ModelRequest, names: WireNames, context: RequestContext
+    ) -> AsyncGenerator[ModelChunk, None]:
+        body = self._body(request, names)
+        reader, has_begun = StepReader(names, self.traits.context_limit), False
+        headers = {**self._headers, "accept": f"{STREAM}, application/json"}
+        url = f"{self._service.url}/chat/completions"
+        async with self._http.stream("POST", url, headers=headers, json=body) as answer:
+            if (refusal := await self._refusal(answer)) is not None:
+                raise self._refused(refusal, body, context)
+            async with aclosing(read_events(answer.aiter_raw(), MAX_STEP_BYTES)) as events:
+                async for event in events:
+                    check_cost(event.data)
+                    if event.data.strip() == "[DONE]":
+                        reader.is_over = True
+                        break
+                    values = read_values(event.data)
+                    if not values and event.name == "error":
+                        values = [{"error": event.data}]
+                    is_whole = event.is_ended or event.data.startswith("<")
+                    if not values and is_whole and event.name == "message":
+                        raise ValueError(event.data[:2_000])
+                    for value in values:
+                        if not isinstance(value, Mapping):
+                            raise TypeError(str(value))
+                        if _is_failure(value, event.name):
+                            broken = self._read_refusal(0, value)
+                            again = {} if has_begun else body
+                            raise self._refused(broken, again, context)
+                        chunk = reader.read(value)
+                        chunk = chunk if self._thoughts else _without_thoughts(chunk)
+                        if chunk != NOTHING:  # it only keeps the connection alive
+                            has_begun = True
+                            yield chunk
+        if reader.has_read:
+            yield reader.end()
+
+    def _body(self, request: ModelRequest, names: WireNames) -> Json:
+        options, without = request.options, self._without
+        most = request.max_output_tokens or options.max_output
+        limit = "max_completion_tokens" if "max_tokens" in without else "max_tokens"
+        messages = wire_messages(
+            request.contents,
+            names,
+            with_reasoning="reasoning" not in without,
+            with_pictures=self._offer.pictures is not False,
+        )
+        system = request.system_instruction
+        body: Json = {
+            "model": self._name,
+            "messages": [*([{"role": "system", "content": system}] if system else []), *messages],
+            "stream": True,
+            "stream_options": {"include_usage": True} if "stream_options" not in without else None,
+            limit: most,
+            "temperature": options.temperature,
+            "reasoning_effort": options.thinking,
+        }
+        if request.declarations:
+            body["tools"] = wire_tools(request.declarations, names)
+            body["tool_choice"] = "required" if request.must_call else None
+        return {key: body[key] for key in body if body[key] is not None} | self._said.options
+
+    async def _refusal(self, answer: httpx2.Response) -> Refusal | None:
+        """Return what the service answered in place of what it was asked for."""
+        if answer.status_code < 300:
+            return None
+        body = await answer.aread()
+        said = value_or_none(body)
+        text = body.decode(errors="replace") if said is None else ""
+        wait = answer.headers.get("retry-after")
+        return self._read_refusal(answer.status_code, said, text, wait)
+
+    def _read_refusal(
+        self, code: int, said: object, text: str = "", wait: object = None
+    ) -> Refusal:
+        """Read an error as these services and what stands before them write it."""
+        said = said if isinstance(said, Mapping) else {}
+        error = said.get("error", said)
+        inner = error if isinstance(error, Mapping) else {"message": error}
+        raw = text_in(inner, "message") or text_in(said, "message") or text
+        raw = raw or json.dumps(inner.get("detail") or inner, ensure_ascii=False)
+        told = inner.get("code")
+        code = told if code == 0 and isinstance(told, int) and told >= 400 else code
+        code = 400 if code == 500 and _OF_THE_REQUEST.search(raw) else code
+        reasons = [str(inner[key]) for key in ("code", "type", "param") if inner.get(key)]
+        return Refusal.read(code, raw, reasons, [wait], self._context.clean)
+
+    def _refused(self, refusal: Refusal, body: Json, context: RequestContext) -> Exception:
+        """Return the error for a refusal, or that the request goes out again without an option.
+
+        Only what gemdeck chose by itself gives way; what the user chose, the user changes.
+        """
+        for option in ("stream_options", "max_tokens", "reasoning") if refusal.code else ():
+            if option in refusal.raw and option in _sent(body) - self._without:
+                self._without.add(option)
+                return _AgainError()
+        told = from_status(refusal, context)
+        if told.lacks == "tools":
+            self._offer = replace(self._offer, tools=False)
+        return told
+
+
+def _sent(body: Json) -> set[str]:
+    """Return what was sent: options, and whether reasoning went back."""
+    messages = as_list(body.get("messages"))
+    is_back = any(key.startswith("reasoning") for message in messages for key in message)
+    return {*body, *(["reasoning"] if is_back else [])}
+
+
+def _is_failure(value: Mapping[str, Any], name: str) -> bool:
+    """Return whether an event tells of a failure in mid-stream."""
+    return bool(value.get("error")) or name == "error" or value.get("object") == "error"
+
+
+def _without_thoughts(chunk: ModelChunk) -> ModelChunk:
+    return replace(chunk, parts=tuple(one for one in chunk.parts if not one.get("thought")))

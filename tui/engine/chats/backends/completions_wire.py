@@ -1,0 +1,385 @@
+"""Conversations and answers in the words of chat completions; nothing here asks a service."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Final
+
+from tui.engine.chats.backends.backend import ModelChunk, WireContent, WirePart
+from tui.engine.chats.history import without_surrogates
+from tui.model.bounded_json import as_list, text_in, value_or_none
+from tui.model.chat import Usage
+from tui.model.models import ModelOffer
+from tui.text import sanitize_line
+
+Json = dict[str, Any]
+
+MAX_WIRE_NAME: Final = 64
+"""Longest name of a tool, in characters."""
+
+MALFORMED: Final = "MALFORMED_FUNCTION_CALL"
+"""Gemini's word for a call that cannot be read."""
+
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
+_NOT_IN_IDS: Final = re.compile(r"[^A-Za-z0-9_.:-]")
+
+_REASONING: Final = ("reasoning_content", "reasoning", "reasoning_details")
+"""Where services have it; it goes back where it came from, unchanged."""
+
+_SAME: Final = ("type", "index", "id")
+"""What is equal in the pieces of one block of reasoning."""
+
+_IN_PIECES: Final = frozenset({"text", "summary", "data"})
+
+_FINISH: Final = {
+    **dict.fromkeys(("stop", "eos", "end_turn", "stop_sequence"), "STOP"),
+    **dict.fromkeys(("tool_calls", "tool_use", "function_call"), "STOP"),
+    **dict.fromkeys(("length", "max_tokens", "model_length"), "MAX_TOKENS"),
+    "content_filter": "SAFETY",
+}
+
+_CONTEXT: Final = ("context_length", "context_window", "max_context_length", "max_model_len")
+_OUTPUT: Final = ("max_completion_tokens", "max_output_tokens")
+
+_LEFT_OUT: Final = "[This part of the answer is left out: it is no text.]"
+
+_BESIDE: Final = "[gemdeck: what the tools gave beside their texts]"
+"""Stands before media of results, which have to go as the user's."""
+
+
+class WireNames:
+    """Names of tools as these services take them: letters, digits, ``_`` and ``-``.
+
+    Args:
+        declarations: The tools that are offered.
+
+    Attributes:
+        declared: How the service knows them, in their order.
+    """
+
+    def __init__(self, declarations: Sequence[Mapping[str, Any]]) -> None:
+        self._meant: dict[str, str] = {}
+        for one in declarations:
+            spelled = _spelled(one["name"])
+            while spelled in self._meant:
+                spelled = f"{spelled[: MAX_WIRE_NAME - 2]}_2"
+            self._meant[spelled] = one["name"]
+        self.declared = [*self._meant]
+        self._spelled = {name: spelled for spelled, name in self._meant.items()}
+
+    def spell(self, name: str) -> str:
+        """Return how the service knows a tool."""
+        return self._spelled.get(name) or _spelled(name)
+
+    def meant(self, spelled: str) -> str:
+        """Return which tool the service means."""
+        return self._meant.get(spelled) or _NOT_IN_IDS.sub("_", spelled)[:MAX_WIRE_NAME] or "_"
+
+
+def _spelled(name: str) -> str:
+    return _NOT_IN_NAMES.sub("_", name)[:MAX_WIRE_NAME] or "_"
+
+
+def wire_tools(declarations: Sequence[Mapping[str, Any]], names: WireNames) -> list[Json]:
+    """Return tools as these services declare them."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": names.spell(one["name"]),
+                "description": one.get("description", ""),
+                "parameters": one.get("parametersJsonSchema") or {"type": "object"},
+            },
+        }
+        for one in declarations
+    ]
+
+
+def wire_messages(
+    contents: Sequence[WireContent],
+    names: WireNames,
+    *,
+    with_reasoning: bool = True,
+    with_pictures: bool = True,
+) -> Iterator[Json]:
+    """Translate a conversation; every result of a tool is a message of its own.
+
+    Args:
+        contents: The conversation.
+        names: How the service knows the tools.
+        with_reasoning: Whether the service takes its reasoning back, within the running turn.
+        with_pictures: Whether the model takes pictures.
+    """
+    asked = max((i for i, one in enumerate(contents) if _is_message(one)), default=0)
+    open_ids: list[str] = []
+    taken: set[str] = set()
+    for number, content in enumerate(contents):
+        parts = content["parts"]
+        if content["role"] == "model":
+            calls = [part["functionCall"] for part in parts if "functionCall" in part]
+            open_ids = [_call_id(call, taken) for call in calls]
+            kept = _reasoning(parts) if with_reasoning and number > asked else {}
+            texts = [text for part in parts if (text := text_in(part, "text"))]
+            said = "\n".join(texts) or (None if calls else _LEFT_OUT)
+            message: Json = {"role": "assistant", "content": said, **kept}
+            if calls:
+                named = zip(calls, open_ids, strict=True)
+                message["tool_calls"] = [_wire_call(call, key, names) for call, key in named]
+            yield message
+            continue
+        responses = [part["functionResponse"] for part in parts if "functionResponse" in part]
+        for response, key in zip(responses, open_ids, strict=False):
+            yield {"role": "tool", "tool_call_id": key, "content": _said(response["response"])}
+        inside = [{**media} for response in responses for media in response.get("parts", ())]
+        beside = [part for part in parts if "functionResponse" not in part]
+        sent = [_wire_part(part, with_pictures) for part in (*inside, *beside)]
+        if sent and responses:
+            sent.insert(0, {"type": "text", "text": _BESIDE})
+        if any(part["type"] != "text" for part in sent):
+            yield {"role": "user", "content": sent}
+        elif sent:
+            yield {"role": "user", "content": "\n".join(part["text"] for part in sent)}
+
+
+def _is_message(content: WireContent) -> bool:
+    """Return whether a content is what a user said, and not the results of calls alone."""
+    is_users = content["role"] == "user"
+    return is_users and not any("functionResponse" in part for part in content["parts"])
+
+
+def _call_id(call: Mapping[str, Any], taken: set[str]) -> str:
+    """Return the id of a call: its own, unless it has none, or another call has it."""
+    key = _NOT_IN_IDS.sub("_", str(call.get("id") or ""))[:MAX_WIRE_NAME]
+    number = len(taken)
+    while not key or key in taken:
+        number += 1
+        key = f"call{number:05}"
+    taken.add(key)
+    return key
+
+
+def _wire_call(call: Mapping[str, Any], key: str, names: WireNames) -> Json:
+    arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
+    function = {"name": names.spell(str(call.get("name", ""))), "arguments": arguments}
+    return {"id": key, "type": "function", "function": function}
+
+
+def _reasoning(parts: Sequence[WirePart]) -> Json:
+    """Return the reasoning that stands in the place of a thought signature; see `StepReader`."""
+    signed = [part["thoughtSignature"] for part in parts if part.get("text") == ""]
+    kept = value_or_none(str(signed[-1]).encode()) if signed else None
+    return {key: kept[key] for key in _REASONING if key in kept} if isinstance(kept, dict) else {}
+
+
+def _said(response: Mapping[str, Any]) -> str:
+    error = response.get("error")
+    return f"Error: {error}" if error is not None else str(response.get("output", ""))
+
+
+def _wire_part(part: WirePart, with_pictures: bool) -> Json:
+    media = part.get("inlineData")
+    if media is None:
+        return {"type": "text", "text": text_in(part, "text")}
+    kind, data = media["mimeType"], media["data"]
+    address = f"data:{kind};base64,{data}"
+    match kind.split("/"):
+        case ["image", _] if with_pictures:
+            return {"type": "image_url", "image_url": {"url": address}}
+        case ["audio", "wav" | "x-wav" | "mpeg" | "mp3" as form]:
+            form = "wav" if form.endswith("wav") else "mp3"
+            return {"type": "input_audio", "input_audio": {"data": data, "format": form}}
+        case ["application", "pdf"]:
+            return {"type": "file", "file": {"filename": "file.pdf", "file_data": address}}
+        case _:
+            return {"type": "text", "text": f"[The {kind} is left out: the model takes none.]"}
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call that arrives in pieces."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+    def add(self, piece: Mapping[str, Any]) -> None:
+        function = piece.get("function")
+        said = function if isinstance(function, Mapping) else piece
+        self.id = self.id or text_in(piece, "id")
+        name, arguments = text_in(said, "name"), said.get("arguments")
+        if name != self.name and not self.arguments:  # some services repeat it in every piece
+            self.name += name
+        if isinstance(arguments, Mapping):
+            arguments = json.dumps(arguments)
+        if isinstance(arguments, str) and arguments:
+            self.arguments.append(arguments)
+
+    def part(self, names: WireNames) -> Json | None:
+        """Return the call as a part; None if its arguments are no JSON object."""
+        text = without_surrogates("".join(self.arguments)).encode()
+        arguments = value_or_none(text) if text.strip() not in {b"", b"null"} else {}
+        if not isinstance(arguments, dict) or not self.name:
+            return None
+        named = {"name": names.meant(self.name), "args": arguments}
+        return {"functionCall": {**({"id": self.id} if self.id else {}), **named}}
+
+
+class StepReader:
+    """Puts the pieces of one answer together.
+
+    Args:
+        names: How the service knows the tools.
+        context_limit: The size of the model's context, in tokens; 0 if unknown.
+
+    Attributes:
+        is_over: Whether the service said that nothing more follows.
+        has_read: Whether anything of an answer came.
+    """
+
+    def __init__(self, names: WireNames, context_limit: int = 0) -> None:
+        self._names, self._context_limit = names, context_limit
+        self._calls: list[_Call] = []
+        self._by_index: dict[object, _Call] = {}
+        self._reasoning: dict[str, list[Any]] = {}
+        self._finish = ""
+        self.is_over = self.has_read = False
+
+    def read(self, data: Mapping[str, Any]) -> ModelChunk:
+        """Read one piece, or a whole answer.
+
+        Raises:
+            TypeError: If it is none.
+        """
+        choices = [one for one in as_list(data.get("choices")) if not one.get("index")]
+        choice = choices[0] if choices else {}
+        self.has_read = self.has_read or bool(choice)
+        said = choice.get("delta") or choice.get("message") or {}
+        self.is_over = self.is_over or "message" in choice
+        parts = [*self._thoughts(said), *_texts(said.get("content"))]
+        if refusal := text_in(said, "refusal"):
+            parts.append({"text": without_surrogates(refusal)})
+        for piece in as_list(said.get("tool_calls")):
+            self._add_piece(piece)
+        self._finish = text_in(choice, "finish_reason") or self._finish
+        return ModelChunk(tuple(parts), usage=self._usage(data.get("usage")))
+
+    def end(self) -> ModelChunk:
+        """Return the last chunk, with all calls; what has to go back with them stands behind."""
+        parts = [call.part(self._names) for call in self._calls]
+        finish = _FINISH.get(self._finish, self._finish.upper())
+        if not finish and self.is_over:
+            finish = "STOP"
+        whole = [part for part in parts if part is not None]
+        if len(whole) < len(parts):
+            return ModelChunk(finish_reason=MALFORMED)
+        if whole and self._reasoning:
+            kept = {key: _joined(pieces) for key, pieces in self._reasoning.items()}
+            whole.append({"text": "", "thoughtSignature": json.dumps(kept)})
+        return ModelChunk(tuple(whole), finish)
+
+    def _add_piece(self, piece: Mapping[str, Any]) -> None:
+        """Find the call that a piece belongs to; not every service numbers them well."""
+        index, key, last = piece.get("index"), text_in(piece, "id"), self._calls[-1:]
+        call = self._by_index.get(index) if index is not None else next(iter(last), None)
+        is_new = call is None or (key and call.id and key != call.id)
+        if index is None and call is not None and not key:
+            is_new = bool(call.arguments) and "name" in (piece.get("function") or ())
+        if call is None or is_new:
+            call = self._by_index[index] = _Call()
+            self._calls.append(call)
+        call.add(piece)
+
+    def _thoughts(self, said: Mapping[str, Any]) -> list[Json]:
+        """Keep the reasoning as it has to go back, and give what can be read of it."""
+        details = as_list(said.get("reasoning_details"))
+        texts = [without_surrogates(text_in(said, key)) for key in _REASONING[:2]]
+        for key, pieces in zip(_REASONING, (*([text] for text in texts), details), strict=True):
+            if any(pieces):
+                self._reasoning.setdefault(key, []).extend(pieces)
+        read = (text_in(one, "text") or text_in(one, "summary") for one in details)
+        text = next(filter(None, texts), "") or without_surrogates("".join(read))
+        return [{"text": text, "thought": True}] if text else []
+
+    def _usage(self, counted: object) -> Usage | None:
+        if not isinstance(counted, Mapping):
+            return None
+        prompt, output = _count(counted, "prompt_tokens"), _count(counted, "completion_tokens")
+        thoughts = _count(counted.get("completion_tokens_details"), "reasoning_tokens")
+        cached = _count(counted.get("prompt_tokens_details"), "cached_tokens")
+        cached = cached or _count(counted, "prompt_cache_hit_tokens")
+        if _count(counted, "total_tokens") <= prompt + output:  # else it counts thoughts beside
+            output = max(0, output - thoughts)
+        return Usage(prompt, output, thoughts, cached, prompt, self._context_limit)
+
+
+def _joined(pieces: Sequence[Any]) -> Any:  # noqa: ANN401 - a text, or a list of blocks
+    """Put texts together, or the pieces of blocks that say that they are the same."""
+    if isinstance(pieces[0], str):
+        return "".join(pieces)
+    blocks: list[Json] = []
+    for _, same in groupby(pieces, lambda one: [one.get(key) for key in _SAME]):
+        block: dict[str, list[Any]] = {}
+        for key, value in ((key, value) for one in same for key, value in one.items()):
+            block.setdefault(key, []).append(value)
+        blocks.append({key: _whole(key, values) for key, values in block.items()})
+    return blocks
+
+
+def _whole(key: str, values: Sequence[Any]) -> Any:  # noqa: ANN401 - any JSON
+    is_text = key in _IN_PIECES and all(isinstance(value, str) for value in values)
+    return "".join(values) if is_text else values[-1]
+
+
+def _texts(content: object) -> Iterator[Json]:
+    """Give the parts of an answer; Mistral's have lists in place of texts."""
+    for one in [content] if isinstance(content, str) else as_list(content):
+        if isinstance(one, str):
+            yield from [{"text": without_surrogates(one)}] if one else ()
+        elif "thinking" in one:
+            for part in _texts(one["thinking"]):
+                yield {**part, "thought": True}
+        elif text := text_in(one, "text"):
+            yield {"text": without_surrogates(text)}
+
+
+def _count(counted: object, key: str) -> int:
+    value = counted.get(key) if isinstance(counted, Mapping) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def read_offer(one: Mapping[str, Any], service: str) -> ModelOffer:
+    """Read an entry of a service's list of models, as far as it says anything.
+
+    Args:
+        one: The entry.
+        service: The name of the service, with which that of the model begins.
+    """
+    name = sanitize_line(text_in(one, "id") or text_in(one, "name"), 150)
+    name = name.rpartition("/")[2] if name.startswith("/") else name  # a file of llama.cpp's
+    more = [one, *(one.get(key) for key in ("top_provider", "meta", "limits"))]
+    found = [part for part in more if isinstance(part, Mapping)]
+    context = max((_count(p, key) for p in found for key in (*_CONTEXT, "n_ctx_train")), default=0)
+    output = max((_count(p, key) for p in found for key in _OUTPUT), default=0)
+    takes = one.get("capabilities") or one.get("supported_parameters")
+    architecture = one.get("architecture")
+    inputs = architecture.get("input_modalities") if isinstance(architecture, Mapping) else None
+    title = sanitize_line(text_in(one, "display_name") or text_in(one, "name"), 100)
+    return ModelOffer(
+        f"{service}/{name}",
+        title if title != name else "",
+        context,
+        output,
+        _takes(takes, "tools", "function_calling"),
+        _takes(inputs or takes, "image", "vision"),
+        _takes(takes, "reasoning", "thinking"),
+    )
+
+
+def _takes(said: object, *words: str) -> bool | None:
+    """Return whether a list or an object of abilities has one of them; None if it says nothing."""
+    if isinstance(said, Mapping):
+        known = [bool(said[word]) for word in words if word in said]
+        return any(known) if known else None
+    return any(word in said for word in words) if isinstance(said, list) else None

@@ -1,0 +1,1 @@
+"""What terminals differ in: how they send keys, and where copies go."""

@@ -1,0 +1,81 @@
+"""Brings a copy to where it can be pasted: the desktop's clipboard, tmux's buffer, the terminal."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+PATIENCE: Final = 2.0
+"""Seconds that a program may take."""
+
+MAX_SEQUENCE: Final = 100_000
+"""Bytes of a copy that each terminal takes, if it takes any."""
+
+_CLIPBOARD: Final = "the clipboard"
+_BUFFER: Final = "tmux's buffer"
+
+_TAKING: Final = re.compile(
+    "kitty|ghostty|foot|alacritty|wezterm|contour|rio|vscode", re.IGNORECASE
+)
+"""Terminals that let programs write the clipboard as they come."""
+
+_TAKING_NONE: Final = re.compile("linux|dumb|Apple_Terminal")
+"""Terminals that have none, and might print what is sent."""
+
+
+def bring(text: str, environ: Mapping[str, str]) -> list[str]:
+    """Give a text to the programs that keep copies; return where it has arrived.
+
+    Args:
+        text: The text.
+        environ: The variables that the programs get.
+    """
+    from tui.engine.definitions.outside import without_folder  # noqa: PLC0415 - on first use
+
+    places = list[str]()
+    environ, _ = without_folder(environ, Path.cwd(), Path.home())
+    for (name, *arguments), place in _programs(environ):
+        program = None if place in places else shutil.which(name, path=environ.get("PATH"))
+        with suppress(OSError, subprocess.SubprocessError):
+            if program is not None:
+                subprocess.run(  # noqa: S603 - a found program
+                    [program, *arguments],
+                    input=text.encode(),
+                    stdout=subprocess.DEVNULL,  # xclip stays, and keeps them open
+                    stderr=subprocess.DEVNULL,
+                    cwd="/",
+                    env={**environ, "PWD": "/"},
+                    timeout=PATIENCE,
+                    check=True,
+                    start_new_session=True,
+                )
+                places.append(place)
+    return places
+
+
+def _programs(environ: Mapping[str, str]) -> Iterator[tuple[list[str], str]]:
+    """Yield the programs that may keep a copy where the user is, the best first, and where."""
+    if not environ.get("SSH_CONNECTION"):  # else it is the clipboard of another machine
+        if sys.platform == "darwin":
+            yield ["pbcopy"], _CLIPBOARD
+        if environ.get("WAYLAND_DISPLAY"):
+            yield ["wl-copy"], _CLIPBOARD
+    if environ.get("DISPLAY"):
+        yield ["xclip", "-selection", "clipboard", "-in"], _CLIPBOARD
+        yield ["xsel", "--clipboard", "--input"], _CLIPBOARD
+    if environ.get("TMUX"):
+        yield ["tmux", "load-buffer", "-w", "-"], _BUFFER  # and to the terminal around it
+        yield ["tmux", "load-buffer", "-"], _BUFFER  # before tmux 3.2
+
+
+def terminal_takes(size: int, environ: Mapping[str, str]) -> bool | None:
+    """Tell whether the terminal takes a copy of so many bytes; None if nobody knows."""
+    kind = f"{environ.get('TERM', '')} {environ.get('TERM_PROGRAM', '')}"
+    if environ.get("STY") or _TAKING_NONE.search(kind):
+        return False
+    takes = _TAKING.search(kind) or environ.get("WT_SESSION")
+    return True if takes and size <= MAX_SEQUENCE and not environ.get("TMUX") else None
