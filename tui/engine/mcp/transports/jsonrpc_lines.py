@@ -9,7 +9,6 @@ a result behind thousands of them arrives soon.
 import asyncio
 import json
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -246,8 +245,6 @@ def decode(line: bytes, most: int = MAX_STRUCTURE, secrets: Redactor = _NONE) ->
             return DecodedLine(_noise(line), count, FrameFault.TOO_LARGE, searched)
         if message.method == LOG:
             message = message.model_copy(update={"params": _log_params(message.params or {})})
-        if _breaks_the_sdk(message):
-            return DecodedLine(_noise(line), count, FrameFault.INVALID, searched)
     return DecodedLine(message, count, searched=searched)
 
 
@@ -309,15 +306,6 @@ def _log_params(params: dict[str, Any]) -> dict[str, Any]:
     level = str(params.get("level")).lower()
     level = "warning" if level == "warn" else level if level in _LEVELS else "info"
     return {**params, "level": level, "data": params.get("data", params.get("message", params))}
-
-
-def _breaks_the_sdk(message: types.JSONRPCRequest | types.JSONRPCNotification) -> bool:
-    """Return whether a progress report has a number that the SDK cannot convert."""
-    if message.method != PROGRESS:
-        return False
-    params = message.params or {}
-    numbers = (params.get("progress"), params.get("total"))
-    return any(isinstance(number, int) and abs(number) > sys.float_info.max for number in numbers)
 
 
 def _noise(line: bytes) -> Noise:
@@ -486,12 +474,12 @@ class FlowControl:
         if rest.strip() and not self._is_heard:
             self._note_noise(_noise(rest))
 
-    def _note_noise(self, noise: str, what: str = "not a message") -> None:
+    def _note_noise(self, noise: str, what: str = "not a message, ignored") -> None:
         self._noise += 1
         if self._noise == 1 and not self._is_heard:
             self._log.printed = f"its first line was not a message: {noise}"
             self._log.remark(self._log.printed)
         elif self._noise <= MAX_NOISE_LINES:
-            self._log.remark(f"{what}, ignored: {noise}", Severity.INFO)
+            self._log.remark(f"{what}: {noise}", Severity.INFO)
         if self._noise == MAX_NOISE_LINES:
             self._log.remark("further such lines are ignored silently", Severity.INFO)
