@@ -349,6 +349,9 @@ class FlowControl:
         log: Takes remarks.
         clock: The current time.
         sleep: Waits for some seconds of that clock.
+
+    Attributes:
+        is_heard: Whether a message has come, or what comes first need be none.
     """
 
     def __init__(
@@ -365,7 +368,7 @@ class FlowControl:
         self._exceeds_since: float | None = None
         self._most = MAX_UNASKED
         self._noise = self._lines = 0
-        self._drops = self._is_heard = False
+        self._drops = self.is_heard = False
         self._open = Counter[types.RequestId | None]()
         self._asked: set[str] = set()
 
@@ -389,7 +392,7 @@ class FlowControl:
             await self._sleep(PAUSE)
         found, structure, fault, searched = await read(line, self._most, self._log.own)
         message = None if isinstance(found, str) else found
-        self._is_heard |= message is not None
+        self.is_heard |= message is not None
         if found is not None:
             self._tap.received(line, message, fault)
         self._grow()
@@ -473,12 +476,12 @@ class FlowControl:
 
     def note_rest(self, rest: bytes) -> None:
         """Note what came without a line end; all that a server printed, it may say what it is."""
-        if rest.strip() and not self._is_heard:
+        if rest.strip() and not self.is_heard:
             self._note_noise(_noise(rest, self._log.own))
 
     def _note_noise(self, noise: str, what: str = "not a message, ignored") -> None:
         self._noise += 1
-        if self._noise == 1 and not self._is_heard:
+        if self._noise == 1 and not self.is_heard:
             self._log.printed = f"its first line was not a message: {noise}"
             self._log.remark(self._log.printed)
         elif self._noise <= MAX_NOISE_LINES:
