@@ -251,7 +251,7 @@ async def read(
         try:
             data = joined_contents(found.raw["contents"])
         except ValueError:
-            words = "The server sent a blob that is not valid base64, or that holds its secret."
+            words = "What the server sent is no text and no valid base64, or holds its secret."
             raise CommandError(words) from None
         if file is None:
             return CommandOutput(value, data)
@@ -449,8 +449,7 @@ async def accept(server: str, start: StartOptions, *, any_wording: bool) -> Comm
         raise click.UsageError("--any-wording is for one tool: SERVER.TOOL.")
     async with serving(start, [one.id]) as session:
         tools = [view.name for view in session.ready(one.id).catalog.tools]
-        if tool and tool not in tools:
-            raise no_such("tool", tool, tools)
+        check_known("tool", filter(None, [tool]), tools)
         review = session.engine.access.review
         changes = await review.accept(one.id, tool, any_wording=any_wording)
     found = [

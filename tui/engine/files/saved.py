@@ -91,14 +91,17 @@ def joined_contents(contents: Iterable[Mapping[str, str]]) -> bytes:
     """Join the contents of a resource as its server wrote them: texts as UTF-8, blobs decoded.
 
     Raises:
-        ValueError: If a blob is not valid base64.
+        ValueError: If they have another form, or a blob is not valid base64.
     """
-    return b"".join(
-        one["text"].encode("utf-8", "replace")
-        if "text" in one
-        else base64.b64decode("".join(one["blob"].split()), validate=True)
-        for one in contents
-    )
+    try:
+        return b"".join(
+            one["text"].encode("utf-8", "replace")
+            if "text" in one
+            else base64.b64decode("".join(one["blob"].split()), validate=True)
+            for one in contents
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError("no contents of a resource") from error
 
 
 def _picture_ending(data: bytes) -> str:

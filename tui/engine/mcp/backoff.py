@@ -22,7 +22,7 @@ LATE: Final = 0.01
 """Seconds by which it wakes late when too much runs; typing feels the same delay."""
 
 LONGEST_TURN: Final = 10.0
-"""Seconds after which a server that is still starting, or has ended, no longer counts."""
+"""Seconds after which a server that is still starting, or starts again, no longer counts."""
 
 Clock = Callable[[], float]
 """A clock in seconds that never goes back, such as `time.monotonic`."""

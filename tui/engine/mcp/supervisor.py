@@ -414,9 +414,8 @@ class Supervisor:
                 await self._wake.wait()
         finally:
             self.is_queued = False
-            turn.cancel()
-        if turn.done():
-            self._end_turn = turn.result()
+            if not turn.cancel():  # it had come; the next status ends it
+                self._end_turn = turn.result()
 
     async def _filled(self) -> ServerDefinition:
         """Return the server with the secrets that its extension or the user keeps elsewhere."""

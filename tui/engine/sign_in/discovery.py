@@ -330,8 +330,7 @@ def _read(kind: type[M], body: bytes, needed: frozenset[str], usual: dict[str, A
             if not wrong or wrong & needed:
                 break
             content = {name: value for name, value in content.items() if name not in wrong}
-    member = min(wrong & needed, default="")
-    member = member or "content"
+    member = min(wrong & needed, default="content")
     raise _OddDocumentError(f"its {member} is missing or not valid", member)
 
 

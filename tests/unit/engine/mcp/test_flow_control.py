@@ -115,6 +115,15 @@ async def test_noise_is_limited_and_paced(flow: FlowControl, clock: Time, watche
     assert len(watcher.log("s")) == lines.MAX_NOISE_LINES + 1
 
 
+async def test_no_part_of_a_secret_is_left_where_a_line_is_cut(watcher: Watcher) -> None:
+    secret = "a-secret-of-this-fixture"
+    for cut in range(1, len(secret)):
+        log = ServerLog(ServerId("s"), watcher)
+        log.own.register(secret)
+        await FlowControl(log).take(b"x" * (lines.HEAD - cut) + secret.encode() + b" and more")
+        assert log.printed.endswith("xxx"), log.printed
+
+
 async def test_the_answer_of_a_handshake_may_not_be_of_many_values(flow: FlowControl) -> None:
     reply = REPLY.replace(b"{}", b'{"a":[%b0]}' % (b"0," * 60_000))
     for method in ("initialize", "server/discover"):

@@ -1,5 +1,6 @@
 """What servers as people have them say in the protocol: own errors, pages, handshakes."""
 
+import base64
 import json
 from typing import Any
 
@@ -10,7 +11,8 @@ from tests.servers.web import ECHO, Exchange, Handler, Message, RawServer
 from tests.support.rows import row
 from tests.unit.engine.mcp.network.support import WEB, answering, connected, refused
 from tests.unit.engine.mcp.support import call, eventually, ready, refuses, script
-from tui.engine.mcp.catalog.offered_tool import ToolCallError
+from tui.engine.files.saved import joined_contents
+from tui.engine.mcp.catalog.offered_tool import MediaPart, ToolCallError
 from tui.engine.mcp.catalog.results import convert_prompt, convert_resource
 from tui.engine.mcp.errors import ServerCallError, ServerGoneError
 from tui.engine.mcp.session.sdk_patches import repair_contents
@@ -181,7 +183,7 @@ async def test_what_is_logged_is_shown_whatever_its_form(params: Message) -> Non
     async with answering(answer) as (_, manager, watcher):
         await call(manager, "echo")
         await eventually(lambda: "the needle" in "".join(watcher.log(WEB)))
-        assert "an answer to no request, ignored: id 99999" in watcher.log(WEB)
+        assert "an answer to no request: id 99999" in watcher.log(WEB)
 
 
 LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources"}
@@ -247,6 +249,23 @@ async def test_what_a_prompt_and_a_resource_say_is_read_whatever_its_form() -> N
             result = types.ReadResourceResult.model_validate(raw)
             read = convert_resource(WEB, "a://1", result)
             assert "the needle" in read.content.text
+
+
+def test_a_blob_in_any_base64_reaches_the_model() -> None:
+    wrapped = base64.encodebytes(b"\xfb\xff" * 90).decode()
+    for blob in (wrapped, wrapped.translate(str.maketrans("+/", "-_")), wrapped.rstrip("=\n")):
+        with row(blob):
+            raw = {"contents": [{"uri": "a://1", "blob": blob}]}
+            read = convert_resource(WEB, "a://1", types.ReadResourceResult.model_validate(raw))
+            assert read.problem == ""
+            assert any(isinstance(part, MediaPart) for part in read.parts)
+
+
+def test_contents_of_another_form_are_no_file() -> None:
+    odd: tuple[Any, ...] = ([{"json": {}}], {"a": "b"}, ["a"], [{"blob": 5}], [{"text": 5}], [None])
+    for contents in odd:
+        with row(contents), pytest.raises(ValueError, match="no contents"):
+            joined_contents(contents)
 
 
 ODD: list[dict[str, Any]] = [

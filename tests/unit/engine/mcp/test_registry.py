@@ -78,7 +78,7 @@ def test_a_declaration_is_what_gemini_takes() -> None:
 
 def test_a_tool_that_cannot_be_offered_has_an_id_of_its_own_and_takes_no_name() -> None:
     made = registry({GIT, SVN})
-    broken = read_offer(RawOffer(tools=[{"name": "log"}, {"name": "log"}, 5, 6]))
+    broken = read_offer(RawOffer(tools=[{"name": "log", "inputSchema": 5}, {"name": "log"}, 5, 6]))
     made.update(GIT, broken)
     made.update(SVN, offer(SVN, "log"))
     assert [tool.id for tool in made.offered()] == ["log"]

@@ -41,6 +41,14 @@ def test_another_reply_of_many_values_fails_its_request() -> None:
     assert caught.value.code == EXCHANGE_FAILED
 
 
+def test_no_more_blocks_are_judged_than_are_read() -> None:
+    most, more = sdk_patches.MAX_BLOCKS, sdk_patches.MAX_BLOCKS + 500
+    prompt = sdk_patches.repair_contents({"messages": ["x"] * more}, {})["messages"]
+    assert [one["content"]["text"] for one in prompt] == ["x"] * most + [""] * 500
+    resource = sdk_patches.repair_contents({"contents": ["x"] * more}, {"uri": "a:b"})["contents"]
+    assert [one["text"] for one in resource] == ["x"] * most + [""] * 500
+
+
 def annotated(name: str, header: object) -> dict[str, Any]:
     """Define a tool whose argument goes into a header."""
     properties = {"region": {"type": "string", "x-mcp-header": header}}

@@ -1,7 +1,6 @@
 """Media of servers as their first bytes say, however their base64 and their kind are written."""
 
 import base64
-import binascii
 import re
 from typing import Final
 from urllib.parse import unquote_to_bytes
@@ -56,7 +55,7 @@ def kind_of(data: str, claimed: str) -> str:
     """Return the media type that base64 data begins as; what is claimed where it is not known."""
     try:
         head = base64.b64decode(data[:_HEAD])
-    except (binascii.Error, ValueError):
+    except ValueError:
         return claimed
     if head[:4] == b"RIFF":
         return _RIFF.get(head[8:12], claimed)

@@ -368,9 +368,6 @@ def _pretty(value: object) -> str:
     return sanitize(text.decode(), MAX_SCHEMA_TEXT)
 
 
-_COMPOUND: Final = frozenset({"anyOf", "enum", "items"})
-
-
 def summarise_parameters(schema: GeminiSchema) -> tuple[Parameter, ...]:
     """Return the parameters of a converted schema, required ones first."""
     required = set(schema.get("required", ()))
@@ -388,8 +385,6 @@ def _parameter(name: str, kind: str, required: bool, description: str) -> Parame
 
 def _type_words(schema: GeminiSchema) -> str:
     """Name a type in one or two words."""
-    if "type" in schema and schema.keys().isdisjoint(_COMPOUND):  # most are so simple
-        return f"{schema['type']} | null" if "nullable" in schema else str(schema["type"])
     suffix = " | null" if schema.get("nullable") else ""
     match schema:
         case {"anyOf": list(branches)}:

@@ -84,15 +84,6 @@ def assign_names(
     taken = {*_RESERVED, *(name.lower() for name in reserved)}
     for server, tools in offers:
         spelled = {tool: sanitize_name(tool) for tool in tools}
-        lowered = {bare.lower() for bare in spelled.values()}
-        if (
-            len(lowered) == len(spelled)
-            and not any(map(_MODEL_PREFIX.match, lowered))
-            and taken.isdisjoint(lowered)
-        ):  # as most are: all keep their names
-            names |= {(server, tool): ToolId(bare) for tool, bare in spelled.items()}
-            taken |= lowered
-            continue
         names |= {(server, tool): ToolId("") for tool in spelled}  # in this order
         for _, tool, bare in sorted((bare != tool, tool, bare) for tool, bare in spelled.items()):
             name = bare if _is_free(bare, taken) else _free_name(server, tool, taken)

@@ -1,7 +1,6 @@
 """Converts results, rendered prompts and resources for the model and for the screen."""
 
 import base64
-import binascii
 import json
 import math
 import re
@@ -153,14 +152,14 @@ def picture_of(part: MediaPart) -> Picture | None:
 
 
 def data_problem(data: str) -> str:
-    """Say why the model's service would refuse data, or nothing."""
+    """Say why the model's service would refuse data in the usual base64, or nothing."""
     if MASK_ENDING in data:
         return "The data is left out: it holds a secret of this server's"
     if len(data) > MAX_MEDIA_CHARS:
         return f"The data is left out: {_size(data)} is too much"
-    try:  # some encoders wrap their lines
-        decoded = base64.b64decode("".join(data.split()), validate=True)
-    except (binascii.Error, ValueError):
+    try:
+        decoded = base64.b64decode(data, validate=True)
+    except ValueError:
         return "The data is left out: it is not valid base64"
     return "" if decoded else "There is no data"
 
@@ -207,7 +206,7 @@ def image_size(data: str) -> tuple[int, int] | None:
     """Return width and height of a PNG, GIF, JPEG or WebP in base64, or None if unknown."""
     try:
         return _pixels(base64.b64decode(data[:HEAD]))
-    except (binascii.Error, ValueError, struct.error, IndexError):
+    except (ValueError, struct.error, IndexError):
         return None
 
 
@@ -215,7 +214,7 @@ def _pixels(head: bytes) -> tuple[int, int] | None:
     size: tuple[int, int] | None = None
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         size = struct.unpack(">II", head[16:24])
-    elif head.startswith((b"GIF87a", b"GIF89a")):
+    elif head.startswith(b"GIF8"):
         size = struct.unpack("<HH", head[6:10])
     elif head.startswith(b"\xff\xd8"):
         size = _jpeg_size(head)
@@ -417,7 +416,8 @@ def _problem(blobs: Iterable[types.BlobResourceContents], length: int) -> str:
     """Say what of a resource the model cannot be given."""
     if length > MAX_RESOURCE_TEXT:
         return f"it is too large: {length:,} characters, of which {MAX_RESOURCE_TEXT:,} can go"
-    return next((why for one in blobs if one.blob and (why := data_problem(one.blob))), "")
+    given = (plain_base64(one.blob)[0] for one in blobs if one.blob)
+    return next(filter(None, map(data_problem, given)), "")
 
 
 def _blob_line(blob: types.BlobResourceContents) -> str:

@@ -39,20 +39,12 @@ TYPE_NAMES: Final[Mapping[type, str]] = {
 }
 TYPES: Final = frozenset(TYPE_NAMES.values())
 
-_ALONE: Final[Mapping[str, frozenset[str]]] = {name: frozenset({name}) for name in TYPES}
-
 _BOUNDS: Final = (
     ("minimum", "maximum"),
     ("exclusiveMinimum", "exclusiveMaximum"),
     ("minLength", "maxLength"),
     ("minItems", "maxItems"),
 )
-_PLAIN: Final = frozenset(
-    {"$schema", "type", "properties", "required", "additionalProperties", "title", "description"}
-)
-"""What most objects say, and nothing else."""
-
-_NUMERIC: Final = frozenset({"multipleOf", *(key for bounds in _BOUNDS for key in bounds)})
 
 
 class RemoteReferenceError(Exception):
@@ -218,8 +210,6 @@ def _merge_keywords(flat: Flat, schema: dict[str, Any], followed: frozenset[str]
     _merge_types(flat, schema)
     _merge_object(flat, schema, followed)
     flat.description = _words(schema.get("description")) or flat.description
-    if schema.keys() <= _PLAIN:
-        return
     _merge_enum(flat, schema)
     _merge_bounds(flat, schema)
     _merge_array(flat, schema, followed)
@@ -238,9 +228,6 @@ def _merge_keywords(flat: Flat, schema: dict[str, Any], followed: frozenset[str]
 
 def _merge_types(flat: Flat, schema: dict[str, Any]) -> None:
     said = schema.get("type")
-    if flat.types is None and isinstance(said, str) and "nullable" not in schema:
-        flat.types = _ALONE.get(said.lower())
-        return
     names = {said} if isinstance(said, str) else {name for name in as_list(said) if _words(name)}
     types = frozenset(name.lower() for name in names) & TYPES
     if schema.get("nullable") is True and types:
@@ -270,8 +257,6 @@ def _merge_enum(flat: Flat, schema: dict[str, Any]) -> None:
 
 def _merge_bounds(flat: Flat, schema: dict[str, Any]) -> None:
     """Merge numeric keywords; the tighter one wins. Draft 4 has boolean exclusive bounds."""
-    if _NUMERIC.isdisjoint(schema):  # as most are
-        return
     for low, high in _BOUNDS:
         for key, tighter in ((low, max), (high, min)):
             value: Any = schema.get(key)

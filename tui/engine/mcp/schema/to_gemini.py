@@ -77,9 +77,6 @@ def unknown_dialect(schema: Mapping[str, Any]) -> str:
 MAX_LEFT_OUT: Final = 20
 """Most parts of one schema that are reported as left out."""
 
-MAX_PLAIN: Final = 100
-"""Most single values of an object that is converted without being flattened."""
-
 MAX_LEAVES: Final = 2_000
 """Schemas of single values that are remembered; tools of one server share most of them."""
 
@@ -92,9 +89,6 @@ _WORDS: Final = ("description", "title")
 
 _LEAF: Final = frozenset(
     {*_WORDS, "type", "default", "enum", "minimum", "maximum", "minLength", "maxLength"}
-)
-_PLAIN_ROOT: Final = frozenset(
-    {*_WORDS, "$schema", "type", "properties", "required", "additionalProperties"}
 )
 
 
@@ -122,7 +116,7 @@ def convert_schema(schema: Mapping[str, Any]) -> tuple[GeminiSchema, tuple[str, 
     for depth in DEPTHS:
         converter = _Converter(schema, depth)
         try:
-            converted = converter.plain_root() or converter.any_root()
+            converted = converter.root()
         except _UNTRANSLATABLE as error:
             if isinstance(error, TooManyNodesError) and depth != DEPTHS[-1]:
                 continue
@@ -169,32 +163,7 @@ class _Converter:
         self._flattener = Flattener(document)
         self.left_out: list[str] = []
 
-    def plain_root(self) -> GeminiSchema | None:
-        """Convert an object of few single values, as most schemas are; return None for others."""
-        document, properties = self._document, self._document.get("properties")
-        if (
-            not document.keys() <= _PLAIN_ROOT
-            or document.get("type") != "object"
-            or not isinstance(document.get("additionalProperties", False), bool)
-            or not isinstance(properties, dict)
-            or len(properties) > MAX_PLAIN
-            or not all(map(_is_leaf, properties.values()))
-            or not all(is_shown_whole(name, MAX_KEY) for name in properties)
-        ):
-            return None
-        found: dict[str, GeminiSchema] = {}
-        for name, child in properties.items():
-            if (converted := self._leaf(child)) is None:
-                self._flattener.nodes, self.left_out = 0, []
-                return None
-            found[name] = converted
-        schema: GeminiSchema = {"type": "object", "properties": found}
-        said = document.get("required")
-        required = said if isinstance(said, list) else ()
-        named = dict.fromkeys(one for one in required if isinstance(one, str) and one in found)
-        return _described(schema | ({"required": [*named]} if named else {}), document)
-
-    def any_root(self) -> GeminiSchema:
+    def root(self) -> GeminiSchema:
         flat = self._flattener.flatten((Scoped(dict(self._document)),))
         if flat.never or "object" not in (flat.types or {"object"}):
             raise UnusableSchemaError("its arguments are not an object")
@@ -213,21 +182,27 @@ class _Converter:
         convert = self._alternatives if flat.groups else self._typed_variants
         return self._describe(flat, combine([*convert(flat, depth)], flat))
 
-    def _leaf(self, schema: Mapping[str, Any]) -> GeminiSchema | None:
+    def _leaf(self, schema: object) -> GeminiSchema | None:
         """Convert a single value: its words anew, and all else as for the last one like it.
 
         Return None for one that is not as simple.
         """
+        if not (isinstance(schema, dict) and "type" in schema and schema.keys() <= _LEAF):
+            return None
         rest = {key: value for key, value in schema.items() if key not in _WORDS}
-        key = to_json(rest)
+        key, known = to_json(rest), len(self.left_out)
         found = _LEAVES.get(key)
         if found is None:
             found = self._convert((Scoped(rest),), 1)
-            if found is None or "description" in found or self.left_out or len(key) > MAX_LEAF:
+            is_odd = found is None or "description" in found or len(self.left_out) > known
+            if found is None or is_odd or len(key) > MAX_LEAF:
+                del self.left_out[known:]
                 return None
             if len(_LEAVES) >= MAX_LEAVES:
                 _LEAVES.clear()
             _LEAVES[key] = found
+        else:
+            self._flattener.count()
         return _described(found, schema)
 
     def _alternatives(self, flat: Flat, depth: int) -> Iterator[GeminiSchema]:
@@ -274,7 +249,8 @@ class _Converter:
         """Convert a property; leave an optional one out, and name it, if that is not possible."""
         nodes, is_impossible = self._flattener.nodes, False
         try:
-            converted = self._convert(child, depth + 1)
+            plain = self._leaf(child[0].schema) if depth == 0 and len(child) == 1 else None
+            converted = plain or self._convert(child, depth + 1)
             is_impossible = converted is None
             reason = "" if is_shown_whole(name, MAX_KEY) else "its name cannot be shown as it is"
             reason = reason if not is_impossible else "no value fits its schema"
@@ -342,10 +318,6 @@ class _Converter:
         if "anyOf" not in schema and flat.default and is_default(flat.default[0], schema):
             schema["default"] = flat.default[0]
         return schema
-
-
-def _is_leaf(schema: object) -> bool:
-    return isinstance(schema, dict) and "type" in schema and schema.keys() <= _LEAF
 
 
 def _described(found: GeminiSchema, schema: Mapping[str, Any]) -> GeminiSchema:

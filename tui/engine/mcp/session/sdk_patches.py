@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from itertools import zip_longest
 from typing import Any, Final
 
 import mcp_types as types
@@ -56,12 +57,12 @@ MAX_ODD_BLOCK: Final = 8_000
 """Characters of a block of an unknown kind that are shown as they are."""
 
 MAX_BLOCKS: Final = 1_000
-"""Content blocks of one result that are read."""
+"""Content blocks of one reply that are read."""
 
 _CALL: Final = "tools/call"
-_UNREADABLE: Final = " cannot be read and is left out"
 _NOT_SAID: Final = NOT_MASKED | {"isError", "resultType", "structuredContent"}
 _COMPLETE: Final = "complete"
+_EMPTY: Final = {"type": "text", "text": ""}
 _LISTS: Final = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 _RAW: Final = frozenset({*_LISTS, "skills/list", "tasks/get", "tasks/result"})
 """Methods that only `request` uses, without the SDK's own parsing."""
@@ -220,7 +221,7 @@ def adapt(client: Client, more: Callable[[str], Mapping[str, Any]]) -> None:
             raw = {"content": []}  # whoever keeps the results reads it
         if stateless:
             raw = {"resultType": _COMPLETE, **raw}
-        return raw if method in _RAW else check_weight(repair_contents(raw, params or {}))
+        return raw if method in _RAW else repair_contents(check_weight(raw), params or {})
 
     async def accept(name: str, result: types.CallToolResult) -> None:
         del name, result
@@ -311,22 +312,29 @@ def repair_result(raw: Mapping[str, Any]) -> JsonObject:
 
 
 def repair_contents(raw: JsonObject, params: Mapping[str, Any]) -> JsonObject:
-    """Mend what cannot be read of a rendered prompt or a resource; other replies stay."""
+    """Mend what cannot be read of a rendered prompt or a resource; other replies stay.
+
+    What nobody reads any more only counts: it is empty.
+    """
     if isinstance(messages := raw.get("messages"), list):
-        raw = {**raw, "messages": [one for said in messages for one in _messages(said)]}
+        said = [one for message in messages for one in _blocks_of(message)]
+        blocks = [_readable_block(block) for _, block in said[:MAX_BLOCKS]]
+        pairs = zip_longest((role for role, _ in said), blocks, fillvalue=_EMPTY)
+        raw = {**raw, "messages": [{"role": role, "content": block} for role, block in pairs]}
     if isinstance(contents := raw.get("contents"), list | dict):
         listed = contents if isinstance(contents, list) else [contents]
-        raw = {**raw, "contents": [_readable_content(one, params.get("uri")) for one in listed]}
+        uri, rest = params.get("uri"), len(listed) - MAX_BLOCKS
+        parts = [_readable_content(one, uri) for one in listed[:MAX_BLOCKS]]
+        raw = {**raw, "contents": parts + [{"uri": uri, "text": ""}] * rest}
     return raw
 
 
-def _messages(said: object) -> Iterator[JsonObject]:
-    """Yield a message of a prompt block by block; of an unknown role it is the user's."""
-    given = said if isinstance(said, dict) else {"content": said}
+def _blocks_of(message: object) -> Iterator[tuple[str, object]]:
+    """Yield the blocks of a prompt's message with its role; an unknown one is the user's."""
+    given = message if isinstance(message, dict) else {"content": message}
     content, role = given.get("content"), given.get("role")
     for block in content if isinstance(content, list) else [content]:
-        known = role if role in ("user", "assistant") else "user"
-        yield {"role": known, "content": _readable_block(block)}
+        yield ("assistant" if role == "assistant" else "user"), block
 
 
 def _readable_content(content: object, uri: object) -> JsonObject:
@@ -342,20 +350,15 @@ def _readable_block(block: object) -> JsonObject:
     if isinstance(block, str):
         return {"type": "text", "text": block}
     plain = _plain_block(block) if isinstance(block, dict) else {}
-    if plain and _is_readable(plain):
+    with suppress(ValidationError):
+        types.CallToolResult.model_validate({"content": [plain]}, by_name=False)
         return plain
     kind = sanitize_line(str(plain.get("type", "")), MAX_KIND)
     as_json = json.dumps(block, ensure_ascii=False)
     named = f"kind “{kind}”" if kind else "wrong form"
-    said = f", as it was sent: {as_json}" if len(as_json) <= MAX_ODD_BLOCK else _UNREADABLE
+    said = " cannot be read and is left out"
+    said = f", as it was sent: {as_json}" if len(as_json) <= MAX_ODD_BLOCK else said
     return _note(f"a content block of the {named}{said}")
-
-
-def _is_readable(block: JsonObject) -> bool:
-    with suppress(ValidationError):
-        types.CallToolResult.model_validate({"content": [block]}, by_name=False)
-        return True
-    return False
 
 
 def _note(words: str) -> JsonObject:

@@ -9,7 +9,6 @@ a result behind thousands of them arrives soon.
 import asyncio
 import json
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -221,20 +220,20 @@ def decode(line: bytes, most: int = MAX_STRUCTURE, secrets: Redactor = _NONE) ->
     if not line:
         return DecodedLine(None, count)
     if not line.startswith(b"{"):
-        return DecodedLine(_noise(line), count, FrameFault.NOT_JSON)
+        return DecodedLine(_noise(line, secrets), count, FrameFault.NOT_JSON)
     if count > most:
-        found = _unreadable(line, "is too complex to be read")
+        found = _unreadable(line, secrets, "is too complex to be read")
         return DecodedLine(found, count, FrameFault.TOO_LARGE)
     # Parsing first and validating then costs a sixth of what validating the text would.
     try:
         value, searched = secrets.redact_message(read_value(line, count), line)
     except JsonError as error:
-        found = _unreadable(line, str(error))
+        found = _unreadable(line, secrets, str(error))
         return DecodedLine(found, count, FrameFault.NOT_JSON)
     try:
         message = _validated(value)
     except ValidationError:
-        found = _unreadable(line, "breaks the protocol")
+        found = _unreadable(line, secrets, "breaks the protocol")
         return DecodedLine(found, count, FrameFault.INVALID, searched)
     if isinstance(message, types.JSONRPCError) and message.error.code in _STAND_INS:
         own = message.error.model_copy(update={"code": _STAND_INS[message.error.code]})
@@ -243,11 +242,9 @@ def decode(line: bytes, most: int = MAX_STRUCTURE, secrets: Redactor = _NONE) ->
         message = message.model_copy(update={"result": repair_handshake(message.result)})
     elif isinstance(message, types.JSONRPCRequest | types.JSONRPCNotification):
         if count > MAX_UNASKED:
-            return DecodedLine(_noise(line), count, FrameFault.TOO_LARGE, searched)
+            return DecodedLine(_noise(line, secrets), count, FrameFault.TOO_LARGE, searched)
         if message.method == LOG:
             message = message.model_copy(update={"params": _log_params(message.params or {})})
-        if _breaks_the_sdk(message):
-            return DecodedLine(_noise(line), count, FrameFault.INVALID, searched)
     return DecodedLine(message, count, searched=searched)
 
 
@@ -311,23 +308,16 @@ def _log_params(params: dict[str, Any]) -> dict[str, Any]:
     return {**params, "level": level, "data": params.get("data", params.get("message", params))}
 
 
-def _breaks_the_sdk(message: types.JSONRPCRequest | types.JSONRPCNotification) -> bool:
-    """Return whether a progress report has a number that the SDK cannot convert."""
-    if message.method != PROGRESS:
-        return False
-    params = message.params or {}
-    numbers = (params.get("progress"), params.get("total"))
-    return any(isinstance(number, int) and abs(number) > sys.float_info.max for number in numbers)
+def _noise(line: bytes, secrets: Redactor) -> Noise:
+    """Return the start of a line, without what may be a part of a secret where it is cut."""
+    start = line[:HEAD].decode("utf-8", "replace").rstrip("\ufffd")
+    return Noise(start if len(line) <= HEAD else start[: secrets.settled(start)])
 
 
-def _noise(line: bytes) -> Noise:
-    return Noise(line[:HEAD].decode("utf-8", "replace"))
-
-
-def _unreadable(line: bytes, reason: str) -> types.JSONRPCError | Noise:
+def _unreadable(line: bytes, secrets: Redactor, reason: str) -> types.JSONRPCError | Noise:
     """Return an error reply for an unreadable reply, and noise for anything else."""
     if (reply_id := _id_by_pattern(line)) is None:
-        return _noise(line)
+        return _noise(line, secrets)
     words = f"sent a reply that {reason}; whether the request had any effect is unknown"
     problem = types.ErrorData(code=EXCHANGE_FAILED, message=words)
     return types.JSONRPCError(jsonrpc="2.0", id=reply_id, error=problem)
@@ -359,6 +349,9 @@ class FlowControl:
         log: Takes remarks.
         clock: The current time.
         sleep: Waits for some seconds of that clock.
+
+    Attributes:
+        is_heard: Whether a message has come, or what comes first need be none.
     """
 
     def __init__(
@@ -375,7 +368,7 @@ class FlowControl:
         self._exceeds_since: float | None = None
         self._most = MAX_UNASKED
         self._noise = self._lines = 0
-        self._drops = self._is_heard = False
+        self._drops = self.is_heard = False
         self._open = Counter[types.RequestId | None]()
         self._asked: set[str] = set()
 
@@ -399,7 +392,7 @@ class FlowControl:
             await self._sleep(PAUSE)
         found, structure, fault, searched = await read(line, self._most, self._log.own)
         message = None if isinstance(found, str) else found
-        self._is_heard |= message is not None
+        self.is_heard |= message is not None
         if found is not None:
             self._tap.received(line, message, fault)
         self._grow()
@@ -421,7 +414,7 @@ class FlowControl:
                 cost = REQUEST_COST
             case types.JSONRPCResponse(id=answered) | types.JSONRPCError(id=answered):
                 if answered is not None and str(answered) not in self._asked:
-                    self._note_noise(f"id {answered!r:.40}", "an answer to no request")
+                    self._note_noise(f"id {answered!r}", "an answer to no request")
                 self._asked.discard(str(answered))
             case types.JSONRPCNotification(
                 method="notifications/cancelled", params={"requestId": int() | str() as request}
@@ -483,15 +476,15 @@ class FlowControl:
 
     def note_rest(self, rest: bytes) -> None:
         """Note what came without a line end; all that a server printed, it may say what it is."""
-        if rest.strip() and not self._is_heard:
-            self._note_noise(_noise(rest))
+        if rest.strip() and not self.is_heard:
+            self._note_noise(_noise(rest, self._log.own))
 
-    def _note_noise(self, noise: str, what: str = "not a message") -> None:
+    def _note_noise(self, noise: str, what: str = "not a message, ignored") -> None:
         self._noise += 1
-        if self._noise == 1 and not self._is_heard:
+        if self._noise == 1 and not self.is_heard:
             self._log.printed = f"its first line was not a message: {noise}"
             self._log.remark(self._log.printed)
         elif self._noise <= MAX_NOISE_LINES:
-            self._log.remark(f"{what}, ignored: {noise}", Severity.INFO)
+            self._log.remark(f"{what}: {noise}", Severity.INFO)
         if self._noise == MAX_NOISE_LINES:
             self._log.remark("further such lines are ignored silently", Severity.INFO)

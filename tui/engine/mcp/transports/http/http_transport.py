@@ -110,6 +110,7 @@ class HttpTransport:
         self._channel: StreamableHttp | ServerSentEvents
         self._to_session: ToSession
         self._flow_control = FlowControl(log)
+        self._flow_control.is_heard = True  # a refusal may say anything
         self._tasks: set[asyncio.Task[None]] = set()
         self._requests: dict[types.RequestId, asyncio.Task[None]] = {}
         self._notices = self._breaks = self._remarks = 0
