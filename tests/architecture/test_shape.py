@@ -201,29 +201,29 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 12_860,
-    "engine/mcp": 9_270,
-    "engine/chats": 4_650,
-    "cli": 2_880,
+    "ui": 13_250,
+    "engine/mcp": 9_470,
+    "engine/chats": 5_380,
+    "cli": 2_960,
     "engine/settings": 2_730,
-    "model": 2_470,
-    "engine": 1_710,
-    "engine/sign_in": 1_670,
-    "engine/approval": 1_280,
+    "model": 2_550,
+    "engine": 1_830,
+    "engine/sign_in": 1_700,
+    "engine/approval": 1_300,
     "engine/trust": 1_090,
-    "engine/files": 1_000,
+    "engine/files": 1_010,
     "engine/definitions": 800,
-    "store": 650,
-    "engine/logs": 560,
-    ".": 490,
-    "engine/keys": 470,
+    "store": 670,
+    "engine/logs": 570,
+    ".": 510,
+    "engine/keys": 630,
     "engine/demo": 440,
-    "engine/by_hand": 310,
+    "engine/by_hand": 300,
     "engine/server_setup": 310,
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 
-CEILING: Final = 45_600
+CEILING: Final = 47_420
 """Code lines of all of `tui`."""
 
 SLACK: Final = 30

@@ -432,7 +432,7 @@ async def disable(server: str) -> CommandOutput:
     return await _set_enabled(server, enabled=False)
 
 
-@mcp.command(epilog="Example: gemdeck mcp accept files.write_file")
+@mcp.command(epilog="Example: gemdeck mcp accept files.read_text_file")
 @server_argument
 @click.option("--any-wording", is_flag=True, help="Whatever its description says from now on.")
 @prints_json

@@ -271,7 +271,7 @@ class Composer(TextArea, inherit_bindings=False):
         if monotonic() - self._pasted_at < PASTE_TAIL:
             self.action_new_line()
             return
-        if self.before_cursor.endswith("\\"):  # gemini-cli's new line
+        if self.cursor_at_end_of_line and self.before_cursor.endswith("\\"):  # as in gemini-cli
             self.replace_before_cursor(len(self.before_cursor) - 1, "\n")
             return
         text = self.message.strip()
