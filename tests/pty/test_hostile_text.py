@@ -36,7 +36,7 @@ HELD: Final = "any other letter stops it"
 
 
 OWN_KINDS: Final = {
-    *("CSI <u", "CSI >25u", "CSI ?2026$p", "CSI ?2048$p", "CSI H", "CSI m", "OSC 22"),
+    *("CSI <u", "CSI >25u", "CSI =4;2u", "CSI ?2026$p", "CSI ?2048$p", "CSI H", "CSI m", "OSC 22"),
     *("CSI t", "OSC 2", "OSC 8"),
     *("CSI ?7h", "CSI ?7l", "CSI ?25h", "CSI ?25l", "CSI ?1000h", "CSI ?1000l", "CSI ?1003h"),
     *("CSI ?1003l", "CSI ?1004h", "CSI ?1004l", "CSI ?1006h", "CSI ?1006l", "CSI ?1015h"),

@@ -67,8 +67,9 @@ class Place:
 
     def _write(self, path: Path, content: str | Mapping[str, Any]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
-        return path
+        whole = path.with_name(f"{path.name}.new")  # nobody reads half a file
+        whole.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
+        return whole.replace(path)
 
 
 @dataclass
