@@ -250,7 +250,7 @@ def test_D10_D11_hostile_markdown_is_drawn_without_holding_up_the_loop(text: str
     growing = GrowingMarkdown()
     growing.update(text, complete=True)
     stack(growing.blocks, 80)
-    assert thread_time() - began < 0.4
+    assert thread_time() - began < 0.8  # what grows with the square takes many seconds
 
 
 def test_a_terminal_gets_the_address_of_a_link_if_that_is_plain() -> None:

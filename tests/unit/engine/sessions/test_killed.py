@@ -94,7 +94,7 @@ async def test_what_a_kill_leaves_goes_on_though_its_tools_are_gone(
         saved = _only(folder)
         assert saved.remarks == []
         async with deck(fake, monkeypatch, folder=folder) as it:
-            it.engine.sessions.resume()
+            await it.engine.sessions.resume()
             await eventually(lambda: entries(it.store.state))
             returned = [e.text for e in it.events if isinstance(e, MessageReturned)]
             assert returned == ([] if saved.contents else ["tell me"])

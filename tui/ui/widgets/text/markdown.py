@@ -94,14 +94,16 @@ def _formula(state: StateInline, silent: bool) -> bool:
 def _emphasis(state: StateInline, silent: bool) -> bool:
     """Do as the parser's rule, but for names of Python, products, patterns of files, and CJK."""
     start, marker = state.pos, state.src[state.pos]
-    if not silent and (name := _DUNDER.match(state.src, start)) is not None:
+    if marker == "_" and not silent and (name := _DUNDER.match(state.src, start)) is not None:
         state.pending, state.pos = state.pending + name[0], name.end()
         return True
     if not emphasis.tokenize(state, silent):
         return False
+    if marker == "_":
+        return True
     before, after = state.src[start - 1 : start] or " ", state.src[state.pos : state.pos + 1] or " "
     is_within = (before + after).isascii() and before.isalnum() and after.isalnum()
-    for one in state.delimiters[start - state.pos :] if marker == "*" else ():
+    for one in state.delimiters[start - state.pos :]:
         one.open |= bool(_CJK.match(before)) and not after.isspace()
         one.close |= bool(_CJK.match(after)) and not before.isspace()
         one.open &= not is_within and after not in "/."
