@@ -53,11 +53,11 @@ ARMING: Final = 1.5
 
 LIMITS: Final = {
     "key to wire": 104,
-    "byte to pixel": 107,
-    "call to result": 219,
+    "byte to pixel": 110,
+    "call to result": 231,
     "edit to restart": 196,
 }
-"""Most hops of each way: the median of five quiet runs (95, 103, 212, 187) and some."""
+"""Most hops of each way: quiet runs (96, 105, 222, 189) and some."""
 
 COMPLETE: Final = "complete"
 """The last line of what was traced."""
