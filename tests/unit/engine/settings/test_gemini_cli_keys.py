@@ -112,7 +112,7 @@ async def test_what_is_typed_for_gemini_cli_gets_what_serves_here() -> None:
         result = await run(typed)
         assert result.code == ExitCode.USAGE
         assert f"There is no command {typed}. -p TEXT sends a message" in result.stderr
-    assert "No such option '--nothing'" in (await run("--nothing")).stderr
+    assert "No such option" in (await run("--nothing")).stderr
 
 
 def test_each_command_of_gemini_cli_is_none_of_ours() -> None:
