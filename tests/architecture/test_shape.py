@@ -203,7 +203,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 BUDGET: Final = {
     "ui": 13_250,
     "engine/mcp": 9_470,
-    "engine/chats": 5_380,
+    "engine/chats": 5_390,
     "cli": 2_960,
     "engine/settings": 2_730,
     "model": 2_550,

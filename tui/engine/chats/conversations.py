@@ -99,11 +99,12 @@ class Conversation:
     _is_cancelled: bool = False
     _is_clear_due: bool = False
     _is_switch_due: bool = False
-    _is_held: bool = False
+    _goes_on: asyncio.Event = field(default_factory=asyncio.Event)
     _left: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._idle.set()
+        self._goes_on.set()
 
     @property
     def backend(self) -> ModelBackend | None:
@@ -161,12 +162,15 @@ class Conversation:
             return
         self._queue.append(message)
         self._publish_queue()
-        self.hold(is_held=self._is_held)
+        self.hold(is_held=not self._goes_on.is_set())
 
     def hold(self, *, is_held: bool) -> None:
         """Let messages wait from now on, or begin with those that do."""
-        self._is_held = is_held
-        if self.context is not None and self._queue and self.is_idle and not is_held:
+        if is_held:
+            self._goes_on.clear()
+            return
+        self._goes_on.set()
+        if self.context is not None and self._queue and self.is_idle:
             self._idle.clear()
             self.running = self.tasks.start(self._run(self.context))
 
@@ -220,6 +224,8 @@ class Conversation:
             self._turn.heed(event)
 
     async def wait_idle(self) -> None:
+        """Wait until no turn runs, and none is held."""
+        await self._goes_on.wait()
         await self._idle.wait()
 
     async def end(self) -> None:
