@@ -434,7 +434,9 @@ async def disable(server: str) -> CommandOutput:
 
 @mcp.command(epilog="Example: gemdeck mcp accept files.read_text_file")
 @server_argument
-@click.option("--any-wording", is_flag=True, help="Whatever its description says from now on.")
+@click.option(
+    "--any-wording", is_flag=True, help="Accept every later description of the tool as well."
+)
 @prints_json
 @starts_servers
 async def accept(server: str, start: StartOptions, *, any_wording: bool) -> CommandOutput:

@@ -362,7 +362,8 @@ class CallRunner:
         is_edited = permit.arguments is not inquiry.arguments
         shown = permit.shown if is_edited else None
         self.publish(ToolCallChanged(step_call.entry, ToolCallStatus.RUNNING, arguments=shown))
-        permit.request, started = self.request, time.monotonic()
+        permit.request = self.request
+        started = time.monotonic()
 
         def on_progress(progress: Progress) -> None:
             if not step_call.settled:

@@ -462,8 +462,9 @@ class Conversations:
                 one.recorder.take(event)
         if isinstance(event, e.TurnFinished):
             self._close_unused()
-        for one in self:
-            one.heed(event)
+        if isinstance(event, e.RequestRaised | e.RequestSettled):
+            for one in self:
+                one.heed(event)
 
     def _close_unused(self) -> None:
         """Close the models that no conversation needs any more."""

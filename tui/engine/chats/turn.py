@@ -12,12 +12,7 @@ from typing import Final, Self
 from tui.engine.approval.gate import Gate
 from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.bus import Publish
-from tui.engine.chats.backends.backend import (
-    Asked,
-    ModelBackend,
-    ModelError,
-    ModelRequest,
-)
+from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
 from tui.engine.chats.history import FunctionResponse, History, drop_media, sign_first_call
 from tui.engine.chats.instructions import Instructions, compose

@@ -115,7 +115,7 @@ _RESULT: Final = (
     frozenset({"task", "tasks", "_meta", _INPUTS}),
 )
 NOT_MASKED: Final = _RESULT[0] | _RESULT[1]
-"""The names in a result whose texts are passed back as they came: they are not shown."""
+"""The names in a result whose texts go back as they came; they are masked where they are shown."""
 
 _PROTOCOL: Final = {
     MESSAGE: (frozenset({"id", "method"}), frozenset({"params", "result"})),

@@ -55,12 +55,13 @@ async def run_command(deck: MainScreen, typed: TypedCommand) -> None:
         raise UsageError(f"{typed.usage} takes nothing after it.")
     if not typed.rest and typed.takes and not typed.takes.startswith("["):
         raise UsageError(f"Type {typed.usage}")
-    for word in typed.rest.split():
+    if typed.rest:
         from tui.engine.settings.prohibitions import key_table  # noqa: PLC0415 - loads pydantic
 
-        said = " ".join((*typed.words, word))
-        if (serving := key_table()["commands"].get(said)) is not None:
-            raise UsageError(f"There is no command /{said}.", serving)
+        for word in typed.rest.split():
+            said = " ".join((*typed.words, word))
+            if (serving := key_table()["commands"].get(said)) is not None:
+                raise UsageError(f"There is no command /{said}.", serving)
     deck.commands.has_dropped = False
     running = COMMANDS[typed.words](deck, typed.rest)
     if deck.commands.has_dropped:

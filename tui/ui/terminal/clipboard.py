@@ -37,7 +37,10 @@ def bring(text: str, environ: Mapping[str, str]) -> list[str]:
     from tui.engine.definitions.outside import without_folder  # noqa: PLC0415 - on first use
 
     places = list[str]()
-    environ, _ = without_folder(environ, Path.cwd(), Path.home())
+    try:
+        environ, _ = without_folder(environ, Path.cwd(), Path.home())
+    except (OSError, RuntimeError):  # the folder is gone, or there is no home
+        return places
     for (name, *arguments), place in _programs(environ):
         program = None if place in places else shutil.which(name, path=environ.get("PATH"))
         with suppress(OSError, subprocess.SubprocessError):

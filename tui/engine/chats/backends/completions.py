@@ -10,12 +10,7 @@ from typing import Any, Final
 
 import httpx2
 
-from tui.engine.chats.backends.backend import (
-    ModelChunk,
-    ModelError,
-    ModelRequest,
-    ModelTraits,
-)
+from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest, ModelTraits
 from tui.engine.chats.backends.completions_wire import (
     Json,
     StepReader,
@@ -48,6 +43,9 @@ from tui.model.settings import GemdeckSettings, ServiceModel
 
 LEVELS: Final = ("none", "minimal", "low", "medium", "high", "xhigh")
 """The efforts of reasoning; not every model has all."""
+
+MAX_ODD: Final = 2_000
+"""Characters of an answer that is none, of which what it is can be told."""
 
 _PART: Final = "the part before /chat/completions, often with /v1"
 
@@ -162,7 +160,7 @@ class CompletionsBackend:
                 raise from_status(refusal, self._context)
             body = await answer.aread()
         if (listed := value_or_none(body)) is None:
-            raise ValueError(body[:2_000].decode(errors="replace"))
+            raise ValueError(body[:MAX_ODD].decode(errors="replace"))
         if isinstance(listed, Mapping):
             listed = listed.get("data", listed.get("models"))
         if not isinstance(listed, list):
@@ -190,7 +188,7 @@ class CompletionsBackend:
                         values = [{"error": event.data}]
                     is_whole = event.is_ended or event.data.startswith("<")
                     if not values and is_whole and event.name == "message":
-                        raise ValueError(event.data[:2_000])
+                        raise ValueError(event.data[:MAX_ODD])
                     for value in values:
                         if not isinstance(value, Mapping):
                             raise TypeError(str(value))

@@ -13,7 +13,6 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from http import HTTPStatus
 from typing import Any, Final
 
 import google.auth.exceptions
@@ -38,6 +37,7 @@ from tui.engine.chats.backends.service_http import (
     Body,
     answering,
     check_cost,
+    is_stream,
     open_http,
 )
 from tui.engine.keys.credentials import ModelAccess
@@ -115,8 +115,7 @@ def _candidate(wire: _Wire) -> _Wire:
 
 def _heed(response: httpx2.Response) -> None:
     """Remember a response of this task, and give what it streams in the form that is read."""
-    is_stream = response.status_code == HTTPStatus.OK and b"alt=sse" in response.url.query
-    if is_stream and isinstance(body := response.stream, httpx2.AsyncByteStream):
+    if is_stream(response) and isinstance(body := response.stream, httpx2.AsyncByteStream):
         response.stream = Body(body, _answers(aiter(body), response.extensions))
     if (responses := _responses.get()) is not None:
         responses.append(response)

@@ -89,7 +89,7 @@ async def answering(read: Callable[[Exception], ModelError]) -> AsyncIterator[No
             yield
     except TimeoutError:
         raise ModelError(f"The service did not answer within {CHECK_TIMEOUT:.0f} s.") from None
-    except Exception as error:  # noqa: BLE001 - the SDK raises many types
+    except Exception as error:  # noqa: BLE001 - google-genai raises many types
         raise read(error) from None
 
 
@@ -127,7 +127,7 @@ def open_http(
             raise httpx2.DecodingError(f"HTTP {response.status_code}")
         if isinstance(body := response.stream, httpx2.AsyncByteStream):
             limit = MAX_ERROR_BYTES if response.is_error else MAX_STEP_BYTES
-            most = math.inf if _is_stream(response) else MAX_COST
+            most = math.inf if is_stream(response) else MAX_COST
             response.stream = Body(body, _bounded(body, limit, most))
         heed(response)
 
@@ -149,7 +149,7 @@ def open_http(
     return pace(client), tls, sanitize_line(shown, 200)
 
 
-def _is_stream(response: httpx2.Response) -> bool:
+def is_stream(response: httpx2.Response) -> bool:
     """Return whether events were asked for, each of which is looked at before it is parsed."""
     is_asked = response.request.headers.get("accept", "").startswith(STREAM)
     is_asked = is_asked or b"alt=sse" in response.url.query
