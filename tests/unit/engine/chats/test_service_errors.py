@@ -159,6 +159,7 @@ async def test_a_day_is_over_in_california_and_a_full_service_is_no_quota() -> N
         ("Thu, 32 Foo 2026 25:00:00 GMT", "later"),
         ("90", "in 90 s"),
     ],
+    ids=["a date", "a date that has passed", "no date", "seconds"],  # the same in each worker
 )
 async def test_a_header_says_when_by_seconds_or_by_a_date(value: str, advice: str) -> None:
     body = b'{"error": {"code": 503, "message": "Busy."}}'
