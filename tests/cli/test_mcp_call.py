@@ -261,10 +261,11 @@ def test_a_question_that_is_over_takes_no_answer_and_the_next_is_asked(record: P
     withdrawn = {"method": "notifications/cancelled", "params": {"requestId": "q1"}}
     progress = {"method": "notifications/progress", "params": {"progress": 1}}
     questions = (asks("q1", requestedSchema=FORM), asks("q2", requestedSchema=small))
-    before = (*questions, withdrawn, progress)
+    before = (*questions, {"gate": str(record.with_name("seen"))}, withdrawn, progress)
     with called(record, *before) as terminal:
-        terminal.wait_for("progress: 1")
         terminal.wait_for(ANSWER)
+        record.with_name("seen").touch()
+        terminal.wait_for("progress: 1")
         terminal.type("accept\r")
         terminal.wait_for("That question is over.")
         type_in(

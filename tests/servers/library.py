@@ -9,7 +9,7 @@ members of tools, by name), ``skills`` (a file with entries of skills by their a
 each request: those in its ``list`` are listed, two a page, and those in its ``get`` given one by
 one; its ``read`` is like ``contents``), ``info`` and ``capabilities`` (more of what it says of
 itself), ``results`` (those of a call or a prompt, by name) and ``before`` (what is sent before
-one; the result waits for the answer to the last request).
+one, and files as ``gate`` that it waits for; the result waits for the answer to the last request).
 A tool or a prompt says what it got, the prompt ``talk`` after a word of each role; any other
 resource says its URI.
 """
@@ -168,11 +168,20 @@ def send(message: Message) -> None:
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 
+def wait_for_file(path: str) -> None:
+    """Return when a file exists."""
+    while not Path(path).exists():
+        time.sleep(0.02)
+
+
 def ask_before(request: Message) -> str:
     """Send what comes before a result; give the id of the request whose answer it waits for."""
     params = request.get("params") or {}
     asked = ""
     for message in SAYS.get("before", {}).get(params.get("name"), ()):
+        if "gate" in message:
+            wait_for_file(message["gate"])
+            continue
         if message["method"] == "notifications/progress":
             message["params"]["progressToken"] = params["_meta"]["progressToken"]
         send(message)
@@ -183,8 +192,8 @@ def ask_before(request: Message) -> str:
 def main() -> None:
     """Serve over the standard streams."""
     held: dict[str, Message] = {}
-    while "gate" in SAYS and not Path(SAYS["gate"]).exists():
-        time.sleep(0.02)
+    if "gate" in SAYS:
+        wait_for_file(SAYS["gate"])
     for line in sys.stdin:
         if "record" in SAYS:
             with Path(SAYS["record"]).open("a", encoding="utf-8") as record:
