@@ -19,7 +19,7 @@ from tui.cli.shared_options import trace_option, trust_option
 from tui.engine.definitions.programs import shield_path
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.options import LATEST, EngineOptions
-from tui.model.settings_rules import MAX_WAIT, check_model_name
+from tui.model.settings_rules import MAX_PRICE, MAX_WAIT, check_model_name
 from tui.stopping import release
 from tui.text import sanitize_line
 
@@ -252,6 +252,12 @@ def _prepare_terminal() -> None:
     metavar="NUMBER",
     type=click.IntRange(min=1),
     help="Most requests to the model for one message; then the turn ends.",
+)
+@click.option(
+    "--max-cost",
+    metavar="AMOUNT",
+    type=click.FloatRange(0, MAX_PRICE, min_open=True),
+    help="Most that the requests of this run may cost, in the currency of gemdeck.prices.",
 )
 @click.option(
     "-r",

@@ -272,6 +272,7 @@ class TurnOutcome(StrEnum):
     FAILED = "failed"
     LIMITED = "too many tool calls"
     OUT_OF_REQUESTS = "too many requests"
+    TOO_EXPENSIVE = "cost limit reached"
 
 
 class BackendKind(StrEnum):

@@ -30,6 +30,7 @@ from tui.model.settings_rules import (
     DEFAULT_MAX_TOOLS,
     DEFAULT_RESULT_SIZE,
     DEFAULT_TOOL_SHARE,
+    MAX_PRICE,
     MAX_WAIT,
     check_model_name,
     check_service_name,
@@ -46,6 +47,9 @@ MAX_CONTEXT: Final = 100_000_000
 """Largest context of a model, in tokens."""
 
 MILLION: Final = 1_000_000
+
+DOLLARS: Final = "USD"
+"""The currency of list prices."""
 
 MAX_KEEP_DAYS: Final = 36_500
 """Largest value of `sessions.keepDays`."""
@@ -79,9 +83,6 @@ MAX_INSTRUCTION: Final = 100_000
 
 MAX_CONTEXT_NAMES: Final = 20
 """Most names in `context.fileName`."""
-
-MAX_PRICE: Final = 1_000_000
-"""Highest price of a million tokens."""
 
 MAX_PATTERNS: Final = 1_000
 """Most names in a list, or rules in `alwaysAllow` or `alwaysDeny`."""
@@ -261,21 +262,28 @@ class ModelPrice(Section):
 class PriceSettings(Section):
     """``gemdeck.prices``."""
 
-    currency: str = Field("USD", pattern=r"^[A-Za-z$€£¥]{1,8}$")
+    currency: str = Field(DOLLARS, pattern=r"^[A-Za-z$€£¥]{1,8}$")
     """Word shown behind a cost."""
     models: dict[Annotated[str, AfterValidator(_checked_pattern)], ModelPrice] = Field(
         default_factory=dict, max_length=MAX_MODELS
     )
     """Prices by model name, or by its beginning with `*` after it. The whole name counts, else the
-    longest beginning; a model without a price has no cost.
+    longest beginning. A model without a price costs what its service's price list says if the
+    currency is `USD`; without that, no cost is shown.
     """
 
-    def cost(self, model: str, usage: Usage) -> float | None:
-        """Return what a request has cost, or None if the model has no price."""
+    def cost(self, model: str, usage: Usage, listed: float | None = None) -> float | None:
+        """Return what a request has cost, or None if the model has no price.
+
+        Args:
+            model: Its name.
+            usage: What the service counted.
+            listed: What it costs by the service's list price, in US dollars.
+        """
         fitting = [name for name in self.models if name[-1] == ANY and model.startswith(name[:-1])]
         name = model if model in self.models else max(fitting, key=len, default="")
         if (price := self.models.get(name)) is None:
-            return None
+            return listed if self.currency == DOLLARS else None
         cached = price.input if price.cached is None else price.cached
         asked, said = max(0, usage.prompt - usage.cached), usage.output + usage.thoughts
         spent = asked * price.input + usage.cached * cached + said * price.output
@@ -626,7 +634,12 @@ class GemdeckSettings(Section):
     no effect in a project's file.
     """
     prices: PriceSettings = Field(default_factory=PriceSettings)
-    """What models cost. Without prices no cost is shown."""
+    """What models cost, where that is not what their services' price lists say."""
+    max_cost: Number | None = Field(None, gt=0, le=MAX_PRICE)
+    """Most that the requests of a run may cost, in the currency of `prices`: a turn ends before its
+    next request once it is reached. `-p` refuses a model whose price is unknown. Has no effect in
+    a project's file.
+    """
     profiles: dict[Annotated[str, Field(pattern=PROFILE_NAME)], Profile] = Field(
         default_factory=dict, max_length=MAX_PROFILES
     )

@@ -13,6 +13,9 @@ DEFAULT_RESULT_SIZE: Final = 50_000
 MAX_WAIT: Final = 600
 """Largest value of `waitForServers`, in seconds."""
 
+MAX_PRICE: Final = 1_000_000
+"""Highest price of a million tokens, and highest `maxCost`."""
+
 DEFAULT_MAX_TOOLS: Final = 128
 """Default for the number of tools that the model holds at once."""
 

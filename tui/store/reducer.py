@@ -210,8 +210,8 @@ def _reduce_conversation(
     match event:
         case StateEvent():
             return replace(conversation, **event.parts())
-        case e.UsageReported(usage, model):
-            cost = prices.cost(model, usage) if prices is not None else None
+        case e.UsageReported(usage, model, listed):
+            cost = prices.cost(model, usage, listed) if prices is not None else None
             return conversation.with_usage(usage, cost)
         case e.MessageReturned(text):
             return _with_unsent(conversation, text)

@@ -301,6 +301,7 @@ class ModelCommands:
 
     async def _compress(self, one: Conversation) -> None:
         context = self._sessions.idle(one)
+        context.setup.costs.check()
         history = context.history
         before = [*history.contents]
         if not before:

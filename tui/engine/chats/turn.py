@@ -14,6 +14,7 @@ from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
+from tui.engine.chats.costs import CostLimitError, Costs
 from tui.engine.chats.history import FunctionResponse, History, drop_media, sign_first_call
 from tui.engine.chats.instructions import Instructions, compose
 from tui.engine.chats.own_tools import (
@@ -186,6 +187,7 @@ class TurnSetup:
         max_steps: Most answers of the model in one turn; None for any number.
         max_requests: Most requests of all turns together; below 0 or None for any number.
         requests: Those that were made.
+        costs: What requests cost, and how much all may together.
         settings: Say how much a turn may do, and instruct the model.
         profiles: Those that can be chosen, and those in use, by name; "" stands for none.
         numbers: Source of all numbers in ids, so that no id of a conversation is another's.
@@ -200,6 +202,7 @@ class TurnSetup:
     max_steps: int | None = None
     max_requests: int | None = None
     requests: int = 0
+    costs: Costs = field(default_factory=Costs)
     settings: GemdeckSettings = field(default_factory=GemdeckSettings)
     profiles: dict[str, Profile] = field(default_factory=lambda: {"": EVERYTHING})
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
@@ -286,6 +289,7 @@ class Turn:
         self._calls_left = setup.settings.max_tool_calls
         context.kept.limit = setup.settings.max_result_size
         self._limit_reported = self._has_answer = False
+        self._has_counts = True
         self._step = self._new_step()
         self._start = self._accepted = len(self._history.contents)
         self.returned: list[str] = []
@@ -349,6 +353,7 @@ class Turn:
                 drop_media(self._history.contents, self._accepted)
             self._interrupt("The turn ended here because the model could not continue.")
             self._notify(Severity.ERROR, str(error), error.advice, brief=error.brief)
+            outcome = TurnOutcome.TOO_EXPENSIVE if isinstance(error, CostLimitError) else outcome
         except Exception as error:  # noqa: BLE001 - a bug must end only this turn
             _log.exception("A turn failed")
             self._interrupt("The turn ended here because of an internal error.")
@@ -380,10 +385,12 @@ class Turn:
         for step in itertools.count():
             if step == setup.max_steps or setup.requests == setup.max_requests:
                 break
+            await self._check_price()
             setup.requests += 1
             offered = self._offered()
             await self._run_step(offered)
             self._has_answer = True
+            self._has_counts = self._step.usage is not None
             calls = self._step.gathered.calls
             if calls and self.backend.traits.signs_calls:
                 sign_first_call(self._step.gathered.parts)
@@ -406,6 +413,20 @@ class Turn:
             advice = "Raise it in your settings, or restart gemdeck."
         self._notify(Severity.WARNING, words, advice)
         return TurnOutcome.OUT_OF_REQUESTS
+
+    async def _check_price(self) -> None:
+        """See whether the limit on costs can apply to the model; if not, a user is told once.
+
+        Raises:
+            ModelError: If there is no user: a limit that does not hold is worse than none.
+        """
+        costs = self._setup.costs
+        if not (problem := await costs.problem(self.backend, has_counts=self._has_counts)):
+            return
+        advice = "Set its price in gemdeck.prices, or choose another model."
+        if not costs.is_attended:
+            raise ModelError(problem, advice=advice, retryable=True)
+        self._notify(Severity.WARNING, problem, advice)
 
     def _name_missing(self, servers: Sequence[ServerId]) -> None:
         """Say which servers are not there yet."""
@@ -451,6 +472,7 @@ class Turn:
             self._step = self._new_step()
             self._set_phase(TurnPhase.WAITING)
             await self._context.save()
+            self._setup.costs.check()
             try:
                 await self._step.run(self.backend, self._request(offered))
                 return

@@ -101,6 +101,7 @@ class CompletionsBackend:
             thinking_problem=self._thinking_problem,
             tools=self._offer.tools is not False,
             plain_schemas=True,
+            address=self._service.url,
         )
 
     def _thinking_problem(self, chosen: str) -> str:

@@ -192,7 +192,7 @@ class GeminiBackend:
     ) -> None:
         self._client, self._http, self._context = client, http, context
         self._thoughts = thoughts and thinks(context.model)
-        self.traits = traits(context.model)
+        self.traits = replace(traits(context.model), address=context.address or GOOGLE)
 
     @property
     def kind(self) -> str:
