@@ -145,8 +145,11 @@ async def test_a_model_that_takes_no_tools_is_said_and_gets_none(
     refused = (Fail(400, "small does not support tools"),)
     steps: list[Step] = [[Say("1")], refused, [Say("2")], [Say("3")]]
     async with beside(monkeypatch, [], steps, shop) as (it, other):
-        no_tools = {"id": "large", "capabilities": {"function_calling": False}}
-        other.offers = [{"id": "small"}, no_tools]
+        other.offers = [{"id": "small"}, {"id": "large"}]
+        other.pages = {  # Ollama's
+            "/api/show small": {"model_info": {"llama.context_length": 4_096}},
+            "/api/show large": {"capabilities": ["completion"]},
+        }
         await uses(it, LARGE)
         assert f"{LARGE} takes no tools" in notices(it)
         await it.ask("one")

@@ -281,13 +281,10 @@ class ModelsScreen(ListDialog[ModelOffer | ServiceOffer]):
 
 
 def _offer(model: ModelOffer, current: str) -> ListEntry[ModelOffer | ServiceOffer]:
-    facts = [f"context {count(model.context_limit)}"] if model.context_limit else []
-    facts += [f"output {count(model.output_limit)}"] if model.output_limit else []
-    facts += ["no tools"] if model.tools is False else []
-    takes = {"tools": model.tools, "pictures": model.pictures, "thinking": model.thinking}
-    facts += [word for word, is_taken in takes.items() if is_taken]
     lead = "●" if model.name == current else " "
-    row = Row(lead, one_line(model.name), " · ".join(facts), note=one_line(model.title))
+    row = Row(
+        lead, one_line(model.name), " · ".join(model.facts(count)), note=one_line(model.title)
+    )
     return ListEntry(model, row, model.name.lower(), model.title.lower())
 
 

@@ -469,6 +469,70 @@ async def test_models_are_listed_with_what_the_service_says_of_them() -> None:
     assert traits.thinking_problem("high") == "fake/mistral has no thinking to set."
 
 
+def shown(*able: str, size: int = 8_192, set_to: str = "") -> Json:
+    info = {"general.architecture": "qwen3", "qwen3.context_length": size}
+    return {"capabilities": ["completion", *able], "model_info": info, "parameters": set_to}
+
+
+CAPS = {"supports_tools": False, "supports_system_role": True}
+SAID_ELSEWHERE: dict[str, tuple[dict[str, Json], list[tuple[int, bool | None, bool | None]]]] = {
+    "ollama": (
+        {
+            "/api/show plain:latest": shown(set_to="stop <|end|>\nnum_ctx    4096\n"),
+            "/api/show able": shown("tools", "vision", "thinking"),
+        },
+        [(4_096, False, False), (8_192, True, True)],
+    ),
+    "lm studio": (
+        {
+            "/api/v0/models": {
+                "data": [
+                    {"id": "able", "type": "vlm", "capabilities": ["tool_use"]},
+                    {"id": "plain:latest", "type": "llm", "max_context_length": 4_096},
+                ]
+            }
+        },
+        [(4_096, None, False), (0, True, True)],
+    ),
+    "llama.cpp": (
+        {
+            "/props": {
+                "default_generation_settings": {"n_ctx": 2_048},
+                "modalities": {"vision": True, "audio": False},
+                "chat_template_caps": CAPS,
+            }
+        },
+        [(2_048, False, True), (0, None, None)],
+    ),
+    "hostile": (
+        {
+            "/api/show plain:latest": {"capabilities": 5, "model_info": [], "parameters": {"a": 1}},
+            "/api/show able": {
+                "model_info": {"a.context_length": -5},
+                "capabilities": {"tools": []},
+            },
+        },
+        [(0, None, None), (0, False, None)],
+    ),
+    "none": ({}, [(0, None, None), (0, None, None)]),
+}
+
+
+@pytest.mark.parametrize("kind", SAID_ELSEWHERE)
+async def test_a_local_server_says_elsewhere_what_its_models_take(kind: str) -> None:
+    pages, expected = SAID_ELSEWHERE[kind]
+    async with FakeCompletions([[Say("1")]]) as fake:
+        fake.models, fake.pages = ["plain:latest", "able"], pages
+        backend = await open_completions(fake.url, model="plain")
+        listed = await backend.models()
+        tools, said = backend.traits.tools, backend.traits.offer
+        await backend.aclose()
+    assert [(one.context_limit, one.tools, one.pictures) for one in listed] == expected
+    assert tools is (expected[0][1] is not False)
+    assert said is not None
+    assert ("no tools" in said.facts(str)) is not tools
+
+
 async def look(status: int, text: str) -> ModelError | None:
     """Check a service that answers like this; give the error."""
     async with HttpServer(handle=answer(status, text.encode())) as server:

@@ -117,6 +117,7 @@ class ModelTraits(Frozen):
         thinking_problem: Returns why it cannot think like that, or an empty string.
         tools: Whether tools may be declared.
         plain_schemas: Whether it takes JSON Schema as it is, and not only Gemini's part of it.
+        offer: What its service says of it, or has not said.
         address: Where its service is, by which its list price is found; empty if unknown.
     """
 
@@ -126,6 +127,7 @@ class ModelTraits(Frozen):
     thinking_problem: Callable[[str], str] = lambda _: "This model has no thinking to set."
     tools: bool = True
     plain_schemas: bool = False
+    offer: ModelOffer | None = None
     address: str = ""
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -15,7 +15,10 @@ from tui.engine.chats.backends.completions_wire import (
     Json,
     StepReader,
     WireNames,
+    read_known,
     read_offer,
+    read_props,
+    read_shown,
     wire_messages,
     wire_tools,
 )
@@ -38,8 +41,12 @@ from tui.engine.chats.backends.service_http import (
 from tui.engine.keys.credentials import ModelAccess
 from tui.engine.keys.services import ModelService
 from tui.model.bounded_json import as_list, text_in, value_or_none
+from tui.model.input.addresses import is_loopback
 from tui.model.models import ModelOffer
 from tui.model.settings import GemdeckSettings, ServiceModel
+
+MORE_PATIENCE: Final = 5.0
+"""Seconds for what a service says of its models elsewhere than in its list."""
 
 LEVELS: Final = ("none", "minimal", "low", "medium", "high", "xhigh")
 """The efforts of reasoning; not every model has all."""
@@ -102,6 +109,7 @@ class CompletionsBackend:
             tools=self._offer.tools is not False,
             plain_schemas=True,
             address=self._service.url,
+            offer=self._offer,
         )
 
     def _thinking_problem(self, chosen: str) -> str:
@@ -132,9 +140,13 @@ class CompletionsBackend:
     async def models(self) -> Sequence[ModelOffer]:
         """Ask the service for its models, and learn what it says of this one."""
         async with answering(self._translated):
-            listed = await self._listed()
-        found = [read_offer(one, self._service.name) for one in listed[:MAX_MODELS]]
-        self._offer = next((one for one in found if one.name == self.model), self._offer)
+            listed = (await self._listed())[:MAX_MODELS]
+            more = await self._more([text_in(one, "id") for one in listed])
+        more = [*more, *({} for _ in listed)]  # what the list says counts first
+        told = ({**said, **one} for one, said in zip(listed, more, strict=False))
+        found = [read_offer(one, self._service.name) for one in told]
+        names = {self.model, f"{self.model}:latest"}  # Ollama's, which needs not be typed
+        self._offer = next((one for one in found if one.name in names), self._offer)
         return found
 
     async def count(self, request: ModelRequest) -> int:  # noqa: ARG002
@@ -167,6 +179,32 @@ class CompletionsBackend:
         if not isinstance(listed, list):
             raise wrong_api(self._context, "it named none", _PART)
         return [one for one in listed if isinstance(one, Mapping)]
+
+    async def _more(self, names: Sequence[str]) -> Sequence[Json]:
+        """Ask what servers on this computer say of models elsewhere than in their lists."""
+        if not names or not is_loopback(httpx2.URL(self._service.url).host):
+            return ()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MORE_PATIENCE):
+                if shown := await self._ask("POST", "/api/show", model=names[0]):
+                    others = (self._ask("POST", "/api/show", model=one) for one in names[1:])
+                    return [*map(read_shown, (shown, *await asyncio.gather(*others)))]
+                if known := as_list((await self._ask("GET", "/api/v0/models")).get("data")):
+                    by_name = {text_in(one, "id"): one for one in known}
+                    return [read_known(by_name.get(name, {})) for name in names]
+                return [read_props(await self._ask("GET", "/props"))]
+        return ()
+
+    async def _ask(self, method: str, path: str, **body: str) -> Mapping[str, Any]:
+        """Ask for what not every server has; it says nothing where it has not."""
+        url = self._service.url.removesuffix("/v1") + path
+        with suppress(httpx2.HTTPError):
+            async with self._http.stream(
+                method, url, headers=self._headers, json=body or None
+            ) as answer:
+                said = value_or_none(await answer.aread())
+                return said if answer.is_success and isinstance(said, Mapping) else {}
+        return {}
 
     async def _answer(
         self, request: ModelRequest, names: WireNames, context: RequestContext
