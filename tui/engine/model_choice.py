@@ -37,8 +37,6 @@ Result = TypeVar("Result")
 LOCAL_PATIENCE: Final = 0.3
 """Seconds for a service on this computer to accept a connection, over which nothing is sent."""
 
-GEMINI: Final = BackendKind.GEMINI.value
-
 CLOSE_PATIENCE: Final = 2.0
 """Seconds that the last key gets to be stored at the end."""
 
@@ -225,7 +223,7 @@ class ModelChoice:
                 models = await used.models()
                 return ModelsListed(tuple(models), services=services)
             bare = "" if self.provider is not None else DEFAULT_MODEL
-            name = bare if service in {"", GEMINI} else f"{service}/"
+            name = bare if service in {"", BackendKind.GEMINI} else f"{service}/"
             if (access := await self._reach(name, self._access)) is None:
                 raise ModelError("There is no model yet.")
             async with self._opened(access, name, learns=False) as backend:
@@ -240,7 +238,7 @@ class ModelChoice:
         made = await asyncio.gather(
             *(_standing_of(one, environ) for one in self.services_now().values())
         )
-        gemini = ServiceOffer(GEMINI, "", is_ready=True)
+        gemini = ServiceOffer(BackendKind.GEMINI.value, "", is_ready=True)
         return (gemini, *sorted(made, key=lambda one: not one.is_ready))
 
     def services_now(self) -> Mapping[str, ModelService]:

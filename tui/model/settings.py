@@ -6,7 +6,6 @@ and gemdeck's own under ``gemdeck``.
 
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -23,7 +22,7 @@ from pydantic.alias_generators import to_camel
 from tui.model import settings_rules as rules
 from tui.model.chat import Usage
 from tui.model.consent import MAX_CONDITIONS, Condition, ConditionKind, exact_text
-from tui.model.input.addresses import is_loopback
+from tui.model.input.addresses import check_key_address
 from tui.model.servers import ProtocolEra, StartMode, Transport
 from tui.model.settings_rules import (
     ANY,
@@ -312,7 +311,7 @@ class ServiceSettings(Section):
 
     model_config = ConfigDict(extra="forbid")  # a slip must not leave the key or a header out
 
-    url: WebAddress
+    url: Annotated[str, AfterValidator(check_key_address)]
     """Address of the service, before `/chat/completions`: https, or http on this computer."""
     key: SecretStr | None = None
     """Its key. Better by reference: `${keyring:NAME}` or `$MY_KEY`. If not set, `gemdeck key set
@@ -322,14 +321,6 @@ class ServiceSettings(Section):
     """Further HTTP headers for it. `${keyring:NAME}` stands for a secret."""
     models: dict[ModelName, ServiceModel] = Field(default_factory=dict, max_length=MAX_MODELS)
     """What you say of its models, by their names there."""
-
-    @model_validator(mode="after")
-    def _check_url(self) -> Self:
-        parts = urlsplit(self.url)
-        is_safe = parts.scheme == "https" or is_loopback(parts.hostname or "")
-        if not is_safe or "@" in parts.netloc or parts.query or parts.fragment:
-            raise ValueError("url must be https, or http on this computer, and only an address")
-        return self
 
 
 class SessionSettings(Section):

@@ -16,6 +16,9 @@ MAX_WAIT: Final = 600
 MAX_PRICE: Final = 1_000_000
 """Highest price of a million tokens, and highest `maxCost`."""
 
+MAX_KEY: Final = 4_096
+"""Longest API key, in characters."""
+
 DEFAULT_MAX_TOOLS: Final = 128
 """Default for the number of tools that the model holds at once."""
 

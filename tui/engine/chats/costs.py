@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Final
 from urllib.parse import urlsplit
 
 from tui.engine.background import import_alone, in_daemon_thread
@@ -17,7 +18,9 @@ from tui.text import sanitize_line
 ListPrice = Callable[[Usage], float | None]
 """Returns what a request costs in US dollars; None if that is not known."""
 
-_ONE_TOKEN = Usage(prompt=1)
+PRICE_ADVICE: Final = "Set its price in gemdeck.prices, or choose another model."
+
+_ONE_TOKEN: Final = Usage(prompt=1)
 
 
 def find_list_price(backend: ModelBackend) -> asyncio.Future[ListPrice]:
@@ -88,19 +91,25 @@ class Costs:
             advice = "Raise gemdeck.maxCost in your settings, or --max-cost, and restart gemdeck."
             raise CostLimitError(f"{words}.", advice=advice, retryable=True)
 
-    async def problem(self, backend: ModelBackend, *, has_counts: bool) -> str:
-        """Return why the limit cannot apply to a model, or an empty string; a user hears it once.
+    async def warning(self, backend: ModelBackend, *, has_counts: bool) -> str:
+        """Return why the limit cannot apply to a model, once; else an empty string.
 
         Args:
             backend: The model.
             has_counts: Whether its service counts tokens, as far as known.
+
+        Raises:
+            ModelError: If there is no user to tell: a limit that does not hold is worse than none.
         """
-        name, lacks = backend.model, "" if has_counts else "counts no tokens"
-        if self.most is None or name in self.told:
+        if self.most is None or backend.model in self.told:
             return ""
         listed = (await find_list_price(backend))(_ONE_TOKEN)
-        if self.prices.cost(name, _ONE_TOKEN, listed) is None:
-            lacks = "has no known price"
-        if lacks and self.is_attended:
-            self.told.add(name)
-        return lacks and f"{sanitize_line(name, 100)} {lacks}, so gemdeck.maxCost cannot limit it."
+        is_priced = self.prices.cost(backend.model, _ONE_TOKEN, listed) is not None
+        if is_priced and has_counts:
+            return ""
+        lacks = "counts no tokens" if is_priced else "has no known price"
+        words = f"{sanitize_line(backend.model, 100)} {lacks}, so gemdeck.maxCost cannot limit it."
+        if not self.is_attended:
+            raise ModelError(words, advice=PRICE_ADVICE, retryable=True)
+        self.told.add(backend.model)
+        return words

@@ -14,7 +14,7 @@ from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
-from tui.engine.chats.costs import CostLimitError, Costs
+from tui.engine.chats.costs import PRICE_ADVICE, CostLimitError, Costs
 from tui.engine.chats.history import FunctionResponse, History, drop_media, sign_first_call
 from tui.engine.chats.instructions import Instructions, compose
 from tui.engine.chats.own_tools import (
@@ -385,7 +385,8 @@ class Turn:
         for step in itertools.count():
             if step == setup.max_steps or setup.requests == setup.max_requests:
                 break
-            await self._check_price()
+            if words := await setup.costs.warning(self.backend, has_counts=self._has_counts):
+                self._notify(Severity.WARNING, words, PRICE_ADVICE)
             setup.requests += 1
             offered = self._offered()
             await self._run_step(offered)
@@ -413,20 +414,6 @@ class Turn:
             advice = "Raise it in your settings, or restart gemdeck."
         self._notify(Severity.WARNING, words, advice)
         return TurnOutcome.OUT_OF_REQUESTS
-
-    async def _check_price(self) -> None:
-        """See whether the limit on costs can apply to the model; if not, a user is told once.
-
-        Raises:
-            ModelError: If there is no user: a limit that does not hold is worse than none.
-        """
-        costs = self._setup.costs
-        if not (problem := await costs.problem(self.backend, has_counts=self._has_counts)):
-            return
-        advice = "Set its price in gemdeck.prices, or choose another model."
-        if not costs.is_attended:
-            raise ModelError(problem, advice=advice, retryable=True)
-        self._notify(Severity.WARNING, problem, advice)
 
     def _name_missing(self, servers: Sequence[ServerId]) -> None:
         """Say which servers are not there yet."""

@@ -11,6 +11,9 @@ from tui.text import sanitize_line
 MAX_URL: Final = 4_096
 """Longest address that is shown and opened, in characters."""
 
+MAX_KEY_URL: Final = 2_048
+"""Longest address that a key is sent to."""
+
 MAX_HOST: Final = 253
 """Longest host name, in characters (RFC 1035)."""
 
@@ -124,3 +127,20 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def check_key_address(url: str) -> str:
+    """Return the address of a model service if a key may be sent to it.
+
+    Raises:
+        ValueError: If it is neither https nor http on this computer, or more than an address.
+    """
+    parts = urlsplit(url)
+    is_safe = parts.scheme == "https" or (
+        parts.scheme == "http" and is_loopback(parts.hostname or "")
+    )
+    is_more = "@" in parts.netloc or parts.query or parts.fragment or parts.port == 0
+    is_odd = len(url) > MAX_KEY_URL or not url.isascii() or _UNSAFE.search(url)
+    if not is_safe or not parts.hostname or is_more or is_odd:
+        raise ValueError("must be https, or http on this computer, and only an address")
+    return url

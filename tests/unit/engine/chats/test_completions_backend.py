@@ -474,7 +474,6 @@ def shown(*able: str, size: int = 8_192, set_to: str = "") -> Json:
     return {"capabilities": ["completion", *able], "model_info": info, "parameters": set_to}
 
 
-CAPS = {"supports_tools": False, "supports_system_role": True}
 SAID_ELSEWHERE: dict[str, tuple[dict[str, Json], list[tuple[int, bool | None, bool | None]]]] = {
     "ollama": (
         {
@@ -493,16 +492,6 @@ SAID_ELSEWHERE: dict[str, tuple[dict[str, Json], list[tuple[int, bool | None, bo
             }
         },
         [(4_096, None, False), (0, True, True)],
-    ),
-    "llama.cpp": (
-        {
-            "/props": {
-                "default_generation_settings": {"n_ctx": 2_048},
-                "modalities": {"vision": True, "audio": False},
-                "chat_template_caps": CAPS,
-            }
-        },
-        [(2_048, False, True), (0, None, None)],
     ),
     "hostile": (
         {

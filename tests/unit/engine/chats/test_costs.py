@@ -80,7 +80,7 @@ async def test_a_local_service_needs_no_list() -> None:
 
 def test_the_list_is_imported_for_nothing_else() -> None:
     script = """
-import sys, tui.engine.engine, tui.engine.chats.backends.gemini, tui.cli.headless
+import sys, tui.ui.app, tui.engine.engine, tui.engine.chats.backends.gemini, tui.cli.headless
 late = "genai_prices", "tui.engine.chats.backends.completions"
 print([one for one in late if one in sys.modules])
 """

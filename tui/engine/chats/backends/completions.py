@@ -10,18 +10,8 @@ from typing import Any, Final
 
 import httpx2
 
+from tui.engine.chats.backends import completions_wire as wire
 from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest, ModelTraits
-from tui.engine.chats.backends.completions_wire import (
-    Json,
-    StepReader,
-    WireNames,
-    read_known,
-    read_offer,
-    read_props,
-    read_shown,
-    wire_messages,
-    wire_tools,
-)
 from tui.engine.chats.backends.event_stream import read_events, read_values
 from tui.engine.chats.backends.service_errors import (
     Refusal,
@@ -39,7 +29,6 @@ from tui.engine.chats.backends.service_http import (
     open_http,
 )
 from tui.engine.keys.credentials import ModelAccess
-from tui.engine.keys.services import ModelService
 from tui.model.bounded_json import as_list, text_in, value_or_none
 from tui.model.input.addresses import is_loopback
 from tui.model.models import ModelOffer
@@ -79,7 +68,8 @@ class CompletionsBackend:
     """
 
     def __init__(self, access: ModelAccess, settings: GemdeckSettings) -> None:
-        service = access.service or ModelService("", "")
+        assert access.service is not None  # noqa: S101 - else it is Gemini's
+        service = access.service
         self.kind, self.model = service.name, settings.model
         self._service, self._thoughts = service, settings.thoughts
         self._name = settings.model.removeprefix(f"{service.name}/")
@@ -90,15 +80,15 @@ class CompletionsBackend:
         self._headers = dict(access.headers)
         if secret and "authorization" not in map(str.lower, self._headers):
             self._headers["authorization"] = f"Bearer {secret}"
+        self._http, _, proxy = open_http(settings.idle_timeout, service.url)
         self._context = RequestContext(
             *(service.name, self._name, service.url, settings.idle_timeout),
             secrets=access.secrets,
+            proxy=proxy,
             api="a service of chat completions",
             place=f"the address of {service.name} (gemdeck.services)",
             key_advice=f"Enter its key: gemdeck key set --service {service.name}",
         )
-        self._http, _, proxy = open_http(settings.idle_timeout, service.url)
-        self._context = replace(self._context, proxy=proxy)
 
     @property
     def traits(self) -> ModelTraits:
@@ -120,7 +110,7 @@ class CompletionsBackend:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """Stream one step; see `ModelBackend.stream`. Calls are given whole at its end."""
-        names = WireNames(request.declarations)
+        names = wire.WireNames(request.declarations)
         context = replace(self._context, tools=names.declared)
         while True:
             try:
@@ -144,7 +134,7 @@ class CompletionsBackend:
             more = await self._more([text_in(one, "id") for one in listed])
         more = [*more, *({} for _ in listed)]  # what the list says counts first
         told = ({**said, **one} for one, said in zip(listed, more, strict=False))
-        found = [read_offer(one, self._service.name) for one in told]
+        found = [wire.read_offer(one, self._service.name) for one in told]
         names = {self.model, f"{self.model}:latest"}  # Ollama's, which needs not be typed
         self._offer = next((one for one in found if one.name in names), self._offer)
         return found
@@ -180,7 +170,7 @@ class CompletionsBackend:
             raise wrong_api(self._context, "it named none", _PART)
         return [one for one in listed if isinstance(one, Mapping)]
 
-    async def _more(self, names: Sequence[str]) -> Sequence[Json]:
+    async def _more(self, names: Sequence[str]) -> Sequence[wire.Json]:
         """Ask what servers on this computer say of models elsewhere than in their lists."""
         if not names or not is_loopback(httpx2.URL(self._service.url).host):
             return ()
@@ -188,11 +178,10 @@ class CompletionsBackend:
             async with asyncio.timeout(MORE_PATIENCE):
                 if shown := await self._ask("POST", "/api/show", model=names[0]):
                     others = (self._ask("POST", "/api/show", model=one) for one in names[1:])
-                    return [*map(read_shown, (shown, *await asyncio.gather(*others)))]
-                if known := as_list((await self._ask("GET", "/api/v0/models")).get("data")):
-                    by_name = {text_in(one, "id"): one for one in known}
-                    return [read_known(by_name.get(name, {})) for name in names]
-                return [read_props(await self._ask("GET", "/props"))]
+                    return [*map(wire.read_shown, (shown, *await asyncio.gather(*others)))]
+                known = as_list((await self._ask("GET", "/api/v0/models")).get("data"))
+                by_name = {text_in(one, "id"): wire.read_known(one) for one in known}
+                return [by_name.get(name, {}) for name in names]
         return ()
 
     async def _ask(self, method: str, path: str, **body: str) -> Mapping[str, Any]:
@@ -207,10 +196,10 @@ class CompletionsBackend:
         return {}
 
     async def _answer(
-        self, request: ModelRequest, names: WireNames, context: RequestContext
+        self, request: ModelRequest, names: wire.WireNames, context: RequestContext
     ) -> AsyncGenerator[ModelChunk, None]:
         body = self._body(request, names)
-        reader, has_begun = StepReader(names, self.traits.context_limit), False
+        reader, has_begun = wire.StepReader(names, self.traits.context_limit), False
         headers = {**self._headers, "accept": f"{STREAM}, application/json"}
         url = f"{self._service.url}/chat/completions"
         async with self._http.stream("POST", url, headers=headers, json=body) as answer:
@@ -243,18 +232,18 @@ class CompletionsBackend:
         if reader.has_read:
             yield reader.end()
 
-    def _body(self, request: ModelRequest, names: WireNames) -> Json:
+    def _body(self, request: ModelRequest, names: wire.WireNames) -> wire.Json:
         options, without = request.options, self._without
         most = request.max_output_tokens or options.max_output
         limit = "max_completion_tokens" if "max_tokens" in without else "max_tokens"
-        messages = wire_messages(
+        messages = wire.wire_messages(
             request.contents,
             names,
             with_reasoning="reasoning" not in without,
             with_pictures=self._offer.pictures is not False,
         )
         system = request.system_instruction
-        body: Json = {
+        body: wire.Json = {
             "model": self._name,
             "messages": [*([{"role": "system", "content": system}] if system else []), *messages],
             "stream": True,
@@ -264,7 +253,7 @@ class CompletionsBackend:
             "reasoning_effort": options.thinking,
         }
         if request.declarations:
-            body["tools"] = wire_tools(request.declarations, names)
+            body["tools"] = wire.wire_tools(request.declarations, names)
             body["tool_choice"] = "required" if request.must_call else None
         return {key: body[key] for key in body if body[key] is not None} | self._said.options
 
@@ -293,7 +282,7 @@ class CompletionsBackend:
         reasons = [str(inner[key]) for key in ("code", "type", "param") if inner.get(key)]
         return Refusal.read(code, raw, reasons, [wait], self._context.clean)
 
-    def _refused(self, refusal: Refusal, body: Json, context: RequestContext) -> Exception:
+    def _refused(self, refusal: Refusal, body: wire.Json, context: RequestContext) -> Exception:
         """Return the error for a refusal, or that the request goes out again without an option.
 
         Only what gemdeck chose by itself gives way; what the user chose, the user changes.
@@ -308,7 +297,7 @@ class CompletionsBackend:
         return told
 
 
-def _sent(body: Json) -> set[str]:
+def _sent(body: wire.Json) -> set[str]:
     """Return what was sent: options, and whether reasoning went back."""
     messages = as_list(body.get("messages"))
     is_back = any(key.startswith("reasoning") for message in messages for key in message)

@@ -402,14 +402,6 @@ def read_known(said: Mapping[str, Any]) -> Json:
     return {"capabilities": able, "context_length": size}
 
 
-def read_props(said: Mapping[str, Any]) -> Json:
-    """Return what llama.cpp's ``/props`` says of its model; see `read_shown`."""
-    tools = _takes(said.get("chat_template_caps"), "supports_tools")
-    able = {"tools": tools, "vision": _takes(said.get("modalities"), "vision")}
-    size = _count(said.get("default_generation_settings"), "n_ctx")
-    return {"capabilities": able, **({"context_length": size} if size else {})}
-
-
 def _takes(said: object, *words: str) -> bool | None:
     """Return whether a list or an object of abilities has one of them; None if it says nothing."""
     if isinstance(said, Mapping):
