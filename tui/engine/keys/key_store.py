@@ -230,7 +230,7 @@ def _asking_keyring(failure: str) -> Iterator[ModuleType]:
         yield _keyring()
     except TimeoutError as error:
         raise keyring_timeout() from error
-    except Exception as error:
+    except Exception as error:  # see above
         raise CredentialError(f"The keyring {failure}.", advice="Unlock the keyring.") from error
 
 
