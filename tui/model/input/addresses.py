@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from contextlib import suppress
 from typing import Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -135,12 +136,11 @@ def check_key_address(url: str) -> str:
     Raises:
         ValueError: If it is neither https nor http on this computer, or more than an address.
     """
-    parts = urlsplit(url)
-    is_safe = parts.scheme == "https" or (
-        parts.scheme == "http" and is_loopback(parts.hostname or "")
-    )
-    is_more = "@" in parts.netloc or parts.query or parts.fragment or parts.port == 0
-    is_odd = len(url) > MAX_KEY_URL or not url.isascii() or _UNSAFE.search(url)
-    if not is_safe or not parts.hostname or is_more or is_odd:
-        raise ValueError("must be https, or http on this computer, and only an address")
-    return url
+    is_safe = len(url) <= MAX_KEY_URL and url.isascii() and not _UNSAFE.search(url)
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        is_near = parts.scheme == "http" and is_loopback(parts.hostname or "")
+        is_more = "@" in parts.netloc or parts.query or parts.fragment or parts.port == 0
+        if is_safe and parts.hostname and not is_more and (parts.scheme == "https" or is_near):
+            return url
+    raise ValueError("must be https, or http on this computer, and only an address")

@@ -522,6 +522,12 @@ async def test_a_local_server_says_elsewhere_what_its_models_take(kind: str) -> 
     assert ("no tools" in said.facts(str)) is not tools
 
 
+async def test_no_service_elsewhere_is_asked_more_than_its_list() -> None:
+    backend = await open_completions("https://work.example/v1")
+    assert await backend._more(["large"]) == ()
+    await backend.aclose()
+
+
 async def look(status: int, text: str) -> ModelError | None:
     """Check a service that answers like this; give the error."""
     async with HttpServer(handle=answer(status, text.encode())) as server:
