@@ -92,7 +92,7 @@ def _nothing(_app: GemdeckApp) -> None:
     pass
 
 
-def _light(app: GemdeckApp) -> None:
+def _undim(app: GemdeckApp) -> None:
     """Show what is behind the question as bright as it is without one."""
     app.screen.styles.background = "transparent"
 
@@ -165,7 +165,7 @@ def _scenes_of_a_call() -> Iterator[Scene]:
 
 
 SCENES: Final = (
-    Scene("work", work_store, opens=_light),
+    Scene("work", work_store, opens=_undim),
     Scene("start-reading", decks.new_store),
     Scene("start-no-servers", empty_store),
     Scene("start-ready", decks.full_store),
