@@ -145,6 +145,7 @@ servers | servers.restart-all | R | restart_all | restart all | Restart all serv
 tools | tools.run | enter,r | choose | run | Run the tool yourself: fill in its form
 tools | tools.switch | x | switch | off/on | Switch it off for the model only, or on
 tools | tools.exclude | X | exclude | | Leave it out in your settings, or no longer
+tools | tools.runs | h | app.open('runs') | history | List the tools you ran yourself
 tools | tools.review | v | review | review | Review what the server changed
 tools | tools.schema | v | schema | schema | Show or hide the schema
 tools | tools.grants | g | app.open('grants') | grants | Show the rules for tools
@@ -154,7 +155,7 @@ call! | call.saved | ctrl+o | saved | saved calls | Fill in a saved call
 run | run.leave | b | dismiss | leave it running | Close, and let the call go on
 run | run.again | r | again | run again | Run it again
 run | run.edit | e | edit | edit | Change the arguments, and run it again
-run | run.compare | d | compare | compare | Compare it with the run before
+run | run.compare | d | compare | compare | Compare it with an earlier run
 run | run.send | m | send | to the chat | Send call and result into the conversation
 grants | grants.revoke | d,delete | revoke | revoke | Revoke the rule
 grants | grants.save | s | save | save | Save a rule of this session for this folder
