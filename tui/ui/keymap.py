@@ -145,10 +145,10 @@ servers | servers.restart-all | R | restart_all | restart all | Restart all serv
 tools | tools.run | enter,r | choose | run | Run the tool yourself: fill in its form
 tools | tools.switch | x | switch | off/on | Switch it off for the model only, or on
 tools | tools.exclude | X | exclude | | Leave it out in your settings, or no longer
-tools | tools.runs | h | app.open('runs') | history | List the tools you ran yourself
 tools | tools.review | v | review | review | Review what the server changed
 tools | tools.schema | v | schema | schema | Show or hide the schema
 tools | tools.grants | g | app.open('grants') | grants | Show the rules for tools
+tools | tools.runs | h | app.open('runs') | history | List the tools you ran yourself
 call! | call.run | ctrl+s | done | run | Run the tool with these arguments
 call! | call.switch | ctrl+t | switch | switch | Go to JSON, or to the form
 call! | call.saved | ctrl+o | saved | saved calls | Fill in a saved call
