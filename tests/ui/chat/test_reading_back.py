@@ -233,7 +233,7 @@ async def test_the_foot_names_the_keys_of_the_entry_and_a_click_presses_one() ->
         await deck.until(lambda: "v full text" in deck.text)
         assert "open" not in deck.text, "there is nothing to open in an answer"
         await deck.press("enter")
-        assert deck.lines[-1].strip() == "This entry is open as it is, and has no link."
+        assert deck.lines[-1].strip() == "This entry has nothing to open and no link."
         await deck.press("up")
         await deck.until(lambda: "↵ open" in deck.text)
         await deck.press("enter")

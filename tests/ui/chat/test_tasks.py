@@ -63,7 +63,7 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
         await deck.shows("b continue", "x cancel")
         await deck.pilot.press("b")
         await deck.idle()
-        await deck.shows("◑ runs on hold", "Going on.", "task working · ")
+        await deck.shows("◑ in background hold", "Going on.", "task working · ")
         assert "check_task" not in str(deck.fake.requests[0].body)
         assert "The user goes on without this call" in str(deck.fake.requests[1].contents[-1])
         assert "(hold)" in str(deck.fake.requests[1].body["tools"])

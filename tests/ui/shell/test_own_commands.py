@@ -324,6 +324,6 @@ def test_prompts_are_offered_by_server_and_a_renamed_one_says_so() -> None:
     found = complete("/", views)
     assert found is not None
     labels = [(one.label, one.detail) for one in found.completions]
-    assert ("/other_zebra", "search · its zebra, renamed") in labels
+    assert ("/other_zebra", "search · renamed from zebra") in labels
     own = {f"/{command.usage}" for command in OWN_COMMANDS.values()}
     assert [label for label, _ in labels if label not in own] == ["/Ape", "/zebra", "/other_zebra"]
