@@ -149,7 +149,7 @@ async def test_tools_that_the_model_loads_on_demand_are_marked() -> None:
         assert (rows["near"], rows["far"]) == ("", "on demand")
         await deck.press("f2", "home", "enter")
         assert deck.on_top(ServerPage)
-        assert "Instructions, sent to the model" in deck.text
+        assert "Instructions (sent to the model)" in deck.text
 
 
 async def test_ten_thousand_tools_filter_within_a_frame_or_two() -> None:
@@ -338,9 +338,9 @@ REASON = "its name cannot be shown as it is"
 def test_a_tool_a_prompt_and_a_resource_say_what_is_wrong_with_them() -> None:
     tool = ToolView(ToolId("t"), "t", left_out=(f"parameter “x⟨U+200B⟩”: {REASON}",))
     shown = describe_tool(SERVER, tool, schema=False).plain
-    assert f"left out: parameter “x⟨U+200B⟩”: {REASON}" in shown
+    assert f"omitted: parameter “x⟨U+200B⟩”: {REASON}" in shown
     greet = PromptView("(prompt 1)", "greet", problem=REASON)
-    assert f"✕ cannot be sent: {REASON}" in describe_prompt(SERVER, greet).plain
+    assert f"✕ cannot be used: {REASON}" in describe_prompt(SERVER, greet).plain
     memo = ResourceView("memo://a", "a", problem=REASON)
     for resource in (memo, ResourceTemplateView("memo://{x}", "a", problem=REASON)):
         assert f"✕ cannot be read: {REASON}" in describe_resource(SERVER, resource).plain
@@ -350,10 +350,10 @@ def test_a_server_shows_its_instructions_as_they_were_sent() -> None:
     info = ServerInfo("s", "1", "2025-11-25", instructions="Ask first. And more.")
     view = ServerView(SERVER, Origin.USER, Transport.STDIO, "s", info=info)
     unsent = "\n".join(map(str, server_texts(view, "")))
-    assert unsent.endswith("Instructions, not sent to the model\nAsk first. And more.")
+    assert unsent.endswith("Instructions (not sent to the model)\nAsk first. And more.")
     words = "Ask first.\n… [10 more characters left out]"
     sent = "\n".join(map(str, server_texts(view, words)))
-    assert sent.endswith("sent to the model\nAsk first.\n… [10 more characters left out]")
+    assert sent.endswith("sent to the model)\nAsk first.\n… [10 more characters left out]")
     assert "not sent" not in sent
 
 
@@ -364,7 +364,7 @@ def test_a_server_that_starts_elsewhere_says_so() -> None:
     [line] = [one for one in map(str, server_facts(never, 0)) if "exit 1" in one]
     assert line.split() == ["restarted", "3", "×,", "exit", "1"], "it never came, so not back"
     shown = map(str, server_facts(replace(view, is_outside=True), 0))
-    assert "starts in    an empty folder of gemdeck's" in shown
+    assert "working dir  an empty folder of gemdeck" in shown
 
 
 ONE = "test://static/resource/1"
@@ -449,7 +449,7 @@ async def test_a_resource_opens_over_the_whole_height_is_sent_and_followed() -> 
         assert deck.on_top(ResourceScreen)
         for words in ("the [bold]text[/bold]", "21 characters", "[image/png, 3 kB]", ONE):
             assert words in deck.text
-        assert "7 more characters left out" in deck.text
+        assert "7 more characters omitted" in deck.text
         assert deck.app.screen.query_one(".viewer").region.height == 50
         assert deck.app.screen.check_action("use", ()) is False
         again = e.ResourceRead(decks.EVERYTHING, ONE, content, pictures=(picture(),), raw={"a": 1})
