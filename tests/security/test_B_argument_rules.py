@@ -319,7 +319,7 @@ def test_B23_the_words_of_a_rule_hide_nothing_and_look_like_no_others(name: str)
         start, _ = json.JSONDecoder().raw_decode(words) if words[0] == '"' else (name, 0)
         assert start == name
     spread = conditions_words((Condition("a", IS, '"x, and b is anything"'), Condition("b", ANY)))
-    assert spread == 'a is "x, and b is anything", and b is anything or left out'
+    assert spread == 'a is "x, and b is anything", and b is anything or missing'
 
 
 def test_B23_what_cannot_be_shown_whole_or_kept_makes_no_rule() -> None:

@@ -97,7 +97,7 @@ class Condition(Frozen):
             case ConditionKind.STARTS:
                 return f"{name} starts with {_written(self.value)}"
             case ConditionKind.ANY:
-                return f"{name} is anything or left out"
+                return f"{name} is anything or missing"
 
 
 def exact_text(value: object) -> str:

@@ -461,7 +461,7 @@ def test_no_saved_layout_takes_the_chat_away(saved: object) -> None:
 
 async def test_the_header_counts_servers_once_the_settings_are_read() -> None:
     async with running(decks.new_store()) as deck:
-        assert "reading settings" in deck.lines[0]
+        assert "loading settings" in deck.lines[0]
         decks.configure(deck.store)
         await deck.settle()
         assert "no servers" in deck.lines[0]

@@ -226,9 +226,9 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
             case "filter" if is_typing or not self.line.display:
                 return "The filter is open." if is_typing else "This list has no filter."
             case "clear_filter" if not is_typing and not is_filtered:
-                return "There is no filter to clear."
+                return "No filter to clear."
             case "fold" | "toggle_fold" if is_typing or is_filtered:
-                return "Groups fold only in the whole list: clear the filter first."
+                return "Groups cannot fold while a filter is set: clear it first."
             case _:
                 return ""
 
