@@ -377,8 +377,8 @@ class ServerSettings(Section):
     headers: Headers = Field(default_factory=dict, repr=False)
     """HTTP headers sent with every request."""
     headers_command: Words = Field((), repr=False)
-    """Program and arguments, without a shell, that prints additional headers for a network server as
-    a JSON object. Runs before connecting, and again after a 401.
+    """Program and arguments, without a shell, that prints additional headers for a network server
+    as a JSON object. Runs before connecting, and again after a 401.
     """
     timeout: Number = Field(DEFAULT_TIMEOUT, gt=0, le=MAX_TIMEOUT)
     """Timeout for connecting and for each request, in milliseconds."""

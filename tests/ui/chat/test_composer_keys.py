@@ -174,7 +174,7 @@ async def test_what_comes_back_or_waits_can_be_taken_back_and_typed_over() -> No
             return str(app.chat.working.render())
 
         await until(pilot, lambda: "retrying in 6" in words())
-        assert "^s now  ^n give up" in words()
+        assert "^s retry now  ^n give up" in words()
         await until(pilot, lambda: "retrying in 5" in words())
         await pilot.press("ctrl+s", "ctrl+n")
         assert app.commands.calls[-2:] == [

@@ -56,7 +56,7 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
     again = (Call([("hold", {})]),), (Say("Left again."),)
     async with running("new", monkeypatch, *steps, *again) as deck:
         await deck.pilot.press(*"deploy", "enter")
-        await deck.shows("running hold", "task working · ", " left  look 1")
+        await deck.shows("running hold", "task working · ", "expires in", "look 1")
         await deck.pilot.press("shift+tab")
         transcript = deck.app.screen.query_one(Transcript)
         await deck.until(lambda: transcript.has_focus)

@@ -328,7 +328,7 @@ async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
         await deck.press("f12")
         message = UserMessage(EntryId("u9"), "x")
         await deck.happen(TurnStarted(TurnId("t9"), message, monotonic()))
-        await deck.until(lambda: "^B stops" in deck.text)
+        await deck.until(lambda: "^B stop" in deck.text)
 
 
 HOLD: dict[str, str] = {

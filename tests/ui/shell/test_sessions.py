@@ -51,17 +51,17 @@ async def test_the_last_conversation_is_offered_and_goes_on_by_the_key_that_is_s
         long = replace(ONE, first="a " * 90, changed=1.8e9)
         await deck.happen(LastSessionFound(long))
         [at] = [at for at, line in enumerate(deck.lines) if "^L" in line]
-        assert deck.lines[at].rstrip(" │").endswith("resume:  " + "a " * 24 + "a…")
+        assert deck.lines[at].rstrip(" │").endswith("resume: " + "a " * 24 + "a…")
         assert deck.lines[at + 1].strip(" │") == moment(1.8e9, "%Y-%m-%d %H:%M", "")
         await deck.press("ctrl+l")
         assert deck.asked("sessions.resume")[1:] == [(ONE.id,)]
         deck.app.set_keymap({"chat.go-on": "ctrl+b"})
         await deck.happen(LastSessionFound(ONE, is_cut=True))
-        assert "^B      resume:  list the [b]branches[/b]" in deck.text
+        assert "^B      resume: list the [b]branches[/b]" in deck.text
         assert " · interrupted mid-turn" in deck.text
         await deck.happen(ConversationRestored(TALK))
         await deck.happen(ConversationCleared())
-        assert "resume:  " not in deck.text, "another one is the last now"
+        assert "resume: " not in deck.text, "another one is the last now"
         await deck.press("ctrl+b")
         assert len(deck.asked("sessions.resume")) == 2
 

@@ -118,7 +118,7 @@ def test_other_names_are_the_users_and_in_a_project_its_own_as_well(
     place.user({"context": {"fileName": ["AGENTS.md", "../up.md"]}})
     loaded = reader.load()
     assert loaded.settings.context.own == (place.home / ".gemini" / "GEMINI.md",)
-    assert any("a relative path below the folder" in str(problem) for problem in loaded.settings.problems)
+    assert any("relative path below" in str(problem) for problem in loaded.settings.problems)
     place.user({"context": {"fileName": "AGENTS.md"}})
     place.project("agents", "AGENTS.md")
     place.project("read me", "README.md")

@@ -142,7 +142,7 @@ def _chat_actions(deck: MainScreen) -> Actions:
         key = _key(deck, "deck.last-result")
         yield PaletteAction("Chat: search", "Search this conversation", transcript.action_search)
         yield PaletteAction(
-            "Chat: last result", "Show the last tool result", deck.action_last_result, key
+            "Chat: last result", "Of the last tool call", deck.action_last_result, key
         )
 
 

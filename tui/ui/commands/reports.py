@@ -74,9 +74,7 @@ def describe_model_context(state: AppState) -> Content:
     lines += [Content(), Content.styled("Context files", "bold"), *_context_files(state.context)]
     if state.cost:
         lines += [Content(), field("cost", f"{state.cost} so far")]
-    return Content("\n").join(
-        [*lines, Content(), muted("/compress replaces the history with a summary.")]
-    )
+    return Content("\n").join([*lines, Content(), muted("/compress summarizes the history.")])
 
 
 def _context_files(files: Sequence[ContextFile]) -> Iterable[Content]:

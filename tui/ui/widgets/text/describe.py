@@ -186,9 +186,7 @@ def server_texts(view: ServerView, sent: str) -> list[Content]:
     parts = list[Content]()
     own = view.info.instructions if view.info is not None else ""
     if sent or own:
-        title = (
-            "Instructions (sent to the model)" if sent else "Instructions (not sent to the model)"
-        )
+        title = f"Instructions ({'' if sent else 'not '}sent to the model)"
         parts += [Content(), section(title), Content(block(sent or own))]
     if view.environment:
         passed, withheld = ", ".join(view.environment), ", ".join(view.withheld) or "nothing"
