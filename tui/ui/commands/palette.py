@@ -141,9 +141,7 @@ def _chat_actions(deck: MainScreen) -> Actions:
     if (transcript := deck.chat.transcript).views:
         key = _key(deck, "deck.last-result")
         yield PaletteAction("Chat: search", "Search this conversation", transcript.action_search)
-        yield PaletteAction(
-            "Chat: last result", "Of the last tool call", deck.action_last_result, key
-        )
+        yield PaletteAction("Chat: last result", "Show the result", deck.action_last_result, key)
 
 
 def _tab_actions(deck: MainScreen) -> Actions:
