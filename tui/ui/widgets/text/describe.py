@@ -176,7 +176,7 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
         ("prompts", f"{len(catalog.prompts):,}"),
         ("resources", f"{len(catalog.resources) + len(catalog.templates):,}"),
         ("restarted", view.restarted.removeprefix("restarted ")),
-        ("lacks", view.lacks),
+        ("missing", view.lacks),
         ("last output", view.last_words),
     )
 
