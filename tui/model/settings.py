@@ -571,8 +571,8 @@ class GemdeckSettings(Section):
     longer one, and can read the rest.
     """
     max_tools: WholeNumber = Field(DEFAULT_MAX_TOOLS, ge=1, le=MAX_OFFERED_TOOLS)
-    """Maximum tools that the model gets at once, from all servers. It finds and loads the others by
-    a search.
+    """Maximum tools that the model gets at once, from all servers. It can search for the others and
+    load them.
     """
     max_tool_share: Number = Field(DEFAULT_TOOL_SHARE, gt=0, le=MAX_TOOL_SHARE)
     """Maximum share of the model's context for these tools, in percent."""

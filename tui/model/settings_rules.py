@@ -50,7 +50,7 @@ def check_service_name(name: str) -> str:
         ValueError: If they cannot.
     """
     if not _SERVICE_NAME.fullmatch(name) or name.lower() in _ROOTS:
-        raise ValueError("must be a single word that no name of a Gemini model begins with")
+        raise ValueError("must be a single word that no Gemini model name starts with")
     return name
 
 

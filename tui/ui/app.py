@@ -295,7 +295,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
             words = f"Copied {amount}to {where}: {clip(first.strip(), limit=40)}"
         else:
             start = "This terminal cannot copy" if takes is False else "Sent to the terminal"
-            words = f"{start}. If it is not in your clipboard: F1, Copying."
+            words = f"{start}. Help: F1, Copying."
         toast = partial(self.notify, timeout=4, markup=False)
         getattr(self.screen, "say", toast)(words)  # no toast is drawn over a question
 

@@ -275,7 +275,7 @@ dialog | server.imports | ctrl+o | app.open('imports') | other clients | Import 
 dialog | welcome.back | escape | close | back | Go back, or close
 viewer | viewer.close | v,ctrl+o | close | | Close
 viewer | viewer.switch | t | switch | switch | Switch between picture, tree and text, or show all
-viewer | viewer.open | o | use('open') | open outside | Open a link, or the picture
+viewer | viewer.open | o | use('open') | open outside | Open a link, or the picture outside
 viewer | viewer.save | s | use('save') | save | Save it in this folder
 run | run.name | n | name | save call | Save the call under a name
 run | run.command | y | command | copy command | Copy the equivalent shell command

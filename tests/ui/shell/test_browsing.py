@@ -364,7 +364,7 @@ def test_a_server_that_starts_elsewhere_says_so() -> None:
     [line] = [one for one in map(str, server_facts(never, 0)) if "exit 1" in one]
     assert line.split() == ["restarted", "3", "×,", "exit", "1"], "it never came, so not back"
     shown = map(str, server_facts(replace(view, is_outside=True), 0))
-    assert "working dir  an empty folder of gemdeck" in shown
+    assert "working dir  an empty folder of gemdeck's" in shown
 
 
 ONE = "test://static/resource/1"

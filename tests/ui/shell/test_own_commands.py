@@ -55,7 +55,7 @@ SLIPS: Final = {
     "/mcp restart gti": "There is no server gti. Did you mean git?",
     "/mcp restrat git": "/mcp has no restrat. Did you mean /mcp restart git?",
     "/mcp start git": "git is ready.",
-    "/mcp start legacy": "legacy is disabled. /mcp enable legacy enables it.",
+    "/mcp start legacy": "legacy is disabled. Use /mcp enable legacy",
     "/mcp restart team-notes": "team-notes is untrusted. /mcp list team-notes shows why.",
     "/mcp zzzz": "There is no server zzzz. /mcp lists your servers.",
     "/clear all": "/clear accepts no arguments.",

@@ -276,7 +276,7 @@ def _named(deck: MainScreen, name: str) -> Sequence[ServerView]:
 def _way_out(server: ServerId, status: ServerStatus) -> str:
     match status:
         case ServerStatus.DISABLED:
-            return f"/mcp enable {server} enables it."
+            return f"Use /mcp enable {server}"
         case ServerStatus.UNTRUSTED | ServerStatus.INVALID:
             return f"/mcp list {server} shows why."
         case _:

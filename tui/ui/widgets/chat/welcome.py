@@ -37,7 +37,7 @@ _SENSITIVE: Final = re.compile("env|secret|key|token|pass|cred|conf", re.IGNOREC
 _NO_SERVERS: Final = (
     ("F2 +", "add one"),
     ("F2 d", "start the demo server"),
-    ("", "gemdeck import: import from other clients"),
+    ("", "gemdeck import: servers from other clients"),
 )
 
 _KEYS: Final = (

@@ -82,7 +82,7 @@ def describe_tool(
         parts += [Content(), Content.assemble(("saved calls  ", _MUTED), "  ".join(saved))]
     parts += [muted(f"omitted: {one_line(words)}") for words in tool.left_out]
     if tool.has_icons:
-        parts += [Content(), muted("icons are not loaded")]
+        parts += [Content(), muted("has icons (not loaded)")]
     if schema:
         parts += [Content(), section("Schema"), Content(block(tool.schema))]
         if tool.output_schema:
@@ -156,7 +156,7 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
         field("transport", view.transport.value),
         field("command" if runs_here else "address", view.target),
         *known(
-            ("working dir", "an empty folder of gemdeck" if is_away else folder),
+            ("working dir", "an empty folder of gemdeck's" if is_away else folder),
             ("timeout", f"{view.timeout:g} s" if view.timeout else ""),
             ("approval", unasked),
             ("settings", view.source),
