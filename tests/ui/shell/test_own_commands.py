@@ -51,7 +51,7 @@ CALLS: Final[dict[str, tuple[str, tuple[object, ...]]]] = {
     "/directory add ~/more and more": ("features.add_folder", ("~/more and more",)),
 }
 SLIPS: Final = {
-    "/mcp restart": "Type /mcp restart SERVER",
+    "/mcp restart": "Usage: /mcp restart SERVER",
     "/mcp restart gti": "There is no server gti. Did you mean git?",
     "/mcp restrat git": "/mcp has no restrat. Did you mean /mcp restart git?",
     "/mcp start git": "git is ready.",
@@ -64,8 +64,8 @@ SLIPS: Final = {
     "/mcp stop stops a server until you start it.",
     "/copy": "No answer to copy yet.",
     "/theme gemdeck-drak": "There is no theme gemdeck-drak. Did you mean gemdeck-dark?",
-    "/directory add": "Type /directory add FOLDER",
-    "/skill": "Type /skill SKILL [WORDS]",
+    "/directory add": "Usage: /directory add FOLDER",
+    "/skill": "Usage: /skill SKILL [WORDS]",
     "/tools [/x]": "There is no server [/x]. /mcp lists your servers.",
 }
 
