@@ -23,11 +23,11 @@ class Choice(StrEnum):
 
     ONCE = "once"
     ALWAYS_TOOL = "always this tool"
-    ALWAYS_THESE = "always this tool with these"
+    ALWAYS_THESE = "always this tool with these arguments"
     ALWAYS_SERVER = "always this server"
-    ALWAYS_READ_ONLY = "always what is read-only, says the server"
+    ALWAYS_READ_ONLY = "always what the server says is read-only"
     DENY = "deny"
-    DENY_REST_OF_TURN = "deny this and all further calls of this turn"
+    DENY_REST_OF_TURN = "deny this and all other calls of this turn"
 
     @property
     def allows(self) -> bool:
