@@ -27,7 +27,7 @@ class Choice(StrEnum):
     ALWAYS_SERVER = "always this server"
     ALWAYS_READ_ONLY = "always what the server says is read-only"
     DENY = "deny"
-    DENY_REST_OF_TURN = "deny this and all other calls of this turn"
+    DENY_REST_OF_TURN = "deny this and all further calls of this turn"
 
     @property
     def allows(self) -> bool:
