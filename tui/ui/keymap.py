@@ -162,7 +162,7 @@ grants | grants.details | enter | choose | details | Show details
 grants | grants.folder | f | review_folder | review | Review this folder
 grants | grants.forget | F | forget_folder | forget folder | Forget this folder
 sessions | sessions.choose | enter | choose | open | Open the session
-sessions | sessions.tab | t | choose_beside | open in tab | Open it in a new tab
+sessions | sessions.tab | t | choose_beside | new tab | Open it in a new tab
 sessions | sessions.rename | n | rename | rename | Rename the session
 sessions | sessions.export | e | export | export | Export the session as Markdown
 sessions | sessions.delete | d,delete | delete | delete | Delete the session

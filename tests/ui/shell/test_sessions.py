@@ -121,7 +121,7 @@ async def test_a_session_is_renamed_exported_deleted_and_opened_in_a_tab() -> No
         await deck.until(lambda: "again to delete" in deck.text)
         await deck.press("d")
         assert deck.asked("sessions.delete") == [(TWO.id,)]
-        await deck.until(lambda: "t open in tab" in deck.text)
+        await deck.until(lambda: "t new tab" in deck.text)
         await deck.press("t")
         await deck.until(lambda: deck.asked("sessions.resume_beside") == [(TWO.id,)])
         assert not deck.on_top(SessionsScreen)

@@ -56,7 +56,7 @@ def describe_tool(
     """
     parts = _titles(server, tool.name, tool.title, framed=False)
     if tool.changed:
-        reason = one_line(tool.problem) or "the model gets it again once you accept the change"
+        reason = one_line(tool.problem) or "hidden from the model until you accept the change"
         parts += [Content(), Content.styled(f"◌ withheld: {reason}", "$text-warning")]
     elif tool.off:
         parts += [Content(), muted(f"○ {tool.off}: hidden from the model")]
