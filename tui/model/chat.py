@@ -61,9 +61,9 @@ class TurnPhase(StrEnum):
     """The phase of a running turn. The value is its name on the screen."""
 
     SERVERS = "waiting for servers to start"
-    ASKING = "asking"
+    ASKING = "waiting for"
     WAITING = "waiting for the model"
-    RETRYING = "trying again"
+    RETRYING = "retrying"
     STREAMING = "answering"
     TOOLS = "running tools"
 

@@ -16,7 +16,7 @@ FormValue = str | int | float | bool | tuple[str, ...] | None
 
 
 PRIVATE_WARNING: Final = (
-    "This looks like a secret. Servers must not ask for one: leave it out unless you are sure."
+    "This looks like a secret. Servers must not ask for one: leave it empty unless you are sure."
 )
 """Stands beside a field of a server's form that asks for a secret."""
 

@@ -250,7 +250,7 @@ class MainScreen(SaysWhy, Screen[None]):
             case "tab", (int(number),) if number > len(state.conversations):
                 return f"There is no tab {number}."
             case "move_border", _ if len(self.panes.folded) > len(TABS):
-                return "There is no border to move: nothing stands beside the chat."
+                return "No border to move: no pane is open beside the chat."
             case _:
                 return ""
 
@@ -313,7 +313,7 @@ class MainScreen(SaysWhy, Screen[None]):
         if conversation in self.bridge.state.conversations:
             self._type_ahead.hold_for(show)
         else:
-            self.notify("Its conversation is closed.", markup=False)
+            self.notify("That conversation is closed.", markup=False)
 
     def action_new_tab(self) -> None:
         self.switch(self.commands.engine.conversations.open)
@@ -335,7 +335,7 @@ class MainScreen(SaysWhy, Screen[None]):
     async def _close_tab(self) -> None:
         state = self.bridge.state
         if len(state.conversations) == 1:
-            self.notify("This is the only conversation. /clear begins a new one.", markup=False)
+            self.notify("This is the only tab. /clear starts a new conversation.", markup=False)
             return
         unfinished = self.chat.unfinished
         if unfinished and not self._closing_tab.is_again(state.current):

@@ -82,7 +82,7 @@ def _add(deck: MainScreen) -> Screen[Any] | None:
 
     if deck.bridge.state.configured:
         return ServerScreen(deck.bridge)
-    deck.app.notify("The settings are still being read.", markup=False)
+    deck.app.notify("The settings are still loading.", markup=False)
     return None
 
 
@@ -94,7 +94,7 @@ async def _edit_server(deck: MainScreen, asked: messages.EditServer) -> None:
     if (view := server(deck.bridge.state, asked.server)) is None:
         return
     place, entry = view.source or "gemdeck itself", None
-    words = f"{view.id} comes from {place}: it cannot be changed here."
+    words = f"{view.id} is defined in {place}: it cannot be changed here."
     if view.origin is Origin.USER:
         try:
             file = deck.commands.running.imports.edits.file_of("user")

@@ -279,7 +279,7 @@ async def test_a_tool_runs_from_its_pane_and_what_was_typed_is_there_again() -> 
         assert hand.form.editor.current == JSON
         assert '"what": "tea"' in hand.text
         await hand.press("ctrl+s")
-        assert "Not JSON yet" in hand.text
+        assert "Not valid JSON yet" in hand.text
         text = hand.form.editor.json.text
         await hand.press("escape")
         await hand.open("order")
@@ -305,7 +305,7 @@ async def test_a_form_has_every_kind_of_field_and_keeps_step_with_json() -> None
         hand.row("/tags").value = "[1, "
         hand.row("/to/city").value = "Ulm"
         hand.row("/pay?").value = 1
-        await hand.until(lambda: "Not JSON" in hand.text)
+        await hand.until(lambda: "Not valid JSON" in hand.text)
         hand.row("/tags").value = '["hot", "green"]'
         await hand.until(lambda: any(one.field.key == "/pay/days" for one in editor.form.rows))
         hand.row("/pay/customer").value = "me"
