@@ -172,7 +172,7 @@ def _app_actions(deck: MainScreen) -> Actions:
         ("Review this folder", "Show what its settings would run", engine.review_folder, ""),
         ("Forget this folder", "Revoke its trust and stop its servers", engine.forget_folder, ""),
         ("Theme: choose", "Dark, light and more", DialogName.THEMES, ""),
-        ("Quit", "Quit gemdeck at once", partial(deck.run_action, "app.quit"), leave),
+        ("Quit", "Leave gemdeck at once", partial(deck.run_action, "app.quit"), leave),
     )
     for name, words, does, key in actions:
         run = does if callable(does) else partial(deck.run_action, f"app.open('{does}')")
