@@ -246,7 +246,7 @@ async def test_a_resource_is_drawn_saved_followed_and_read_again(
         assert (deck.folder / "resource-now-1").read_text() == "again"
         await deck.pilot.press("escape")
         await deck.open(PaneName.RESOURCES, "two")
-        await deck.shows("Two", "f save")
+        await deck.shows("Two", "s save")
         await deck.pilot.press("f")
         await deck.told("The resource is in ~/shop/resource-two-1.md.")
 
