@@ -67,10 +67,10 @@ async def test_an_empty_conversation_says_what_to_try_with_the_tools_that_are_th
     async with chatting(AppState(configured=True)) as (app, pilot):
         welcome = app.chat.welcome
         app.store.dispatch(e.ModelSelected(ModelView("gemini-x", BackendKind.GEMINI)))
-        assert "There are no servers yet" in str(welcome.render())
+        assert "No servers yet" in str(welcome.render())
         app.store.dispatch(e.ServersConfigured((git,)))
         await until(pilot, lambda: "use the list_branches tool of git" in str(welcome.render()))
-        assert "There are no servers yet" not in str(welcome.render())
+        assert "No servers yet" not in str(welcome.render())
         tries = ["what can git do?", "use the list_branches tool of git", "/changes"]
         assert welcome.examples == tries
         await pilot.press("enter")
@@ -376,7 +376,7 @@ async def test_the_working_line_says_what_runs_and_ticks_only_then() -> None:
         message = UserMessage(EntryId("u"), "x")
         app.store.dispatch(e.TurnStarted(TurnId("t1"), message, monotonic() - 12))
         await until(pilot, lambda: "waiting for the model   12 s" in str(line.render()))
-        assert "esc stops" in str(line.render())
+        assert "esc stop" in str(line.render())
         assert ticking() > calm
         app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.TOOLS))
         await until(pilot, lambda: "running tools" in str(line.render()))

@@ -321,4 +321,4 @@ async def test_what_does_not_stand_in_the_users_file_is_not_changed_here() -> No
         await deck.reaches("notes", ServerStatus.READY)
         await deck.press("e")
         await deck.until(lambda: bool(toasts(deck.app)))
-        assert "notes comes from" in toasts(deck.app)[-1]
+        assert "notes is defined in" in toasts(deck.app)[-1]

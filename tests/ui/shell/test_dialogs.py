@@ -91,7 +91,7 @@ async def test_help_begins_with_the_place_and_pane_keys_rest_in_a_dialog() -> No
         assert deck.on_top(HelpScreen)
         here, *pages = told(deck)
         assert "Restart the server" in here
-        assert "Insert it into the message" not in here
+        assert "Insert it into your message" not in here
         assert any(page.startswith("Servers\n") for page in pages), "it fits the place"
         assert not any("<!--" in page for page in pages)
         await deck.press("escape", "f6", "f1")
@@ -198,7 +198,7 @@ async def test_help_says_first_how_to_get_to_whole_texts_and_scrolls_where_it_do
 ):
     async with running(decks.full_store(), NARROW) as deck:
         await deck.press("f1")
-        words = "Go to the newest entry: ↑ ↓ select, v shows all of"
+        words = "Browse the conversation: ↑ ↓ select, v full text"
         assert any("Shift+Tab" in line and words in line for line in deck.lines)
         assert "The chat" not in deck.lines[8]
         last = told(deck)[-1].rsplit(maxsplit=1)[1]
@@ -328,7 +328,7 @@ async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
         await deck.press("f12")
         message = UserMessage(EntryId("u9"), "x")
         await deck.happen(TurnStarted(TurnId("t9"), message, monotonic()))
-        await deck.until(lambda: "^B stops" in deck.text)
+        await deck.until(lambda: "^B stop" in deck.text)
 
 
 HOLD: dict[str, str] = {
@@ -467,8 +467,8 @@ async def test_what_fits_the_place_stands_first_and_other_panes_last() -> None:
     async with running(decks.full_store(), (160, 36)) as deck:
         for key, first in (
             ("f6", "Chat: new conversation"),
-            ("f3", "Run the tool yourself: fill in its form"),
-            ("f7", "Show all lines, warnings or errors"),
+            ("f3", "Run the tool yourself, from a form"),
+            ("f7", "Show all levels, warnings or errors"),
             ("f2", "Restart the server"),
         ):
             await deck.press(key, "ctrl+p")

@@ -75,7 +75,7 @@ class Deck(EngineDeck):
     async def open(self, pane: PaneName, name: str) -> None:
         """Open a prompt or a resource from its pane."""
         await self.app.deck.show_pane(pane)
-        await self.pilot.press("slash", "ctrl+u", *name, "enter")
+        await self.pilot.press("slash", "ctrl+u", *name, "enter", "enter")
 
     def asked(self, method: str) -> list[dict[str, Any]]:
         """What the server was asked for."""
@@ -246,7 +246,7 @@ async def test_a_resource_is_drawn_saved_followed_and_read_again(
         assert (deck.folder / "resource-now-1").read_text() == "again"
         await deck.pilot.press("escape")
         await deck.open(PaneName.RESOURCES, "two")
-        await deck.shows("Two", "f to a file")
+        await deck.shows("Two", "s save")
         await deck.pilot.press("f")
         await deck.told("The resource is in ~/shop/resource-two-1.md.")
 

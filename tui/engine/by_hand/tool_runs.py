@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shlex
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -135,7 +136,8 @@ class ToolRuns:
     def start(self, server: ServerId, tool: str, arguments: str) -> EntryId:
         """Run a tool with these arguments (JSON); what cannot run ends as an error at once."""
         entry = self.turns.new_id("c")
-        run = _Run(ToolRun(ToolCall(entry, server, tool, arguments)), self.publish)
+        made = ToolRun(ToolCall(entry, server, tool, arguments), begun=time.time())
+        run = _Run(made, self.publish)
         if len(self._running) >= MAX_RUNNING:
             run.problem = f"{MAX_RUNNING} calls are running. Wait for one, or cancel it."
             run.end()
@@ -162,7 +164,7 @@ class ToolRuns:
             run.problem = sanitize(str(error))
             return
         size = len(await asyncio.to_thread(to_json, result.raw)) + len(result.display)
-        run.now = ToolRun(run.now.call, result.raw, result.faults, size)
+        run.now = replace(run.now, raw=result.raw, faults=result.faults, size=size)
 
     def _ended(self, run: "_Run") -> None:
         del self._running[run.now.call.id]

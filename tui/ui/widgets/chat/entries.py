@@ -201,7 +201,7 @@ def more_hint(left_out: int) -> list[Block]:
     """Return a line that says how much of a text is left out, if any."""
     if not left_out:
         return []
-    text = f"… {counted(left_out, 'more character')} · Shift+Tab, then v shows all of it"
+    text = f"… {counted(left_out, 'more character')} · Shift+Tab, then v for the full text"
     return [TextBlock(styled(text, ".entry-muted"), spaced=False)]
 
 
