@@ -234,6 +234,30 @@ async def test_what_a_task_of_the_engine_tells_is_shown_until_the_app_stops_list
         assert len(app.chat.transcript.views) == 1
 
 
+async def test_a_long_message_of_ones_own_is_folded_until_it_is_opened() -> None:
+    async with chatting(size=(100, 30)) as (app, pilot):
+        long = "\n".join(f"row {number}" for number in range(1, 51))
+        for text, first, last, more in (
+            (long, "row 1", "row 6", "▸ 44 more lines"),
+            ("x" * 2_000, "▌ xxx", "", "▸ 1,400 more characters"),
+        ):
+            await afresh(app, pilot)
+            app.start_turn(text)
+            await until(pilot, lambda: len(app.chat.transcript.views) == 1)
+            own = app.chat.transcript.views[0]
+            folded = shown(own)
+            assert first in folded
+            assert last in folded
+            assert more in folded
+            assert "row 7" not in folded
+            app.chat.transcript.focus()
+            await pilot.press("enter")
+            await until(pilot, lambda: "▸" not in shown(own))  # noqa: B023 - awaited at once
+            assert len("".join(shown(own).split())) >= len("".join(text.split()))
+            await pilot.press("enter")
+            await until(pilot, lambda: shown(own) == folded)  # noqa: B023 - awaited at once
+
+
 async def test_a_call_tells_its_server_its_error_and_its_result_at_any_width() -> None:
     async with chatting(size=(100, 30)) as (app, pilot):
         # A tool row lives from waiting to its result.
