@@ -209,7 +209,7 @@ async def test_i_puts_a_prompt_or_a_resource_into_the_message() -> None:
         await deck.press("i")
         assert composer.text.strip() == "@everything:test://static/resource/1"
         await deck.press("f4", "slash", *"simple", "enter")
-        assert deck.focus is deck.one(PromptsPane).entries.rows, "Enter goes to what is listed"
+        assert deck.one(PromptsPane).entries.rows.has_focus, "Enter goes to what is listed"
         await deck.press("enter")
         assert deck.on_top(PromptScreen)
         assert "/simple_prompt" in deck.text
