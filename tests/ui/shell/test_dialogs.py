@@ -97,7 +97,7 @@ async def test_help_begins_with_the_place_and_pane_keys_rest_in_a_dialog() -> No
         await deck.press("escape", "f6", "f1")
         here, *pages = told(deck)
         assert "Send the message" in here
-        assert pages[0].startswith("The chat\n")
+        assert pages[0].startswith("Chat\n")
         await deck.press("f1")
         assert deck.on_top(MainScreen)
         await deck.press("f2", "g", "f1")
@@ -200,7 +200,7 @@ async def test_help_says_first_how_to_get_to_whole_texts_and_scrolls_where_it_do
         await deck.press("f1")
         words = "Go to the newest entry: ↑ ↓ select, v shows all of"
         assert any("Shift+Tab" in line and words in line for line in deck.lines)
-        assert "The chat" not in deck.lines[8]
+        assert "Write messages" not in deck.lines[8]
         last = told(deck)[-1].rsplit(maxsplit=1)[1]
         assert last not in deck.text
         await deck.press("G")

@@ -28,10 +28,10 @@ KEY_WIDTH: Final = 16
 """Cells of the column of keys."""
 
 _PLACES: Final = {
-    "servers#in-the-pane": "ServersPane",
+    "servers#servers-pane": "ServersPane",
     "servers#connect": "ServerScreen ImportScreen",
-    "servers#tools-by-hand": "ToolsPane ToolFormScreen RunScreen",
-    "servers": "ServerPage",
+    "servers#running-tools-yourself": "ToolsPane ToolFormScreen RunScreen",
+    "servers#server-page": "ServerPage",
     "chat": "ChatPane",
     "chat#prompts": "PromptsPane ArgumentsScreen",
     "chat#files-and-resources": "ResourcesPane ResourceScreen",
@@ -42,9 +42,10 @@ _PLACES: Final = {
     "sign-in": "SignInQuestion",
     "permissions#rules": "GrantsScreen",
     "permissions#folders": "TrustQuestion",
-    "permissions#the-question": "Question QuestionStep",
-    "permissions#what-servers-ask": """
+    "permissions#questions": "Question QuestionStep",
+    "permissions#requests-from-servers": """
         FormQuestion AddressQuestion SamplingQuestion ReviewQuestion ResultQuestion""",
+    "servers#protocol-log": "ProtocolPane",
     "troubleshooting": "ActivityPane",
 }
 PAGES: Final = {place: page for page, places in _PLACES.items() for place in places.split()}
