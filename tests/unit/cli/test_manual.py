@@ -148,6 +148,23 @@ def test_help_prints_pages_and_finds_words(run: Run) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("title", "begins"),
+    [
+        ("Lazy servers", "## Lazy servers\n"),
+        ("running tools yourself", "## Running tools yourself\n"),
+        ("Another service", "### Another service\n"),
+        ("Command line", "# Command line\n"),
+        ("key-bindings", "## Key bindings\n"),
+    ],
+)
+def test_help_prints_a_section_by_its_title(run: Run, title: str, begins: str) -> None:
+    shown = run("help", title, code=0).stdout
+    assert shown.startswith(begins)
+    whole = title == "Command line"
+    assert (len(HEAD.findall(CODE.sub("", shown))) > 1) == whole
+
+
 def test_what_the_manual_does_not_have_is_said_with_what_it_has(run: Run) -> None:
     missed = run("help", "setings", code=ExitCode.USAGE)
     assert "Did you mean settings?" in missed.stderr
