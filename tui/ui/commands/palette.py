@@ -1,21 +1,23 @@
 """The command palette: every action, server, tool, prompt, resource, theme, session and model."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
+from tui.manual import Part, has_words, sections_with
 from tui.model.input.own_commands import OWN_COMMANDS, Takes
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.text import clip
 from tui.ui import keymap, messages, themes
 from tui.ui.dialogs.choices import log_levels
+from tui.ui.dialogs.help import HelpScreen
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.main import MainScreen
 from tui.ui.messages import DialogName, PaneName
 from tui.ui.panes.browser import Resource, ResourcesPane
 from tui.ui.panes.tabs import shown_tabs
-from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
+from tui.ui.widgets.lists.filter_list import DialogFilterList, Group, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
 from tui.ui.widgets.text.plain import moment, one_line
@@ -47,6 +49,28 @@ class PaletteAction(NamedTuple):
 Actions = Iterator[PaletteAction]
 
 
+class _Actions(DialogFilterList[PaletteAction]):
+    """The actions; if none has the words that are typed, also sections of the manual."""
+
+    def __init__(self, deck: MainScreen) -> None:
+        super().__init__("entry", "", "Type to search", clicks=1)
+        self._deck = deck
+
+    def _find(self, query: str) -> tuple[Sequence[ListEntry[PaletteAction] | Group], Sequence[str]]:
+        found, words = super()._find(query)
+        if words and not any(has_words(f"{one.label} {one.text}", words) for one in self.shown):
+            named, others = (map(self._section, parts) for parts in sections_with(words))
+            found = self.shown = [*named, *self.shown, *others]
+        return found, words
+
+    def _section(self, part: Part) -> ListEntry[PaletteAction]:
+        name, read = f"In the manual: {part.heading}", partial(self._read, part.at)
+        return _entry(PaletteAction(name, part.title, read))
+
+    def _read(self, at: str) -> None:
+        self._deck.app.push_screen(HelpScreen((), at, self._deck.commands))
+
+
 class DeckPalette(ListDialog[PaletteAction]):
     """Find an action by parts of its name; Enter or a click runs it.
 
@@ -60,9 +84,7 @@ class DeckPalette(ListDialog[PaletteAction]):
     enter = "run"
 
     def __init__(self, deck: MainScreen) -> None:
-        prompt = "Type to search"
-        listed = DialogFilterList[PaletteAction]("entry", "", prompt, clicks=1)
-        super().__init__("Palette", listed, lambda action: action.run())
+        super().__init__("Palette", _Actions(deck), lambda action: action.run())
         self._deck = deck
         self._entries = [*map(_entry, palette_actions(deck))]
         self._panes = [*map(_entry, _pane_actions(deck))]
@@ -73,8 +95,8 @@ class DeckPalette(ListDialog[PaletteAction]):
         commands.list_sessions()
 
     def _show(self) -> None:
-        late = map(_entry, chain(_sessions(self._deck), _models(self._deck)))
-        self.listed.set_entries([*self._entries, *late, *self._panes])
+        late = chain(_sessions(self._deck), _models(self._deck))
+        self.listed.set_entries([*self._entries, *map(_entry, late), *self._panes])
 
 
 def _entry(action: PaletteAction) -> ListEntry[PaletteAction]:
