@@ -131,7 +131,7 @@ servers | servers.review | t | review_folder | | Review what this folder would r
 servers | servers.demo | d | demo_servers | demo | Start the demo server
 servers | servers.add | plus | app.open('add') | add | Add a server
 servers | servers.edit | e | edit | edit | Edit the server, or your settings if none is selected
-servers | servers.remove | delete | remove | | Remove the server from your settings
+servers | servers.remove | delete | remove | remove | Remove the server from your settings
 servers | servers.up | up,k | move(-1) | | One row up
 servers | servers.down | down,j | move(1) | | One row down
 servers | servers.page-up | pageup | page(-1) | | One page up
@@ -273,6 +273,7 @@ dialog | server.website | o | website | website | Show the website's address, th
 dialog | server.copy | c | copy | copy | Copy the page or one of its commands
 dialog! | arguments.send | ctrl+s | send | show | Show the prompt or resource
 dialog | server.imports | ctrl+o | app.open('imports') | other clients | Import servers
+dialog! | server.remove | ctrl+r | remove | remove | Remove the server from your settings
 dialog | welcome.back | escape | close | back | Go back, or close
 viewer | viewer.close | v,ctrl+o | close | | Close
 viewer | viewer.switch | t | switch | switch | Switch between picture, tree and text, or show all

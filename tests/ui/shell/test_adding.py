@@ -253,17 +253,26 @@ async def test_a_server_is_changed_and_removed(world: World) -> None:
         assert deck.entries == {"n": {**entry, "env": {**env, "N": "1"}}}
         await deck.reaches("n", ServerStatus.READY)
         await deck.open("e")
+        for row in deck.form.rows:
+            if row.field.key in {"timeout", "cwd"}:
+                row.control.value = "9" if row.field.key == "timeout" else str(deck.folder)
         await deck.press("tab", "tab", "tab", "tab", "space", "ctrl+s")
-        await deck.shows("API_KEY=${keyring:n-API_KEY}", "start it")
+        await deck.shows("API_KEY=${keyring:n-API_KEY}", "start it", f'"cwd": "{deck.folder}"')
         await deck.press("ctrl+s")
         await deck.shows("5 tools", "save it")
         await deck.press("ctrl+s")
         await deck.closed()
-        assert deck.entries["n"]["env"] == {**env, "N": "1", "API_KEY": "${keyring:n-API_KEY}"}
+        changed = {**env, "N": "1", "API_KEY": "${keyring:n-API_KEY}"}
+        assert deck.entries["n"] == {**entry, "env": changed, "cwd": str(deck.folder)}
         kept = json.loads((world.state / "credentials.json").read_text("utf-8"))
         assert kept["secret n-API_KEY"] == "hunter2"
         await deck.reaches("n", ServerStatus.READY)
         await deck.open("delete")
+        await deck.shows("remove it", "API_KEY=${keyring:n-API_KEY}")
+        await deck.press("escape")
+        await deck.closed()
+        await deck.open("e")
+        await deck.press("ctrl+r")
         await deck.shows("remove it", "API_KEY=${keyring:n-API_KEY}")
         await deck.press("ctrl+s")
         await deck.closed()
