@@ -63,7 +63,7 @@ async def test_the_model_calls_tools_that_it_found_or_knew(monkeypatch: pytest.M
     ]
     steps: list[Step] = [*([Call([call])] for call in calls), [Say("done")]]
     async with chatting(monkeypatch, steps, raw=("many",)) as running:
-        assert "holds at most 128" in running.store.state.notices[-1].text
+        assert "the model gets at most 128" in running.store.state.notices[-1].text
         await running.ask("go", Choice.ONCE, Choice.ONCE)
         first, second, third, last = (request.declared for request in running.fake.requests[:4])
         assert len(first) == 64 + 3

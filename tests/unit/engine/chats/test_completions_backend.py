@@ -330,7 +330,7 @@ async def test_each_failure_says_what_happened() -> None:
         (Page(502), "web page", True),
         (Page(200), "A web page came instead of an answer", True),
         (Page(302, location="http://127.0.0.1:1/"), "redirects", False),
-        (Reset(), "closed the connection before its answer", True),
+        (Reset(), "closed the connection before its response", True),
         (Raw("data: {nonsense}\n\n"), "a service of chat completions sends", True),
         (Raw(cut), "broke off the answer: It fell over.", True),
         (Raw(own), "Too many requests", True),

@@ -225,7 +225,7 @@ async def test_each_failure_says_what_happened() -> None:
         (Page(200), "A web page came instead of an answer", True),
         (Raw('data: {"usageMetadata": {"totalTokenCount": 1.5}}\r\n\r\n'), "not be read", True),
         (Page(302, location="http://127.0.0.1:1/"), "redirects", False),
-        (Reset(), "closed the connection before its answer", True),
+        (Reset(), "closed the connection before its response", True),
         (Raw("data: {nonsense}\r\n\r\n"), "not be read", True),
     )
     errors = await failures(*((action,) for action, *_ in cases))

@@ -30,7 +30,7 @@ END: Final = (
     'data: {"candidates": [{"content": {"parts": [{"text": "!"}]}, "finishReason": "STOP"}]}'
 )
 NO_ERROR: Final = '{"error": null, '
-CUT: Final = "closed the connection before its answer was complete"
+CUT: Final = "closed the connection before its response was complete"
 HALF: Final = 'data: {"candidates": [{"content": {"par'
 
 STREAMS: Final[Mapping[str, tuple[str, str]]] = {

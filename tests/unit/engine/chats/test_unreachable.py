@@ -49,7 +49,7 @@ async def test_no_tls_where_it_should_be() -> None:
 
     async with await asyncio.start_server(plain, "127.0.0.1", 0) as server:
         error = await failure(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    assert "does not speak TLS as it should" in str(error)
+    assert "does not use TLS correctly" in str(error)
     assert "GOOGLE_GEMINI_BASE_URL" in error.advice
 
 
@@ -58,7 +58,7 @@ async def test_nobody_listens() -> None:
         port = closed.getsockname()[1]
     error = await failure(f"http://127.0.0.1:{port}")
     where = f"127.0.0.1:{port}"
-    assert str(error) == f"http://{where} refused the connection: nothing listens at {where}."
+    assert str(error) == f"http://{where} refused the connection: nothing is listening at {where}."
     assert "GOOGLE_GEMINI_BASE_URL" in error.advice
     assert error.retryable
 

@@ -111,7 +111,7 @@ async def test_a_page_inside_or_without_a_name_is_refused(monkeypatch: pytest.Mo
 
 
 async def unreachable() -> AuthResponse:
-    raise AuthError("does not answer", is_transient=True)
+    raise AuthError("does not respond", is_transient=True)
 
 
 async def test_a_proxy_is_no_way_into_the_network(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -211,7 +211,7 @@ async def test_the_token_wins_over_a_header_of_the_entry_with_a_word() -> None:
         await one.sign_in()
         await one.ready()
         assert server.seen[-1] in server.authority.tokens
-        words = "not the Authorization"
+        words = "instead of the Authorization"
         await eventually(lambda: any(words in line for line in one.watcher.log(WEB)))
 
 
