@@ -130,7 +130,7 @@ async def test_progress_is_told_and_a_question_declined_without_a_terminal(tmp_p
     assert (result.code, result.stdout) == (ExitCode.OK, "t {}\n")
     assert "  | a: notice: db: one two\n" in result.stderr
     assert "  | progress: 1 of 4 m\n" in result.stderr
-    assert "To answer it, run gemdeck in a terminal." in result.stderr
+    assert "Run gemdeck in a terminal to answer such requests." in result.stderr
     assert answers(record) == [{"action": "decline"}]
 
 

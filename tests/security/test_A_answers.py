@@ -154,7 +154,7 @@ async def test_A08_without_a_screen_a_folder_counts_with_a_yes_to_this_or_where_
     assert place.words() == ["lint", "lint"]
     place.project({"mcpServers": {"lint": place.canary("lint"), "new": place.canary("new")}})
     said = await headless(place)
-    assert "has changed since you trusted it, so what it brings has no effect: lint, new" in said
+    assert "has changed since you trusted it, so these have no effect: lint, new" in said
     assert place.words() == ["lint", "lint"]
     place.folder.rename(place.home / "gone")
     place.project({"mcpServers": {"lint": place.canary("lint")}})

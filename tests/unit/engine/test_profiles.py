@@ -102,7 +102,7 @@ async def test_only_what_a_profile_names_starts_and_another_one_starts_and_stops
         await stand(it, shop=READY, bank=OFF, lib=OFF)
         bank = next(one for one in it.store.state.servers if one.id == "bank")
         assert bank.failure is not None
-        assert bank.failure.reason == "Left out by the profile buying."
+        assert bank.failure.reason == "Not in the profile buying."
         await it.ask("go")
         assert {*it.fake.requests[0].declared} == {"buy"}
         refused, _ = it.fake.requests[1].answers

@@ -272,10 +272,10 @@ async def test_files_go_along_with_resources_or_a_message_comes_back(home: Path,
     (work / "big.txt").write_text("x" * 1_000_001)
     (work / "data.bin").write_bytes(b"\0")
     for text, words in (
-        ("see @own.key", "@own.key is left out by .gitignore. Write \\@ for an @ that is"),
-        ("see @/etc/passwd", "@/etc/passwd lies outside the opened folders."),
+        ("see @own.key", "@own.key is ignored by .gitignore. Write \\@ for an @ that is"),
+        ("see @/etc/passwd", "@/etc/passwd is outside the opened folders."),
         ("see @big.txt", "@big.txt was not sent: 1,000,001 bytes"),
-        ("see @data.bin", "@data.bin was not sent: it is no text, image or PDF."),
+        ("see @data.bin", "@data.bin was not sent: it is not text, an image or a PDF."),
     ):
         await at.ask(text)
         assert at.error.startswith(words)

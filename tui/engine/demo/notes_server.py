@@ -351,7 +351,7 @@ def _checked(tool: Json, given: Json) -> list[Any]:
         is_fitting = isinstance(value, TYPES[kind]) and not isinstance(value, bool)
         size = len(value) if isinstance(value, str | list) else value
         if not is_fitting or not low <= size <= high:
-            raise RequestError(f"{key} has to be: {kind}, {low} to {high}.")
+            raise RequestError(f"{key} must be: {kind}, {low} to {high}.")
         arguments.append(value)
     return arguments
 
