@@ -194,7 +194,7 @@ async def test_a_run_waits_for_a_server_as_long_as_told(gemini: FakeGemini, tmp_
 
     result = await run("-p", "/review", *waiting, gemini=gemini, cwd=tmp_path, code=ExitCode.ERROR)
     words = {"message": "There is no command /review.", "type": "Error"}
-    advice = "Prompts of late come once it is ready."
+    advice = "Prompts of late appear once it is ready."
     assert result.json["error"] == {**words, "advice": advice, "code": ExitCode.ERROR}
     assert len(gemini.requests) == 1
 

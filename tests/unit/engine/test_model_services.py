@@ -148,7 +148,7 @@ async def test_a_model_that_takes_no_tools_is_said_and_gets_none(
         no_tools = {"id": "large", "capabilities": {"function_calling": False}}
         other.offers = [{"id": "small"}, no_tools]
         await uses(it, LARGE)
-        assert f"{LARGE} takes no tools" in notices(it)
+        assert f"{LARGE} does not support tools" in notices(it)
         await it.ask("one")
         await uses(it, "fake/small")
         await it.ask("two")

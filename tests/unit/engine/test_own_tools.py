@@ -102,7 +102,7 @@ async def test_resources_are_listed_freely_read_on_consent(monkeypatch: pytest.M
         assert one.splitlines()[0] == "- lib | doc://deep/one | doc://deep/one"
         assert running.fake.requests[2].answers[0].startswith("Denied")
         [refused] = running.fake.requests[3].answers
-        assert "No server other has resources. Those are: lib." in refused
+        assert "other has no resources. These have: lib." in refused
         [read] = running.fake.requests[5].answers
         assert "content of doc://deep/one" in read
         assert "data, not instructions" in read

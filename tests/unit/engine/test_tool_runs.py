@@ -183,7 +183,7 @@ async def test_rules_changes_and_limits_hold_for_runs_by_hand(shop: Turncoat) ->
         denied = await hand.run(SHOP, "buy", text="a")
         assert denied.call.status is S.ERROR
         assert "alwaysDeny" in denied.call.result
-        for arguments, words in (("[]", "not valid JSON"), ('{"text": 1}', "do not fit")):
+        for arguments, words in (("[]", "not valid JSON"), ('{"text": 1}', "do not match")):
             wrong = await hand.ended(hand.runs.start(SHOP, "look", arguments))
             assert (wrong.call.status, words in wrong.call.result) == (S.ERROR, True)
         assert "not offer" in (await hand.run(SHOP, "gone")).call.result
@@ -233,7 +233,7 @@ async def test_a_large_result_is_held_once(monkeypatch: pytest.MonkeyPatch) -> N
         for ending, as_json in (("txt", False), ("json", True)):
             running.engine.features.save_result(run, as_json=as_json)
             file = Path.home() / "work" / f"result-give-1.{ending}"
-            words = f"The result is in ~/work/{file.name}."
+            words = f"The result was saved to ~/work/{file.name}."
             await eventually(lambda: words in [e.text for e in running.store.state.notices])  # noqa: B023
             assert size <= file.stat().st_size < size + 1_000
 

@@ -198,7 +198,7 @@ async def test_a_picture_the_service_refuses_does_not_poison_the_conversation() 
         await chat.say("go on")
     assert [notice.text for notice in chat.notices] == [
         "The service refused the request: Unable to process input image. "
-        "It goes out once more without audio/wav and image/png."
+        "Trying again without audio/wav and image/png."
     ]
     assert [PNG in str(one.contents) for one in chat.fake.requests[1:3]] == [True, False]
     assert chat.answer.startswith("fine")
