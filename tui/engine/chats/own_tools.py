@@ -62,8 +62,8 @@ LOOK_PATIENCE: Final = 5.0
 """Seconds that a look at a task waits for its end."""
 
 GONE: Final = (
-    "No result is kept under this id: the oldest go first, and all with the end of gemdeck. "
-    "Repeat the call that gave it."
+    "There is no result with this id: the oldest are dropped first, and all when gemdeck ends. "
+    "Repeat the call."
 )
 
 

@@ -158,8 +158,8 @@ class SignInFlow:
             if not place.names_resource:
                 raise
             note = (
-                "The authorization server refused a request that named this resource. Without it, "
-                "the token may be valid for other servers too."
+                "The authorization server refused a request that named this resource. Without "
+                "the name, the token may be valid for other servers too."
             )
             return await self._with_person(replace(place, names_resource=False), note)
 
@@ -478,7 +478,7 @@ class PersonAsker:
         notes = list(filter(None, (consent.note, address.warning)))
         if self.before and self.before != place.issuer:
             known = sanitize_line(urlsplit(self.before).hostname or self.before)
-            notes.append(f"Until now the sign-in was at {known}; now the server names another one.")
+            notes.append(f"The sign-in was at {known} until now; the server names another place.")
         page, issuer, token = map(_host, (address.url, place.issuer, place.token_endpoint))
         if consent.url and page != issuer:
             words = f"The page is at {page}, its issuer at {issuer}"

@@ -235,6 +235,6 @@ async def test_every_tool_can_be_explained(shop: Turncoat) -> None:
     assert [look.effect, unknown.effect] == [Effect.ALLOW, Effect.DENY]
     for one, words in (
         *((look, "Allowed: its server has trust: true in "), (buy, "gemdeck.alwaysDeny")),
-        *((hidden, "the settings leave it out"), (odd, "no object")),
+        *((hidden, "the settings leave it out"), (odd, "not an object")),
     ):
         assert words in one.words

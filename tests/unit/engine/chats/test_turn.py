@@ -292,8 +292,8 @@ async def test_a_model_goes_without_the_tools_and_instructions_that_it_does_not_
             await chat.say("x")
             assert chat.last_turn.outcome is TurnOutcome.COMPLETED
         told = [notice.text.partition(":")[0] for notice in chat.notices]
-        takes = "gemma-3-27b-it takes no"
-        assert told == [f"{takes} tools", f"{takes} system instruction"], "said once"
+        takes = "gemma-3-27b-it does not support"
+        assert told == [f"{takes} tools", f"{takes} system instructions"], "said once"
         keys = [{"tools", "systemInstruction"} & set(one.body) for one in chat.fake.requests]
         whole, bare = {"tools", "systemInstruction"}, {"systemInstruction"}
         assert keys == [whole, bare, set(), set()]

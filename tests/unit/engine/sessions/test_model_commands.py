@@ -127,7 +127,7 @@ async def test_options_that_the_model_does_not_take_are_refused(play: Play) -> N
         await eventually(lambda: "name of a model" in notices(it))
         assert it.store.state.options == ModelOptions()
         assert "from the next request" not in notices(it)
-        for words in ("levels minimal, low, medium, high, xhigh", "between 0 and 2"):
+        for words in ("levels: minimal, low, medium, high, xhigh", "between 0 and 2"):
             assert words in notices(it)
 
 

@@ -441,7 +441,7 @@ async def test_another_issuer_gets_nothing_of_the_old_one_and_is_named(tmp_path:
         one.manager.restart(WEB)
         await one.connect()
         assert len(second.clients) == 1
-        assert any("Until now the sign-in was at" in note for note in one.person.asked[-1].notes)
+        assert any("The sign-in was at" in note for note in one.person.asked[-1].notes)
         sent = b"".join(request.body for request in second.requests)
         assert b"refresh" not in sent.replace(b'refresh_token"]', b"")
 

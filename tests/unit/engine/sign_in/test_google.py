@@ -130,7 +130,7 @@ async def test_another_host_gets_them_after_one_question(tmp_path: Path, google:
     with pytest.raises(AuthError, match="requests your"):
         await session(define(definition.endpoint.url, sign_in=more), tmp_path).signature()
     await sign_ins.sign_out(definition)
-    with pytest.raises(AuthError, match="wants your"):
+    with pytest.raises(AuthError, match="requests your"):
         await session(definition, tmp_path).signature()
 
 

@@ -86,7 +86,7 @@ class CompletionsBackend:
         self._context = RequestContext(
             *(service.name, self._name, service.url, settings.idle_timeout),
             secrets=access.secrets,
-            api="a service of chat completions",
+            api="a chat completions service",
             place=f"the address of {service.name} (gemdeck.services)",
             key_advice=f"Enter its key: gemdeck key set --service {service.name}",
         )
