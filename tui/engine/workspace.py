@@ -289,7 +289,7 @@ class PathReader:
                 file_parts, _ = self._read_file(path, inside)
             except (OSError, UnreadablePathError) as error:
                 if isinstance(error, _TooMuchError):
-                    raise UnreadablePathError(f"it is too large as a whole: {error}") from error
+                    raise UnreadablePathError(f"it is too large in total: {error}") from error
                 listed.append(f"{inside} (not read)")
                 continue
             listed.append(inside)

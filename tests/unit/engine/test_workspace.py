@@ -135,7 +135,7 @@ def test_what_is_too_large_or_unfit_is_said(root: Path, monkeypatch: pytest.Monk
     workspace = opened(root)
     for typed, words in (
         ("big.txt", "3,000 bytes, and only 2,000 more fit into the message"),
-        ("many", "too large as a whole"),
+        ("many", "too large in total"),
         ("src/tool.bin", "not text, an image or a PDF"),
         ("pipe", "not a regular file"),
     ):

@@ -174,7 +174,7 @@ def _offered(names: Sequence[str]) -> str:
     if not names:
         return "There are no tools right now: no server is ready, or none offers any."
     more = f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
-    return f"The tools: {', '.join(map(_code, names[:MAX_LISTED]))}{more}."
+    return f"Available tools: {', '.join(map(_code, names[:MAX_LISTED]))}{more}."
 
 
 def _code(text: str) -> str:

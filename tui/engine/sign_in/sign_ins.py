@@ -109,7 +109,7 @@ class SignIns:
         known = await session.record()
         await self.renew(session, (known and known.lacking) or session.challenge)
         place = await read_kept(lambda: self.store.place)
-        return f"Signed in to {definition.id}; the tokens are kept in {place}."
+        return f"Signed in to {definition.id}; the tokens are stored in {place}."
 
     async def import_gemini(self, definition: ServerDefinition, home: Path) -> str:
         """Take over gemini-cli's sign-in to a server; return in a sentence what came of it.

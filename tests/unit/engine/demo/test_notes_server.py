@@ -132,7 +132,7 @@ async def test_notes_are_written_found_and_deleted(world: World, stderr: Path) -
         added = await call(client, "add_note", text="Äpfel", tags=["#Markt", "b c", "markt"])
         assert added == "Added note 5: Äpfel #b-c #markt"
         assert await call(client, "search_notes", query="MARKT äPFEL") == "5. Äpfel #b-c #markt"
-        none = "There are no such notes."
+        none = "No notes found."
         assert await call(client, "search_notes", query="milk nothing") == none
         assert await call(client, "delete_note", id=4.0) == "Deleted note 4: buy milk"
         assert await call(client, "list_notes", tag="#Markt") == "5. Äpfel #b-c #markt"
@@ -266,7 +266,7 @@ def test_a_full_notebook_takes_no_more(path: Path) -> None:
     other.close()
     assert notebook.add("the last", []).number == MAX_NOTES
     for tags in ([], ["x" * MAX_TEXT]):
-        with pytest.raises(RequestError, match="no room"):
+        with pytest.raises(RequestError, match="is full"):
             notebook.add("one too many", tags)
     assert len(notebook.notes()) == MAX_NOTES
 

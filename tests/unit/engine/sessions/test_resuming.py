@@ -218,7 +218,7 @@ async def test_what_an_unsaved_conversation_loses_is_said(play: Play) -> None:
         it.engine.sessions.edit_message(first.id, "other")
         await it.fake.wait_for_requests(2)
         await it.idle()
-        assert "so what followed the earlier message is gone" in notices(it)
+        assert "so the later messages are lost" in notices(it)
         it.engine.models.compress()
         await eventually(lambda: "only its summary remains" in remarks(it))
         assert "only its summary remains" in notices(it)  # before it is made, too

@@ -48,7 +48,7 @@ MAX_PREVIEW: Final = 40
 CLOSED: Final = "The conversation was closed in the meantime."
 BUSY: Final = "Stop the running turn first (Esc)."
 UNSAVED: Final = "This conversation is not saved, so there is nothing to export."
-DROPPED: Final = "This conversation is not saved, so what followed the earlier message is gone."
+DROPPED: Final = "This conversation is not saved, so the later messages are lost."
 NO_PLACE: Final = "There is no folder for sessions. Set GEMDECK_HOME to a writable one."
 
 
