@@ -77,7 +77,7 @@ async def test_the_doctor_says_whether_it_answers_and_takes_tools() -> None:
         good = await run("doctor", env={"GEMINI_MODEL": "fake/large"}, code=0)
         for words in (
             "fake, with credentials from its entry",
-            "fake/large does not support tools",
+            "fake/large takes no tools",
             fake.url,
         ):
             assert words in good.stdout
