@@ -104,12 +104,12 @@ async def test_the_last_words_of_a_server_are_listed(gemini: FakeGemini, tmp_pat
     listed = await run("mcp", "list")
     line, *said = listed.stdout.splitlines()
     assert line.split()[0] == "dies"
-    assert line.endswith("exited with code 1 before it was ready: FATAL: no TOKEN")
+    assert line.endswith("exited with code 1 during startup: FATAL: no TOKEN")
     assert said == ["    two", "    three", "    FATAL: no TOKEN"]
     one = await run("-p", "hi", gemini=gemini)
-    assert "before it was ready: FATAL: no TOKEN. Its last output is in its log." in one.stderr
+    assert "during startup: FATAL: no TOKEN. See its log for the last output." in one.stderr
     added = await run("mcp", "add", "-s", "user", "too", sys.executable, str(dies))
-    assert "before it was ready: FATAL: no TOKEN" in added.stdout
+    assert "during startup: FATAL: no TOKEN" in added.stdout
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_B12_B17_a_link_that_is_bent_after_the_rule_was_made_leads_nowhere(
     (docs / "a").unlink()
     docs.rename(shop_folder / "old")
     docs.symlink_to(secret)
-    assert not of_folder.allows(call), "the folder itself leads elsewhere now"
+    assert not of_folder.allows(call), "the folder itself leads outside now"
     root = limit(shop_folder, path={"folder": "/"})
     assert root.allows(call)
 
@@ -379,7 +379,7 @@ async def test_B17_a_link_bent_between_the_answer_and_the_call_keeps_it_from_the
         permit, late = (Permit(look, call, "", "a rule", docs) for _ in range(2))
         await servers.call_tool(permit, lambda _: None)
         (shop_folder / "docs/a").symlink_to(shop_folder / "secret")
-        with pytest.raises(ToolCallError, match="leads elsewhere"):
+        with pytest.raises(ToolCallError, match="leads outside"):
             await servers.call_tool(late, lambda _: None)
     assert shop.calls == [("look", call)]
 

@@ -65,7 +65,7 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
         await deck.idle()
         await deck.shows("◑ in background hold", "Going on.", "task working · ")
         assert "check_task" not in str(deck.fake.requests[0].body)
-        assert "The user goes on without this call" in str(deck.fake.requests[1].contents[-1])
+        assert "The user continued without this call" in str(deck.fake.requests[1].contents[-1])
         assert "(hold)" in str(deck.fake.requests[1].body["tools"])
         monkeypatch.setattr("tui.engine.chats.own_tools.LOOK_PATIENCE", 0.05)
         await deck.pilot.press("f7")

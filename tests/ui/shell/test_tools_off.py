@@ -142,7 +142,7 @@ async def test_capital_x_saves_it_with_comments_kept_and_says_the_command(home: 
         assert path.read_text() == before.replace("60000,}", added)
         told = [one.text for one in deck.store.state.notices]
         assert "gemdeck mcp disable shop.look" in told
-        assert "look is off, also in later sessions: ~/.gemini/settings.json says so now." in told
+        assert "look is off, in later sessions too: saved to ~/.gemini/settings.json." in told
         assert deck.engine.servers.usage(SHOP).starts == 1, "it was not started again"
         assert "look" not in await deck.declared()
         refused = deck.engine.runs.start(SHOP, "look", "{}")

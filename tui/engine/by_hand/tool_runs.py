@@ -70,7 +70,7 @@ class ToolRuns:
     publish: Publish
 
     def __post_init__(self) -> None:
-        self._tasks = TaskSet("a call by hand broke down")
+        self._tasks = TaskSet("a tool run broke down")
         self._running: dict[EntryId, asyncio.Task[None]] = {}
 
     async def aclose(self) -> None:
@@ -158,7 +158,7 @@ class ToolRuns:
             given = read_arguments(call.arguments)
             result = await self.call(call.server, call.tool, given, by_user=True, run=run)
         except JsonError as error:
-            run.problem = f"The arguments are not JSON: {error}."
+            run.problem = f"The arguments are not valid JSON: {error}."
             return
         except ToolCallError as error:
             run.problem = sanitize(str(error))
@@ -208,7 +208,7 @@ class ToolRuns:
             away = self.turns.tools.away_words(server)
             if by_user and held and view and view.changed and not away:
                 words = f"{tool} of {server} has changed since you accepted it."
-                advice = f"To see and accept the change: gemdeck mcp accept {shlex.quote(server)}"
+                advice = f"To review and accept it: gemdeck mcp accept {shlex.quote(server)}"
                 current.publish(e.NoticeRaised(e.Notice(Severity.WARNING, words, advice)))
                 return await runner.run_alone(held, arguments, entry, by_user=True)
             if by_user and held and view and view.off and not view.problem and not away:
@@ -235,7 +235,7 @@ class ToolRuns:
         if method != "tools/call":
             return await (await self.turns.tools.awake(server)).request(method, params)
         if not by_user and (extra := params.keys() - {"name", "arguments", "_meta"}):
-            raise ToolCallError(f"A call with {sanitize_line(min(extra))} is not sent again.")
+            raise ToolCallError(f"A call with {sanitize_line(min(extra))} cannot be sent again.")
         tool, arguments = sanitize_line(str(params.get("name"))), params.get("arguments", {})
         sent = params if by_user else None
         result = await self.call(server, tool, arguments, by_user=by_user, request=sent)
