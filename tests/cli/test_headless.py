@@ -194,7 +194,7 @@ async def test_a_run_waits_for_a_server_as_long_as_told(gemini: FakeGemini, tmp_
 
     result = await run("-p", "/review", *waiting, gemini=gemini, cwd=tmp_path, code=ExitCode.ERROR)
     words = {"message": "There is no command /review.", "type": "Error"}
-    advice = "Prompts of late come once it is ready."
+    advice = "Prompts of late appear once it is ready."
     assert result.json["error"] == {**words, "advice": advice, "code": ExitCode.ERROR}
     assert len(gemini.requests) == 1
 
@@ -358,7 +358,7 @@ async def test_servers_are_told_of_further_folders_and_what_they_ask_is_declined
     roots, form = result.json["tool_calls"]
     assert all(folder.as_uri() in roots["result"] for folder in (tmp_path, more))
     assert "decline" in form["result"]
-    assert "asks asked for what only a user can give" in "".join(result.json["warnings"])
+    assert "asks requested what only a user can give" in "".join(result.json["warnings"])
 
 
 async def test_a_session_goes_on_and_a_missing_one_not(gemini: FakeGemini, tmp_path: Path) -> None:

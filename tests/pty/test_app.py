@@ -86,7 +86,7 @@ def test_a_note_is_added_after_a_question_and_kept(deck: Deck) -> None:
         assert (saved.id, saved.first) == (session.decode(), "add a note: buy milk")
 
     with deck("--demo") as terminal:
-        terminal.wait_for("go on with: add a note: buy milk")
+        terminal.wait_for("resume: add a note: buy milk")
         terminal.press("ctrl+l")
         terminal.wait_for("Added note")
         terminal.press("ctrl+t")
@@ -117,7 +117,7 @@ def test_a_denied_or_stopped_call_does_not_run_and_only_who_looks_elsewhere_hear
         say(terminal, "add a note: never keep that")
         wait_for_question(terminal)
         answer(terminal, "x")
-        terminal.wait_gone("Esc stops")
+        terminal.wait_gone("Esc stop")
         say(terminal, "count_slowly steps=4")
         wait_for_question(terminal)
         answer(terminal, "o")
@@ -181,11 +181,11 @@ def test_settings_are_edited_in_the_users_editor_and_a_hang_up_restores_the_term
     entry = f'{{"mcpServers": {{"own": {{"command": "{sys.executable}", "args": ["-c", "0"]}}}}}}'
     wait = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
     read = f'trap "" INT\ngrep -c mcpServers "$1" >{tmp_path}/read'
-    script = f'{read}\n{wait}\necho \'{entry}\' >"$1"'
+    script = f"{read}\n{wait}\necho '{entry}' >\"$1\""
     monkeypatch.setenv("EDITOR", write_editor(tmp_path, script))
     monkeypatch.setenv("GEMINI_API_KEY", "no-key-that-anybody-has")
     with deck(columns=80, rows=24) as terminal:
-        terminal.wait_for("There are no servers yet")
+        terminal.wait_for("No servers yet")
         terminal.press("f2")
         terminal.wait_for("No servers yet")
         terminal.type("e")

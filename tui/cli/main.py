@@ -257,7 +257,7 @@ def _prepare_terminal() -> None:
     "--max-cost",
     metavar="AMOUNT",
     type=click.FloatRange(0, MAX_PRICE, min_open=True),
-    help="Most that the requests of this run may cost, in the currency of gemdeck.prices.",
+    help="Maximum cost of all model requests of this run, in the currency of gemdeck.prices.",
 )
 @click.option(
     "-r",
@@ -303,7 +303,7 @@ def main(  # noqa: PLR0913 - one for each option that is not the engine's
     """Chat with Gemini and the tools of your MCP servers, in the terminal.
 
     Reads mcpServers from .gemini/settings.json in your home and in this folder, and from a few
-    other files that `gemdeck help servers` lists. Without a Gemini key the screen starts in an
+    other files that `gemdeck help settings` lists. Without a Gemini key the screen starts in an
     offline demo; -p ends with 41 unless --demo is given.
     """
     if prompt is None and prompt_interactive is None and _is_fed():

@@ -422,7 +422,7 @@ class Engine:
             edit = partial(self.imports.edits.exclude, one, tool, off=off)
             path = shown_path(await in_daemon_thread(edit), Path.home())
             word = "off" if off else "on"
-            words = f"{tool} is {word}, also in later sessions: {path} says so now."
+            words = f"{tool} is {word}, in later sessions too: saved to {path}."
         except EditError as error:
             word, severity = "is off for this session only", Severity.WARNING
             words = f"{tool} {word if off else 'stays off'}: {error}"

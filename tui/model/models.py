@@ -91,7 +91,7 @@ class ContextPart(Frozen):
         percent = 100 * self.tokens / self.window if self.window else 0
         if percent < SMALL:
             return said
-        share = f"{percent:.1f}" if percent < LARGE else f"takes {percent:.0f}"
+        share = f"{percent:.1f}" if percent < LARGE else f"uses {percent:.0f}"
         return f"{said} · {share} % of the window"
 
 

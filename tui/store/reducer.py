@@ -90,7 +90,7 @@ def after_fault(state: AppState, event: e.Event, error: Exception) -> AppState:
 
     A notice says so, and a turn that has ended does not seem to run on.
     """
-    text = f"Something that happened could not be shown ({type(error).__name__})."
+    text = f"An event could not be shown ({type(error).__name__})."
     notice = e.Notice(Severity.ERROR, text, "See the log for details.")
     state = _reduce(state, e.NoticeRaised(notice))
     if isinstance(event, e.TurnFinished) and event.conversation in state.conversations:

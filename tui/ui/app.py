@@ -294,8 +294,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
             where = " and ".join(places) or "the clipboard"
             words = f"Copied {amount}to {where}: {clip(first.strip(), limit=40)}"
         else:
-            start = "This terminal takes no copy" if takes is False else "Sent to the terminal"
-            words = f"{start}. If it does not arrive: F1, Copying."
+            start = "This terminal cannot copy" if takes is False else "Sent to the terminal"
+            words = f"{start}. Help: F1, Copying."
         toast = partial(self.notify, timeout=4, markup=False)
         getattr(self.screen, "say", toast)(words)  # no toast is drawn over a question
 

@@ -89,7 +89,7 @@ async def test_from_a_call_to_its_frames_and_back_and_all_that_can_be_done_with_
         await deck.press("shift+tab")
         await deck.until(lambda: transcript.has_focus)
         await deck.press("w")
-        assert "Only a tool call leads to the protocol." in deck.text
+        assert "Only tool calls have protocol messages." in deck.text
         await deck.press("up", "w")
         await deck.until(lambda: deck.methods == ["tools/call"])
         assert deck.frames.line.value == f"call:{MAIN}/{call.id}"
@@ -345,7 +345,7 @@ async def test_a_call_whose_conversation_is_closed_says_so() -> None:
         deck.one(FrameList).set_filter(f"call:{MAIN}/{EntryId('call-1')}")
         await deck.settle()
         await deck.press("w")
-        assert deck.said == "It is no longer in the conversation."
+        assert deck.said == "That entry is no longer in the conversation."
 
 
 async def test_what_is_no_message_is_told_by_its_body_in_every_width() -> None:

@@ -107,7 +107,7 @@ class Costs:
         is_priced = self.prices.cost(backend.model, _ONE_TOKEN, listed) is not None
         if is_priced and has_counts:
             return ""
-        lacks = "counts no tokens" if is_priced else "has no known price"
+        lacks = "reports no token counts" if is_priced else "has no known price"
         words = f"{sanitize_line(backend.model, 100)} {lacks}, so gemdeck.maxCost cannot limit it."
         if not self.is_attended:
             raise ModelError(words, advice=PRICE_ADVICE, retryable=True)

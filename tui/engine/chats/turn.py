@@ -325,7 +325,7 @@ class Turn:
         """End a cancelled turn. A second call does nothing."""
         if not self.has_ended:
             self._interrupt("The user stopped this turn.")
-            self._notify(Severity.INFO, "You stopped this.")
+            self._notify(Severity.INFO, "You stopped this turn.")
             self._finish(TurnOutcome.CANCELLED)
 
     async def run(self) -> None:
@@ -377,7 +377,7 @@ class Turn:
     def _ask(self, server: ServerId) -> None:
         """Say that the message asks a server for what it names."""
         if words := self._context.servers.left_out(server):
-            raise MessageError(words, "/profile chooses another one.")
+            raise MessageError(words, "Choose another one with /profile.")
         self._set_phase(TurnPhase.ASKING, server)
 
     async def _run_steps(self) -> TurnOutcome:
@@ -420,7 +420,7 @@ class Turn:
         if servers:
             verb = "is" if len(servers) == 1 else "are"
             text = f"Sent without {', '.join(servers)}, which {verb} still starting."
-            self._notify(Severity.INFO, text, "Their tools join as soon as they are ready.")
+            self._notify(Severity.INFO, text, "Their tools are added as soon as they are ready.")
 
     def _offered(self) -> dict[str, OfferedTool]:
         """Return the tools that are declared: those the model holds, and gemdeck's own."""
@@ -477,10 +477,10 @@ class Turn:
                     self._notify(Severity.WARNING, f"{brief}: {error}", error.advice, brief=brief)
                 elif error.lacks in {"tools", "instructions"} - self._context.without:
                     self._context.without.add(error.lacks)
-                    self._notify(Severity.WARNING, str(error), "It goes on without.")
+                    self._notify(Severity.WARNING, str(error), "Continuing without them.")
                 elif not has_dropped and (dropped := self._drop_refused(error)):
                     has_dropped = True
-                    text = f"{error} It goes out once more without {' and '.join(sorted(dropped))}."
+                    text = f"{error} Trying again without {' and '.join(sorted(dropped))}."
                     self._notify(Severity.WARNING, sanitize_line(text))
                 elif await self._wait_to_retry(error, waits):
                     waits += 1

@@ -328,13 +328,13 @@ async def test_each_failure_says_what_happened() -> None:
         (Fail(400, f"API key {KEY} is odd"), "[key]", False),
         (Fail(400, "This model's maximum context length is 9 tokens."), "too long", False),
         (Page(502), "web page", True),
-        (Page(200), "A web page came instead of an answer", True),
+        (Page(200), "a web page instead of an answer", True),
         (Page(302, location="http://127.0.0.1:1/"), "redirects", False),
-        (Reset(), "closed the connection before its answer", True),
+        (Reset(), "closed the connection before its response", True),
         (Raw("data: {nonsense}\n\n"), "a service of chat completions sends", True),
-        (Raw(cut), "broke off the answer: It fell over.", True),
+        (Raw(cut), "aborted the answer: It fell over.", True),
         (Raw(own), "Too many requests", True),
-        (Raw("event: error\ndata: It fell.\n\n"), "broke off the answer: It fell.", True),
+        (Raw("event: error\ndata: It fell.\n\n"), "aborted the answer: It fell.", True),
     )
     for action, words, retryable in cases:
         async with FakeCompletions([(action,)]) as fake:
@@ -466,7 +466,7 @@ async def test_models_are_listed_with_what_the_service_says_of_them() -> None:
         said = found.context_limit, found.output_limit, found.tools, found.pictures, found.thinking
         assert said == expected, found.name
     assert (traits.context_limit, traits.tools) == (32_000, False)
-    assert traits.thinking_problem("high") == "fake/mistral has no thinking to set."
+    assert traits.thinking_problem("high") == "fake/mistral has no thinking setting."
 
 
 def shown(*able: str, size: int = 8_192, set_to: str = "") -> Json:
@@ -545,7 +545,7 @@ async def test_a_check_says_what_is_wrong_with_an_address() -> None:
     for status, text, words, advice in (
         (404, "{}", "is not a service of chat completions", "before /chat/completions"),
         (200, '{"odd": 1}', "is not a service of chat completions", "gemdeck.services"),
-        (200, "<html>hi</html>", "A web page came", "the address of fake"),
+        (200, "<html>hi</html>", "sent a web page", "the address of fake"),
         (200, "hi", "could not be read", "the address of fake"),
         (401, "{}", "The key has no access", "gemdeck key set --service fake"),
         (503, "{}", "overloaded or failing", "Try again"),

@@ -124,7 +124,7 @@ class ModelTraits(Frozen):
     context_limit: int = 0
     signs_calls: bool = False
     media_in_responses: bool = False
-    thinking_problem: Callable[[str], str] = lambda _: "This model has no thinking to set."
+    thinking_problem: Callable[[str], str] = lambda _: "This model has no thinking setting."
     tools: bool = True
     plain_schemas: bool = False
     offer: ModelOffer | None = None

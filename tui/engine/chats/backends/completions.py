@@ -85,7 +85,7 @@ class CompletionsBackend:
             *(service.name, self._name, service.url, settings.idle_timeout),
             secrets=access.secrets,
             proxy=proxy,
-            api="a service of chat completions",
+            api="a chat completions service",
             place=f"the address of {service.name} (gemdeck.services)",
             key_advice=f"Enter its key: gemdeck key set --service {service.name}",
         )
@@ -104,8 +104,8 @@ class CompletionsBackend:
 
     def _thinking_problem(self, chosen: str) -> str:
         if self._offer.thinking is False:
-            return f"{self.model} has no thinking to set."
-        words = f"{self.model} thinks at one of the levels {', '.join(LEVELS)}."
+            return f"{self.model} has no thinking setting."
+        words = f"{self.model} supports these thinking levels: {', '.join(LEVELS)}."
         return "" if chosen in LEVELS else words
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
@@ -167,7 +167,7 @@ class CompletionsBackend:
         if isinstance(listed, Mapping):
             listed = listed.get("data", listed.get("models"))
         if not isinstance(listed, list):
-            raise wrong_api(self._context, "it named none", _PART)
+            raise wrong_api(self._context, "it listed none", _PART)
         return [one for one in listed if isinstance(one, Mapping)]
 
     async def _more(self, names: Sequence[str]) -> Sequence[wire.Json]:

@@ -49,7 +49,7 @@ _CONTEXT: Final = (
 _CONTEXT_SET: Final = re.compile(r"^num_ctx\s+(\d{1,9})$", re.MULTILINE)
 _OUTPUT: Final = ("max_completion_tokens", "max_output_tokens")
 
-_LEFT_OUT: Final = "[This part of the answer is left out: it is no text.]"
+_LEFT_OUT: Final = "[This part of the answer is left out: it is not text.]"
 
 _BESIDE: Final = "[gemdeck: what the tools gave beside their texts]"
 """Stands before media of results, which have to go as the user's."""
@@ -199,7 +199,7 @@ def _wire_part(part: WirePart, with_pictures: bool) -> Json:
         case ["application", "pdf"]:
             return {"type": "file", "file": {"filename": "file.pdf", "file_data": address}}
         case _:
-            return {"type": "text", "text": f"[The {kind} is left out: the model takes none.]"}
+            return {"type": "text", "text": f"[The {kind} is left out: the model cannot read it.]"}
 
 
 @dataclass(slots=True)
