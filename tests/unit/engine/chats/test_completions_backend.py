@@ -331,7 +331,7 @@ async def test_each_failure_says_what_happened() -> None:
         (Page(200), "a web page instead of an answer", True),
         (Page(302, location="http://127.0.0.1:1/"), "redirects", False),
         (Reset(), "closed the connection before its response", True),
-        (Raw("data: {nonsense}\n\n"), "a service of chat completions sends", True),
+        (Raw("data: {nonsense}\n\n"), "a chat completions service sends", True),
         (Raw(cut), "aborted the answer: It fell over.", True),
         (Raw(own), "Too many requests", True),
         (Raw("event: error\ndata: It fell.\n\n"), "aborted the answer: It fell.", True),
@@ -543,8 +543,8 @@ async def look(status: int, text: str) -> ModelError | None:
 
 async def test_a_check_says_what_is_wrong_with_an_address() -> None:
     for status, text, words, advice in (
-        (404, "{}", "is not a service of chat completions", "before /chat/completions"),
-        (200, '{"odd": 1}', "is not a service of chat completions", "gemdeck.services"),
+        (404, "{}", "is not a chat completions service", "before /chat/completions"),
+        (200, '{"odd": 1}', "is not a chat completions service", "gemdeck.services"),
         (200, "<html>hi</html>", "sent a web page", "the address of fake"),
         (200, "hi", "could not be read", "the address of fake"),
         (401, "{}", "The key has no access", "gemdeck key set --service fake"),
