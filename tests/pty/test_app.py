@@ -200,6 +200,19 @@ def test_settings_are_edited_in_the_users_editor_and_a_hang_up_restores_the_term
         assert_restored(terminal)
 
 
+def test_a_step_in_a_list_writes_its_rows_and_the_details_only(deck: Deck) -> None:
+    with deck("--demo") as terminal:
+        terminal.wait_for("1 ready")
+        terminal.press("f3")
+        terminal.wait_for("notes · list_notes")
+        for tool in ("search_notes", "add_note"):
+            before = len(terminal.raw)
+            terminal.press("down")
+            terminal.wait_for(f"notes · {tool}")
+        assert len(terminal.raw) - before < 4_000, "18,000 for the whole screen"
+        leave(terminal)
+
+
 def drafts() -> list[str]:
     files = Path(os.environ["GEMDECK_HOME"]).glob("sessions/*/*.draft")
     return [json.loads(file.read_bytes()) for file in files]

@@ -22,6 +22,7 @@ from textual.keys import Keys
 from textual.message import Message
 
 from tui.ui.paste import Keystrokes, Pasted, PasteReader, clean_paste
+from tui.ui.terminal.drawn import Drawn
 from tui.ui.terminal.key_forms import in_one_form
 
 TICK: Final = 0.1
@@ -251,6 +252,7 @@ class DeckDriver(LinuxDriver):
         super().__init__(*args, **options)
         if self._file is not None:
             self._file = cast("io.TextIOWrapper", VanishingOutput(self._file))
+        self.drawn = Drawn()
         self._title = ""
         self._watching = Lock()
         self._mouse = _takes_mouse(wanted=self._mouse)
@@ -289,6 +291,7 @@ class DeckDriver(LinuxDriver):
         Textual's own handler reads the size inside the signal handler. After two signals in
         quick succession the older size may be reported last, and stay.
         """
+        self.drawn.forget()
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual leaves it so
         self._loop.add_signal_handler(signal.SIGWINCH, self._report_size)
         if self._writer_thread is not None:  # else it is in the background, and goes on later
