@@ -409,7 +409,7 @@ async def test_B24_what_is_said_to_only_read_runs_as_it_was_then_and_nothing_els
         asked = await running.answered("1", Choice.ALWAYS_READ_ONLY)
         assert asked.read_only == 2
         assert {one.tool for one in running.store.state.grants} == {"look", "list"}
-        assert all("the server says is read-only" in g.origin for g in running.store.state.grants)
+        assert all("declared read-only" in g.origin for g in running.store.state.grants)
         await running.ask("2")
         for name in ("buy", "wipe"):
             request = await running.answered(name, Choice.DENY)

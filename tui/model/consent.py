@@ -25,7 +25,7 @@ class Choice(StrEnum):
     ALWAYS_TOOL = "always this tool"
     ALWAYS_THESE = "always this tool with these arguments"
     ALWAYS_SERVER = "always this server"
-    ALWAYS_READ_ONLY = "always what the server says is read-only"
+    ALWAYS_READ_ONLY = "always tools declared read-only"
     DENY = "deny"
     DENY_REST_OF_TURN = "deny this and all further calls of this turn"
 

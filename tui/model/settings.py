@@ -499,7 +499,7 @@ class ToolPattern(ToolNames):
     def _check_arguments(self) -> Self:
         is_one = all(len(one) == 1 for one in self.arguments.values())
         if not is_one or not all(condition.is_valid for condition in self.conditions):
-            raise ValueError("each argument needs exactly one of is, folder, starts and any")
+            raise ValueError("each of the arguments needs one of is, folder, starts and any")
         return self
 
     @property

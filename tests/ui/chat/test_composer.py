@@ -133,7 +133,7 @@ async def test_what_is_typed_is_completed_and_esc_stops_one_thing_at_a_time() ->
         app.store.dispatch(e.MessageExpanded(whole))
         await until(pilot, lambda: "what it says" in "\n".join(screen_lines(app)))
         app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.WAITING))
-        await until(pilot, lambda: "asking" not in words())
+        await until(pilot, lambda: "waiting for lib" not in words())
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
         app.store.dispatch(e.QueueChanged(()))
         app.start_turn("next", "t2")

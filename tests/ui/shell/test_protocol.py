@@ -237,7 +237,7 @@ async def test_it_is_watched_only_while_it_can_be_seen_and_rests_then() -> None:
         asked = talk.ask("tools/call", name="slow")
         await follow(deck)
         assert len(listed.shown) == before + 1
-        assert "waits" in deck.text
+        assert "◐ waiting" in deck.text
         assert ticks(deck), "what is open ticks"
         await deck.press("f3")
         assert not is_watched(deck)
@@ -246,7 +246,7 @@ async def test_it_is_watched_only_while_it_can_be_seen_and_rests_then() -> None:
         await deck.press("f7")
         assert is_watched(deck)
         assert not ticks(deck)
-        assert "waits" not in deck.text
+        assert "◐ waiting" not in deck.text
         assert ticking() == at_rest
         await deck.press("v")
         assert not is_watched(deck)

@@ -253,7 +253,7 @@ def test_the_path_of_a_file_with_a_secret_or_certificate_is_whole(machine: Machi
         ({"tls": {"caFile": "ca.pem"}}, "tls.caFile: must be an absolute path"),
         ({"tls": {"ca": "/ca.pem"}}, "tls.ca: unknown key"),
         ({"tls": {"keyFile": "/key.pem"}}, "tls: keyFile needs certFile"),
-        ({"oauth": {"identityTokenFile": "token"}}, "oauth.identityTokenFile: must be a whole"),
+        ({"oauth": {"identityTokenFile": "token"}}, "oauth.identityTokenFile: must be an absolute"),
     ]
     for entry, key in wrong:
         server = machine.server(url="https://h/mcp", **entry)
