@@ -64,8 +64,6 @@ class Answer(Frozen):
 
 CANCEL: Final = Answer("cancel", "escape", "Cancel", "cancel", Reply(ReplyAction.CANCEL))
 
-CANCEL: Final = Answer("cancel", "escape", "Cancel", "cancel", Reply(ReplyAction.CANCEL))
-
 Rows = tuple[tuple[Answer, ...], ...]
 """Rows of answers in the order of their buttons."""
 
