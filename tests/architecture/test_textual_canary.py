@@ -27,14 +27,13 @@ from tests.architecture.sources import parsed, text
 
 TOUCHED: Final[dict[str, dict[str, str]]] = {
     "tui.ui.app": {
-        "textual.app.App": "_fatal_error _return_code _exception _clipboard _display _driver",
-        "textual": "_compositor",
+        "textual.app.App": "_fatal_error _return_code _exception _clipboard _display _driver"
     },
     "tui.ui.terminal.drawn": {"textual": "_compositor"},
     "tui.ui.attention": {"textual.app.App": "_driver"},
     "tui.ui.bridge": {"textual.timer.Timer": "_skip"},
     "tui.ui.driver": {
-        "textual": "_xterm_parser _parser",
+        "textual": "_compositor _xterm_parser _parser",
         "textual._xterm_parser.XTermParser": "_sequence_to_key_events",
         "textual.driver.Driver": "_app _loop _debug _mouse",
         "textual.drivers.linux_driver.LinuxDriver": (

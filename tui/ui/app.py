@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rich.console import RenderableType
 from rich.segment import Segment
 from rich.text import Text
 from textual import events, on
-from textual._compositor import CompositorUpdate
 from textual.actions import parse as parse_action
 from textual.app import App
 from textual.binding import Binding, Keymap
@@ -39,7 +38,6 @@ from tui.ui.messages import DialogName, Opens
 from tui.ui.notices import toast_words
 from tui.ui.panes.row import PaneRow
 from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
-from tui.ui.terminal.drawn import ChangesOnly, Drawn
 from tui.ui.themes import STYLES, UiPreferences
 from tui.ui.widgets.chat.composer import HistoryStorage
 from tui.ui.widgets.header import NAME
@@ -168,11 +166,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Write only what differs from what the terminal shows."""
-        drawn: Drawn | None = getattr(self._driver, "drawn", None)
-        update: object = renderable
-        if drawn is not None and isinstance(update, CompositorUpdate):
-            renderable = cast("RenderableType", ChangesOnly(update, drawn))
-        super()._display(screen, renderable)
+        changes = getattr(self._driver, "changes", lambda update: update)
+        super()._display(screen, changes(renderable))
 
     @property
     def state(self) -> AppState:

@@ -14,6 +14,7 @@ from typing import Any, Final, TextIO, cast
 
 from rich.cells import cell_len
 from textual import events
+from textual._compositor import CompositorUpdate
 from textual._parser import ParseTimeout
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
@@ -22,7 +23,7 @@ from textual.keys import Keys
 from textual.message import Message
 
 from tui.ui.paste import Keystrokes, Pasted, PasteReader, clean_paste
-from tui.ui.terminal.drawn import Drawn
+from tui.ui.terminal.drawn import ChangesOnly, Drawn
 from tui.ui.terminal.key_forms import in_one_form
 
 TICK: Final = 0.1
@@ -252,10 +253,14 @@ class DeckDriver(LinuxDriver):
         super().__init__(*args, **options)
         if self._file is not None:
             self._file = cast("io.TextIOWrapper", VanishingOutput(self._file))
-        self.drawn = Drawn()
+        self._drawn = Drawn()
         self._title = ""
         self._watching = Lock()
         self._mouse = _takes_mouse(wanted=self._mouse)
+
+    def changes(self, update: object) -> object:
+        """Return what writes only the changes of an update of the screen."""
+        return ChangesOnly(update, self._drawn) if isinstance(update, CompositorUpdate) else update
 
     def set_title(self, title: str) -> None:
         """Give the terminal's window a title until it is ours no more; an empty one ends that.
@@ -291,7 +296,7 @@ class DeckDriver(LinuxDriver):
         Textual's own handler reads the size inside the signal handler. After two signals in
         quick succession the older size may be reported last, and stay.
         """
-        self.drawn.forget()
+        self._drawn.forget()
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual leaves it so
         self._loop.add_signal_handler(signal.SIGWINCH, self._report_size)
         if self._writer_thread is not None:  # else it is in the background, and goes on later

@@ -11,7 +11,6 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
 from tui.model.chat import ASKING_PHASES, MAIN, ConversationId, EntryId, TurnPhase, UserMessage
-from tui.model.input.mentions import typed_mention
 from tui.model.servers import ServerId
 from tui.store.selectors import last_session, pending_here, waiting_text
 from tui.store.selectors import server as find_server
@@ -289,6 +288,8 @@ class ChatPane(Vertical):
 
     def send_resource(self, server: ServerId, uri: str) -> None:
         """Send a resource with the draft, or insert it into the message if there is none."""
+        from tui.model.input.mentions import typed_mention  # noqa: PLC0415 - on first use
+
         if not (draft := self.composer.message.strip()):
             self.composer.insert_words(typed_mention(uri, server))
             return
