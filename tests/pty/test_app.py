@@ -181,7 +181,7 @@ def test_settings_are_edited_in_the_users_editor_and_a_hang_up_restores_the_term
     entry = f'{{"mcpServers": {{"own": {{"command": "{sys.executable}", "args": ["-c", "0"]}}}}}}'
     wait = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
     read = f'trap "" INT\ngrep -c mcpServers "$1" >{tmp_path}/read'
-    script = f'{read}\n{wait}\necho \'{entry}\' >"$1"'
+    script = f"{read}\n{wait}\necho '{entry}' >\"$1\""
     monkeypatch.setenv("EDITOR", write_editor(tmp_path, script))
     monkeypatch.setenv("GEMINI_API_KEY", "no-key-that-anybody-has")
     with deck(columns=80, rows=24) as terminal:

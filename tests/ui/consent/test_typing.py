@@ -38,7 +38,7 @@ async def test_letters_of_words_are_no_answers_and_a_second_press_comes_a_moment
     async with confirming(armed=True) as hands:
         # An allowing letter is dropped if another letter follows and else counts.
         await hands.pilot.press("o")
-        assert hands.hint == "o: allow this call · any other letter stops it"
+        assert hands.hint == "o: allow this call · any other letter cancels it"
         hands.clock.advance(ARMING_SECONDS - 0.01)
         await hands.pilot.press("k")
         assert hands.hint == UNARMED
@@ -86,7 +86,7 @@ async def test_a_key_counts_alone_once_the_question_takes_answers() -> None:
             ("j", '"branch"'),
             ("full_stop", "Always server"),
             ("e", "Edit the arguments"),
-            ("w", "Deny with a reason"),
+            ("w", "Deny with a note"),
         ):
             await hands.ask_next(asked(), armed=False)
             await hands.pilot.press("down")

@@ -221,7 +221,12 @@ async def test_help_over_a_question_lists_its_answers_and_comes_back_to_it() -> 
         question.watch(question, "armed", heard, init=False)
         await deck.press("f1")
         here = told(deck)[0]
-        for words in ("allow this call", "always this tool", "deny this call", "stop the turn"):
+        for words in (
+            "allow this call",
+            "always allow this tool",
+            "deny this call",
+            "stop the turn",
+        ):
             assert words in here, words
         await deck.press("f1")
         await deck.until(lambda: armed == [False, True])
@@ -338,15 +343,15 @@ HOLD: dict[str, str] = {
 REFUSED = {
     "confirmation.onc y": "no action has this id; did you mean",
     "confirmation.once t": "t belongs to confirmation.always-tool",
-    "confirmation.once enter": "enter answers questions",
-    "confirmation.once down": "down moves in questions",
+    "confirmation.once enter": "enter is reserved for answering questions",
+    "confirmation.once down": "down is reserved for moving in questions",
     "confirmation.once f8": "f8 belongs to app.question",
     "deck.tool f12": "no action has this id; did you mean deck.tools?",
-    "deck.tools Ctrl+Y": "there is no key Ctrl+Y",
-    "deck.tools y": "y is typed here",
-    "app.quit question_mark": "question_mark is typed here",
-    "composer.send space": "space is typed here",
-    "deck.tools escape": "escape answers questions",
+    "deck.tools Ctrl+Y": "unknown key Ctrl+Y",
+    "deck.tools y": "y types text here",
+    "app.quit question_mark": "question_mark types text here",
+    "composer.send space": "space types text here",
+    "deck.tools escape": "escape is reserved for answering questions",
     "servers.restart ctrl+m": "terminals send ctrl+m as enter",
     "servers.restart x": "x belongs to servers.enable",
     "tools.grants /": "/ belongs to list.filter",

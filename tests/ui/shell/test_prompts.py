@@ -180,7 +180,9 @@ async def test_a_prompt_without_arguments_is_shown_at_once_and_goes_into_the_mes
         [(_, texts)] = sent(deck)
         assert texts == [r"\/quit @secret me@home (@lib:memo://two)"]
         await deck.open(PaneName.PROMPTS, "empty")
-        await deck.shows("It was not rendered: The server rendered the prompt as empty.")
+        await deck.shows(
+            "The prompt could not be rendered: The server rendered the prompt as empty."
+        )
         await deck.pilot.press("enter", "i")
         assert isinstance(deck.app.screen, PromptScreen), "there is nothing to send"
         await deck.pilot.press("r")

@@ -47,7 +47,7 @@ async def test_the_last_conversation_is_offered_and_goes_on_by_the_key_that_is_s
         assert deck.asked("sessions.resume") == [("",)], "what it is, is not known yet"
         decks.configure(deck.store)
         await deck.press("ctrl+l")
-        assert deck.said.startswith("Nothing to go on with")
+        assert deck.said.startswith("No session to resume")
         long = replace(ONE, first="a " * 90, changed=1.8e9)
         await deck.happen(LastSessionFound(long))
         [at] = [at for at, line in enumerate(deck.lines) if "^L" in line]
