@@ -46,7 +46,7 @@ async def test_fields_are_sent_by_their_types_and_complaints_go_once_mended() ->
     empty = dict.fromkeys(("mail", "share", "password"))
     async with asking(form(), (120, 50)) as hands:
         # Fields begin with their defaults and are sent by their keys and types.
-        assert "everything asks you" in hands.text
+        assert "everything asks for input" in hands.text
         assert "Name *" in hands.text
         assert "Mail *" not in hands.text
         assert "( ) yes" not in hands.text, "the server says yes"

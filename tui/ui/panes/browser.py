@@ -361,11 +361,8 @@ class ToolsPane(BrowserPane[OwnedTool]):
         here = self._bridge.state
         for tool in catalog.tools:
             is_on_demand = tool.id in catalog.excess and not here.options.profile
-            held = (
-                "not in profile"
-                if here.leaves_out(server, tool.name)
-                else "on demand" * is_on_demand
-            )
+            is_out = here.leaves_out(server, tool.name)
+            held = "not in profile" if is_out else "on demand" * is_on_demand
             state = "not offered" if tool.problem else held
             tail = "changed" if tool.changed else "○ off" if tool.off else state
             yield _entry((server, tool), tool.name, tail, faint=bool(tail))
@@ -421,9 +418,9 @@ class ToolsPane(BrowserPane[OwnedTool]):
             case "switch" if tool is not None and tool.off is Off.SETTINGS:
                 return "Off in settings (excludeTools): X to undo."
             case "switch" | "exclude" if tool is not None and tool.problem and not tool.off:
-                return "" if is_changed else "It is already hidden from the model."
+                return "" if is_changed else "The tool is already hidden from the model."
             case "exclude" if self.is_mounted and self.entries.group is not None:
-                return "X works on one tool; to disable a server, use the servers pane."
+                return "X excludes one tool; to disable a server, use the servers pane."
             case "review" if not is_changed:
                 return "This tool has not changed."
             case "schema" if is_changed:

@@ -199,9 +199,7 @@ class ChatPane(Vertical):
         if last is not None or not self._bridge.state.configured:
             self._commands.resume(last.view.id if last is not None else "")
         else:
-            self.notify(
-                "No session to resume in this folder. /sessions lists saved sessions.", timeout=3
-            )
+            self.notify("No session to resume in this folder. See /sessions.", timeout=3)
 
     def action_take_back(self) -> None:
         """Take the last message that waits back into the composer; Up brings back the draft."""

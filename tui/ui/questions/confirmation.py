@@ -58,9 +58,7 @@ EDIT: Final = Answer("edit", "e", "Edit", "edit the arguments first")
 UNDO: Final = Answer(
     "undo-edit", "u", "Model's", "switch between the model's arguments and your edit", short="Undo"
 )
-WITH_REASON: Final = Answer(
-    "deny-with-reason", "w", "Deny…", "deny this call with a note to the model"
-)
+WITH_REASON: Final = Answer("deny-with-reason", "w", "Deny…", "deny with a note to the model")
 
 
 def _always(kind: str, key: str, choice: Choice, words: str = "") -> Answer:
@@ -79,15 +77,14 @@ def _always(kind: str, key: str, choice: Choice, words: str = "") -> Answer:
 ALWAYS_TOOL: Final = _always("tool", "t", Choice.ALWAYS_TOOL)
 ALWAYS_SERVER: Final = _always("server", "s", Choice.ALWAYS_SERVER)
 ALWAYS_THESE: Final = Answer(
-    "always-these", "v", "Rule…", "make a rule on the arguments", Choice.ALWAYS_THESE, scoped=True
+    "always-these", "v", "Rule…", "allow by a rule on arguments", Choice.ALWAYS_THESE, scoped=True
 )
 ALWAYS_READ_ONLY: Final = _always(
-    "read-only",
-    "r",
-    Choice.ALWAYS_READ_ONLY,
-    "always allow tools that the server declares read-only",
+    "read-only", "r", Choice.ALWAYS_READ_ONLY, "always allow tools declared read-only"
 )
-SCOPE: Final = Answer("scope", "m", GrantScope.SESSION, "change the scope of always", scoped=True)
+SCOPE: Final = Answer(
+    "scope", "m", GrantScope.SESSION, "change the scope: session, folder or everywhere", scoped=True
+)
 NEXT: Final = Answer("next-call", "c", "Next", "show the next call")
 ALLOW_SEEN: Final = Answer(
     "allow-seen",
@@ -243,14 +240,11 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     def caption(self, answer: Answer) -> str:
         """Give the words on a button, which say what is set."""
+        scope = self._scope.name.lower()
         if answer is SCOPE:
-            return (
-                self._scope.name.lower()
-                if self.is_short
-                else f"Scope: {self._scope.name.lower()} ⇄"
-            )
+            return scope if self.is_short else f"Scope: {scope} ⇄"
         if answer is ALWAYS_TOOL and not self.is_short:
-            return f"Always ({self._scope.name.lower()})"
+            return f"Always ({scope})"
         if answer is UNDO and not self._call.shows_edit:
             return "Yours"
         if answer is JSON and self._shows_json:

@@ -51,7 +51,7 @@ class FormQuestion(Question[FormRequest]):
     problem = query_one(ProblemLine)
 
     def title_words(self) -> str:
-        return f"{self.request.server} asks you" if self._is_named else self.TITLE
+        return f"{self.request.server} asks for input" if self._is_named else self.TITLE
 
     def lines(self) -> Sequence[LabelledLine]:
         """Name the server, unless the frame does."""
