@@ -251,7 +251,7 @@ async def test_all_that_were_seen_are_allowed_at_once_and_the_rest_stay_asked() 
         assert "a allow the 2 of 3 you have seen" in hands.hint
         await hands.press("pagedown")
         await hands.arm()
-        assert "more below" in hands.hint
+        assert "more line" in hands.hint
         await hands.press("a")
         assert hands.hint == "Press a again: allow the 2 of 3 calls you have seen"
         assert hands.decisions == []

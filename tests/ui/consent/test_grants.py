@@ -95,7 +95,7 @@ async def test_the_list_of_rules_says_what_holds_and_saves_one_of_the_session() 
         # A rule of the session is saved for the folder with the second press.
         await open_grants(deck)
         await deck.press("s")
-        assert "this one lasts already" in deck.text
+        assert "this one is already saved" in deck.text
         await deck.press("down", "s")
         assert "Press s again to save for this folder: printEnv" in deck.text
         assert deck.commands.calls == []

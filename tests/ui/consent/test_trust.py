@@ -42,7 +42,7 @@ def answered(answer: TrustAnswer) -> list[tuple[str, tuple[object, ...]]]:
 async def read_to_the_end(hands: Asking) -> None:
     await hands.arm()
     await hands.press("end")
-    assert "more below" not in hands.text
+    assert "more line" not in hands.text
 
 
 async def test_all_that_would_run_is_listed_one_thing_a_line() -> None:
@@ -51,7 +51,7 @@ async def test_all_that_would_run_is_listed_one_thing_a_line() -> None:
         for row in (
             "folder     ~/shop",
             "server     git",
-            "this is    new",
+            "status     new",
             "defined in ~/shop/.gemini/settings.json",
             "command    uvx",
             "would run  /usr/bin/uvx",

@@ -16,7 +16,7 @@ from tests.ui.hands import asking, confirming, hint_of
 from tests.ui.harness import NARROW, ChatApp, chat_app, holds, screen_lines, until
 from tests.ui.requests.samples import address
 from tui.model import events as e
-from tui.model.consent import Choice, Decision, GrantScope
+from tui.model.consent import Choice, Decision
 from tui.model.requests import Reply, ReplyAction
 from tui.model.trust import TrustAnswer
 from tui.ui.questions.arming import (
@@ -384,7 +384,7 @@ async def test_a_key_from_before_the_question_was_armed_is_too_early_however_lat
         await until(pilot, lambda: isinstance(app.screen, Question))
         await until(pilot, lambda: question(app).armed)
         hand_over(app, read("m"))
-        await until(pilot, lambda: GrantScope.FOLDER in "\n".join(screen_lines(app)))
+        await until(pilot, lambda: "Scope: folder" in "\n".join(screen_lines(app)))
         assert answers(app) == []
 
 

@@ -172,7 +172,7 @@ async def test_a_tool_runs_from_its_pane_and_what_was_typed_is_there_again() -> 
         listed.select(next(one.item for one in listed.shown if one.item[1].name == "echo"))
         await hand.press("r")
         await hand.come(ToolFormScreen)
-        await hand.until(lambda: "Run echo of shop" in hand.text)
+        await hand.until(lambda: "Run echo (shop)" in hand.text)
         await hand.press(*"hello")
         assert json.loads(hand.form.editor.json.text) == {"text": "hello"}, "in step"
         await hand.run()

@@ -525,7 +525,7 @@ async def test_a_first_start_without_a_key_opens_nothing_and_says_how_to_enter_o
 async def test_a_key_is_hidden_handed_over_and_can_be_corrected() -> None:
     async with running(decks.new_store(needs_setup=True), NARROW) as deck:
         await deck.press("f9", "enter", "enter")
-        assert "The key is empty." in deck.text
+        assert "The key is missing." in deck.text
         await deck.press("escape")
         assert deck.app.screen.query_one(OptionList).has_focus, "back at the choices"
         assert deck.commands.calls == [("models.list_models", ())], "a local one may answer"
@@ -552,7 +552,7 @@ async def test_the_dialog_of_the_model_stands_over_the_deck_and_follows_what_ans
     async with running(decks.full_store()) as deck:
         deck.dispatch(ModelSelected(ModelView("demo", BackendKind.DEMO)))
         await run_from_palette(deck, "model: choose")
-        await deck.until(lambda: "The offline demo model answers now." in deck.text)
+        await deck.until(lambda: "The offline demo model is active." in deck.text)
         deck.dispatch(ModelSelected(ModelView("gemini-9", BackendKind.GEMINI)))
         await deck.until(lambda: "gemini-9 · Gemini" in deck.text)
         assert "Enter a Gemini API key" in deck.text
@@ -580,11 +580,11 @@ async def test_another_address_and_vertex_ask_for_what_they_need() -> None:
         assert deck.focus.value == "https://gw.example"
         deck.focus.value = ""
         await deck.press("enter", *"k3y", "enter")
-        await deck.until(lambda: "The address is empty." in deck.text)
+        await deck.until(lambda: "The address is missing." in deck.text)
         assert "k3y" not in deck.text
         await deck.press(*"https://x", "enter", "enter")
         await deck.press("escape", "escape", "f9", "down", "down", "enter", "enter")
-        assert "The project is empty." in deck.text
+        assert "The project is missing." in deck.text
         await deck.press(*"shop", "enter")
         assert deck.commands.calls == [
             ("choice.use_address", ("https://x", "k3y")),

@@ -190,7 +190,7 @@ async def test_a_prompt_without_arguments_is_shown_at_once_and_goes_into_the_mes
         await deck.pilot.press("escape")
         await deck.come(MainScreen)
         await deck.open(PaneName.PROMPTS, "long")
-        await deck.shows("1 message, as the model gets")
+        await deck.shows("1 message, as sent to the model")
         looked_at = seen(deck)
         assert "left out" in looked_at[0][1][0], "the model gets no more than is shown"
         await deck.pilot.press("enter")

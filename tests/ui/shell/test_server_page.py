@@ -181,7 +181,7 @@ async def test_the_keys_of_a_page_lead_to_what_a_server_offers_its_log_and_its_w
         assert deck.app.clipboard == "/mcp restart git"
         await deck.press("enter", *"branch", "enter")
         await deck.until(lambda: deck.on_top(ToolFormScreen))
-        assert "Run branch_list of git" in deck.text
+        assert "Run branch_list (git)" in deck.text
         await deck.press("escape")
         deck.app.deck.post_message(ShowServer(decks.GIT))
         await deck.until(lambda: deck.on_top(ServerPage))

@@ -21,6 +21,7 @@ from tui.model import requests
 from tui.model.requests import PendingRequest, Reply
 from tui.model.trust import TrustAnswer
 from tui.store.commands import Commands
+from tui.text import counted
 from tui.ui import keymap
 from tui.ui.questions.answers import Answer, AnswerRows, Rows
 from tui.ui.questions.arming import SCROLL_KEYS, Arming, Keyboard
@@ -84,7 +85,7 @@ class ReadProgress:
     def words(self) -> str:
         """Say that there is more to read, where there is."""
         unread = self.unread
-        return f"{position_in(unread).left:,} more lines · End to jump" if unread else ""
+        return f"{counted(position_in(unread).left, 'more line')} · End to jump" if unread else ""
 
     def begin_anew(self) -> None:
         self._seen.clear()
