@@ -416,4 +416,4 @@ def test_A09_a_question_does_not_say_that_nothing_runs_where_something_does(
     assert reader.question().standing == ("it",)
     text = " ".join(line.text for line in trust_lines(reader.question()))
     assert "Changes take effect only after you trust them" in text
-    assert "Nothing listed here" not in text
+    assert "None of this runs" not in text

@@ -417,7 +417,7 @@ async def test_saved_calls_are_filled_in_from_the_form_and_the_palette_and_forgo
     async with by_hand() as hand:
         await hand.open("echo")
         await hand.press("ctrl+o")
-        assert "No saved calls of this tool" in hand.text
+        assert "No saved calls for this tool" in hand.text
         for name in ("one", "two"):
             hand.engine.runs.save_call(SHOP, name, "echo", json.dumps({"text": name}))
         await hand.until(lambda: len(hand.store.state.saved_calls) == 2)

@@ -47,7 +47,7 @@ async def test_a_model_is_chosen_from_the_services_list() -> None:
     async with running(decks.full_store()) as deck:
         await deck.typed("/model")
         await deck.until(lambda: deck.on_top(ModelsScreen))
-        assert "Asking the service" in deck.text
+        assert "Loading models" in deck.text
         await deck.press(*"pro", "escape")
         await deck.until(lambda: not deck.on_top(ModelsScreen))
         await deck.press("f9", "end", "enter")

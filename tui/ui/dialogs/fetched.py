@@ -63,7 +63,7 @@ class ResourceScreen(FetchedScreen):
         before, self._shown = self._shown, read
         self.text, self.pictures = read.content.text, read.pictures
         if read.failure:
-            await self.fill(failed(f"Cannot be read: {read.failure}"))
+            await self.fill(failed(f"The resource could not be read: {read.failure}"))
             return
         self.facts.update(resource_facts(self._shown.uri, read.content, read.at))
         if replace(before, at=read.at) != read:

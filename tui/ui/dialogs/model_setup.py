@@ -32,7 +32,7 @@ MAX_NAME: Final = 128
 OPTIONAL: Final = ("address-key", "service-key")
 """The fields that may stay empty."""
 
-KEY_OF_ADDRESS: Final = "API key; leave empty to use the stored key"
+KEY_OF_ADDRESS: Final = "API key; empty for the one stored for this address"
 
 TRYING: Final = "Checking…"
 """Shown while the engine tries the input."""
@@ -67,7 +67,7 @@ class ServiceChoice(Enum):
     LOCAL = ("Use a local model", "from a service on this computer")
     DEMO = ("Use the demo", "offline, no account")
     MODEL = ("Choose another model", "from this service")
-    FORGET = ("Forget the stored credentials", "the key with its address, or the project")
+    FORGET = ("Forget the stored key", "with its address, or the project")
 
 
 _USES: Final[Mapping[ServiceChoice, Callable[..., None]]] = {

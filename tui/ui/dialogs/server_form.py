@@ -332,7 +332,7 @@ def _fields(shown: EntryFields, name: str, scope: str, asks: Sequence[str]) -> l
         row("env", "Environment", shown.env),
         row("headers", "Headers", shown.headers),
         *(switch(f"give {name}", f"Allow {one_line(name)}") for name in asks[:MAX_GIVEN]),
-        switch("keyring", "Store secrets in keyring"),
+        switch("keyring", "Keyring for secrets"),
         FormField("scope", FieldKind.CHOICE, "Scope", "", True, scope, _SCOPES),
     ]
 

@@ -123,7 +123,7 @@ class ToolFormScreen(EditingScreen):
     def action_saved(self) -> None:
         """Let a saved call be chosen, and fill it in."""
         if not (calls := saved_calls(self._bridge.state, *self._tool)):
-            self.tell("No saved calls of this tool. Press n on a result to save one.")
+            self.tell("No saved calls for this tool. Press n on a result to save one.")
             return
 
         async def fill_in(call: SavedCall) -> None:

@@ -66,7 +66,7 @@ class FormQuestion(Question[FormRequest]):
 
     def compose_text(self) -> Iterable[Widget]:
         """Compose who asks, the message with the fields, and the line for what is wrong."""
-        message = self.request.message or "The server gives no purpose."
+        message = self.request.message or "No purpose given."
         self.form = ArgumentForm(self.request.fields, make_row, prefilled=True)
         yield Names()
         yield FormBody(WholeText(message, classes="server-words"), self.form, classes="body -fits")

@@ -91,7 +91,7 @@ class ResultQuestion(Question[ResultReview]):
     PREFIX = "result"
     ROWS = ((PASS, PASS_FROM_TEXT, WITHHOLD),)
     SAFE = WITHHOLD
-    ARMED = "^S pass on from the text · Esc withhold · Tab next"
+    ARMED = "^S pass on while editing · Esc withhold · Tab next"
 
     def lines(self) -> Sequence[LabelledLine]:
         """Name the tool, and what goes along with the text."""

@@ -45,11 +45,11 @@ ACCEPT: Final = Answer("accept", "a", "Accept", "let the model use them as they 
 DO_NOT_LOAD: Final = Answer(
     "not-now", "n,d,escape", "Not now", "do not load it", TrustAnswer.NOT_NOW
 )
-_ANY_WORDS: Final = "accept them, and future changes to descriptions alone"
+_ANY_WORDS: Final = "accept them, and later changes that only affect descriptions"
 ANY: Final = Answer("any-wording", "w", "Any wording", _ANY_WORDS, ANY_WORDING, twice=True)
 LOOK: Final = Answer("read", "r", "Read it", "fetch its text and show it", TrustAnswer.TRUST)
 LOAD: Final = Answer(
-    "load", "l", "Load", "load it now, and again while it is unchanged", TrustAnswer.TRUST
+    "load", "l", "Load", "load it now, and later as long as it does not change", TrustAnswer.TRUST
 )
 
 
@@ -112,20 +112,22 @@ def _summary(request: TrustRequest) -> str:
     brought = sum(server.change != "gone" for server in request.servers)
     counts = (
         (brought, "server", ""),
-        (len(request.variables), "variable", " from .env"),
+        (len(request.variables), ".env variable", ""),
         (len(request.rules), "rule", ""),
         (len(request.context), "instruction file", " for the model"),
     )
     parts = [counted(number, noun) + whose for number, noun, whose in counts if number]
-    allowed = "Nothing listed here takes effect until you trust it."
+    allowed = "None of this runs until you trust it."
     if request.standing and request.difference:
         allowed = "Changes take effect only after you trust them; the rest works as before."
     elif request.standing:
         allowed = "Trusted in its current state."
     elif not parts and request.difference:
-        allowed = "It defines nothing now. Its denials stay in force until you trust the change."
+        allowed = (
+            "The folder defines nothing now. Its denials stay in force until you trust the change."
+        )
     elif not parts:
-        allowed = "It defines no settings. Your own servers start here once you trust it."
+        allowed = "The folder has no settings. Your own servers start here once you trust it."
     return f"{', '.join(parts)}. {allowed}" if parts else allowed
 
 
@@ -172,8 +174,8 @@ class ToolChangeQuestion(Question[ToolChangeRequest]):
     def lines(self) -> Sequence[LabelledLine]:
         """Lay out changed tools, each with what came and what went."""
         words = (
-            "Your earlier grants no longer apply to them. They stay hidden from the model until "
-            "you accept."
+            "Your earlier grants no longer apply to these tools. They stay hidden from the model "
+            "until you accept."
         )
         lines = [
             LabelledLine("server", self.request.server, "bold"),
