@@ -461,7 +461,7 @@ class Question(ModalScreen[None], Generic[R]):
             return
         if refusal := self.refusal(answer):
             is_unread = refusal == self.unread_words()
-            self.say(f"Read to the end first: {refusal}" if is_unread else refusal)
+            self.say(f"Read to the end: {refusal}" if is_unread else refusal)
         else:
             self.choose(answer)
 
