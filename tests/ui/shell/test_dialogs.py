@@ -329,7 +329,7 @@ async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
             await deck.until(lambda: deck.on_top(MainScreen))
         deck.app.push_screen(ServerScreen(bridge, "x", {"command": "x"}))
         await deck.press("tab", "end", "y", "f12")
-        await deck.until(lambda: "Press F12 again to drop" in deck.text)
+        await deck.until(lambda: "Press F12 again to discard" in deck.text)
         await deck.press("f12")
         message = UserMessage(EntryId("u9"), "x")
         await deck.happen(TurnStarted(TurnId("t9"), message, monotonic()))
