@@ -28,7 +28,7 @@ SERVERS = Path(deluge.__file__).parent
 KEYS = 60
 """Letters typed; the 95th percentile is that of their delays."""
 
-DROPPED = "once you stop typing"
+DROPPED = "when you stop typing"
 """What a question says while keys do not count."""
 
 FLOOD_SECONDS = 6.0

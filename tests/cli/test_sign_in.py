@@ -129,7 +129,7 @@ def copy_the_address(terminal: Terminal) -> str:
     terminal.press("enter")
     terminal.wait_for("Sign in to this server?")
     terminal.press("end")
-    terminal.wait_for("^S opens the browser")
+    terminal.wait_for("^S open browser")
     terminal.send(b"\x19")
     terminal.wait_for("Sent to the terminal")
     terminal.send(b"\x13")

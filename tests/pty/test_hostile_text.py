@@ -27,11 +27,11 @@ HOSTILE_SERVER: Final = Path(__file__).with_name("hostile_server.py")
 INVISIBLE: Final = "\u202e\u2066\u200b\U000e0041"
 """What must never reach the terminal as it is."""
 
-HINT: Final = "↵ presses"
+HINT: Final = "↵ confirm"
 """Stands in the last line of a question that takes answers."""
 
 
-HELD: Final = "any other letter stops it"
+HELD: Final = "any other letter cancels it"
 """Stands there while an answer waits for what follows it."""
 
 
@@ -111,11 +111,11 @@ def visit_what_a_server_offers(terminal: Terminal) -> None:
     terminal.press("f7")
     terminal.wait_for("starting")
     terminal.press("f2", "enter")
-    terminal.wait_for("Keys, and the commands")
+    terminal.wait_for("Keys and their commands")
     terminal.press("pagedown")
     terminal.wait_for("Instructions (sent")
     terminal.press("end")
-    terminal.wait_for("Last words")
+    terminal.wait_for("Latest log lines")
     terminal.press("escape")
     leave(terminal)
 
@@ -202,7 +202,7 @@ class Scene:
         terminal.wait_for("from your settings")
         time.sleep(2 * ARMING_SECONDS)  # a key that follows another one too fast does not count
         terminal.press("e")
-        terminal.wait_for("to the question")
+        terminal.wait_for("^S done")
         terminal.press("escape")
         terminal.wait_gone("Edit the arguments")
         terminal.wait_for(HINT)
@@ -210,20 +210,22 @@ class Scene:
         terminal.wait_for(lambda screen: "own wants to run turn" in screen and HINT in screen)
         self.offer("second")
         terminal.press("o")
-        terminal.wait_for(lambda screen: "second" in screen and "more below" in screen)
+        terminal.wait_for(lambda screen: "second" in screen and "more line" in screen)
         terminal.press("end")
         terminal.wait_for(HINT)
         insist(terminal, "n", "A server changed")
 
     def _look_at_rules(self, terminal: Terminal) -> None:
         terminal.press("f2", "g")
-        terminal.wait_for("Grants: rules for tools")
+        terminal.wait_for("Grants ─")
         terminal.press("escape")
-        terminal.wait_gone("Grants: rules for tools")
+        terminal.wait_gone("Grants ─")
         terminal.press("f3")
         terminal.wait_for("x off/on  v")
         terminal.press("enter")
-        terminal.wait_for(lambda screen: "It has changed since" in screen and "Esc back" in screen)
+        terminal.wait_for(
+            lambda screen: "The tool changed since" in screen and "Esc back" in screen
+        )
         terminal.press("escape")
         terminal.wait_gone("Esc back")
         terminal.press("f6")

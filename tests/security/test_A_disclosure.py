@@ -373,7 +373,7 @@ def test_A09_what_a_trusted_folder_forbids_holds_until_its_going_got_a_yes(
         line.text for line in reader.question().difference if line.sign == "-"
     ]
     text = " ".join(line.text for line in trust_lines(reader.question()))
-    assert "What it denied stays denied until you trust the change." in text
+    assert "Its denials stay in force until you trust the change." in text
     reader.say_yes()
     assert reader.load().verdict.rules.always_deny == ()
     assert reader.trust() is T.TRUSTED
@@ -415,5 +415,5 @@ def test_A09_a_question_does_not_say_that_nothing_runs_where_something_does(
     write(reader, it={"command": "true"}, other={"command": "true", "args": ["b"]})
     assert reader.question().standing == ("it",)
     text = " ".join(line.text for line in trust_lines(reader.question()))
-    assert "What changed does not run until you trust it" in text
-    assert "Nothing of it runs" not in text
+    assert "Changes take effect only after you trust them" in text
+    assert "None of this runs" not in text

@@ -81,7 +81,7 @@ async def test_an_answer_is_given_by_its_own_keys_with_the_scope_that_is_shown()
         assert hands.decisions == [ONCE]
         await hands.ask_next(request(1))
         await hands.press("full_stop")
-        assert "m this session" in hands.text
+        assert "m Scope: session" in hands.text
         await hands.press("t", "t")
         assert hands.decisions == [Decision(Choice.ALWAYS_TOOL, scope=GrantScope.SESSION)]
         # The key of the scope takes a first press back and may follow itself.
@@ -92,15 +92,15 @@ async def test_an_answer_is_given_by_its_own_keys_with_the_scope_that_is_shown()
         assert hands.decisions == [Decision(Choice.ALWAYS_TOOL, scope=GrantScope.FOLDER)]
         await hands.ask_next(request(1))
         await hands.pilot.press("m", "m", "o")
-        await hands.until(lambda: "m saved everywhere" in hands.text)
+        await hands.until(lambda: "m Scope: everywhere" in hands.text)
         assert hands.decisions == [], "an answer may not"
         # An answer that needs its key twice needs it soon and nothing between.
         await hands.ask_next(asked())
         await hands.press("a")
-        assert hands.hint == "Press a again: allow this one once, 1 of 1 call seen"
+        assert hands.hint == "Press a again: allow the 1 of 1 call you have seen"
         hands.clock.advance(REPEAT_SECONDS)
         await hands.press("a", "s")
-        assert hands.hint == "Press s again: always this server, this session"
+        assert hands.hint == "Press s again: always allow this server, this session"
         await hands.press("down", "s")
         assert hands.decisions == []
         await hands.press("s")
@@ -137,9 +137,10 @@ async def test_what_is_offered_is_shown_and_lasts_for_the_scope_in_sight() -> No
         ):
             await hands.ask_next(asked())
             await hands.press("full_stop", *["m"] * switches)
-            assert f"m {scope.value}" in hands.text
+            assert f"m Scope: {scope.name.lower()}" in hands.text
             await hands.press(key)
-            assert hands.hint == f"Press {key} again: {choice.value}, {scope.value}"
+            words = choice.value.replace("always", "always allow")
+            assert hands.hint == f"Press {key} again: {words}, {scope.value}"
             assert hands.decisions == []
             await hands.press(key)
             assert hands.decisions == [Decision(choice, scope=scope)]
@@ -150,7 +151,7 @@ async def test_what_is_offered_is_shown_and_lasts_for_the_scope_in_sight() -> No
         assert "Always" not in hands.text
         for key in ("t", "s", "m"):
             await hands.press(key, key)
-            assert hands.hint == f"Always: not offered: {why}."
+            assert hands.hint == f"Always is not available: {why}."
         assert hands.decisions == []
         await hands.press("a", "a")
         assert hands.decisions == [ONCE]
@@ -291,7 +292,7 @@ async def test_buttons_keep_the_rules_of_their_keys_by_mouse_and_by_enter() -> N
         # Clicks switch the scope that an answer takes.
         await open_all(hands)
         await click_and_wait(hands, "scope", 0.2)
-        assert GrantScope.FOLDER in hands.text
+        assert "Scope: folder" in hands.text
         await click_and_wait(hands, "always-server")
         await click(hands.pilot, "#always-server")
         expected = Decision(Choice.ALWAYS_SERVER, scope=GrantScope.FOLDER)

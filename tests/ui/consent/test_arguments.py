@@ -76,7 +76,7 @@ def test_what_is_hidden_is_drawn() -> None:
 
 def test_blank_lines_that_push_text_out_of_sight_are_counted() -> None:
     assert rows({"text": "a\n" + "\n" * 4_000 + "rm -rf /"}) == [
-        "text  4,002 lines, no line break at the end",
+        "text  4,002 lines, no newline at the end",
         "   1  a",
         "      4,000 blank lines, 2 to 4001",
         "4002  rm -rf /",
@@ -101,7 +101,7 @@ def test_texts_inside_of_lists_and_objects_are_laid_out_by_their_path() -> None:
         "edits[0].new     c",
         'edits[0]["x y"]  d',
         'edits[1]         {"old": "e"}',
-        "edits[0].old     2 lines, no line break at the end",
+        "edits[0].old     2 lines, no newline at the end",
         "1  a",
         "2  b",
     ]

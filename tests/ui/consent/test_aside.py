@@ -110,7 +110,7 @@ async def test_it_comes_back_at_another_size_with_what_was_read_and_takes_no_key
         assert asks.reading.main.scroll_y >= at > 0
         assert asks.frame.region.bottom <= 24
         assert asks.frame.region.width <= 80
-        assert "more below" not in deck.text
+        assert "more line" not in deck.text
         assert answers(deck) == []
         await deck.press("o")
         await deck.until(lambda: answers(deck) == [Decision(Choice.ONCE)])

@@ -248,12 +248,12 @@ async def test_all_that_were_seen_are_allowed_at_once_and_the_rest_stay_asked() 
     async with asking_about(SHORT, SHORT, LONG) as hands:
         await hands.press("pagedown")
         await hands.arm()
-        assert "2 of 3 seen: a allows these two" in hands.hint
+        assert "a allow the 2 of 3 you have seen" in hands.hint
         await hands.press("pagedown")
         await hands.arm()
-        assert "more below" in hands.hint
+        assert "more line" in hands.hint
         await hands.press("a")
-        assert hands.hint == "Press a again: allow these two once, 2 of 3 calls seen"
+        assert hands.hint == "Press a again: allow the 2 of 3 calls you have seen"
         assert hands.decisions == []
         await hands.press("a")
         assert given(hands) == {"r0": Choice.ONCE, "r1": Choice.ONCE}

@@ -80,7 +80,7 @@ async def test_texts_are_edited_as_they_are_and_escaped_where_they_do_not_show()
         assert "your edit" not in hands.text
         await hands.edit()
         await hands.press("x", "escape")
-        assert "again to drop what you changed" in hands.text
+        assert "again to discard your changes" in hands.text
 
 
 EDITED = canonical_json(json.loads(DEV))
@@ -139,7 +139,7 @@ async def test_an_edit_is_read_mended_dropped_or_sent_as_it_is_shown() -> None:
         await hands.finish()
         await hands.press("o")
         assert hands.decisions == []
-        assert "more below" in hands.hint
+        assert "more line" in hands.hint
         await hands.press("end", "o")
         assert len(hands.decisions) == 1
         # Json says where it is wrong as it is typed and stays open.
@@ -159,7 +159,7 @@ async def test_an_edit_is_read_mended_dropped_or_sent_as_it_is_shown() -> None:
         await hands.ask_next(asked())
         area = await hands.edit_as_json(DEV)
         await hands.press("escape")
-        assert "again to drop what you changed" in hands.text
+        assert "again to discard your changes" in hands.text
         await hands.press("x", "escape")
         assert area.text != DEV, "what was typed since is asked about anew"
         await hands.press("escape")
@@ -258,7 +258,7 @@ async def test_the_editor_goes_with_its_question_and_says_so(
         await hands.settle()
         assert len(hands.app.screen_stack) == 1
         assert hands.decisions == []
-        assert "went away" in said[0]
+        assert "was withdrawn" in said[0]
         await hands.ask(asked())
         await hands.edit()
         await hands.app.push_screen(HelpScreen((), "keys", hands.app.commands))
@@ -293,7 +293,7 @@ async def test_a_resize_keeps_what_was_written_and_its_keys(as_json: bool) -> No
             hands.editor.form.query(Input).first().value = "dev"
         for size in ((40, 10), (80, 24)):
             await hands.resize(size)
-            assert "to the question" in hands.text, size
+            assert "s done" in hands.text, size
             assert hands.editor.size.height >= 3, size
         await hands.finish()
         await hands.press("end", "o")

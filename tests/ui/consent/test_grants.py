@@ -87,7 +87,7 @@ async def test_a_rule_is_revoked_with_the_second_press_soon_and_on_the_same_rule
         assert told.notice.text == f"gemdeck grants revoke {SAVED.id}", "no command knows the other"
         await deck.press("end", "d", "d")
         assert len(deck.commands.calls) == 2
-        assert "This rule comes from ~/.gemini/settings.json: change it there." in deck.text
+        assert "This grant comes from ~/.gemini/settings.json: change it there." in deck.text
 
 
 async def test_the_list_of_rules_says_what_holds_and_saves_one_of_the_session() -> None:
@@ -95,7 +95,7 @@ async def test_the_list_of_rules_says_what_holds_and_saves_one_of_the_session() 
         # A rule of the session is saved for the folder with the second press.
         await open_grants(deck)
         await deck.press("s")
-        assert "this one lasts already" in deck.text
+        assert "this one is already saved" in deck.text
         await deck.press("down", "s")
         assert "Press s again to save for this folder: printEnv" in deck.text
         assert deck.commands.calls == []
@@ -110,7 +110,7 @@ async def test_the_list_of_rules_says_what_holds_and_saves_one_of_the_session() 
         assert places == sorted(places)
         session = next(line for line in deck.lines if "printEnv" in line)
         assert session.index("this session") == row.index("saved for")
-        for words in ("3 rules", "~/shop", "trusted", "never used", "created      2026-01-01"):
+        for words in ("3 grants", "~/shop", "trusted", "never used", "created      2026-01-01"):
             assert words in deck.text
         await deck.resize(*NARROW)
         row = next(line for line in deck.lines if "branch_list" in line)
@@ -146,7 +146,7 @@ async def test_an_empty_list_says_what_to_do() -> None:
         await open_grants(deck)
         for size in (WIDE, NARROW):
             await deck.resize(*size)
-            assert "No rules yet: every tool asks before it runs." in deck.text
+            assert "No grants yet: every tool asks before it runs." in deck.text
             assert "alwaysAllow" in deck.text
         await deck.press("d", "d", "enter")
         assert deck.commands.calls == []

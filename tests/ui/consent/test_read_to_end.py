@@ -134,7 +134,7 @@ async def test_nothing_is_allowed_before_the_end_was_in_sight(
             await hands.press("end")
             await hands.until(partial(in_sight, hands, kind.end))
             await hands.press("end")
-            assert "more below" not in hands.text, name
+            assert "more line" not in hands.text, name
             await allow(hands, kind)
             assert len(hands.calls) == 1, name
 
@@ -157,7 +157,7 @@ async def test_each_way_of_scrolling_reaches_the_end_and_what_denies_needs_none(
             assert hands.calls == [], (name, way)
             hands.modal.set_focus(hands.modal.rows.button(hands.modal.SAFE))
             for _ in range(200):
-                if "more below" not in hands.text:
+                if "more line" not in hands.text:
                     break
                 await scroll(hands, way)
             await hands.until(partial(in_sight, hands))
@@ -186,7 +186,7 @@ async def test_another_text_has_to_be_read_anew_and_another_size_does_not() -> N
         await hands.press("end", "home")
         await hands.pilot.resize_terminal(40, 12)
         await until(hands.pilot, lambda: hands.modal.size == (40, 12))
-        assert "more below" not in hands.text
+        assert "more line" not in hands.text
         await hands.press("end")
         assert hands.view.scroll_offset.y > 0
         again = trust(servers=(replace(GIT, args=(*ROWS, "other", END)),), variables=(), rules=())

@@ -40,7 +40,7 @@ async def test_a_rule_is_made_of_the_call_and_said_before_it_is_kept(size: tuple
         assert "path is in /home/ada/shop/docs" in shown(hands)
         await hands.press("right")
         assert shown(hands).endswith("path is in /home/ada/shop")
-        assert "Always, saved for this folder:" in shown(hands)
+        assert ", saved for this folder, where" in shown(hands)
         await hands.press("pagedown", "pagedown", "ctrl+s")
         await hands.until(lambda: hands.decisions)
     conditions = (
@@ -63,7 +63,7 @@ async def test_a_rule_is_kept_once_it_was_read_and_of_what_can_have_one() -> Non
         await hands.finish()
         await hands.press("end", "v")
         assert not isinstance(hands.app.screen, RuleStep)
-        assert "Not offered" in hands.text
+        assert "Not available" in hands.text
         await hands.ask_next(asked({}))
         await hands.press("v")
         assert not isinstance(hands.app.screen, RuleStep)
@@ -74,7 +74,7 @@ async def test_a_rule_is_kept_once_it_was_read_and_of_what_can_have_one() -> Non
         await hands.ask_next(replace(asked(), read_only=2))
         await hands.arm()
         await hands.press("r")
-        said = "Press r again: always the 2 tools said to be read-only, this session"
+        said = "Press r again: always allow the 2 tools declared read-only, this session"
         assert said in hands.text
         assert hands.decisions == []
         await hands.press("r")
@@ -133,5 +133,5 @@ def test_what_is_offered_of_a_value_can_be_shown_whole(
 
 def test_a_name_that_cannot_be_shown_makes_no_rule() -> None:
     for values in ({}, {"x" * 501: 1}, {f"x{number}": 1 for number in range(31)}):
-        with pytest.raises(ValueError, match="no rule"):
+        with pytest.raises(ValueError, match="a rule needs"):
             options_of(asked(values))

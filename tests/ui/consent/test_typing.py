@@ -16,7 +16,7 @@ from tests.ui.hands import asking, confirming, hint_of
 from tests.ui.harness import NARROW, ChatApp, chat_app, holds, screen_lines, until
 from tests.ui.requests.samples import address
 from tui.model import events as e
-from tui.model.consent import Choice, Decision, GrantScope
+from tui.model.consent import Choice, Decision
 from tui.model.requests import Reply, ReplyAction
 from tui.model.trust import TrustAnswer
 from tui.ui.questions.arming import (
@@ -38,7 +38,7 @@ async def test_letters_of_words_are_no_answers_and_a_second_press_comes_a_moment
     async with confirming(armed=True) as hands:
         # An allowing letter is dropped if another letter follows and else counts.
         await hands.pilot.press("o")
-        assert hands.hint == "o: allow this call · any other letter stops it"
+        assert hands.hint == "o: allow this call · any other letter cancels it"
         hands.clock.advance(ARMING_SECONDS - 0.01)
         await hands.pilot.press("k")
         assert hands.hint == UNARMED
@@ -86,7 +86,7 @@ async def test_a_key_counts_alone_once_the_question_takes_answers() -> None:
             ("j", '"branch"'),
             ("full_stop", "Always server"),
             ("e", "Edit the arguments"),
-            ("w", "Deny with a reason"),
+            ("w", "Deny with a note"),
         ):
             await hands.ask_next(asked(), armed=False)
             await hands.pilot.press("down")
@@ -384,7 +384,7 @@ async def test_a_key_from_before_the_question_was_armed_is_too_early_however_lat
         await until(pilot, lambda: isinstance(app.screen, Question))
         await until(pilot, lambda: question(app).armed)
         hand_over(app, read("m"))
-        await until(pilot, lambda: GrantScope.FOLDER in "\n".join(screen_lines(app)))
+        await until(pilot, lambda: "Scope: folder" in "\n".join(screen_lines(app)))
         assert answers(app) == []
 
 

@@ -46,7 +46,7 @@ async def test_fields_are_sent_by_their_types_and_complaints_go_once_mended() ->
     empty = dict.fromkeys(("mail", "share", "password"))
     async with asking(form(), (120, 50)) as hands:
         # Fields begin with their defaults and are sent by their keys and types.
-        assert "everything asks you" in hands.text
+        assert "everything asks for input" in hands.text
         assert "Name *" in hands.text
         assert "Mail *" not in hands.text
         assert "( ) yes" not in hands.text, "the server says yes"
@@ -264,7 +264,7 @@ async def test_a_wide_option_is_read_once_it_is_chosen() -> None:
     fields = (FormField("c", FieldKind.CHOICE, "C", options=(*COLOURS, WIDE)), *FIELDS[1:])
     async with asking(form(fields), armed=True) as hands:
         await hands.press("end")
-        assert "more below" not in hands.text
+        assert "more line" not in hands.text
         choice = row(hands, "c").query_one(Select)
         choice.focus()
         await hands.press("enter", "end", "enter", "ctrl+s")

@@ -136,7 +136,7 @@ async def test_server_host_warning_and_the_whole_address_are_shown() -> None:
                 assert words in hands.text, size
             rows = rows_of(hands.one(LabelledText))
             start = next(n for n, row in enumerate(rows) if row.startswith("address "))
-            end = next(n for n, row in enumerate(rows) if row.startswith("says "))
+            end = next(n for n, row in enumerate(rows) if row.startswith("message "))
             shown = "".join(row[LABEL_WIDTH:] for row in rows[start:end])
             assert shown.rstrip() == asked.url
             for button in hands.modal.query(Button):

@@ -209,7 +209,7 @@ async def test_a_tool_runs_from_its_pane_and_what_was_typed_is_there_again() -> 
         listed.select(next(one.item for one in listed.shown if one.item[1].name == "echo"))
         await hand.press("r")
         await hand.come(ToolFormScreen)
-        await hand.until(lambda: "Run echo of shop" in hand.text)
+        await hand.until(lambda: "Run echo (shop)" in hand.text)
         await hand.press(*"hello")
         assert json.loads(hand.form.editor.json.text) == {"text": "hello"}, "in step"
         await hand.run()
@@ -221,7 +221,7 @@ async def test_a_tool_runs_from_its_pane_and_what_was_typed_is_there_again() -> 
         await hand.press("r")
         await hand.ended()
         await hand.press("d")
-        assert "the same with the same arguments" in hand.text
+        assert "Same arguments, same result" in hand.text
         await hand.press("e")
         await hand.come(ToolFormScreen)
         assert hand.row("/text").value == "hello"
@@ -427,7 +427,7 @@ async def test_a_result_is_seen_as_text_tree_and_as_sent_with_faults_and_links()
         await hand.open("shape")
         await hand.run()
         screen = await hand.ended()
-        assert "! does not fit its output schema: result.sides" in hand.text
+        assert "! result does not match the output schema: result.sides" in hand.text
         assert screen.query(JsonTree)
         await hand.press("t")
         assert screen.query(FoldedText)
@@ -456,7 +456,7 @@ async def test_saved_calls_are_filled_in_from_the_form_and_the_palette_and_forgo
     async with by_hand() as hand:
         await hand.open("echo")
         await hand.press("ctrl+o")
-        assert "No call of this tool is saved" in hand.text
+        assert "No saved calls for this tool" in hand.text
         for name in ("one", "two"):
             hand.engine.runs.save_call(SHOP, name, "echo", json.dumps({"text": name}))
         await hand.until(lambda: len(hand.store.state.saved_calls) == 2)
@@ -479,7 +479,7 @@ async def test_saved_calls_are_filled_in_from_the_form_and_the_palette_and_forgo
 async def test_rules_that_deny_hold_and_claims_are_said() -> None:
     async with by_hand(gemdeck={"alwaysDeny": [{"tool": "wipe"}]}) as hand:
         await hand.open("wipe")
-        assert "! The server says that this tool is destructive." in hand.text
+        assert "! The server declares this tool destructive." in hand.text
         await hand.run()
         await hand.ended(ToolCallStatus.ERROR)
         assert "✕ failed" in hand.text
@@ -575,7 +575,7 @@ async def test_a_changed_tool_says_so_and_runs_as_the_user_composed_it(tmp_path:
         await hand.come(Question)
         await hand.press("f3")  # it steps aside
         await hand.open("look", server="turn")
-        assert "! It has changed since you accepted it" in hand.text
+        assert "! The tool changed since you accepted it" in hand.text
         await hand.press(*"x")
         await hand.press("ctrl+s")
         await hand.until(lambda: hand.runs)

@@ -172,7 +172,7 @@ async def test_a_key_for_a_task_that_has_ended_cancels_no_other() -> None:
         await deck.happen(e.ToolCallChanged(calls[39].id, ToolCallStatus.CANCELLED))
         await deck.press("x")
         assert deck.asked("servers.tasks.cancel") == cancelled
-        assert deck.lines[-1].startswith(" Only for a task in the list below.")
+        assert deck.lines[-1].startswith(" Select a task in the list below first.")
         assert deck.focus is deck.one(LogView)
 
 

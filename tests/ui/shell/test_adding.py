@@ -85,13 +85,13 @@ async def test_a_pasted_line_is_tried_shown_and_written_and_starts_unasked() -> 
     async with adding() as deck:
         await deck.open()
         await deck.paste(f"claude mcp add adder -e API_KEY=hunter2 -e N='1 2' -- {SAMPLE}")
-        await deck.shows("adder", "API_KEY=***", "A secret is better kept in the keyring")
+        await deck.shows("adder", "API_KEY=***", "This entry contains a secret")
         await deck.press("ctrl+s")
-        await deck.shows(f"command    {sys.executable}", "folder     ~/shop", "start it")
+        await deck.shows(f"command    {sys.executable}", "directory  ~/shop", "^S test")
         assert "hunter2" not in deck.text
         assert "adder" not in deck.entries, "nothing is written before it was seen to work"
         await deck.press("ctrl+s")
-        await deck.shows("5 tools", "! measure  destructive", "Add two numbers.", "save it")
+        await deck.shows("5 tools", "! measure  destructive", "Add two numbers.", "^S save")
         assert deck.status("adder") is None, "it was started beside all servers"
         await deck.press("ctrl+s")
         await deck.closed()
@@ -107,7 +107,7 @@ async def test_the_keyring_is_not_offered_in_vain_and_a_broken_file_not_opened()
         await deck.open()
         await deck.paste(f"claude mcp add adder -- {SAMPLE} --token=hunter2")
         await deck.shows("adder", "--token=***")
-        assert "kept in the keyring" not in deck.text
+        assert "contains a secret" not in deck.text
         # A file that cannot be read is said and nothing opens.
         await deck.press("escape", "escape")
         await deck.closed()
@@ -145,22 +145,22 @@ async def test_A25_what_is_pasted_gets_no_secret_that_the_user_does_not_give(
     async with adding("{}") as deck:
         await deck.open()
         await deck.paste(pasted % (sys.executable, script))
-        await deck.shows("Switch on those it may have", "Give it ACME_TOKEN")
+        await deck.shows("Allow those it may use", "Allow ACME_TOKEN")
         await deck.press("ctrl+s")
-        await deck.shows("! Left out because only you can pass it on: ACME_TOKEN", "start it")
+        await deck.shows("! Left out because only you can pass it on: ACME_TOKEN", "^S test")
         await deck.press("ctrl+s")
-        await deck.shows("save it all the same")
+        await deck.shows("^S save anyway")
         assert FIXTURE_SECRET not in told.read_text("utf-8")
         assert f"'D': '{world.home}'" in told.read_text("utf-8")
         await deck.press("escape")
-        await deck.shows("Give it ACME_TOKEN")
+        await deck.shows("Allow ACME_TOKEN")
         field = next(row for row in deck.form.rows if row.field.key == "give ACME_TOKEN")
         field.control.focus()
         await deck.press("space", "ctrl+s")
-        await deck.shows("Receives variables of yours that look secret: ACME_TOKEN.", "start it")
+        await deck.shows("Receives variables of yours that look secret: ACME_TOKEN.", "^S test")
         told.unlink()
         await deck.press("ctrl+s")
-        await deck.shows("save it all the same")
+        await deck.shows("^S save anyway")
         await deck.press("ctrl+s")
         await deck.closed()
         assert token in told.read_text("utf-8")
@@ -179,10 +179,10 @@ async def test_what_fails_is_said_and_can_be_mended_or_saved_all_the_same() -> N
         await deck.paste("gemdeck-no-such-program --flag\n")
         await deck.shows("gemdeck-no-such-program", "--flag")
         await deck.press("ctrl+s", "ctrl+s")
-        await deck.shows("failed", "save it all the same")
+        await deck.shows("failed", "^S save anyway")
         await deck.press("escape", "shift+tab")
         await deck.paste("http://127.0.0.1:9/sse")
-        await deck.shows("http://127.0.0.1:9/sse", "go on")
+        await deck.shows("http://127.0.0.1:9/sse", "^S next")
         await deck.press("ctrl+s", "ctrl+s")
         await deck.shows("failed", "nothing is listening at 127.0.0.1:9")
         assert "Gave up" not in deck.text, "it is tried once"
@@ -190,11 +190,11 @@ async def test_what_fails_is_said_and_can_be_mended_or_saved_all_the_same() -> N
         await deck.paste("gemdeck-no-such-program --flag\n")
         await deck.shows("gemdeck-no-such-program", "--flag")
         await deck.press("ctrl+s", "ctrl+s")
-        await deck.shows("failed", "save it all the same")
+        await deck.shows("failed", "^S save anyway")
         await deck.press("escape")
         await deck.shows("Arguments", "--flag")
         await deck.press("ctrl+s", "ctrl+s")
-        await deck.shows("save it all the same")
+        await deck.shows("^S save anyway")
         write_above({"gemdeck-no-such-program": notes_server()})
         await deck.press("ctrl+s")
         await deck.closed()
@@ -224,14 +224,14 @@ async def test_a_name_that_is_taken_is_replaced_once_the_difference_was_seen() -
         await deck.open()
         both = {"mcpServers": {"old": notes_server(), "more": {"command": "gemdeck-no-such"}}}
         await deck.paste(json.dumps(both))
-        await deck.shows("Then come: more.")
+        await deck.shows("Next: more.")
         await deck.press("ctrl+s")
-        await deck.shows("old is there already. It would change:", '"timeout": 5000')
+        await deck.shows("Changes to old:", '"timeout": 5000')
         await deck.press("ctrl+s")
         await deck.shows("5 tools")
         assert deck.entries["old"]["command"] == "gemdeck-no-such-program"
         await deck.press("ctrl+s")
-        await deck.shows("gemdeck-no-such", "go on")
+        await deck.shows("gemdeck-no-such", "^S next")
         assert deck.entries["old"] == notes_server()
         await deck.reaches("old", ServerStatus.READY)
 
@@ -242,12 +242,12 @@ async def test_a_server_is_changed_and_removed(world: World) -> None:
     async with adding(json.dumps({"mcpServers": {"n": entry}})) as deck:
         await deck.reaches("n", ServerStatus.READY)
         await deck.open("e")
-        await deck.shows("Variables", "API_KEY=***")
+        await deck.shows("Environment", "API_KEY=***")
         await deck.press("tab", "tab", "end", *" N=1")
         await deck.press("ctrl+s")
         await deck.shows('"N": "1"', '"timeout": 9000')
         await deck.press("ctrl+s")
-        await deck.shows("save it")
+        await deck.shows("^S save")
         await deck.press("ctrl+s")
         await deck.closed()
         assert deck.entries == {"n": {**entry, "env": {**env, "N": "1"}}}
@@ -257,9 +257,9 @@ async def test_a_server_is_changed_and_removed(world: World) -> None:
             if row.field.key in {"timeout", "cwd"}:
                 row.control.value = "9" if row.field.key == "timeout" else str(deck.folder)
         await deck.press("tab", "tab", "tab", "tab", "space", "ctrl+s")
-        await deck.shows("API_KEY=${keyring:n-API_KEY}", "start it", f'"cwd": "{deck.folder}"')
+        await deck.shows("API_KEY=${keyring:n-API_KEY}", "^S test", f'"cwd": "{deck.folder}"')
         await deck.press("ctrl+s")
-        await deck.shows("5 tools", "save it")
+        await deck.shows("5 tools", "^S save")
         await deck.press("ctrl+s")
         await deck.closed()
         changed = {**env, "N": "1", "API_KEY": "${keyring:n-API_KEY}"}
@@ -268,12 +268,12 @@ async def test_a_server_is_changed_and_removed(world: World) -> None:
         assert kept["secret n-API_KEY"] == "hunter2"
         await deck.reaches("n", ServerStatus.READY)
         await deck.open("delete")
-        await deck.shows("remove it", "API_KEY=${keyring:n-API_KEY}")
+        await deck.shows("^S remove", "API_KEY=${keyring:n-API_KEY}")
         await deck.press("escape")
         await deck.closed()
         await deck.open("e")
         await deck.press("ctrl+r")
-        await deck.shows("remove it", "API_KEY=${keyring:n-API_KEY}")
+        await deck.shows("^S remove", "API_KEY=${keyring:n-API_KEY}")
         await deck.press("ctrl+s")
         await deck.closed()
         assert deck.entries == {}
@@ -287,7 +287,7 @@ async def test_what_runs_code_of_the_folder_waits_for_the_same_yes_as_ever() -> 
         await deck.open()
         await deck.paste(f"{sys.executable} server.py")
         await deck.press("ctrl+s", "ctrl+s")
-        await deck.shows("untrusted", "Save it, and you are asked whether it may.")
+        await deck.shows("untrusted", "Save it, then approve it when gemdeck asks.")
         assert not script.with_name("ran").exists()
 
 
@@ -296,7 +296,7 @@ async def test_what_is_started_was_seen_to_its_end() -> None:
         await deck.open()
         await deck.paste(f"gemdeck-no-such-program {' '.join(f'word{n}' for n in range(90))}")
         await deck.press("ctrl+s")
-        await deck.shows("word1", "start it")
+        await deck.shows("word1", "^S test")
         await deck.press("ctrl+s")
         assert "word89" not in deck.text
         assert deck.store.state.trial is None
@@ -314,9 +314,9 @@ async def test_a_server_of_the_project_is_written_into_its_file() -> None:
         await deck.until(lambda: bool(toasts(deck.app)))
         assert toasts(deck.app)[-1] == "No servers of other clients were found."
         await deck.paste(f"gemini mcp add -s project --trust notes {SAMPLE}")
-        await deck.shows("--trust is left out", "this folder's project")
+        await deck.shows("--trust is left out", "project (this folder)")
         await deck.press("ctrl+s", "ctrl+s")
-        await deck.shows("5 tools", "save it")
+        await deck.shows("5 tools", "^S save")
         await deck.press("ctrl+s")
         await deck.until(lambda: bool(deck.store.state.pending))
         project = deck.folder / ".gemini" / "settings.json"

@@ -249,11 +249,11 @@ def test_a_template_is_mentioned_up_to_what_is_to_fill_in() -> None:
 async def test_empty_panes_say_what_fills_them() -> None:
     async with running(decks.new_store()) as deck:
         await deck.press("f3")
-        assert "The tools of your servers appear here" in deck.text
+        assert "Tools from your servers appear here" in deck.text
         await deck.press("f4")
-        assert "The prompts of your servers" in deck.text
+        assert "Prompts from your servers" in deck.text
         await deck.press("f5")
-        assert "The files and records of your" in deck.text
+        assert "Resources from your" in deck.text
         assert deck.one(PromptsPane).entries.current is None
 
 
@@ -482,7 +482,7 @@ async def test_a_resource_opens_over_the_whole_height_is_sent_and_followed() -> 
         await deck.press("f5", "down", "w")
         assert deck.asked("features.subscribe") == [(decks.EVERYTHING, TWO, True)]
         deck.dispatch(e.SubscriptionChanged(decks.EVERYTHING, TWO, True))
-        await deck.until(lambda: "watched:" in deck.text)
+        await deck.until(lambda: "watching:" in deck.text)
         assert deck.one(ResourcesPane).action_label("watch") == "unwatch"
         await deck.press("w")
         assert deck.asked("features.subscribe")[-1] == (decks.EVERYTHING, TWO, False)

@@ -221,7 +221,12 @@ async def test_help_over_a_question_lists_its_answers_and_comes_back_to_it() -> 
         question.watch(question, "armed", heard, init=False)
         await deck.press("f1")
         here = told(deck)[0]
-        for words in ("allow this call", "always this tool", "deny this call", "stop the turn"):
+        for words in (
+            "allow this call",
+            "always allow this tool",
+            "deny this call",
+            "stop the turn",
+        ):
             assert words in here, words
         await deck.press("f1")
         await deck.until(lambda: armed == [False, True])
@@ -324,7 +329,7 @@ async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
             await deck.until(lambda: deck.on_top(MainScreen))
         deck.app.push_screen(ServerScreen(bridge, "x", {"command": "x"}))
         await deck.press("tab", "end", "y", "f12")
-        await deck.until(lambda: "Press F12 again to drop" in deck.text)
+        await deck.until(lambda: "Press F12 again to discard" in deck.text)
         await deck.press("f12")
         message = UserMessage(EntryId("u9"), "x")
         await deck.happen(TurnStarted(TurnId("t9"), message, monotonic()))
@@ -338,15 +343,15 @@ HOLD: dict[str, str] = {
 REFUSED = {
     "confirmation.onc y": "no action has this id; did you mean",
     "confirmation.once t": "t belongs to confirmation.always-tool",
-    "confirmation.once enter": "enter answers questions",
-    "confirmation.once down": "down moves in questions",
+    "confirmation.once enter": "enter is reserved for answering questions",
+    "confirmation.once down": "down is reserved for moving in questions",
     "confirmation.once f8": "f8 belongs to app.question",
     "deck.tool f12": "no action has this id; did you mean deck.tools?",
-    "deck.tools Ctrl+Y": "there is no key Ctrl+Y",
-    "deck.tools y": "y is typed here",
-    "app.quit question_mark": "question_mark is typed here",
-    "composer.send space": "space is typed here",
-    "deck.tools escape": "escape answers questions",
+    "deck.tools Ctrl+Y": "unknown key Ctrl+Y",
+    "deck.tools y": "y types text here",
+    "app.quit question_mark": "question_mark types text here",
+    "composer.send space": "space types text here",
+    "deck.tools escape": "escape is reserved for answering questions",
     "servers.restart ctrl+m": "terminals send ctrl+m as enter",
     "servers.restart x": "x belongs to servers.enable",
     "tools.grants /": "/ belongs to list.filter",
@@ -552,7 +557,7 @@ async def test_a_first_start_without_a_key_opens_nothing_and_says_how_to_enter_o
 async def test_a_key_is_hidden_handed_over_and_can_be_corrected() -> None:
     async with running(decks.new_store(needs_setup=True), NARROW) as deck:
         await deck.press("f9", "enter", "enter")
-        assert "The key is empty." in deck.text
+        assert "The key is missing." in deck.text
         await deck.press("escape")
         assert deck.app.screen.query_one(OptionList).has_focus, "back at the choices"
         assert deck.commands.calls == [("models.list_models", ())], "a local one may answer"
@@ -579,7 +584,7 @@ async def test_the_dialog_of_the_model_stands_over_the_deck_and_follows_what_ans
     async with running(decks.full_store()) as deck:
         deck.dispatch(ModelSelected(ModelView("demo", BackendKind.DEMO)))
         await run_from_palette(deck, "model: choose")
-        await deck.until(lambda: "The offline demo model answers now." in deck.text)
+        await deck.until(lambda: "The offline demo model is active." in deck.text)
         deck.dispatch(ModelSelected(ModelView("gemini-9", BackendKind.GEMINI)))
         await deck.until(lambda: "gemini-9 · Gemini" in deck.text)
         assert "Enter a Gemini API key" in deck.text
@@ -607,11 +612,11 @@ async def test_another_address_and_vertex_ask_for_what_they_need() -> None:
         assert deck.focus.value == "https://gw.example"
         deck.focus.value = ""
         await deck.press("enter", *"k3y", "enter")
-        await deck.until(lambda: "The address is empty." in deck.text)
+        await deck.until(lambda: "The address is missing." in deck.text)
         assert "k3y" not in deck.text
         await deck.press(*"https://x", "enter", "enter")
         await deck.press("escape", "escape", "f9", "down", "down", "enter", "enter")
-        assert "The project is empty." in deck.text
+        assert "The project is missing." in deck.text
         await deck.press(*"shop", "enter")
         assert deck.commands.calls == [
             ("choice.use_address", ("https://x", "k3y")),

@@ -47,7 +47,7 @@ async def test_a_model_is_chosen_from_the_services_list() -> None:
     async with running(decks.full_store()) as deck:
         await deck.typed("/model")
         await deck.until(lambda: deck.on_top(ModelsScreen))
-        assert "Asking the service" in deck.text
+        assert "Loading models" in deck.text
         await deck.press(*"pro", "escape")
         await deck.until(lambda: not deck.on_top(ModelsScreen))
         await deck.press("f9", "end", "enter")
@@ -60,7 +60,7 @@ async def test_a_model_is_chosen_from_the_services_list() -> None:
             await deck.typed("/model")
             deck.dispatch(ModelsListed(OFFERS))
             await deck.until(lambda: "[b]Pro[/b]" in deck.text)
-            assert "Asking" not in deck.text
+            assert "Loading" not in deck.text
             row = next(line for line in deck.lines if "gemini-2.5-pro" in line)
             assert "context 1M · output 65.5k" in row
             await deck.press("escape")
@@ -136,10 +136,10 @@ async def test_a_profile_is_chosen_named_and_what_it_leaves_out_is_marked() -> N
             return {entry.row.label: entry.row.tail for entry in tools.shown}
 
         before = tails()
-        assert "left out" not in before.values()
+        assert "not in profile" not in before.values()
         assert "review" not in deck.lines[0]
         deck.dispatch(ModelOptionsChanged(ModelOptions(profile="review")))
-        await deck.until(lambda: "left out" in tails().values())
+        await deck.until(lambda: "not in profile" in tails().values())
         held = {name for name, tail in tails().items() if not tail}
         assert held == {name for name in before if "diff" in name}
         assert " · review" in deck.lines[0]

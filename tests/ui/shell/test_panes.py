@@ -149,15 +149,15 @@ async def test_a_key_without_effect_says_why_and_narrow_tabs_have_short_names() 
     async with running(decks.full_store(), (80, 24)) as deck:
         # A key that does nothing says why but not while one types.
         for keys, words in (
-            (("f2", "home", "a"), "git runs as a command: it needs no sign-in."),
+            (("f2", "home", "a"), "git runs as a command and needs no sign-in."),
             (("down", "down", "down", "down", "down", "r"), "legacy is disabled: enable it first."),
             (("down", "x"), "team-notes is untrusted: review this folder first."),
             (("%",), "% does nothing here: F1 shows the keys"),
             (("ctrl+pagedown",), "This is the only tab."),
             (("alt+7",), "There is no tab 7."),
             (("f3", "down", "h"), "h does nothing here: F1 shows the keys"),
-            (("f5", "down", "down", "w"), "Fill the template in first: open it."),
-            (("f7", "e"), "all servers lets nobody set a log level."),
+            (("f5", "down", "down", "w"), "Open the template and fill it in first."),
+            (("f7", "e"), "No log level can be set for all servers."),
         ):
             await deck.press(*keys)
             assert words in deck.lines[-1], keys

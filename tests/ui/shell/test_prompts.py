@@ -180,7 +180,7 @@ async def test_a_prompt_without_arguments_is_shown_at_once_and_goes_into_the_mes
         [(_, texts)] = sent(deck)
         assert texts == [r"\/quit @secret me@home (@lib:memo://two)"]
         await deck.open(PaneName.PROMPTS, "empty")
-        await deck.shows("It was not rendered: The server returned an empty prompt.")
+        await deck.shows("The prompt could not be rendered: The server returned an empty prompt.")
         await deck.pilot.press("enter", "i")
         assert isinstance(deck.app.screen, PromptScreen), "there is nothing to send"
         await deck.pilot.press("r")
@@ -188,7 +188,7 @@ async def test_a_prompt_without_arguments_is_shown_at_once_and_goes_into_the_mes
         await deck.pilot.press("escape")
         await deck.come(MainScreen)
         await deck.open(PaneName.PROMPTS, "long")
-        await deck.shows("1 message, as the model gets")
+        await deck.shows("1 message, as sent to the model")
         looked_at = seen(deck)
         assert "left out" in looked_at[0][1][0], "the model gets no more than is shown"
         await deck.pilot.press("enter")

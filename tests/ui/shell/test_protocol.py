@@ -108,8 +108,8 @@ async def test_from_a_call_to_its_frames_and_back_and_all_that_can_be_done_with_
         assert labels[0].startswith(f"→ request {one.head.number} ")
         assert labels[-1].startswith(f"← answer {one.answer.number} ")
         await deck.press("t", "t")
-        assert "what the server sent" in deck.text
-        assert "what the model got" in deck.text
+        assert "sent by the server" in deck.text
+        assert "shown to the model" in deck.text
         beside = deck.app.screen.query_one(SentAndGot)
         sent, got = beside.children
         assert (sent.region.y == got.region.y) is (deck.app.size.width >= BESIDE)
@@ -139,7 +139,7 @@ async def test_from_a_call_to_its_frames_and_back_and_all_that_can_be_done_with_
         await deck.until(lambda: len(deck.frames.shown) == 3)
         await deck.find("server/discover")
         await deck.press("w")
-        assert "No call in a conversation caused it." in deck.text
+        assert "No call in a conversation caused this exchange." in deck.text
         await deck.find(f"call:{MAIN}/{call.id}")
         await deck.press("x")
         await deck.until((deck.folder / "frames-1.jsonl").exists)
@@ -284,7 +284,7 @@ async def test_the_end_is_followed_unless_the_user_is_elsewhere_and_a_pause_hold
         assert listed.rows.cursor == last
         await deck.press("p")
         assert "paused" in deck.text
-        assert deck.one(ProtocolPane).action_label("pause") == "go on"
+        assert deck.one(ProtocolPane).action_label("pause") == "resume"
         talk.answer(talk.ask("ping"))
         await follow(deck)
         assert len(listed.shown) == last + 3
@@ -304,13 +304,13 @@ async def test_errors_only_is_a_word_of_the_filter_and_each_key_says_why_it_does
         await deck.press("e")
         assert len(listed.shown) == whole
         await deck.press("y")
-        assert "Only a request that gemdeck sent can be repeated." in deck.text
+        assert "Only requests sent by gemdeck can be repeated." in deck.text
         await deck.press("slash", *"nothing")
         assert "No match." in deck.text
         await deck.press("escape")
         assert not listed.line.value
         await deck.press("home", "right")
-        assert "Nothing folds here." in deck.text
+        assert "There is nothing to fold." in deck.text
 
 
 async def test_the_full_width_is_kept_while_other_panes_share_theirs() -> None:
@@ -365,6 +365,6 @@ async def test_what_is_no_message_is_told_by_its_body_in_every_width() -> None:
             for _ in range(MAX_STDERR_FRAMES):
                 talk.tap.stderr([ROUGH.encode()])
             await follow(deck)
-            assert "exchanges · 1 frame gone" in deck.text
+            assert "exchanges · 1 message dropped" in deck.text
             await deck.press("p", "m", "f")
-            assert "paused · only from here" in deck.text
+            assert "paused · cleared" in deck.text

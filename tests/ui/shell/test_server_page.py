@@ -85,7 +85,7 @@ async def test_a_page_tells_how_a_real_server_does_and_restarts_it() -> None:
             "set by its entry: EXTRA_TOKEN",
             "calls        0",
             "Instructions (not sent to the model)\n# Everything Server",
-            "Last words\nStarting default (STDIO) server...",
+            "Latest log lines\nStarting default (STDIO) server...",
             "r restart    /mcp restart everything",
             "x disable    gemdeck mcp disable everything",
         )
@@ -102,7 +102,7 @@ async def test_a_page_tells_how_a_real_server_does_and_restarts_it() -> None:
         await deck.pilot.press("r")
         await deck.shows("restarts     1", "● ready", "calls        3")
         assert f"process      {pid} " not in deck.page
-        assert "What changed" not in deck.page, "it offers the same"
+        assert "Changes" not in deck.page, "it offers the same"
         await deck.pilot.press("escape")
         await deck.until(lambda: deck.app.screen is deck.app.deck)
         await deck.until(lambda: ticking() == before)  # nothing is measured any more
@@ -125,7 +125,7 @@ async def test_a_page_tells_of_a_server_that_sleeps_and_opening_it_wakes_it() ->
         assert "1 asleep" in lines[0]
         await deck.open(SHELF)
         await deck.shows("● ready", "restarts     1")
-        assert "What changed" not in deck.page, "it offers the same"
+        assert "Changes" not in deck.page, "it offers the same"
 
 
 async def test_a_page_names_what_a_restart_changed_and_shows_a_server_over_http() -> None:
@@ -136,7 +136,7 @@ async def test_a_page_names_what_a_restart_changed_and_shows_a_server_over_http(
         await deck.shows("Shelf · library 1", "● ready")
         library(tools={"one": [], "[b]three": []})
         await deck.pilot.press("r")
-        await deck.shows("What changed\ngained 1     tool [b]three\nlost 1       tool two")
+        await deck.shows("Changes\ngained 1     tool [b]three\nlost 1       tool two")
         await deck.pilot.press("x")
         await deck.shows("○ disabled", "x enable     gemdeck mcp enable shelf")
         assert "/mcp restart" not in deck.page, "only what has an effect is listed"
@@ -181,7 +181,7 @@ async def test_the_keys_of_a_page_lead_to_what_a_server_offers_its_log_and_its_w
         assert deck.app.clipboard == "/mcp restart git"
         await deck.press("enter", *"branch", "enter")
         await deck.until(lambda: deck.on_top(ToolFormScreen))
-        assert "Run branch_list of git" in deck.text
+        assert "Run branch_list (git)" in deck.text
         await deck.press("escape")
         deck.app.deck.post_message(ShowServer(decks.GIT))
         await deck.until(lambda: deck.on_top(ServerPage))

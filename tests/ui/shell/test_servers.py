@@ -352,4 +352,4 @@ async def test_without_servers_the_pane_says_what_to_do_and_those_of_others_are_
         await deck.press("enter", "down", "enter")
         assert taken == ["files", "files"]
         await deck.press("escape")
-        await deck.until(lambda: "Servers of other clients" not in deck.text)
+        await deck.until(lambda: "Import servers from other clients" not in deck.text)

@@ -285,7 +285,7 @@ async def test_a_question_in_the_background_waits_in_its_tab_and_goes_with_it() 
         await press_and_see(deck, "ctrl+t", B)
         deck.dispatch(e.RequestRaised(confirmation()))
         await deck.until(lambda: "1 fix the test ◆ asks" in strip(deck))
-        assert "tab 1 asks (F8)" in deck.text
+        assert "tab 1 is waiting for you (F8)" in deck.text
         assert not deck.on_top(ConfirmationQuestion)
         await deck.press("f8")
         await deck.until(lambda: deck.on_top(ConfirmationQuestion))

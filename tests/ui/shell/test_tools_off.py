@@ -149,7 +149,7 @@ async def test_capital_x_saves_it_with_comments_kept_and_says_the_command(home: 
         await eventually(lambda: deck.store.state.runs[refused].call.status.is_over)
         assert "off in settings" in deck.store.state.runs[refused].call.result
         await deck.pilot.press("x")
-        await deck.until(lambda: "X takes that back" in deck.text)
+        await deck.until(lambda: "X to undo" in deck.text)
         await deck.press_at(SHOP, "look", "X", None)
         assert deck.store.state.pending == (), "what the user does here needs no question"
         assert "look" in await deck.declared()
@@ -179,7 +179,7 @@ async def test_what_tools_take_is_counted_when_somebody_looks() -> None:
         deck.pane.entries.select((SHOP, deck.tool(SHOP, "buy")))
         await deck.until(lambda: "definition  about 760 tokens, estimated" in deck.details)
         await deck.pilot.press("home")
-        await deck.until(lambda: "tokens, estimated, with its" in deck.details)
+        await deck.until(lambda: "tokens, estimated, including its" in deck.details)
         assert len(deck.fake.checks) == checks, "nothing is asked for it"
         await deck.pilot.press("f2", "enter")
         page = "73,400 tokens, counted by the service · uses 7 % of the window"

@@ -113,11 +113,11 @@ class ImportScreen(ListDialog[ImportOffer]):
 
     KIND = "choice imports"
     AUTO_FOCUS = "RowList"
-    enter = "take over"
+    enter = "import"
 
     def __init__(self, offers: Sequence[ImportOffer], take: Take) -> None:
         listed = DialogFilterList("server", entries=[*map(_entry, offers)])
-        super().__init__("Servers of other clients", listed)
+        super().__init__("Import servers from other clients", listed)
         self._offers = list(offers)
         self._take = take
 
@@ -154,7 +154,7 @@ def offer_lines(offer: ImportOffer) -> Iterator[Content]:
         yield _field("argument" if number else "command", word)
     for label, values in (
         ("address", [offer.address]),
-        ("folder", [offer.cwd]),
+        ("directory", [offer.cwd]),
         ("variable", offer.env),
         ("header", offer.headers),
     ):

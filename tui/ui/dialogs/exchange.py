@@ -29,7 +29,7 @@ class SentAndGot(Vertical):
 
     def __init__(self, sent: str, got: str) -> None:
         super().__init__(classes="sent-and-got")
-        self._texts = {"what the server sent": sent, "what the model got": got}
+        self._texts = {"sent by the server": sent, "shown to the model": got}
 
     def compose(self) -> ComposeResult:
         self.set_class(self.app.size.width >= BESIDE, "-beside")
@@ -46,7 +46,7 @@ def exchange_screen(exchange: Exchange, commands: Commands) -> ViewerScreen:
     bodies = {one: wire.body(one.number) for one in frames}
     texts = [f"{heading(one)}\n{body.text.rstrip()}" for one, body in bodies.items() if body]
     if (more := len(exchange.frames) - MAX_FRAMES) > 0:
-        texts.append(f"… {more:,} more: the export has them")
+        texts.append(f"… {more:,} more in the export")
     # indented, so that no line of a body looks like the heading of another frame
     raw = "\n\n".join(text.replace("\n", "\n  ") for text in texts)
     values = {
@@ -60,7 +60,7 @@ def exchange_screen(exchange: Exchange, commands: Commands) -> ViewerScreen:
     got = wire.model_got(head.conversation, head.call) if head.call else ""
     if got and exchange.answer is not None:
         sent = _pretty(wire, exchange.answer)
-        views.append(("sent and got", lambda: SentAndGot(sent, got)))
+        views.append(("server and model", lambda: SentAndGot(sent, got)))
     if http := _over_http(wire, exchange):
         views.append(("HTTP", lambda: FoldedText(http)))
     title = " · ".join(filter(None, (head.server, head.method or head.kind.value, head.target)))
@@ -69,7 +69,7 @@ def exchange_screen(exchange: Exchange, commands: Commands) -> ViewerScreen:
 
 def _pretty(wire: Wire, answer: WireFrame) -> str:
     if (body := wire.body(answer.number)) is None:
-        return "It is no longer kept."
+        return "No longer in the log."
     value = body.value.get("result", body.value) if isinstance(body.value, dict) else None
     return body.text if value is None else json.dumps(value, indent=2, ensure_ascii=False)
 

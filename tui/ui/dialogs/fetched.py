@@ -63,7 +63,7 @@ class ResourceScreen(FetchedScreen):
         before, self._shown = self._shown, read
         self.text, self.pictures = read.content.text, read.pictures
         if read.failure:
-            await self.fill(failed(f"It cannot be read: {read.failure}"))
+            await self.fill(failed(f"The resource could not be read: {read.failure}"))
             return
         self.facts.update(resource_facts(self._shown.uri, read.content, read.at))
         if replace(before, at=read.at) != read:
@@ -130,10 +130,10 @@ class PromptScreen(FetchedScreen):
         messages, self._shown_at = rendered.messages, monotonic()
         self.text = _plain(messages)
         self.pictures = tuple(p for one in messages for p in one.parts if isinstance(p, Picture))
-        words = f"{counted(len(messages), 'message')}, as the model gets them" if messages else ""
+        words = f"{counted(len(messages), 'message')}, as sent to the model" if messages else ""
         self.facts.update(styled(words, "$text-muted"))
         if rendered.failure:
-            words = f"It was not rendered: {rendered.failure}\nReload it, or go back."
+            words = f"The prompt could not be rendered: {rendered.failure}\nReload, or go back."
             await self.fill(failed(words))
             return
         page = TextPage(PictureView(list(_blocks(messages)))) if fits(self.text) else None

@@ -17,10 +17,10 @@ from tui.ui.widgets.text.describe import describe_grant
 from tui.ui.widgets.text.plain import moment, one_line
 
 EMPTY: Final = """\
-No rules yet: every tool asks before it runs.
+No grants yet: every tool asks before it runs.
 
-Answer a question with "always" to make one, or name tools
-in ~/.gemini/settings.json, under "gemdeck": "alwaysAllow"
+Answer a question with "always" to add one, or list tools
+in ~/.gemini/settings.json under "gemdeck": "alwaysAllow"
 and "alwaysDeny"."""
 
 
@@ -37,7 +37,7 @@ class GrantsScreen(ListDialog[GrantView]):
     KIND = "whole grants"
 
     def __init__(self, bridge: StoreBridge) -> None:
-        super().__init__("Grants: rules for tools", FilterList("rule", EMPTY))
+        super().__init__("Grants", FilterList("grant", EMPTY))
         self._bridge = bridge
 
     def on_mount(self) -> None:
@@ -49,7 +49,7 @@ class GrantsScreen(ListDialog[GrantView]):
 
     async def choose(self, item: GrantView) -> None:
         """Show all of the rule."""
-        self.app.push_screen(DetailsScreen("Rule", self._bridge, lambda _: describe_grant(item)))
+        self.app.push_screen(DetailsScreen("Grant", self._bridge, lambda _: describe_grant(item)))
 
     def moved(self, item: GrantView | None) -> None:
         self.tell(None if item is None else describe_grant(item))
@@ -59,21 +59,21 @@ class GrantsScreen(ListDialog[GrantView]):
         if (grant := self.listed.current) is None:
             return
         if not grant.revocable:
-            self.say(f"This rule comes from {grant.origin}: change it there.")
+            self.say(f"This grant comes from {grant.origin}: change it there.")
             return
         name = f"{grant.effect} {grant.server} {grant.what}, {grant.scope}"
         if self.is_again("grants.revoke", grant.id, f"revoke: {name}"):
             self._bridge.commands.engine.access.policy.revoke(grant.id)
             if grant.scope != GrantScope.SESSION:  # which no command knows
                 self._bridge.commands.tell("grants revoke", grant.id)
-            self.say("Revoked: its tools ask again.")
+            self.say("Revoked. Its tools ask again.")
 
     def action_save(self) -> None:
         """Save the rule under the cursor on the second press, if it goes with the session."""
         if (grant := self.listed.current) is None:
             return
         if grant.scope != GrantScope.SESSION:
-            self.say("Only a rule of this session can be saved; this one lasts already.")
+            self.say("Only session grants can be saved; this one is already saved.")
         elif self.is_again("grants.save", grant.id, f"save for this folder: {grant.what}"):
             self._bridge.commands.engine.access.policy.save(grant.id)
             self.say("Saved for this folder.")
@@ -85,7 +85,7 @@ class GrantsScreen(ListDialog[GrantView]):
         """Forget the decision about the folder on the second press."""
         if self.is_again("grants.forget", "", "forget this folder."):
             self._bridge.commands.engine.forget_folder()
-            self.say("Forgotten: nothing from this folder runs until you trust it again.")
+            self.say("Forgotten. Nothing from this folder runs until you trust it again.")
 
     def _show_folder(self, view: tuple[str, FolderTrust]) -> None:
         workspace, trust = view

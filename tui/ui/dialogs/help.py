@@ -104,7 +104,7 @@ def place_of(node: DOMNode) -> str:
 class HelpIndex(ListDialog[str]):
     """The pages and their headings; what is typed is searched for in every line of the manual."""
 
-    enter = "go there"
+    enter = "open"
 
     def on_mount(self) -> None:
         parts = [part for topic in TOPICS for part in parts_of(topic)]
@@ -212,7 +212,7 @@ class HelpScreen(Dialog):
         self.page.scroll_to(y=section.virtual_region.y + max(0, row - above), animate=False)
 
     def action_search(self) -> None:
-        listed = DialogFilterList[str]("place", "", "Type what you are looking for", clicks=1)
+        listed = DialogFilterList[str]("place", "", "Type to search the manual", clicks=1)
         index = HelpIndex("The manual", listed, lambda at: self.go(at, listed.line.value))
         self.app.push_screen(index)
 
@@ -222,7 +222,7 @@ class HelpScreen(Dialog):
         urls = [one for part in sections for one in links_in(part.lines(part.size.width))]
         rows = [ListEntry(one, Row("", self._target_name(one)), one) for one in dict.fromkeys(urls)]
         if rows:
-            self.app.push_screen(ChoiceDialog("Links of this page", rows, self.follow, urls[0]))
+            self.app.push_screen(ChoiceDialog("Links on this page", rows, self.follow, urls[0]))
         else:
             self.notify("This page has no links.", timeout=2)
 

@@ -30,23 +30,23 @@ MAX_NAME: Final = 128
 OPTIONAL: Final = ("address-key", "service-key")
 """The fields that may stay empty."""
 
-KEY_OF_ADDRESS: Final = "API key; empty for the one kept for this address"
+KEY_OF_ADDRESS: Final = "API key; empty for the one stored for this address"
 
 TRYING: Final = "Checking…"
 """Shown while the engine tries the input."""
 
 KEY_HINT: Final = """\
-Paste a key from https://aistudio.google.com/apikey and press Enter. It is checked with the \
-service, then stored in this computer's keyring or, if there is none, in a file that only you \
+Paste a key from https://aistudio.google.com/apikey and press Enter. gemdeck checks it with \
+the service, then stores it in this computer's keyring or, without one, in a file that only you \
 can read."""
 
 ADDRESS_HINT: Final = """\
-A gateway to the Gemini API: the part of its address before /v1beta, with https, or http on this \
-computer. It is checked, then kept with its key, which goes to no other address."""
+A gateway to the Gemini API: its address up to /v1beta, with https (http only on this \
+computer). gemdeck checks it, then stores it with its key, which is sent to no other address."""
 
 SERVICE_HINT: Final = """\
-A service that speaks chat completions, such as openai, openrouter, anthropic, mistral or one of \
-your settings, and a model of it. It is checked, then kept; the key goes to its address alone."""
+A service with a chat completions API, such as openai, openrouter, anthropic, mistral or one from \
+your settings, and one of its models. gemdeck checks it, then stores it; the key goes only there."""
 
 VERTEX_HINT: Final = """\
 Vertex AI uses this computer's Google credentials. To set them up, run \
@@ -57,13 +57,13 @@ class ServiceChoice(Enum):
     """What can be chosen: how that is called, and a few words on it."""
 
     KEY = ("Enter a Gemini API key", "Gemini API")
-    ADDRESS = ("Use another address", "a gateway to the Gemini API")
+    ADDRESS = ("Use a gateway", "to the Gemini API")
     VERTEX = ("Use Vertex AI", "your Google Cloud project")
     SERVICE = ("Use another service", "OpenAI, OpenRouter, Ollama and others")
-    LOCAL = ("Use a local model", "of a service that answers here")
+    LOCAL = ("Use a local model", "from a service on this computer")
     DEMO = ("Use the demo", "offline, no account")
-    MODEL = ("Choose another model", "of this service")
-    FORGET = ("Forget what is stored", "the key with its address, or the project")
+    MODEL = ("Choose another model", "from this service")
+    FORGET = ("Forget the stored key", "with its address, or the project")
 
 
 _USES: Final[Mapping[ServiceChoice, Callable[..., None]]] = {
@@ -189,7 +189,7 @@ class ModelScreen(Dialog):
         for line in lines:
             if not line.value.strip() and line.id not in OPTIONAL:
                 verb = "Paste" if line.password else "Type"
-                self.problem.say(f"The {line.id} is empty. {verb} one and press Enter.")
+                self.problem.say(f"The {line.id} is missing. {verb} one and press Enter.")
                 line.focus()
                 return
         self._is_trying = True  # until there is another model, or a notice that says why not
@@ -260,14 +260,14 @@ class ModelsScreen(ListDialog[ModelOffer | ServiceOffer]):
             else:
                 commands.engine.models.use_model(item.name)
         elif item.is_ready or item.is_local:
-            self.head.say("Asking the service…")
+            self.head.say("Loading models…")
             self._models.set_filter("")
             self._list(item.name)
         else:
             self.app.switch_screen(ModelScreen(self._bridge, item.name))
 
     def _show(self, listed: ModelsListed | None) -> None:
-        self.head.say("Asking the service…" if listed is None else one_line(listed.failure))
+        self.head.say("Loading models…" if listed is None else one_line(listed.failure))
         if listed is not None:
             current = self._bridge.state.model.name
             self._models.service = listed.service if listed.service != BackendKind.GEMINI else ""
@@ -286,7 +286,7 @@ def _offer(model: ModelOffer, current: str) -> ListEntry[ModelOffer | ServiceOff
 
 def _service(service: ServiceOffer) -> ListEntry[ModelOffer | ServiceOffer]:
     lead = "▸" if service.is_ready else " "
-    row = Row(lead, service.name, "lists its models", note=service.note)
+    row = Row(lead, service.name, "show models", note=service.note)
     return ListEntry(service, row, service.name.lower())
 
 
@@ -321,8 +321,8 @@ def _offered(state: AppState) -> Iterator[ServiceChoice]:
 def _now(model: ModelView) -> str:
     """Say what answers now, and with whose credentials."""
     if model.backend is BackendKind.DEMO:
-        missing = " No Gemini API key was found." if model.needs_setup else ""
-        return f"The offline demo model answers now.{missing} Your servers work with every model."
+        missing = " No Gemini API key found." if model.needs_setup else ""
+        return f"The offline demo model is active.{missing} Your servers work with every model."
     what = "key" if model.backend is BackendKind.GEMINI else "credentials"
     source = f" · {what}: {model.source}" if model.source else ""
     where = f" at {model.address}" if model.address else ""

@@ -42,14 +42,14 @@ from tui.ui.widgets.text.plain import PlainText, block, one_line
 MAX_TOOLS: Final = 200
 """Tools of a server on trial that are shown."""
 
-LITERAL: Final = "A secret is better kept in the keyring: switch that on below."
+LITERAL: Final = "This entry contains a secret. Store it in the keyring (below)."
 
-ASKED: Final = "This entry asks for variables or secrets of yours. Switch on those it may have."
+ASKED: Final = "This entry reads your variables or secrets. Allow those it may use."
 
 MAX_GIVEN: Final = 20
 """Rows for what an entry asks for; what has none is left out."""
 
-ASKS: Final = "It was not started. Save it, and you are asked whether it may."
+ASKS: Final = "Not started. Save it, then approve it when gemdeck asks."
 
 _STARTS: Final = (
     FieldOption("", "as the settings say"),
@@ -58,20 +58,20 @@ _STARTS: Final = (
 )
 
 _SCOPES: Final = (
-    FieldOption("user", "you, in every folder"),
-    FieldOption("project", "this folder's project"),
+    FieldOption("user", "user (all folders)"),
+    FieldOption("project", "project (this folder)"),
 )
 
 
 class Stage(StrEnum):
     """What is shown; the value is what Ctrl+S does there."""
 
-    FORM = "go on"
-    SHOWN = "start it"
+    FORM = "next"
+    SHOWN = "test"
     TRYING = ""
-    READY = "save it"
-    FAILED = "save it all the same"
-    REMOVING = "remove it"
+    READY = "save"
+    FAILED = "save anyway"
+    REMOVING = "remove"
 
 
 class PasteLine(TypedLine):
@@ -175,7 +175,7 @@ class ServerScreen(Dialog):
                     await self._save()
                 case Stage.REMOVING:
                     path = await asyncio.to_thread(self._edits.remove, "user", self._server)
-                    words = f"{self._server} was removed from {shown_path(path, Path.home())}."
+                    words = f"Removed {self._server} from {shown_path(path, Path.home())}."
                     self.app.notify(words, markup=False)
                     self.dismiss()
         except (EntryError, EditError, CredentialError) as error:
@@ -197,7 +197,7 @@ class ServerScreen(Dialog):
         elif (
             self._stage is not Stage.FORM
             or not self._is_changed()
-            or self.is_again("dialog.close", "", "drop what you filled in.")
+            or self.is_again("dialog.close", "", "discard your input.")
         ):
             self.dismiss()
 
@@ -242,7 +242,7 @@ class ServerScreen(Dialog):
         _, literal = without_literals(one.name, one.entry)
         notes = [*one.warnings, *[LITERAL] * bool(literal), *[ASKED] * bool(self._asks)]
         if self._rest:
-            notes.append(f"Then come: {', '.join(other.name for other in self._rest)}.")
+            notes.append(f"Next: {', '.join(other.name for other in self._rest)}.")
         self.notes.update(Content.styled(block("\n".join(notes)), "$text-warning"))
 
     def _is_changed(self) -> bool:
@@ -275,9 +275,9 @@ class ServerScreen(Dialog):
         await in_daemon_thread(partial(store.set_all, self._secrets))
         what = self._scope, self._server, self._entry, self._before
         path, why = await asyncio.to_thread(self._edits.add, *what)
-        self.app.notify(f"{self._server} is in {shown_path(path, Path.home())}.", markup=False)
+        self.app.notify(f"Saved {self._server} to {shown_path(path, Path.home())}.", markup=False)
         if why:
-            self.app.notify(f"It does not start: {why}", severity="warning", markup=False)
+            self.app.notify(f"Not started: {why}", severity="warning", markup=False)
         if not self._rest:
             self.dismiss()
             return
@@ -323,7 +323,7 @@ class ServerScreen(Dialog):
         here = self._bridge.state.workspace
         yield from offer_lines(replace(offer, cwd=offer.cwd or here) if offer.command else offer)
         if self._before not in (None, self._entry):
-            yield Content(f"\n{self._server} is there already. It would change:")
+            yield Content(f"\nChanges to {self._server}:")
             for line in entry_difference(self._before, self._entry):
                 yield Content.styled(f"{line.sign} {line.text}", SIGN_STYLES.get(line.sign, ""))
 
@@ -345,15 +345,15 @@ def _fields(shown: EntryFields, name: str, scope: str, asks: Sequence[str]) -> l
         row("name", "Name", name, required=True),
         row("target", "Command or address", shown.target, required=True),
         row("args", "Arguments", shown.args),
-        row("env", "Variables", shown.env),
+        row("env", "Environment", shown.env),
         row("headers", "Headers", shown.headers),
-        *(switch(f"give {name}", f"Give it {one_line(name)}") for name in asks[:MAX_GIVEN]),
-        switch("keyring", "Secrets in keyring"),
-        FormField("start", FieldKind.CHOICE, "Starts", "", True, options["start"], _STARTS),
+        *(switch(f"give {name}", f"Allow {one_line(name)}") for name in asks[:MAX_GIVEN]),
+        switch("keyring", "Keyring for secrets"),
+        FormField("start", FieldKind.CHOICE, "Start", "", True, options["start"], _STARTS),
         row("cwd", "Working directory", options["cwd"]),
         row("timeout", "Timeout in seconds", options["timeout"]),
         row("excludeTools", "Tools off", options["excludeTools"]),
-        FormField("scope", FieldKind.CHOICE, "For", "", True, scope, _SCOPES),
+        FormField("scope", FieldKind.CHOICE, "Scope", "", True, scope, _SCOPES),
     ]
 
 

@@ -108,7 +108,7 @@ class ServerPage(ServerActions, Dialog):
             rest = [*about, *server_problem(view), *_changes(usage), *self._keys(view, shown)]
             rest += server_texts(view, sent)
             if words and view.failure is None:  # else they are told with why it failed
-                rest += [Content(), section("Last words")]
+                rest += [Content(), section("Latest log lines")]
                 rest += [muted(one_line(line.text)) for line in words]
         self.facts.update(Content("\n").join(facts))
         self.rest.update(Content("\n").join(rest))
@@ -117,7 +117,7 @@ class ServerPage(ServerActions, Dialog):
         """Write the keys that have an effect now, each with the command that does the same."""
         self._equal = [command_line("mcp show", view.id)]
         yield Content()
-        yield section("Keys, and the commands that do the same")
+        yield section("Keys and their commands")
         for hint in shown:
             if hint.id in EQUAL and (command := one_line(EQUAL[hint.id](view))):
                 self._equal.append(command)
@@ -140,7 +140,7 @@ class ServerPage(ServerActions, Dialog):
         view = self.current
         tools = [(one.name, one.name) for one in view.catalog.tools] if view is not None else []
         if not tools:
-            self.say("It offers no tools now.")
+            self.say("This server has no tools now.")
             return
 
         def run(tool: str) -> None:
@@ -156,7 +156,7 @@ class ServerPage(ServerActions, Dialog):
     def action_copy(self) -> None:
         """Copy the page, or one of its commands."""
         page = "\n".join(str(part.content) for part in (self.facts, self.rest))
-        texts = [("the whole page", page), *((one, one) for one in dict.fromkeys(self._equal))]
+        texts = [("the page", page), *((one, one) for one in dict.fromkeys(self._equal))]
         self.app.push_screen(pick("Copy", "text", texts, self.app.copy_to_clipboard))
 
 
@@ -174,7 +174,7 @@ def _measured(view: ServerView, usage: ServerUsage) -> Iterator[Content]:
         yield field("process", f"{usage.pid}{others}{memory}")
     if usage.connected:
         lists = duration(usage.listed)
-        yield field("connected in", f"{duration(usage.connected)} · its lists in {lists}")
+        yield field("connected in", f"{duration(usage.connected)} · lists loaded in {lists}")
     failed = f" · {usage.failed:,} failed" if usage.failed else ""
     yield field("calls", f"{usage.calls:,}{failed}")
     if usage.seconds:
@@ -185,7 +185,7 @@ def _measured(view: ServerView, usage: ServerUsage) -> Iterator[Content]:
 def _changes(usage: ServerUsage) -> Iterator[Content]:
     """Name what its offer gained, lost and changed."""
     if usage.change:
-        yield from (Content(), section("What changed"))
+        yield from (Content(), section("Changes"))
     for word, names in usage.change.items():
         more = f", {len(names) - MAX_CHANGES:,} more" if len(names) > MAX_CHANGES else ""
         yield field(f"{word} {len(names):,}", ", ".join(names[:MAX_CHANGES]) + more)

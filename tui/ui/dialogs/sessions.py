@@ -18,10 +18,10 @@ from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.plain import count, moment, one_line
 
 EMPTY: Final = """\
-No saved conversations in this folder yet.
+No saved sessions in this folder yet.
 
-Each one is saved as it goes, unless gemdeck was started with
---private or "gemdeck": "sessions": {"save": false} says so."""
+Sessions are saved as you chat, unless gemdeck runs with
+--private or with "gemdeck": "sessions": {"save": false}."""
 
 MAX_LINE: Final = 300
 """Characters of an entry in the preview."""
@@ -47,7 +47,7 @@ class SessionsScreen(ListDialog[SessionView]):
         self, bridge: StoreBridge, query: str, *, open_beside: Callable[[SessionId], None]
     ) -> None:
         super().__init__(
-            "Sessions of this folder",
+            "Sessions in this folder",
             FilterList("session", EMPTY),
             lambda view: bridge.commands.engine.sessions.resume(view.id),
         )
@@ -56,7 +56,7 @@ class SessionsScreen(ListDialog[SessionView]):
         self._open_beside = open_beside
         self._resting = Delay(self)
         self._renamed: SessionView | None = None
-        self.title_line = Input(placeholder="the new title", max_length=200, compact=True)
+        self.title_line = Input(placeholder="new title", max_length=200, compact=True)
 
     def on_mount(self) -> None:
         self.title_line.display = False
@@ -130,7 +130,7 @@ class SessionsScreen(ListDialog[SessionView]):
 def _entry(view: SessionView) -> ListEntry[SessionView]:
     changed = moment(view.changed, "%m-%d %H:%M", "")
     tokens = f"{count(view.tokens)} tokens" if view.tokens else ""
-    tail = " · ".join(filter(None, ["a copy" if view.parent else "", tokens]))
+    tail = " · ".join(filter(None, ["copy" if view.parent else "", tokens]))
     return ListEntry(
         item=view,
         row=Row(changed, one_line(view.name), tail, note=view.model),

@@ -69,7 +69,7 @@ class ToolFormScreen(EditingScreen):
         tool: str,
         arguments: str | None,
     ) -> None:
-        super().__init__(f"Run {tool} of {server}")
+        super().__init__(f"Run {tool} ({server})")
         self._bridge = bridge
         self._drafts = drafts
         self._tool = server, tool
@@ -85,19 +85,17 @@ class ToolFormScreen(EditingScreen):
         view = find_server(self._bridge.state, server)
         tools = view.catalog.tools if view is not None else ()
         if (found := next((one for one in tools if one.name == tool), None)) is None:
-            yield Content.styled("The server no longer has this tool.", "$text-error")
+            yield Content.styled("The server no longer offers this tool.", "$text-error")
             return
         if words := found.description.strip().partition("\n")[0]:
             yield Content.styled(words, "$text-muted")
         if "destructive" in found.claims:
-            yield Content.styled(
-                "! The server says that this tool is destructive.", "$text-warning"
-            )
+            yield Content.styled("! The server declares this tool destructive.", "$text-warning")
         if found.changed:
-            words = "! It has changed since you accepted it; v in its pane shows how."
+            words = "! The tool changed since you accepted it; press v in its pane to review."
             yield Content.styled(words, "$text-warning")
         elif found.problem:
-            yield Content.styled(f"! It cannot run: {one_line(found.problem)}", "$text-warning")
+            yield Content.styled(f"! Cannot run: {one_line(found.problem)}", "$text-warning")
 
     def on_mount(self) -> None:
         self.call_next(self._begin)
@@ -126,7 +124,7 @@ class ToolFormScreen(EditingScreen):
     def action_saved(self) -> None:
         """Let a saved call be chosen, and fill it in."""
         if not (calls := saved_calls(self._bridge.state, *self._tool)):
-            self.tell("No call of this tool is saved. The key n on a result saves one.")
+            self.tell("No saved calls for this tool. Press n on a result to save one.")
             return
 
         async def fill_in(call: SavedCall) -> None:
@@ -167,7 +165,7 @@ class RunScreen(FetchedScreen):
 
     def compose_body(self) -> ComposeResult:
         yield from super().compose_body()
-        line = Input(placeholder="a name for this call", compact=True)
+        line = Input(placeholder="name for this call", compact=True)
         line.display = False
         yield line
 
@@ -227,7 +225,7 @@ class RunScreen(FetchedScreen):
             yield Content(progress_line(call.progress, self.app.size.width).plain)
         for fault in self._run.faults:
             yield Content.styled(
-                f"! does not fit its output schema: {one_line(fault)}", "$text-warning"
+                f"! result does not match the output schema: {one_line(fault)}", "$text-warning"
             )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -311,7 +309,7 @@ class RunScreen(FetchedScreen):
         )
         lines = compared_lines(*(side.split("\n") for side in sides))
         if all(line.sign == " " for line in lines):
-            self.say("It gave the same with the same arguments.")
+            self.say("Same arguments, same result.")
             return
 
         def view() -> LabelledText:

@@ -33,7 +33,7 @@ SEVERITIES: Final = tuple(Severity)
 
 _SEVERITY_WORDS: Final = dict(zip(Severity, ("all levels", "warnings", "errors"), strict=True))
 
-EMPTY: Final = "What servers write and gemdeck notices appears here; `F2` shows the servers."
+EMPTY: Final = "Server logs and gemdeck's notices appear here; `F2` shows the servers."
 NOTHING_FOUND: Final = "No line matches: `Esc` clears the search, `w` shows all levels."
 
 
@@ -96,24 +96,24 @@ class ActivityPane(SaysWhy, SidePart):
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
         match action:
             case "level" if self._leveled() is None:
-                return f"{self._scope} lets nobody set a log level."
+                return f"No log level can be set for {self._scope}."
             case "search" if self.line.has_focus:
-                return "The search is open."
+                return "The search is already open."
             case "clear_search" if not self.line.has_focus and not self.line.value:
-                return "Nothing is searched for."
+                return "No search is active."
             case "copy" if not self.view.entries:
                 return "There is no line to copy."
             case "tasks" if self.tasks.current is None:
-                return "No call of this conversation runs as a task."
+                return "No call in this conversation runs as a task."
             case "cancel_task" if not self.tasks.has_focus_within:
-                return "Only for a task in the list below."
+                return "Select a task in the list below first."
             case _:
                 return ""
 
     def action_label(self, action: str) -> str | None:
         """Return the label of a key that does one thing after another."""
         return {
-            "pause": "go on" if self._is_paused else "pause",
+            "pause": "resume" if self._is_paused else "pause",
             "severity": _SEVERITY_WORDS[self._next_severity()],
         }.get(action)
 

@@ -47,7 +47,7 @@ OwnedPrompt = tuple[ServerId, PromptView]
 Resource = ResourceView | ResourceTemplateView
 OwnedResource = tuple[ServerId, Resource]
 
-_LIST_NOTE: Final = "Several values are separated by commas."
+_LIST_NOTE: Final = "Separate values with commas."
 
 OwnedTool = tuple[ServerId, ToolView]
 
@@ -176,7 +176,7 @@ class PromptsPane(BrowserPane[OwnedPrompt]):
 
     BINDINGS = keymap.bindings(keymap.Place.PROMPTS, keymap.Place.INSERT)
     NOUN = "prompt"
-    EMPTY = "The prompts of your servers appear here, to fill in; `F2` shows the servers."
+    EMPTY = "Prompts from your servers appear here; `F2` shows the servers."
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedPrompt]]:
         for prompt in catalog.prompts:
@@ -209,7 +209,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
 
     BINDINGS = keymap.bindings(keymap.Place.RESOURCES, keymap.Place.INSERT)
     NOUN = "resource"
-    EMPTY = "The files and records of your servers appear here; `F2` shows the servers."
+    EMPTY = "Resources from your servers appear here; `F2` shows the servers."
 
     def __init__(self, bridge: StoreBridge) -> None:
         super().__init__(bridge)
@@ -231,7 +231,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         described = describe_resource(*item)
         if not self._is_followed(item):
             return described
-        watched = Content.styled("watched: a notice tells when it changes", "$text-success")
+        watched = Content.styled("watching: you will be notified of changes", "$text-success")
         return Content("\n").join((described, watched))
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
@@ -241,9 +241,9 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         if item is None:
             return "No resource is selected."
         if self._uri(item) is None:
-            return item[1].problem or "Fill the template in first: open it."
+            return item[1].problem or "Open the template and fill it in first."
         if action == "watch" and not self._can_follow(item):
-            return f"{one_line(item[0])} does not tell when a resource changes."
+            return f"{one_line(item[0])} does not report resource changes."
         return ""
 
     def action_label(self, action: str) -> str | None:
@@ -327,7 +327,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
             return "not offered"
         if isinstance(resource, ResourceTemplateView):
             return "template"
-        return "watched" if (server, resource.uri) in self._bridge.state.subscriptions else ""
+        return "watching" if (server, resource.uri) in self._bridge.state.subscriptions else ""
 
     def _uri(self, item: OwnedResource) -> str | None:
         """Return the URI of an entry: its own, or its template's as last filled in."""
@@ -350,7 +350,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
 
     BINDINGS = keymap.bindings(keymap.Place.TOOLS)
     NOUN = "tool"
-    EMPTY = "The tools of your servers appear here, once one is ready; `F2` shows the servers."
+    EMPTY = "Tools from your servers appear here once one is ready; `F2` shows the servers."
     _with_schema = False
 
     def on_mount(self) -> None:
@@ -361,7 +361,8 @@ class ToolsPane(BrowserPane[OwnedTool]):
         here = self._bridge.state
         for tool in catalog.tools:
             is_on_demand = tool.id in catalog.excess and not here.options.profile
-            held = "left out" if here.leaves_out(server, tool.name) else "on demand" * is_on_demand
+            is_out = here.leaves_out(server, tool.name)
+            held = "not in profile" if is_out else "on demand" * is_on_demand
             state = "not offered" if tool.problem else held
             tail = "changed" if tool.changed else "○ off" if tool.off else state
             yield _entry((server, tool), tool.name, tail, faint=bool(tail))
@@ -380,7 +381,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
         """Say how many tools are off, and what the server takes of the context."""
         off = dict(self._catalogs)[server].off_words
         part = self._commands.engine.models.context_part(server)
-        words = f"\n{part.words}, with its instructions" if part is not None else ""
+        words = f"\n{part.words}, including its instructions" if part is not None else ""
         return f"{counted(number, self.NOUN)}{off}{words}"
 
     def _refill(self) -> None:
@@ -415,11 +416,11 @@ class ToolsPane(BrowserPane[OwnedTool]):
         tool = item[1] if item is not None else None
         match action:
             case "switch" if tool is not None and tool.off is Off.SETTINGS:
-                return "The settings leave it out; X takes that back."
+                return "Off in settings (excludeTools): X to undo."
             case "switch" | "exclude" if tool is not None and tool.problem and not tool.off:
-                return "" if is_changed else "The model does not get it anyway."
+                return "" if is_changed else "The tool is already hidden from the model."
             case "exclude" if self.is_mounted and self.entries.group is not None:
-                return "X saves it for one tool; a server is disabled where the servers are."
+                return "X excludes one tool; to disable a server, use the servers pane."
             case "review" if not is_changed:
                 return "This tool has not changed."
             case "schema" if is_changed:

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from tui.ui.widgets.chat.entries import EntryView
     from tui.ui.widgets.chat.transcript import QueuedMessages, Transcript
 
-EDITING: Final = "Enter sends this in place of the earlier message, Esc leaves it."
+EDITING: Final = "Enter replaces the earlier message with this one; Esc cancels."
 
-RETURNED: Final = "Your message is back: ↵ sends it · typing replaces it"
+RETURNED: Final = "Your message is back: ↵ send · type to replace"
 
 NOTHING: Final = "Type a message first."
 
@@ -196,7 +196,7 @@ class ChatPane(Vertical):
         if last is not None or not self._bridge.state.configured:
             self._commands.resume(last.view.id if last is not None else "")
         else:
-            self.notify("Nothing to go on with here. /sessions lists what is saved.", timeout=3)
+            self.notify("No session to resume in this folder. See /sessions.", timeout=3)
 
     def action_take_back(self) -> None:
         """Take the last message that waits back into the composer; Up brings back the draft."""
@@ -335,7 +335,7 @@ class ChatPane(Vertical):
         if here.turn is not None:
             return "A turn is running here."
         if here.queued:
-            return "A message waits here."
+            return "A message is queued here."
         return "There is a draft here." if self.composer.message.strip() else ""
 
     def leave(self) -> None:

@@ -39,9 +39,7 @@ MAX_NEW: Final = 2_000
 MAX_COPIED: Final = 10
 """Frames of an exchange whose bodies a key copies."""
 
-EMPTY: Final = (
-    "What gemdeck and its servers say to each other appears here; `F2` shows the servers."
-)
+EMPTY: Final = "Messages between gemdeck and its servers appear here; `F2` shows the servers."
 PROMPT: Final = "/ method:… server:… err >200ms words"
 
 Shown = tuple[Exchange, WireFrame]
@@ -107,12 +105,12 @@ class FrameList(FilterList[Shown]):
         return next((i for i, (_, frame) in lines if frame.number == int(name)), 0)
 
     def _count_line(self) -> str:
-        gone = f" · {counted(self._gone, 'frame')} gone" if self._gone else ""
+        gone = f" · {counted(self._gone, 'message')} dropped" if self._gone else ""
         return self.note + super()._count_line() + gone  # first what a narrow pane must show
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
         if action in ("fold", "toggle_fold") and not self.line.has_focus:
-            return "" if self.current and self.current[0].inner else "Nothing folds here."
+            return "" if self.current and self.current[0].inner else "There is nothing to fold."
         return super().why_not(action, parameters)
 
     def action_toggle_fold(self) -> None:
@@ -199,17 +197,17 @@ class ProtocolPane(SaysWhy, SidePart):
         head = self._one.head
         match parameters:
             case ("command" | "again",) if not _is_ours(head):
-                return "Only a request that gemdeck sent can be repeated."
+                return "Only requests sent by gemdeck can be repeated."
             case ("call",) if not head.call:
-                return "No call in a conversation caused it."
+                return "No call in a conversation caused this exchange."
             case _:
                 return ""
 
     def action_label(self, action: str) -> str | None:
         """Return the label of a key that does one thing after another."""
         labels = {
-            "pause": "go on" * self._is_paused,
-            "mark": "from the start" * bool(self.listed.mark),
+            "pause": "resume" * self._is_paused,
+            "mark": "show all" * bool(self.listed.mark),
             "errors": "all" * parse_filter(self.listed.line.value).errors,
         }
         return labels.get(action) or None
@@ -239,7 +237,7 @@ class ProtocolPane(SaysWhy, SidePart):
         self._say()
 
     def _say(self) -> None:
-        since = "only from here · " * bool(self.listed.mark)
+        since = "cleared · " * bool(self.listed.mark)
         self.listed.note = "paused · " * self._is_paused + since
         self.listed.set_filter(self.listed.line.value)
         self.wake()

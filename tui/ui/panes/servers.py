@@ -34,8 +34,8 @@ No servers yet.
 `d`  start the demo
 `e`  edit your settings
 
-~/.gemini/settings.json is read again whenever you save it.
-The palette (`^P`) shows a sample of every key."""
+gemdeck rereads ~/.gemini/settings.json when you save it.
+The palette (`^P`) has a sample with every setting."""
 """Shown if the settings name no server."""
 
 

@@ -31,7 +31,7 @@ _NEED_SERVER: Final = (
 _FIRST: Final = {
     ServerStatus.UNTRUSTED: ": review this folder first.",
     ServerStatus.DISABLED: ": enable it first.",
-    ServerStatus.INVALID: ": mend its entry in the settings first.",
+    ServerStatus.INVALID: ": fix its entry in the settings first.",
 }
 """What must be done before a server can start."""
 
@@ -117,7 +117,7 @@ class ServerActions(SaysWhy, MessagePump):
         name, status = one_line(view.id), view.status
         match action:
             case "sign_in" | "sign_out" if view.transport is Transport.STDIO:
-                return f"{name} runs as a command: it needs no sign-in."
+                return f"{name} runs as a command and needs no sign-in."
             case "sign_out" if status not in USABLE:
                 return f"{name} is not signed in."
             case "start_stop" if status is ServerStatus.UNTRUSTED:
@@ -127,9 +127,9 @@ class ServerActions(SaysWhy, MessagePump):
             case "toggle_enabled" if status in (ServerStatus.INVALID, ServerStatus.UNTRUSTED):
                 return f"{name} is {status.value}{_FIRST[status]}"
             case "website" if view.info is None or not view.info.website:
-                return f"{name} names no website."
+                return f"{name} has no website."
             case "demo_servers":
-                return "The demo's server is for a deck without any."
+                return "The demo server is only offered while you have no servers."
             case _:
                 return ""
 

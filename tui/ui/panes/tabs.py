@@ -29,7 +29,7 @@ CURRENT: Final = 16
 """Cells that the title of the current one keeps, but where not even numbers fit."""
 
 _MARKS: Final = {
-    "asks": ("◆", "asks", "$text-warning", "a question waits"),
+    "asks": ("◆", "asks", "$text-warning", "a question is waiting"),
     "runs": ("◐", "runs", "$text-primary", "a turn is running"),
     "news": ("●", "done", "$text-success", "a turn has ended"),
 }
@@ -150,5 +150,5 @@ def asking_elsewhere(state: AppState) -> str:
     """Say which other conversations ask, or nothing."""
     asks = [one.number for one in shown_tabs(state) if one.state == "asks" and not one.is_current]
     if len(asks) == 1:
-        return f"tab {asks[0]} asks"
-    return f"tabs {', '.join(map(str, asks))} ask" if asks else ""
+        return f"tab {asks[0]} is waiting for you"
+    return f"tabs {', '.join(map(str, asks))} are waiting for you" if asks else ""

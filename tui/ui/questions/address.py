@@ -21,11 +21,11 @@ CLOSE: Final = Answer("close", "escape", "Close", "close")
 class AddressQuestion(Question[UrlRequest]):
     """Shows where an address leads, whole. Opening it is the engine's work, once accepted."""
 
-    TITLE = "A server asks you to open an address"
+    TITLE = "A server wants you to open an address"
     PREFIX = "address"
     ROWS = ((OPEN, DECLINE, CANCEL),)
     SAFE = DECLINE
-    ARMED = "↑↓ scroll · ← → Tab move · ↵ presses · gemdeck cannot see that page"
+    ARMED = "↑↓ scroll · ←→ choose · ↵ confirm · gemdeck cannot see that page"
 
     def lines(self) -> Sequence[LabelledLine]:
         """Name who asks and where it leads, before what the server says."""
@@ -37,7 +37,7 @@ class AddressQuestion(Question[UrlRequest]):
             warning_line("! warning", request.warning),
             LabelledLine("address", request.url),
         )
-        says = listed("says", (request.message or "The server does not say why.").split("\n"))
+        says = listed("message", (request.message or "No reason given.").split("\n"))
         return [*(line for line in lines if line.text), LabelledLine(), *says]
 
 
@@ -70,7 +70,7 @@ class LinkScreen(Question[Any]):
         if link.refusal:
             lines.append(LabelledLine("refused", link.refusal, "$text-error"))
         elif is_plain_http(link):
-            words = "The connection would not be encrypted."
+            words = "The connection is not encrypted."
             lines.append(LabelledLine("! warning", words, "$text-warning"))
         return lines
 

@@ -63,7 +63,7 @@ REPEAT_SECONDS: Final = 3.0
 LOOK_SECONDS: Final = 0.1
 """Longest wait until it is looked again whether answers count."""
 
-UNARMED: Final = "answers open once you stop typing"
+UNARMED: Final = "Keys unlock when you stop typing"
 WRITING: Final = "What you type goes into your message. Pause to answer."
 
 

@@ -28,7 +28,6 @@ from tui.ui.questions.calls.call_view import (
     facts,
     notes_content,
     server_words,
-    these,
 )
 from tui.ui.questions.calls.placing import RoomAbove, lay_over_chat
 from tui.ui.questions.calls.rules import RuleStep
@@ -52,46 +51,46 @@ SCOPES: Final = tuple(GrantScope)
 ONCE: Final = Answer("once", "o", "Once", "allow this call", Choice.ONCE)
 DENY: Final = Answer("deny", "d,escape", "Deny", "deny this call", Choice.DENY)
 JSON: Final = Answer(
-    "json", "j", "Exact JSON", "show the arguments as JSON, or readable", short="JSON"
+    "json", "j", "Exact JSON", "show the arguments as JSON, or as fields", short="JSON"
 )
 MORE: Final = Answer("more", "full_stop", "More", "show all answers")
 EDIT: Final = Answer("edit", "e", "Edit", "edit the arguments first")
 UNDO: Final = Answer(
     "undo-edit", "u", "Model's", "switch between the model's arguments and your edit", short="Undo"
 )
-WITH_REASON: Final = Answer("deny-with-reason", "w", "Why", "deny this call and tell the model why")
+WITH_REASON: Final = Answer("deny-with-reason", "w", "Deny + note", "deny with a note to the model")
 
 
-def _always(kind: str, key: str, choice: Choice, words: str = "", *, twice: bool = True) -> Answer:
+def _always(kind: str, key: str, choice: Choice, words: str = "") -> Answer:
     return Answer(
         f"always-{kind}",
         key,
         kind.capitalize() if words else f"Always {kind}",
-        words or f"always this {kind}",
+        words or f"always allow this {kind}",
         choice,
         short=kind.partition("-")[0].capitalize(),
-        twice=twice,
+        twice=True,
         scoped=True,
     )
 
 
 ALWAYS_TOOL: Final = _always("tool", "t", Choice.ALWAYS_TOOL)
 ALWAYS_SERVER: Final = _always("server", "s", Choice.ALWAYS_SERVER)
-ALWAYS_THESE: Final = _always(
-    "these", "v", Choice.ALWAYS_THESE, "always with these arguments, or some like them", twice=False
+ALWAYS_THESE: Final = Answer(
+    "always-these", "v", "Rule…", "allow by a rule on arguments", Choice.ALWAYS_THESE, scoped=True
 )
 ALWAYS_READ_ONLY: Final = _always(
-    "read-only", "r", Choice.ALWAYS_READ_ONLY, "always what its server says is read-only"
+    "read-only", "r", Choice.ALWAYS_READ_ONLY, "always allow tools declared read-only"
 )
 SCOPE: Final = Answer(
-    "scope", "m", GrantScope.SESSION, "switch how long and where always holds", scoped=True
+    "scope", "m", GrantScope.SESSION, "change the scope: session, folder or everywhere", scoped=True
 )
 NEXT: Final = Answer("next-call", "c", "Next", "show the next call")
 ALLOW_SEEN: Final = Answer(
     "allow-seen",
     "a",
     "Allow seen",
-    "allow each call that was shown to its end, once",
+    "allow each call you have seen to its end, once",
     Choice.ONCE,
     short="Seen",
     twice=True,
@@ -112,7 +111,7 @@ STOP: Final = Answer(
     Choice.DENY,
     short="Stop",
 )
-ABOUT: Final = Answer("about", "i", "About", "show what the server says of the tool")
+ABOUT: Final = Answer("about", "i", "About", "show the server's description of the tool")
 ANSWERS: Final = (
     (ONCE, ALWAYS_TOOL, DENY, WITH_REASON, EDIT, MORE),
     (JSON, UNDO, ALWAYS_SERVER, ALWAYS_THESE, SCOPE),
@@ -241,15 +240,15 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     def caption(self, answer: Answer) -> str:
         """Give the words on a button, which say what is set."""
+        scope = self._scope.name.lower()
         if answer is SCOPE:
-            return self._scope.name.lower() if self.is_short else f"{self._scope.value} ⇄"
+            return scope if self.is_short else f"Scope: {scope} ⇄"
         if answer is ALWAYS_TOOL and not self.is_short:
-            this = "" if self._scope is GrantScope.EVERYWHERE else "this "
-            return f"Always, {this}{self._scope.name.lower()}"
+            return f"Always ({scope})"
         if answer is UNDO and not self._call.shows_edit:
             return "Yours"
         if answer is JSON and self._shows_json:
-            return "Read" if self.is_short else "Readable"
+            return "Fields"
         if answer is MORE and self._shows_more:
             return "Less"
         return super().caption(answer)
@@ -258,8 +257,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         """Say how many calls were seen, and what their key allows."""
         if len(self._calls) == 1 or not self._seen:
             return f"{self._key_of(ABOUT)} about the tool · {super().armed_words()}"
-        number = f"{len(self._seen)} of {len(self._calls)} seen"
-        return f"{number}: a allows {these(self._seen)} · PageDown, c: next call"
+        number = f"{len(self._seen)} of {len(self._calls)}"
+        return f"a allow the {number} you have seen · PgDn next call"
 
     @property
     def _seen(self) -> list[AskedCall]:
@@ -271,26 +270,26 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     def refusal(self, answer: Answer) -> str:
         if answer.scoped and (reason := self.request.not_lasting):
-            return f"Always: not offered: {reason}."
+            return f"Always is not available: {reason}."
         if answer is ALLOW_SEEN and self._seen:
             return ""
         if answer is ALWAYS_READ_ONLY and not self.request.read_only:
-            return "The server does not say that this tool only reads."
+            return "The server does not declare this tool read-only."
         if answer is UNDO and self._call.edit is None:
             return "These are the model's arguments; you changed nothing."
         if answer is ALWAYS_THESE and self._call.shows_edit:
-            return "Not offered for arguments that you changed."
+            return "Not available for arguments that you changed."
         return super().refusal(answer)
 
     def again_words(self, answer: Answer, key: str) -> str:
         """Ask for a key once more, and say what it reaches."""
         if answer is ALLOW_SEEN:
             number = f"{len(self._seen)} of {counted(len(self._calls), 'call')}"
-            return f"Press {key} again: allow {these(self._seen)} once, {number} seen"
+            return f"Press {key} again: allow the {number} you have seen"
         words = super().again_words(answer, key)
         if answer is ALWAYS_READ_ONLY:
             tools = counted(self.request.read_only, "tool")
-            words = f"Press {key} again: always the {tools} said to be read-only"
+            words = f"Press {key} again: always allow the {tools} declared read-only"
         return f"{words}, {self._scope.value}" if answer.scoped else words
 
     def _look(self) -> None:
@@ -432,14 +431,14 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self._show_calls()
 
     def _open_reason(self) -> None:
-        call, step = self._call, DenyReasonScreen("Deny with a reason", self.request)
+        call, step = self._call, DenyReasonScreen("Deny with a note", self.request)
         self._open_step(step, lambda why: self._decide(call, Decision(Choice.DENY, why)))
 
     def _open_rule(self) -> None:
         try:
             step = RuleStep(self.request, self._scope)
         except ValueError as error:
-            self.say(f"Not offered: {error}.")
+            self.say(f"Not available: {error}.")
             return
 
         def keep(_: str) -> None:

@@ -20,7 +20,7 @@ from tui.ui.widgets.text.plain import PlainText, one_line
 MAX_TITLE: Final = 20
 """Characters of a server's name that the frame has room for at any width."""
 
-INCOMPLETE: Final = "Not sent yet: look at the fields marked below or above."
+INCOMPLETE: Final = "Not sent: fix the marked fields."
 """Stands over the answers while a field does not hold what it has to."""
 
 ACCEPT: Final = Answer("accept", "ctrl+s", "Send", "send", ACCEPTED, priority=True)
@@ -45,13 +45,13 @@ class FormQuestion(Question[FormRequest]):
     PREFIX = "form"
     ROWS = ((ACCEPT, DECLINE, CANCEL),)
     SAFE = DECLINE
-    ARMED = "Tab moves · ↵ next field, opens a choice · Space ticks"
+    ARMED = "Tab next · ↵ next field or open list · Space toggle"
 
     body = query_one(FormBody)
     problem = query_one(ProblemLine)
 
     def title_words(self) -> str:
-        return f"{self.request.server} asks you" if self._is_named else self.TITLE
+        return f"{self.request.server} asks for input" if self._is_named else self.TITLE
 
     def lines(self) -> Sequence[LabelledLine]:
         """Name the server, unless the frame does."""
@@ -66,7 +66,7 @@ class FormQuestion(Question[FormRequest]):
 
     def compose_text(self) -> Iterable[Widget]:
         """Compose who asks, the message with the fields, and the line for what is wrong."""
-        message = self.request.message or "The server does not say what it is for."
+        message = self.request.message or "No purpose given."
         self.form = ArgumentForm(self.request.fields, make_row, prefilled=True)
         yield Names()
         yield FormBody(WholeText(message, classes="server-words"), self.form, classes="body -fits")

@@ -78,15 +78,15 @@ def _refusal(key: Key, pressed: str) -> str:
     if pressed in key.keys.split(","):
         return ""
     if set(modifiers) - _MODIFIERS or not (base in KEY_NAMES or len(format_key(base)) == 1):
-        return f"there is no key {pressed}: write it as ctrl+y, f6 or pagedown"
+        return f"unknown key {pressed}: use names such as ctrl+y, f6 or pagedown"
     if pressed in _SAME:
         return f"terminals send {pressed} as {_SAME[pressed]}"
     if (pressed == "space" or len(character(pressed)) == 1) and (
         key.is_always or key.place in _TYPED
     ):
-        return f"{pressed} is typed here; take a key with ctrl or alt, or one such as f12"
+        return f"{pressed} types text here: use ctrl, alt or a function key such as f12"
     if (key.is_always or key.place is Place.QUESTION) and pressed in _ANSWERS:
-        return f"{pressed} answers questions"
+        return f"{pressed} is reserved for answering questions"
     if key.place is Place.QUESTION and pressed in _MOVING:
-        return f"{pressed} moves in questions"
+        return f"{pressed} is reserved for moving in questions"
     return ""

@@ -21,6 +21,7 @@ from tui.model import requests
 from tui.model.requests import PendingRequest, Reply
 from tui.model.trust import TrustAnswer
 from tui.store.commands import Commands
+from tui.text import counted
 from tui.ui import keymap
 from tui.ui.questions.answers import Answer, AnswerRows, Rows
 from tui.ui.questions.arming import SCROLL_KEYS, Arming, Keyboard
@@ -84,7 +85,7 @@ class ReadProgress:
     def words(self) -> str:
         """Say that there is more to read, where there is."""
         unread = self.unread
-        return f"{position_in(unread).left:,} more below · End reads on" if unread else ""
+        return f"{counted(position_in(unread).left, 'more line')} · End to jump" if unread else ""
 
     def begin_anew(self) -> None:
         self._seen.clear()
@@ -132,7 +133,7 @@ class Question(ModalScreen[None], Generic[R]):
     SAFE: ClassVar[Answer]
     """The answer that changes nothing; its button has the focus first."""
 
-    ARMED: ClassVar[str] = "↑↓ PageUp PageDown scroll · ← → Tab move · ↵ presses"
+    ARMED: ClassVar[str] = "↑↓ PgUp PgDn scroll · ←→ choose · ↵ confirm"
     """What the last line says while answers count; what has no room there is left out."""
 
     AUTO_FOCUS = ""
@@ -144,8 +145,8 @@ class Question(ModalScreen[None], Generic[R]):
         Binding("shift+pageup", "scroll_chat(0, -1)", show=False, priority=True),
         Binding("shift+pagedown", "scroll_chat(0, 1)", show=False, priority=True),
         *(Binding(key, f"scroll{by}", show=False) for key, by in SCROLL_KEYS.items()),
-        Binding("left", "app.focus_previous", "Button before", show=False),
-        Binding("right", "app.focus_next", "Button after", show=False),
+        Binding("left", "app.focus_previous", "Previous button", show=False),
+        Binding("right", "app.focus_next", "Next button", show=False),
     ]
 
     conversation: str = ""
@@ -445,7 +446,7 @@ class Question(ModalScreen[None], Generic[R]):
         if self._said:
             return self._said
         if (held := self._arming.held) is not None:
-            return f"{self._key_of(held)}: {held.words} · any other letter stops it"
+            return f"{self._key_of(held)}: {held.words} · any other letter cancels it"
         if (awaited := self._arming.awaited) is not None:
             return self.again_words(awaited, self._key_of(awaited))
         return self._unread_here() or self.armed_words()

@@ -25,7 +25,7 @@ CURSOR: Final = 1
 """Cells that a text area keeps free for its cursor."""
 
 ONCE: Final = Answer("once", "o", "Allow once", "allow once", ACCEPTED, short="Once")
-REFUSE: Final = Answer("refuse", "d,escape", "Refuse", "refuse", DECLINED)
+REFUSE: Final = Answer("refuse", "d,escape", "Deny", "deny", DECLINED)
 PASS: Final = Answer("pass", "p", "Pass on", "pass it on to the model", ACCEPTED)
 PASS_FROM_TEXT: Final = replace(
     PASS, name="pass-from-text", keys="ctrl+s", label="", short="", priority=True
@@ -59,7 +59,7 @@ class SamplingQuestion(Question[SamplingRequest]):
     PREFIX = "sampling"
     ROWS = ((ONCE, REFUSE),)
     SAFE = REFUSE
-    ARMED = "o allows this prompt · you see the answer first"
+    ARMED = "o allow this prompt · you review the answer first"
 
     def lines(self) -> Sequence[LabelledLine]:
         """Say who would answer, within which bounds, and what: texts whole, of the server's."""
@@ -91,14 +91,14 @@ class ResultQuestion(Question[ResultReview]):
     PREFIX = "result"
     ROWS = ((PASS, PASS_FROM_TEXT, WITHHOLD),)
     SAFE = WITHHOLD
-    ARMED = "^S passes it on from the text · Esc withholds it · Tab moves"
+    ARMED = "^S pass on while editing · Esc withhold · Tab next"
 
     def lines(self) -> Sequence[LabelledLine]:
         """Name the tool, and what goes along with the text."""
         return [
             LabelledLine("server", self.request.server, "bold"),
             LabelledLine("tool", self.request.tool),
-            *listed("with it", self.request.media),
+            *listed("attached", self.request.media),
         ]
 
     def compose_text(self) -> Iterable[Widget]:
@@ -128,7 +128,7 @@ class ReviewQuestion(Question[SamplingReview]):
     PREFIX = "review"
     ROWS = ((SEND, REFUSE),)
     SAFE = REFUSE
-    ARMED = "s sends it · Esc refuses"
+    ARMED = "s send · Esc deny"
 
     def lines(self) -> Sequence[LabelledLine]:
         """Say for whom it is, who wrote it, and what."""

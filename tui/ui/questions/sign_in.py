@@ -28,7 +28,7 @@ class SignInQuestion(Question[SignInRequest]):
     PREFIX = "sign-in"
     ROWS = ((SIGN_IN, COPY, CANCEL),)
     SAFE = CANCEL
-    ARMED = "^S opens the browser, or sends what was pasted · Esc cancels"
+    ARMED = "^S open browser, or send the pasted text · Esc cancel"
 
     pasted = query_one(Input)
 
@@ -45,8 +45,8 @@ class SignInQuestion(Question[SignInRequest]):
             LabelledLine("issuer", request.issuer),
             LabelledLine("code to", request.token_host),
             LabelledLine("access to", request.resource),
-            LabelledLine("scopes", ", ".join(request.scopes) or "not named"),
-            LabelledLine("kept in", request.kept),
+            LabelledLine("scopes", ", ".join(request.scopes) or "not specified"),
+            LabelledLine("stored in", request.kept),
             LabelledLine("page", request.url),
         )
         return [line for line in lines if line.text]
@@ -55,7 +55,7 @@ class SignInQuestion(Question[SignInRequest]):
         """Compose the room to paste below what is to read."""
         yield from super().compose_text()
         yield ProblemLine(self.request.problem)
-        words = "paste the address where the browser ended, or the code"
+        words = "paste the final address from the browser, or the code"
         pasted = Input(placeholder=words, max_length=8_192, compact=True)
         pasted.display = bool(self.request.problem)
         yield pasted

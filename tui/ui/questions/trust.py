@@ -17,7 +17,7 @@ from tui.ui.widgets.text.labelled_text import (
 )
 
 NOT_NOW: Final = Answer(
-    "not-now", "n,d,escape", "Not now", "run none of it now, and ask next time", TrustAnswer.NOT_NOW
+    "not-now", "n,d,escape", "Not now", "run nothing now; ask again next time", TrustAnswer.NOT_NOW
 )
 TRUST: Final = Answer("trust", "t", "Trust", "trust exactly this", TrustAnswer.TRUST)
 WITH_CHILDREN: Final = Answer(
@@ -29,17 +29,15 @@ WITH_CHILDREN: Final = Answer(
     short="Subfolders",
     twice=True,
 )
-NEVER: Final = Answer(
-    "never", "v", "Never", "never run it, and do not ask again", TrustAnswer.NEVER
-)
+NEVER: Final = Answer("never", "v", "Never", "never run it, and never ask again", TrustAnswer.NEVER)
 
 _CHANGES: Final = {"new": "$text-success", "changed": "$text-warning", "gone": "$text-error"}
 
 KEEP_AWAY: Final = Answer(
     "keep-away",
     "n,d,escape",
-    "Keep them away",
-    "keep them away from the model",
+    "Keep hidden",
+    "keep them hidden from the model",
     DECLINED,
     short="Keep away",
 )
@@ -47,11 +45,11 @@ ACCEPT: Final = Answer("accept", "a", "Accept", "let the model use them as they 
 DO_NOT_LOAD: Final = Answer(
     "not-now", "n,d,escape", "Not now", "do not load it", TrustAnswer.NOT_NOW
 )
-_ANY_WORDS: Final = "accept them, and whatever only their descriptions say later"
+_ANY_WORDS: Final = "accept them, and later changes that only affect descriptions"
 ANY: Final = Answer("any-wording", "w", "Any wording", _ANY_WORDS, ANY_WORDING, twice=True)
 LOOK: Final = Answer("read", "r", "Read it", "fetch its text and show it", TrustAnswer.TRUST)
 LOAD: Final = Answer(
-    "load", "l", "Load", "load it now, and whenever the model wants it as it is", TrustAnswer.TRUST
+    "load", "l", "Load", "load it now, and later as long as it does not change", TrustAnswer.TRUST
 )
 
 
@@ -67,7 +65,7 @@ class TrustQuestion(Question[TrustRequest]):
         request = self.request
         match request.subject:
             case TrustSubject.FOLDER if request.refusal:
-                return "Do you trust this folder in this run?"
+                return "Do you trust this folder for this run?"
             case TrustSubject.FOLDER if request.difference:
                 return "This folder changed since you trusted it"
             case TrustSubject.FOLDER:
@@ -88,7 +86,7 @@ def trust_lines(request: TrustRequest) -> list[LabelledLine]:
     is_folder = request.subject is not TrustSubject.SETTINGS
     lines = [LabelledLine("folder" if is_folder else "file", request.place, "bold")]
     if request.refusal:
-        words = f"{request.refusal} A yes counts in this run only."
+        words = f"{request.refusal} Trust applies to this run only."
         lines.append(warning_line("! this run", words))
     if request.difference:
         since = "you trusted it" if is_folder else "gemdeck read it"
@@ -103,7 +101,7 @@ def trust_lines(request: TrustRequest) -> list[LabelledLine]:
         (".env sets", request.variables),
         ("rules", request.rules),
         ("to model", request.context),
-        ("not used", tuple(f"server {one}: yours has this name" for one in request.taken)),
+        ("not used", tuple(f"server {one}: yours has the same name" for one in request.taken)),
         ("start here", request.own),
     ):
         lines += [LabelledLine(), *listed(label, names)] if names else []
@@ -114,20 +112,22 @@ def _summary(request: TrustRequest) -> str:
     brought = sum(server.change != "gone" for server in request.servers)
     counts = (
         (brought, "server", ""),
-        (len(request.variables), "variable", " of .env"),
+        (len(request.variables), ".env variable", ""),
         (len(request.rules), "rule", ""),
-        (len(request.context), "file", " of instructions for the model"),
+        (len(request.context), "instruction file", " for the model"),
     )
     parts = [counted(number, noun) + whose for number, noun, whose in counts if number]
-    allowed = "None of it runs until you trust it."
+    allowed = "None of this runs until you trust it."
     if request.standing and request.difference:
-        allowed = "What changed does not run until you trust it; the rest goes on as it was."
+        allowed = "Changes take effect only after you trust them; the rest works as before."
     elif request.standing:
-        allowed = "It is trusted as it is now."
+        allowed = "Trusted in its current state."
     elif not parts and request.difference:
-        allowed = "It brings nothing now. What it denied stays denied until you trust the change."
+        allowed = (
+            "The folder defines nothing now. Its denials stay in force until you trust the change."
+        )
     elif not parts:
-        allowed = "It brings no settings. Your own servers start in it once you trust it."
+        allowed = "The folder has no settings. Your own servers start here once you trust it."
     return f"{', '.join(parts)}. {allowed}" if parts else allowed
 
 
@@ -135,7 +135,7 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
     yield LabelledLine("server", server.server, "bold")
     if server.change:
         tone = _CHANGES.get(server.change, "$text-warning")
-        yield LabelledLine("this is", server.change, f"bold {tone}")
+        yield LabelledLine("status", server.change, f"bold {tone}")
     for warning in server.warnings:
         yield warning_line("! warning", warning)
     yield LabelledLine("defined in", server.source)
@@ -149,7 +149,7 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
         for number, argument in enumerate(server.args, 1):
             yield LabelledLine(f"{number:>{LABEL_WIDTH - 2}}", argument)
     if server.cwd:
-        yield LabelledLine("in folder", server.cwd)
+        yield LabelledLine("directory", server.cwd)
     if server.url:
         yield LabelledLine("address", server.url)
     yield from listed("written", server.written)
@@ -174,8 +174,8 @@ class ToolChangeQuestion(Question[ToolChangeRequest]):
     def lines(self) -> Sequence[LabelledLine]:
         """Lay out changed tools, each with what came and what went."""
         words = (
-            "What you allowed before no longer holds for them. The model does not have them until "
-            "you accept."
+            "Your earlier grants no longer apply to these tools. They stay hidden from the model "
+            "until you accept."
         )
         lines = [
             LabelledLine("server", self.request.server, "bold"),
@@ -197,8 +197,8 @@ class SkillQuestion(Question[SkillRequest]):
     def title_words(self) -> str:
         """Say which of the two questions it is."""
         if self.request.text:
-            return "Read the skill before the model does"
-        return "This skill changed" if self.request.difference else "Do you trust this skill?"
+            return "Load this skill?"
+        return "This skill changed" if self.request.difference else "Review this skill first"
 
     def lines(self) -> Sequence[LabelledLine]:
         """Lay out the entry, or the text."""
@@ -209,7 +209,7 @@ class SkillQuestion(Question[SkillRequest]):
         ]
         if request.text:
             words = (
-                "The server's words, for the model. They give no rights: your rules hold for calls."
+                "Written by the server for the model. It grants nothing: your rules still apply."
             )
             lines += [LabelledLine("", words, "$text-muted"), LabelledLine()]
             return [*lines, *listed("", request.text.split("\n"))]
@@ -218,7 +218,7 @@ class SkillQuestion(Question[SkillRequest]):
         if request.difference:
             lines.append(LabelledLine("changes", "since you trusted it", "bold"))
             lines += [*difference_lines(request.difference), LabelledLine()]
-        words = "None of its files has been read. You are asked again when one changes."
+        words = "No file has been read yet. You will be asked again if one changes."
         lines.append(LabelledLine("", words, "$text-muted"))
         return [*lines, *listed("files", request.files)]
 

@@ -176,7 +176,7 @@ def _block(name: str, text: str, signs: Sequence[tuple[str, str]] = ()) -> Itera
     if sum(sign != "-" for sign, _ in signs) != len(lines):
         signs = ()
     if not text.endswith("\n"):
-        words += ", no line break at the end"
+        words += ", no newline at the end"
     yield ArgumentLine(_shown(name), Content.styled(words, MUTED), is_name=True)
     of_text = iter(lines)
     # what did not change is shown, too: a tool may do something else with it than write that file

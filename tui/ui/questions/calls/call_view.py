@@ -113,12 +113,6 @@ class AskedCall:
         return replace(decision, arguments=edited)
 
 
-def these(calls: Sequence[AskedCall]) -> str:
-    """Name calls by their number."""
-    words = ("this one", "these two", "these three", "these four")
-    return words[len(calls) - 1] if len(calls) <= len(words) else f"these {len(calls)}"
-
-
 class CallList(PlainText):
     """Lists the calls that wait, the one in sight marked."""
 

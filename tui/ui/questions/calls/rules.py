@@ -40,7 +40,7 @@ def options_of(request: ConfirmationRequest) -> list[Options]:
     paths = {name: rest for name, *rest in request.paths}
     found = [_options(name, value, *paths.get(name, ("", ""))) for name, value in arguments.items()]
     if not 0 < len(found) <= MAX_CONDITIONS or not all(found):
-        raise ValueError("no rule is made of no arguments, of very many, or of very long names")
+        raise ValueError(f"a rule needs 1 to {MAX_CONDITIONS} arguments with short names")
     return found
 
 
@@ -72,7 +72,7 @@ class RuleStep(QuestionStep):
 
     KIND = "step -rule"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "keep", "keep the rule", id="rule.keep", priority=True),
+        Binding("ctrl+s", "keep", "create rule", id="rule.keep", priority=True),
         Binding("up", "argument(-1)", id="rule.up", show=False, priority=True),
         Binding("down", "argument(1)", id="rule.down", show=False, priority=True),
         Binding("right", "change(1)", id="rule.next", show=False, priority=True),
@@ -80,7 +80,7 @@ class RuleStep(QuestionStep):
     ]
 
     def __init__(self, request: ConfirmationRequest, scope: GrantScope) -> None:
-        super().__init__("Always with these", request)
+        super().__init__("Rule on arguments", request)
         self._scope = scope
         self._options = options_of(request)
         self._chosen = [0] * len(self._options)
@@ -95,7 +95,7 @@ class RuleStep(QuestionStep):
     def compose_body(self) -> ComposeResult:
         yield PlainText(classes="step-facts")
         yield FoldedText(classes="-fits")
-        yield PlainText("↑↓ argument · →← what it must be", classes="step-status")
+        yield PlainText("↑↓ argument · ←→ condition", classes="step-status")
 
     def on_mount(self) -> None:
         self.watch(self.query_one(FoldedText), "scroll_y", self._reading.look, init=False)
@@ -111,7 +111,7 @@ class RuleStep(QuestionStep):
             f"{'▸' if at == self._at else ' '} {one.words}"
             for at, one in enumerate(self.conditions)
         )
-        heading = f"Always, {self._scope.value}: {quoted(self.request.tool)}, where"
+        heading = f"Always allow {quoted(self.request.tool)}, {self._scope.value}, where"
         return "\n".join((heading, *rows))
 
     def action_keep(self) -> None:

@@ -23,7 +23,7 @@ from tui.ui.widgets.text.plain import PlainText, one_line
 TALL: Final = 24
 """Rows from which a step has air."""
 
-WITHDRAWN: Final = "The question went away while you were writing; nothing was sent."
+WITHDRAWN: Final = "The question was withdrawn while you were typing; nothing was sent."
 """Said where a step goes with its question."""
 
 MAX_REASON: Final = 500
@@ -84,7 +84,7 @@ class DenyReasonScreen(QuestionStep):
     def compose_body(self) -> ComposeResult:
         """Compose the call and the line."""
         yield PlainText(classes="step-facts")
-        yield PlainText("The call does not run. The model reads what you write.")
+        yield PlainText("The call will not run. The model gets your note.")
         yield Input(placeholder="why, or what to do instead", max_length=MAX_REASON)
 
     @on(Input.Submitted)
@@ -181,13 +181,13 @@ class EditArgumentsScreen(EditingScreen, QuestionStep):
         self.call_after_refresh(self.editor.focus_first)
 
     def action_label(self, action: str) -> str | None:
-        return "to the question" if action == "done" else super().action_label(action)
+        return "done" if action == "done" else super().action_label(action)
 
     def finish(self, arguments: str) -> None:
         self.dismiss(arguments)
 
     def action_close(self) -> None:
         """Go back without the changes; where there are any, once it is asked for twice."""
-        drop = "dialog.close", self.editor.draft(), "drop what you changed."
+        drop = "dialog.close", self.editor.draft(), "discard your changes."
         if not self.editor.is_changed or self.is_again(*drop):
             self.dismiss()
