@@ -54,7 +54,7 @@ async def test_every_server_is_listed_with_its_status_and_why() -> None:
     }
     reasons = {server["name"]: server["reason"] for server in result.json["servers"]}
     assert "no-such-program" in reasons["missing"]
-    assert reasons["hanging"].startswith("no answer within ")
+    assert reasons["hanging"].startswith("no response within ")
     assert reasons["hanging"] == reasons["patient"]
     found = next(one for one in result.json["servers"] if one["name"] == "notes0")
     assert (found["tools"], found["transport"], found["reason"]) == (5, "stdio", "")
@@ -180,7 +180,7 @@ async def test_a_server_is_shown_with_what_it_offers_and_lists_have_a_line_for_e
     shown = await run("--debug", "mcp", "show", "notes")
     assert "status        ready" in shown.stdout.splitlines()
     log = log_dir() / LOG_NAME
-    assert f"gemdeck: the log is {log}\n" in shown.stderr
+    assert f"gemdeck: log file: {log}\n" in shown.stderr
     assert "notes: offers 5 tools" in log.read_text()
 
 
@@ -425,14 +425,14 @@ async def test_a_server_is_added_to_the_users_settings_and_tried() -> None:
         *("notes", "--description", "My notes", notes["command"], *notes["args"]),
     )
     assert (result.code, result.stderr) == (ExitCode.OK, "")
-    assert result.stdout == "notes is in ~/.gemini/settings.json. Now ready: 5 tools\n"
+    assert result.stdout == "Saved notes to ~/.gemini/settings.json. Status: ready · 5 tools\n"
     assert added(Path.home())["notes"] == {
         **notes,
         "env": {"GEMDECK_NOTES_DB": database, "K": "a=b"},
         "description": "My notes",
     }
     failing = await run("mcp", "add", "-s", "user", "a", "no-such-program", code=ExitCode.ERROR)
-    assert "Now failed: command not found: no-such-program. Install it" in failing.stdout
+    assert "Status: failed · command not found: no-such-program. Install it" in failing.stdout
     (Path.home() / "elsewhere").mkdir()
     other = await run("mcp", "remove", "notes", cwd=Path.home() / "elsewhere")
     assert other.code == ExitCode.NOT_FOUND
@@ -469,7 +469,7 @@ async def test_a_server_that_is_there_is_changed_once_the_difference_was_seen() 
     adding = ("mcp", "add", "-s", "user", "--no-check")
     refused = await run(*adding, "-e", "A_TOKEN=hunter22", "a", "x", "-y")
     assert (refused.code, refused.stdout) == (ExitCode.USAGE, "")
-    assert "a was left as it is. To change it, add --yes." in refused.stderr
+    assert "a was not changed. To change it, add --yes." in refused.stderr
     said = [line.removeprefix("gemdeck: ") for line in refused.stderr.splitlines()]
     assert '-   "command": "x"' in said
     assert '+     "-y"' in said
@@ -492,7 +492,7 @@ def test_at_a_terminal_a_change_is_asked_about() -> None:
     for answer, code, command in ((b"n", ExitCode.ERROR, "x"), (b"y", ExitCode.OK, "y")):
         write_settings({"mcpServers": {"a": {"command": "x"}}})
         with Terminal(adding, cwd=Path.home()) as terminal:
-            terminal.wait_for("change it? [y/N]")
+            terminal.wait_for("apply the changes? [y/N]")
             terminal.send(answer + b"\n")
             assert terminal.wait_for_exit() == code
         assert added(Path.home()) == {"a": {"command": command}}
@@ -504,11 +504,11 @@ async def test_what_an_added_server_waits_for_is_said(tmp_path: Path) -> None:
     folder = tmp_path / "opened"
     folder.mkdir()
     (folder / "canary.sh").write_text(f"touch {canary}")
-    trust = "To see what it would run: gemdeck trust show"
+    trust = "To review what it would run: gemdeck trust show"
     await run("mcp", "add", "-s", "user", "--no-check", "off", "touch", str(canary), cwd=folder)
     await run("mcp", "disable", "off", cwd=folder)
     for words, said in (
-        ("a touch", f"Now untrusted: Not started: it comes with an untrusted folder. {trust}"),
+        ("a touch", f"Status: untrusted · Not started: it comes with an untrusted folder. {trust}"),
         ("-s user b sh canary.sh", f"argument 1 is canary.sh. {trust}. To allow it, open"),
         ("-s user off touch", "Now disabled: To enable it: gemdeck mcp enable off"),
         ("-s user barred touch", "Remove it from mcp.excluded in ~/.gemini/settings.json."),

@@ -81,7 +81,7 @@ def test_a_note_is_added_after_a_question_and_kept(deck: Deck) -> None:
         answer(terminal, "o")
         assert "add_note" in wait_for_end_of_turn(terminal)
         leave(terminal)
-        [session] = re.findall(rb"To come back: gemdeck --resume (\S+)\r", terminal.raw)
+        [session] = re.findall(rb"Resume with: gemdeck --resume (\S+)\r", terminal.raw)
         [saved] = SessionLibrary(state_dir()).sessions()
         assert (saved.id, saved.first) == (session.decode(), "add a note: buy milk")
 
@@ -181,7 +181,7 @@ def test_settings_are_edited_in_the_users_editor_and_a_hang_up_restores_the_term
     entry = f'{{"mcpServers": {{"own": {{"command": "{sys.executable}", "args": ["-c", "0"]}}}}}}'
     wait = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
     read = f'trap "" INT\ngrep -c mcpServers "$1" >{tmp_path}/read'
-    script = f'{read}\n{wait}\necho \'{entry}\' >"$1"'
+    script = f"{read}\n{wait}\necho '{entry}' >\"$1\""
     monkeypatch.setenv("EDITOR", write_editor(tmp_path, script))
     monkeypatch.setenv("GEMINI_API_KEY", "no-key-that-anybody-has")
     with deck(columns=80, rows=24) as terminal:

@@ -29,7 +29,7 @@ def _topics(_context: object, _parameter: object, begun: str) -> list[str]:
 @click.command("help", epilog="Example: gemdeck help servers")
 @click.argument("words", metavar="[TOPIC]", nargs=-1, shell_complete=_topics)
 def read_manual(words: tuple[str, ...]) -> None:
-    """Read a page of the manual, or find words in all; without any, list the pages."""
+    """Print a page of the manual, or search all pages; without TOPIC, list them."""
     wanted = sanitize_line(" ".join(words)).casefold()
     texts = {topic: _COMMENT.sub("", page(topic)) for topic in TOPICS}
     if text := texts.get(wanted):
@@ -38,8 +38,8 @@ def read_manual(words: tuple[str, ...]) -> None:
     found = {topic: _heads(text, wanted) for topic, text in texts.items()}
     if not any(found.values()):
         near = nearest(wanted, TOPICS)
-        missing = f"The manual has no {wanted}." + f" Did you mean {near}?" * bool(near)
-        raise click.UsageError(f"{missing} Its pages: {', '.join(TOPICS)}.")
+        missing = f"Nothing in the manual matches {wanted}." + f" Did you mean {near}?" * bool(near)
+        raise click.UsageError(f"{missing} Pages: {', '.join(TOPICS)}.")
     write_out(table([(topic, " · ".join(heads)) for topic, heads in found.items() if heads]))
 
 

@@ -364,7 +364,7 @@ class Policy:
         if place.startswith(HOOKS):
             file = place.removeprefix(HOOKS)
             return f"a BeforeTool hook in {file} would check this tool, and gemdeck runs no hooks"
-        return f"{place} says so" if place else ""
+        return f"{place} requires it" if place else ""
 
     def untrusted_words(self, tool: OfferedTool) -> str:
         """Say why ``trust: true`` of a tool's server does not count here, if it has that."""
