@@ -178,7 +178,7 @@ async def test_every_server_that_is_missing_is_named_with_its_reason(gemini: Fak
     again = ("retrying", "failed", "starting")  # the next attempt may have begun
     assert reasons["web"].startswith(again)
     assert "includeTools" in reasons["bad"]
-    assert reasons["off"].startswith("disabled: the entry says so.")
+    assert reasons["off"].startswith("disabled: turned off in its settings entry.")
     assert "was not ready within 0.5 s" in reasons["slow"]
     assert all(words in result.stderr for words in said)
 

@@ -243,7 +243,7 @@ async def test_what_cannot_be_done_is_said_on_standard_error() -> None:
         ("prompt notes plan", ExitCode.NOT_FOUND, "There is no prompt plan."),
         ("enable nots", ExitCode.NOT_FOUND, "There is no server nots."),
         ("read notes notes://none", ExitCode.ERROR, "notes"),
-        ("prompt notes plan_day", ExitCode.USAGE, "Missing: focus."),
+        ("prompt notes plan_day", ExitCode.USAGE, "Missing arguments: focus."),
         ("prompt notes plan_day fokus=x", ExitCode.NOT_FOUND, "Did you mean focus?"),
         ("call notes add_note text", ExitCode.USAGE, "KEY=VALUE"),
         ("call notes add_note --args [1]", ExitCode.USAGE, "a JSON object"),
@@ -302,7 +302,7 @@ async def test_a_tool_is_disabled_and_enabled_in_the_users_settings(tmp_path: Pa
     (tmp_path / ".gemini" / "settings.json").write_text(theirs)
     for word, code, said in (
         ("nots.add", ExitCode.NOT_FOUND, "There is no server nots.add."),
-        ("a.b.c", ExitCode.USAGE, "a.b.c can mean b.c of a or c of a.b."),
+        ("a.b.c", ExitCode.USAGE, "a.b.c is ambiguous: b.c of a or c of a.b."),
         ("theirs.x", ExitCode.ERROR, "the entry of theirs is in "),
         ("notes.$HOME", ExitCode.ERROR, "$ and ( mean something else"),
     ):
@@ -436,7 +436,7 @@ async def test_a_server_is_added_to_the_users_settings_and_tried() -> None:
     (Path.home() / "elsewhere").mkdir()
     other = await run("mcp", "remove", "notes", cwd=Path.home() / "elsewhere")
     assert other.code == ExitCode.NOT_FOUND
-    assert "is in ~/.gemini/settings.json: gemdeck mcp remove -s user notes" in other.stderr
+    assert "is defined in ~/.gemini/settings.json: gemdeck mcp remove -s user notes" in other.stderr
     for name in ("notes", "a"):
         await run("mcp", "remove", "-s", "user", name, "--json", code=ExitCode.OK)
     assert added(Path.home()) == {}
@@ -508,9 +508,12 @@ async def test_what_an_added_server_waits_for_is_said(tmp_path: Path) -> None:
     await run("mcp", "add", "-s", "user", "--no-check", "off", "touch", str(canary), cwd=folder)
     await run("mcp", "disable", "off", cwd=folder)
     for words, said in (
-        ("a touch", f"Status: untrusted · Not started: it comes with an untrusted folder. {trust}"),
+        (
+            "a touch",
+            f"Status: untrusted · Not started: it is defined by an untrusted folder. {trust}",
+        ),
         ("-s user b sh canary.sh", f"argument 1 is canary.sh. {trust}. To allow it, open"),
-        ("-s user off touch", "Now disabled: To enable it: gemdeck mcp enable off"),
+        ("-s user off touch", "Status: disabled · To enable it: gemdeck mcp enable off"),
         ("-s user barred touch", "Remove it from mcp.excluded in ~/.gemini/settings.json."),
         ("taken touch", "It does not start: the one in ~/.gemini/settings.json counts."),
     ):
@@ -527,11 +530,11 @@ async def test_what_cannot_be_added_or_removed_is_said() -> None:
     missing = await run("mcp", "remove", "-s", "user", "note", code=ExitCode.NOT_FOUND)
     assert "Did you mean notes?" in missing.stderr
     for words, said in (
-        *((("notes", "x"), "notes is there already"), (("-q", "a", "x"), "No such option")),
+        *((("notes", "x"), "Changes to notes:"), (("-q", "a", "x"), "No such option")),
         *((("a",), "Missing argument"), (("-t", "sse", "a", "x"), "sse needs an address")),
         (("-t", "stdio", "a", "http://h/"), "stdio needs a command"),
-        (("-e", "x", "a", "x"), "A variable is written KEY=VALUE"),
-        (("-H", "A: b", "a", "x"), "Headers are for addresses"),
+        (("-e", "x", "a", "x"), "A variable must have the form KEY=VALUE"),
+        (("-H", "A: b", "a", "x"), "Headers need an address"),
         *((("--timeout", "0", "a", "x"), "greater than 0"), (("", "x"), "A name has")),
         *((("my  server", "x"), "A name has"), (("a", "http://"), "must be an address")),
         (("-s", "project", "--trust", "a", "x"), "cannot trust a server"),

@@ -136,7 +136,7 @@ async def test_only_the_servers_wait_whose_secret_is_not_there() -> None:
     assert "needs the secret my; key, and none can have that name" in found["never"]["reason"]
     assert "letters, digits and ._- alone" in found["never"]["advice"]
     assert found["wrong"]["status"] == "invalid"
-    assert "counts only in env, headers and the secrets of oauth" in found["wrong"]["reason"]
+    assert "works only in env, headers and the secrets of oauth" in found["wrong"]["reason"]
     keep("github")
     again = await listed()
     assert again["tells"]["status"] == "ready"
@@ -218,7 +218,7 @@ async def test_what_comes_with_a_folder_or_an_extension_gets_no_secret(tmp_path:
     found = {one["name"]: one for one in listed.json["servers"]}
     for name in ("plain", "hidden", "sky"):
         assert found[name]["status"] == "invalid", name
-        assert "only your own settings can name a secret of yours" in found[name]["reason"]
+        assert "only your own settings can refer to your secrets" in found[name]["reason"]
     told = written.read_text() if written.exists() else ""
     assert "A=${keyring:github}" in told or SECRET in told
     written.unlink(missing_ok=True)

@@ -129,7 +129,7 @@ def test_a_file_is_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.Monkey
     path.write_bytes(b"x" * (1024 * 1024 + 1))
     text, (warning,) = read_from(path, monkeypatch)
     assert text == "x" * 1024 * 1024
-    assert "cut off at 1 MiB" in warning
+    assert "truncated at 1 MiB" in warning
     assert read_from(Path(os.devnull), monkeypatch) == ("", [])
     assert headless.read_piped_input(print) == ""  # the file is closed by now
     monkeypatch.setattr(sys, "stdin", None)

@@ -242,8 +242,8 @@ def test_A06_what_a_folder_forbade_ends_with_its_yes(reader: Reader) -> None:
     assert (denied, [*asked][:2], [*switch][:2]) == (["*", "push"], ["*", "ask"], ["*", "*"])
     assert loaded.verdict.rules.words() == (
         "The tool push of * never runs.",
-        "You are asked each time: tool ask of *.",
-        "--yolo does not count here.",
+        "Approval every time: tool ask of *.",
+        "--yolo has no effect here.",
     )
     reader.place.project({"gemdeck": {"alwaysDeny": [{"tool": "pull"}]}})
     standing = list(map(written_rule, reader.load(folder, word).verdict.rules.always_deny))

@@ -172,7 +172,7 @@ async def test_what_fails_is_said_and_can_be_mended_or_saved_all_the_same() -> N
     async with adding() as deck:
         await deck.open()
         await deck.press(*"a | b", "enter")
-        await deck.shows("“|” is for a shell")
+        await deck.shows("“|” needs a shell")
         await deck.paste("c")
         await deck.shows("a | bc")
         await deck.press("ctrl+u")
@@ -305,7 +305,7 @@ async def test_a_server_of_the_project_is_written_into_its_file() -> None:
         await deck.until(lambda: bool(toasts(deck.app)))
         assert toasts(deck.app)[-1] == "No servers of other clients were found."
         await deck.paste(f"gemini mcp add -s project --trust notes {SAMPLE}")
-        await deck.shows("--trust is left out", "this folder's project")
+        await deck.shows("--trust is ignored", "this folder's project")
         await deck.press("ctrl+s", "ctrl+s")
         await deck.shows("5 tools", "save it")
         await deck.press("ctrl+s")
