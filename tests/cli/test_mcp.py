@@ -303,8 +303,8 @@ async def test_a_tool_is_disabled_and_enabled_in_the_users_settings(tmp_path: Pa
     for word, code, said in (
         ("nots.add", ExitCode.NOT_FOUND, "There is no server nots.add."),
         ("a.b.c", ExitCode.USAGE, "a.b.c is ambiguous: b.c of a or c of a.b."),
-        ("theirs.x", ExitCode.ERROR, "the entry of theirs is in "),
-        ("notes.$HOME", ExitCode.ERROR, "$ and ( mean something else"),
+        ("theirs.x", ExitCode.ERROR, "theirs is defined in "),
+        ("notes.$HOME", ExitCode.ERROR, "$ and ( in the name have another meaning"),
     ):
         result = await run("mcp", "disable", word, cwd=tmp_path)
         assert (result.code, result.stdout) == (code, ""), word
@@ -515,7 +515,7 @@ async def test_what_an_added_server_waits_for_is_said(tmp_path: Path) -> None:
         ("-s user b sh canary.sh", f"argument 1 is canary.sh. {trust}. To allow it, open"),
         ("-s user off touch", "Status: disabled · To enable it: gemdeck mcp enable off"),
         ("-s user barred touch", "Remove it from mcp.excluded in ~/.gemini/settings.json."),
-        ("taken touch", "It does not start: the one in ~/.gemini/settings.json counts."),
+        ("taken touch", "It does not start: ~/.gemini/settings.json overrides it."),
     ):
         result = await run("mcp", "add", "--yes", *words.split(), str(canary), cwd=folder)
         assert (result.code, said in result.stdout) == (ExitCode.OK, True), result
@@ -548,7 +548,7 @@ async def test_a_link_of_a_folder_leads_no_entry_into_the_users_settings(tmp_pat
     (Path.home() / ".gemini").mkdir()
     (tmp_path / ".gemini").symlink_to(Path.home() / ".gemini")
     result = await run("mcp", "add", "--no-check", "a", "x", cwd=tmp_path, code=ExitCode.ERROR)
-    assert "leads out of this folder" in result.stderr
+    assert "links outside this folder" in result.stderr
     for words in ("add --no-check a x", "remove a"):
         at_home = await run("mcp", *words.split(), cwd=Path.home())
         assert (at_home.code, "use the scope user" in at_home.stderr) == (ExitCode.ERROR, True)

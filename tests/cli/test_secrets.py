@@ -78,8 +78,8 @@ async def test_a_secret_is_kept_listed_by_its_name_and_forgotten() -> None:
     refused = await type_in("short", "abc")
     assert (refused.code, "4 to 16,384 characters" in refused.stderr) == (ExitCode.ERROR, True)
     cut = await run_process("secret", "set", "cut", stdin=b"abcd\xffefgh")
-    assert (cut.code, "not UTF-8" in cut.stderr) == (ExitCode.ERROR, True)
-    with pytest.raises(CredentialError, match="name has letters"):
+    assert (cut.code, "must be UTF-8" in cut.stderr) == (ExitCode.ERROR, True)
+    with pytest.raises(CredentialError, match="name may contain only letters"):
         keep("a b")
     assert (await run("secret", "list")).stdout == "another\n"
 
@@ -133,8 +133,8 @@ async def test_only_the_servers_wait_whose_secret_is_not_there() -> None:
     assert (found["notes"]["status"], found["tells"]["status"]) == ("ready", "failed")
     assert "needs the secret github, which is not in the private file" in found["tells"]["reason"]
     assert "gemdeck secret set github" in found["tells"]["advice"]
-    assert "needs the secret my; key, and none can have that name" in found["never"]["reason"]
-    assert "letters, digits and ._- alone" in found["never"]["advice"]
+    assert "needs the secret my; key, which is not a valid name" in found["never"]["reason"]
+    assert "only letters, digits and ._-" in found["never"]["advice"]
     assert found["wrong"]["status"] == "invalid"
     assert "works only in env, headers and the secrets of oauth" in found["wrong"]["reason"]
     keep("github")
@@ -264,7 +264,7 @@ async def test_secrets_of_an_entry_are_kept_apart_when_it_is_added_or_imported()
     cursor.write_text(json.dumps({"mcpServers": servers}))
     shown = await run("import", "cursor")
     assert "--keyring stores their secrets in the keyring" in shown.stdout
-    assert "Left out because only you can pass it on: keyring:a-A_TOKEN." in shown.stdout
+    assert "Omitted, because only you can pass it on: keyring:a-A_TOKEN." in shown.stdout
     taken = await run("import", "cursor", "--all", "--keyring")
     assert (taken.stderr, entries()["c"]["env"]) == ("", {"C_KEY": "${keyring:c-C_KEY}"})
     assert entries()["d"]["oauth"] == {**oauth, "clientSecret": "${keyring:d-clientSecret}"}

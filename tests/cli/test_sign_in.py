@@ -180,4 +180,4 @@ async def test_gemini_clis_token_is_taken_over() -> None:
 async def test_a_server_without_a_sign_in_says_so() -> None:
     write_settings({"mcpServers": {"local": {"command": "gemdeck-unknown-program"}}})
     result = await run("mcp", "auth", "local", "--json", code=ExitCode.ERROR)
-    assert "takes no sign-in" in result.json["error"]["message"]
+    assert "needs no sign-in" in result.json["error"]["message"]

@@ -129,7 +129,7 @@ async def test_A27_plan_mode_offers_no_tool_until_the_command_line_names_a_mode(
     assert ran(await turn(gemini, user(**off))), "there is no plan mode"
     for mode in ("auto_edit", "yolo"):
         edits = user(general={"defaultApprovalMode": mode})
-        assert "lets no tool run here" in (await turn(gemini, edits)).stderr
+        assert "allows no tool here" in (await turn(gemini, edits)).stderr
 
 
 async def test_A27_plan_mode_tells_when_it_comes_and_that_it_stays(place: Place) -> None:

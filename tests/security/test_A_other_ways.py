@@ -123,7 +123,7 @@ def test_A02_no_variable_makes_a_folder_of_the_folder_the_state_folder(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GEMDECK_HOME", ".gemdeck")
-    with pytest.raises(OSError, match="no whole path"):
+    with pytest.raises(OSError, match="not an absolute path"):
         state_dir()
     assert [*place.folder.iterdir()] == []
 

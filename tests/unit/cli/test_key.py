@@ -41,7 +41,7 @@ def test_a_key_is_kept_shown_without_itself_and_forgotten(run: Run) -> None:
     assert (shown.json["service"], shown.json["kept"]) == ("Gemini", True)
     assert KEY not in kept.stdout + shown.stdout
     assert run("key", "forget").stdout == "The key was removed.\n"
-    assert run("key", "forget").stdout == "No key is kept for the Gemini API.\n"
+    assert run("key", "forget").stdout == "No key is stored for the Gemini API.\n"
     assert run("key", "show").code == ExitCode.NO_KEY
 
 

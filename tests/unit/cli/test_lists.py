@@ -224,7 +224,7 @@ def test_what_was_not_given_can_be_given_later_and_who_gives_in_vain_is_told(run
     cursor({"gh": {"command": "x", "env": env}, "odd": {"command": "${CMD}"}})
     first = run("import", "cursor", "gh", "--give", "NOPE")
     assert (first.code, first.stderr) == (0, "gemdeck: No server asks for NOPE.\n")
-    asks = "Not passed on: TOK, which the client would ask you for. Import with --give TOK and set"
+    asks = "Not passed: TOK, which the client prompts for. Import with --give TOK and set"
     assert (asks in first.stdout, first.stdout.count("TOK,")) == (True, 1)
     assert "Its command needs CMD: import it with --give CMD." in first.stdout
     assert run("import", "cursor", "gh").code == 0, "it is there, as it was to be"

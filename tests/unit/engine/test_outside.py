@@ -109,8 +109,8 @@ NEEDING = {
     "docker run --env-file .env image": "argument 3 is .env",
     "sh -c 'cd ~/shop && npx x'": "argument 2 names ~/shop",
     "sh -c 'exec \"~/shop/server\"'": "argument 2 names ~/shop/server",
-    "sqlite --url sqlite:///~/shop/x.db": "argument 2 names a place in it",
-    "x postgresql://h/db?sslrootcert=~/shop/ca.pem": "argument 1 names a place in it",
+    "sqlite --url sqlite:///~/shop/x.db": "argument 2 names a path in it",
+    "x postgresql://h/db?sslrootcert=~/shop/ca.pem": "argument 1 names a path in it",
     "x file://~/shop/data": "argument 1 names ~/shop/data",
     "x file://localhost~/sh%6fp/data": "argument 1 names ~/shop/data",
     'x \'{"root": "~/shop"}\'': "argument 1 names ~/shop",
@@ -145,7 +145,7 @@ def test_A14_a_variable_or_a_working_folder_may_need_the_folder(shop: Path) -> N
     for env, why in {
         ("DATA", f"{shop}/data"): "the variable DATA names ~/shop/data",
         ("DATA", f"{home}/link/../link/x"): "the variable DATA names ~/link/../link/x",
-        ("API_TOKEN", f"{shop}/tok"): "the variable API_TOKEN names a place in it",
+        ("API_TOKEN", f"{shop}/tok"): "the variable API_TOKEN names a path in it",
         ("DATA", "./data"): "the variable DATA names ./data",
         ("PYTHONPATH", "src"): "the variable PYTHONPATH names src",
         ("PATH", f"/usr/bin:{shop}/.venv/bin"): "the variable PATH names ~/shop/.venv/bin",
@@ -211,9 +211,9 @@ def test_in_the_home_whole_paths_are_the_users_own(shop: Path) -> None:
 
 def test_no_secret_gets_into_the_reason(shop: Path) -> None:
     one = server("x", f"--token={shop}/s3cret", f"--db={shop}/pass", secrets=frozenset({"pass"}))
-    assert needs_folder(one, shop, shop.parent) == "argument 1 names a place in it"
+    assert needs_folder(one, shop, shop.parent) == "argument 1 names a path in it"
     one = server("x", "y", env={"DATA": f"{shop}/pass"}, secrets=frozenset({f"{shop}/pass"}))
-    assert needs_folder(one, shop, shop.parent) == "the variable DATA names a place in it"
+    assert needs_folder(one, shop, shop.parent) == "the variable DATA names a path in it"
 
 
 def test_a_folder_with_blanks_is_found_in_every_word(world: World) -> None:

@@ -110,7 +110,7 @@ async def test_what_is_no_command_or_resource_never_reaches_the_model(at: Typed)
         ("/hlep", "There is no command /hlep. Did you mean /help?"),
         ("/clear all", "/clear works on the screen only."),
         ("/?", "/help works on the screen only."),
-        ("/about", "gemdeck doctor says what runs, and where."),
+        ("/about", "`gemdeck doctor` shows versions, settings and servers."),
         (
             "/git:fix now",
             "gemini-cli alone; prompts of servers are commands here (F4).",

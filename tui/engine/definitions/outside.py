@@ -208,11 +208,11 @@ def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
         if found := places.named_in(word, ends_as_file=ends_as_file):
             is_shown = masked[number - 1 : number] == [word]
             verb = "is" if found == word else "names"
-            what = f"{verb} {found}" if is_shown else "names a place in it"
+            what = f"{verb} {found}" if is_shown else "names a path in it"
             return sanitize_line(f"argument {number} {what}", MAX_REASON)
     for name, value in launch.env.items():
         if found := places.named_by(name, value):
-            what = "a place in it" if is_secret_name(name) or value in one.secrets else found
+            what = "a path in it" if is_secret_name(name) or value in one.secrets else found
             return sanitize_line(f"the variable {name} names {what}", MAX_REASON)
     return ""
 

@@ -177,14 +177,14 @@ class KeyringPlace:
         try:
             _keyring().set_password(SERVICE, self._user, key)
         except Exception as error:  # backends are plugins and raise errors of their own
-            raise _failure("did not store it") from error
+            raise _failure("did not store the secret") from error
 
     def forget(self) -> None:
         try:
             if _keyring().get_password(SERVICE, self._user) is not None:
                 _keyring().delete_password(SERVICE, self._user)
         except Exception as error:  # backends are plugins and raise errors of their own
-            raise _failure("did not remove it") from error
+            raise _failure("did not remove the secret") from error
 
 
 class FilePlace:

@@ -148,8 +148,8 @@ CASES = (
         ),
         "allows",
         warns=(
-            *("tools.core: has no effect", "tools.allowed: lets no tool run here"),
-            "mcp.autoAllowInHeadless: lets no tool run here",
+            *("tools.core: has no effect", "tools.allowed: allows no tool here"),
+            "mcp.autoAllowInHeadless: allows no tool here",
         ),
     ),
     Case(

@@ -325,7 +325,7 @@ def test_a_projects_permissions_and_old_names_are_named_as_well(machine: Machine
     content = {"tools": {"allowed": ["*"]}, "allowMCPServers": ["a"]}
     machine.write("project", json.dumps(content))
     said = messages(machine.load())
-    assert any("tools.allowed: lets no tool run here" in words for words in said)
+    assert any("tools.allowed: allows no tool here" in words for words in said)
     assert any("allowMCPServers (now mcp.allowed)" in words for words in said)
 
 
