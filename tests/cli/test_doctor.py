@@ -56,10 +56,15 @@ async def test_each_server_is_examined_step_by_step_and_no_secret_told(gemini: F
     assert "GEMDECK_NOT_SET is not set" in words(found["Settings"])
     for said in ("credentials from GEMINI_API_KEY", "service accepts the credentials", gemini.url):
         assert said in words(found["Model"])
-    text = await run("doctor", gemini=gemini)
-    assert "→" in text.stdout
+    brief, whole = await run("doctor", gemini=gemini), await run("doctor", "-v", gemini=gemini)
+    servers = brief.stdout.partition("Servers\n")[2].splitlines()
+    named = [line.split()[:2] for line in servers if "→" not in line][:3]
+    assert named == [["failed", "dies"], ["failed", "gone"], ["ok", "notes"]]
+    assert servers[-3].endswith("ready · 5 tools")
+    assert any("→" in line for line in servers)
+    assert ("tools/list" in whole.stdout, "tools/list" in brief.stdout) == (True, False)
     for secret in (SECRET, KEY, str(Path.home())):
-        assert secret not in text.stdout + result.stdout
+        assert secret not in brief.stdout + whole.stdout + result.stdout
 
 
 async def test_one_server_is_examined_alone(tmp_path: Path) -> None:

@@ -389,7 +389,7 @@ async def test_a_secret_of_an_extension_comes_from_the_keyring_or_is_said_to_be_
     [sky] = missing.json["servers"]
     assert (missing.code, sky["status"]) == (ExitCode.OK, "ready")
     assert "Without API_KEY: the keyring has no value. Set it: gemini extensions" in sky["reason"]
-    assert "warning  ready: Without API_KEY" in (await run("doctor", "--offline")).stdout
+    assert "warning  sky  ready: Without API_KEY" in (await run("doctor", "--offline")).stdout
     write_settings({"mcpServers": {"sky": {"env": {"API_KEY": "own"}}}})
     own = await run("mcp", "list", "--json")
     assert (own.json["servers"][0]["reason"], told.read_text()) == ("", "own|${API_KEY}\n")

@@ -76,7 +76,7 @@ async def test_the_doctor_says_whether_it_answers_and_takes_tools() -> None:
         named(fake, key=KEY)
         good = await run("doctor", env={"GEMINI_MODEL": "fake/large"}, code=0)
         for words in (
-            "fake, with credentials from its entry",
+            "fake, with credentials from the service's entry",
             "fake/large does not support tools",
             fake.url,
         ):

@@ -101,12 +101,15 @@ class DoctorSection:
 @click.command(epilog="Example: gemdeck doctor files\n\nExample: gemdeck doctor --json --offline")
 @click.argument("server", required=False, shell_complete=server_names)
 @click.option("--offline", is_flag=True, help="Do not contact the model's service.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the startup steps of all servers.")
 @prints_json
 @starts_servers
-async def doctor(server: str | None, start: StartOptions, *, offline: bool) -> CommandOutput:
+async def doctor(
+    server: str | None, start: StartOptions, *, offline: bool, verbose: bool
+) -> CommandOutput:
     """Check settings, trust, key, network and servers, and suggest what to do.
 
-    Starts all servers, or SERVER alone, and shows each startup step. Secrets are masked and your
+    Starts all servers, or SERVER alone and shows its startup steps. Secrets are masked and your
     home is shown as ~, ready for a bug report. The exit code is 1 if anything failed.
     """
     from tui.ui.questions.own_keys import check_keys  # noqa: PLC0415 - imports Textual
@@ -138,8 +141,26 @@ async def doctor(server: str | None, start: StartOptions, *, offline: bool) -> C
         clean,
     )
     end = f"Failed: {', '.join(value['failed'])}." if failed else "Nothing failed."
-    text = "\n\n".join([*map(_text, value["sections"]), end])
+    shown = value["sections"] if verbose or server else _brief(value["sections"])
+    text = "\n\n".join([*map(_text, shown), end])
     return CommandOutput(value, text, ExitCode.ERROR if failed else ExitCode.OK)
+
+
+def _brief(sections: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Put a line for each server in place of the servers' sections, the worst first."""
+    servers = [one for one in sections if "steps" in one]
+    findings, width = [], max((len(one["name"]) for one in servers), default=0)
+    for one in servers:
+        first = one["findings"][0]
+        tools = f" · {counted(one['tools'], 'tool')}" if one["tools"] and not one["reason"] else ""
+        refused = f", {len(one['refused'])} not offered" if one["refused"] else ""
+        least = Level.WARNING if refused else Level.OK
+        verdict = max(least, first["verdict"], key=[*Level].index)
+        text = f"{one['name']:<{width}}{GAP}{first['text']}{tools}{refused}"
+        findings.append({**first, "verdict": verdict, "text": text})
+    findings.sort(key=lambda one: [*Level].index(one["verdict"]), reverse=True)
+    others = [one for one in sections if "steps" not in one]
+    return [*others, *([{"title": "Servers", "findings": findings}] if findings else [])]
 
 
 def _text(section: Mapping[str, Any]) -> str:

@@ -227,7 +227,7 @@ def test_a_key_goes_only_to_the_address_it_was_entered_for(empty: KeyStore) -> N
     assert found(env) == ("", "theirs"), "a key of the environment goes to no kept address"
     assert found({**env, **at(there)}) == (there, "theirs")
     assert (overruling({}), overruling(env)) == ("", "GEMINI_API_KEY")
-    with pytest.raises(CredentialError, match="kept address is not a safe address"):
+    with pytest.raises(CredentialError, match="stored address is not a safe address"):
         find_access({}, empty, KeptService(Service.ADDRESS, "http://evil.example"))
 
 

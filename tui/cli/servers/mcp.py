@@ -59,11 +59,14 @@ from tui.engine.settings.edits import NoSuchServerError, servers_in
 from tui.engine.settings.typed_entries import check_entry, named_values, server_entry
 from tui.model.bounded_json import writable
 from tui.model.catalog import PromptView
-from tui.model.servers import USABLE, Origin, ServerId, ServerStatus
+from tui.model.servers import USABLE, Origin, ServerId, ServerStatus, Transport
 from tui.text import counted, sanitize
 
 _WAITING: Final = (ServerStatus.UNTRUSTED, ServerStatus.DISABLED)
 """The server was written as asked, and is not to be started."""
+
+_LABELS: Final = {"capabilities": "server can", "announced": "gemdeck can", "environment": "passed"}
+"""What the page of a server calls these members of its JSON."""
 
 
 @click.group(epilog="Exit codes: gemdeck help commands")
@@ -114,7 +117,9 @@ async def _shown(server: str, start: StartOptions) -> CommandOutput:
         listed = session.engine.servers.registry.listed(view.id)
         kinds = ("tools", "prompts", "resources", "templates", "skills")
         definitions = {kind: writable(getattr(listed, kind)) for kind in kinds}
-        return CommandOutput(value | {"definitions": definitions}, fields(value), code)
+        labels = _LABELS | {"target": "command" if view.transport is Transport.STDIO else "address"}
+        text = fields({labels.get(name, name): one for name, one in value.items()})
+        return CommandOutput(value | {"definitions": definitions}, text, code)
 
 
 @mcp.command(epilog="Example: gemdeck mcp tools files --json")

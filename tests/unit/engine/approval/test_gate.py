@@ -254,7 +254,7 @@ async def test_what_a_rule_asks_about_gets_no_lasting_answer_and_no_old_one_coun
         asking = Restriction(tool="go", source="a file", voids=void)
         asked.policy.configure((), [asking], ())
         assert isinstance(await asked.answer(tool, Choice.ALWAYS_SERVER, other), Permit)
-        why = "a file says so"
+        why = "a file requires it"
         assert asked.questions[-1].not_lasting == why
         assert asked.questions[-1].notes == (f"Approval every time: {why}.",) * notes
         assert not await asked.passes(tool)
@@ -265,7 +265,7 @@ async def test_what_a_rule_asks_about_gets_no_lasting_answer_and_no_old_one_coun
 
 async def test_where_nobody_is_asked_a_denial_names_the_rule_that_would_ask() -> None:
     asking = Restriction(tool="go", source="a file", voids=tuple(Permission))
-    for rules, source in (((), "nobody to ask"), ((asking,), "nobody to ask: a file says so")):
+    for rules, source in (((), "nobody to ask"), ((asking,), "nobody to ask: a file requires it")):
         asked = Asked(attended=False)
         asked.policy.configure((), rules, ())
         denial = await asked.gate.decide(make_inquiry(make_tool("go")))
