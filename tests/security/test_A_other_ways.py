@@ -88,7 +88,7 @@ def test_A14_a_certificate_of_the_folder_counts_only_after_the_yes(reader: Reade
             }
         }
     )
-    needs = {ServerId("its"): "its tls names ~/clone/ca.pem"}
+    needs = {ServerId("its"): "its tls refers to ~/clone/ca.pem"}
     assert reader.load().seen.needs == needs
 
 
@@ -136,7 +136,7 @@ def test_A16_what_a_folder_brings_is_taken_over_only_by_its_name(run: Run) -> No
     for words in (("--all",), ("cursor", "--all")):
         result = run("import", *words)
         assert "evil" not in (Path.home() / ".gemini" / "settings.json").read_text()
-        assert "Servers of this folder's files are imported only by name" in result.stdout
+        assert "Servers from this folder are imported only by name" in result.stdout
     assert run("import", "cursor", "evil", "--json").json["written"] == ["evil"]
     into_its_own = run("import", "--all", "-s", "project", "--json")
     assert into_its_own.json["written"] == ["mine", "evil"]

@@ -109,7 +109,7 @@ async def doctor(
 ) -> CommandOutput:
     """Check settings, trust, key, network and servers, and suggest what to do.
 
-    Starts all servers, or SERVER alone and shows its startup steps. Secrets are masked and your
+    Starts all servers, or SERVER alone, showing its startup steps. Secrets are masked and your
     home is shown as ~, ready for a bug report. The exit code is 1 if anything failed.
     """
     from tui.ui.questions.own_keys import check_keys  # noqa: PLC0415 - imports Textual

@@ -46,7 +46,7 @@ from tui.text import sanitize_line
     "given",
     multiple=True,
     metavar="NAME",
-    help="Pass this environment variable or secret of yours to the servers.",
+    help="Pass this environment variable, or keyring:NAME, to the servers.",
 )
 @prints_json
 async def import_servers(
@@ -68,7 +68,7 @@ async def import_servers(
     secret.
     """
     if file is not None and client is None:
-        raise click.UsageError("--file needs CLIENT, which tells the format.")
+        raise click.UsageError("--file needs CLIENT to know the format.")
     if (keyring or any("keyring:" in name for name in given)) and scope == "project":
         raise click.UsageError("A project's settings cannot refer to your secrets.")
     machine = Machine(Path.home(), Path.cwd(), os.environ)
@@ -117,7 +117,7 @@ async def import_servers(
     return CommandOutput(whole, "\n".join([*texts, summary]), code)
 
 
-_BY_NAME = "Servers of this folder's files are imported only by name: gemdeck import CLIENT SERVER"
+_BY_NAME = "Servers from this folder are imported only by name: gemdeck import CLIENT SERVER"
 
 
 def _text(offer: ImportOffer) -> str:
@@ -162,7 +162,7 @@ def _kept_words(one: Candidate, given: Sequence[str], scope: str) -> str:
 
 def _summary(has_any: bool, written: Sequence[str], target: Path) -> str:
     if written:
-        return f"Imported {', '.join(written)} into {shown(target)}. To test: gemdeck mcp list"
+        return f"Imported {', '.join(written)} into {shown(target)}. Test with: gemdeck mcp list"
     if has_any:
         more = "--keyring stores their secrets in the keyring."
         give = "--give NAME passes one of your variables or secrets."

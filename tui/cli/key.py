@@ -65,7 +65,7 @@ async def show() -> CommandOutput:
 async def set_key(address: str | None, service: str | None, *, no_check: bool) -> CommandOutput:
     """Store a key that the service accepts, in the keyring or a private file.
 
-    Type it unseen, or pipe it into standard input. It replaces the previous key.
+    Prompts for it without echo, or reads standard input. It replaces the previous key.
     """
     prepare_process()
     keys, loaded = KeyStore(), await in_daemon_thread(load)

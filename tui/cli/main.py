@@ -261,7 +261,7 @@ def _prepare_terminal() -> None:
     metavar="[ID]",
     help="Resume the latest session of this folder, or the one whose ID starts or ends with ID.",
 )
-@click.option("--save", is_flag=True, help="Save the turn of -p as a session that --resume finds.")
+@click.option("--save", is_flag=True, help="Save the turn of -p as a session for --resume.")
 @click.option("--private", is_flag=True, help="Do not save this conversation to disk.")
 @click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to use.")
 @click.option(

@@ -29,7 +29,7 @@ def secret() -> None:
 async def set_secret(name: str) -> CommandOutput:
     """Store a secret in the keyring or a private file.
 
-    Type it unseen, or pipe it into standard input. It replaces a secret of the same name.
+    Prompts for it without echo, or reads standard input. It replaces one of the same name.
     """
     prepare_process()
     value = await in_daemon_thread(lambda: read_unseen("Secret"))

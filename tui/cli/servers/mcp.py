@@ -158,8 +158,8 @@ async def call(
     """Run a tool with exactly these arguments, or run @NAME, a call that you saved.
 
     A value is text, or JSON where the tool expects another type. You wrote the call yourself, so it
-    needs no approval; a rule that denies the tool still applies. Requests of the server for input
-    are shown at a terminal, and declined without one.
+    needs no approval; a rule that denies the tool still applies. If the server asks for input, you
+    are prompted at a terminal; without one, gemdeck declines.
     """
     given = _object(raw)
     with as_usage():
@@ -256,7 +256,7 @@ async def read(
         try:
             data = joined_contents(found.raw["contents"])
         except ValueError:
-            words = "The server sent neither text nor valid base64, or content with its secret."
+            words = "The content is neither text nor valid base64, or contains a secret."
             raise CommandError(words) from None
         if file is None:
             return CommandOutput(value, data)
