@@ -199,7 +199,7 @@ async def test_what_fails_is_said_and_can_be_mended_or_saved_all_the_same() -> N
         await deck.press("ctrl+s")
         await deck.closed()
         assert deck.entries["gemdeck-no-such-program"]["args"] == ["--flag"]
-        await deck.until(lambda: "/etc/settings.json counts." in str(toasts(deck.app)))
+        await deck.until(lambda: "/etc/settings.json overrides it." in str(toasts(deck.app)))
 
 
 async def test_escape_ends_a_server_that_does_not_answer_with_its_process(home: Path) -> None:
