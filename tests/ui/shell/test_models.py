@@ -239,7 +239,7 @@ async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
             assert chosen.store.state.model.address == one.url
             assert await chosen.ask() == "one"
             await chosen.choose(1, two.url, "")
-            await chosen.says("No key is stored")
+            await chosen.says("No key is kept")
             await chosen.pilot.press("escape", "escape")
         async with deck() as later:
             assert await later.ask() == "one again"
