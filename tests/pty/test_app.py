@@ -93,7 +93,7 @@ def test_a_note_is_added_after_a_question_and_kept(deck: Deck) -> None:
         say(terminal, "hello")
         wait_for_end_of_turn(terminal)
         leave(terminal)
-        assert b" (1 more in gemdeck sessions list)\r" in terminal.raw
+        assert b" (1 more: gemdeck sessions list)\r" in terminal.raw
 
     with deck("--demo", "-i", "list my notes", columns=80, rows=24) as terminal:
         question = wait_for_question(terminal)
