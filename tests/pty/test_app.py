@@ -228,7 +228,7 @@ def test_a_draft_outlives_a_private_run_and_a_kill_which_leaves_no_server(deck: 
         terminal.type("a secret thought")
         terminal.wait_for("> a secret thought")
         leave(terminal)
-        assert b"come back" not in terminal.raw
+        assert b"Resume with" not in terminal.raw
     assert drafts() == [draft]
     with deck("--demo") as terminal:
         terminal.wait_for(SHOWN)
