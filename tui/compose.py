@@ -274,8 +274,8 @@ def _way_back(conversations: "Conversations") -> str:
     saved = [*dict.fromkeys(filter(None, (one.recorder.way_back for one in in_front)))]
     if not saved:
         return ""
-    more = f" ({len(saved) - 1} more in gemdeck sessions list)" if saved[1:] else ""
-    return f"To come back: gemdeck --resume {saved[0]}{more}\n"
+    more = f" ({len(saved) - 1} more: gemdeck sessions list)" if saved[1:] else ""
+    return f"Resume with: gemdeck --resume {saved[0]}{more}\n"
 
 
 async def _follow_branch(store: Store, folder: Path) -> None:

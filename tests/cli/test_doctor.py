@@ -44,7 +44,7 @@ async def test_each_server_is_examined_step_by_step_and_no_secret_told(gemini: F
     assert result.json["failed"] == ["Server dies", "Server gone"]
     notes = found["Server notes"]
     assert (notes["status"], notes["tools"]) == ("ready", 5)
-    assert "it offers 5 tools" in words(notes)
+    assert "5 tools" in words(notes)
     steps = [step["what"] for step in notes["steps"]]
     assert steps[0] == "starting"
     assert steps.index("sent request tools/list") < steps.index("received answer tools/list")
@@ -56,12 +56,17 @@ async def test_each_server_is_examined_step_by_step_and_no_secret_told(gemini: F
     assert any("no disk for" in line for line in dies["output"])
     assert "command not found" in found["Server gone"]["reason"]
     assert "GEMDECK_NOT_SET is not set" in words(found["Settings"])
-    for said in ("credentials from GEMINI_API_KEY", "service takes the credentials", gemini.url):
+    for said in ("credentials from GEMINI_API_KEY", "service accepts the credentials", gemini.url):
         assert said in words(found["Model"])
-    text = await run("doctor", gemini=gemini)
-    assert "→" in text.stdout
+    brief, whole = await run("doctor", gemini=gemini), await run("doctor", "-v", gemini=gemini)
+    servers = brief.stdout.partition("Servers\n")[2].splitlines()
+    named = [line.split()[:2] for line in servers if "→" not in line][:3]
+    assert named == [["failed", "dies"], ["failed", "gone"], ["ok", "notes"]]
+    assert servers[-3].endswith("ready · 5 tools")
+    assert any("→" in line for line in servers)
+    assert ("tools/list" in whole.stdout, "tools/list" in brief.stdout) == (True, False)
     for secret in (SECRET, KEY, str(Path.home())):
-        assert secret not in text.stdout + result.stdout
+        assert secret not in brief.stdout + whole.stdout + result.stdout
 
 
 @pytest.mark.writes_secrets("settings.json")
@@ -144,5 +149,5 @@ async def test_a_folder_beside_the_home_keeps_its_name_and_its_servers_come_seco
 
     settings = words(by_title(result.json)["Settings"])
     assert f"{theirs}: project, read" in settings
-    own = r"mcpServers\.notes  ~/\.gemini/settings\.json:\d+ \(over "
+    own = r"mcpServers\.notes  ~/\.gemini/settings\.json:\d+ \(overrides "
     assert re.search(rf"{own}{re.escape(str(theirs))}:\d+\)", settings)

@@ -78,7 +78,7 @@ async def test_a_stream_has_a_line_for_each_thing_that_happens(gemini: FakeGemin
     result = await run("-p", "add it", "-o", "stream-json", "--yolo", gemini=gemini)
 
     assert result.code == 0
-    assert result.stderr.startswith("gemdeck: outside this folder: notes. --trust-folder ")
+    assert result.stderr.startswith("gemdeck: running outside this folder: notes. ")
     assert result.stderr.count("\n") == 1
     assert result.stdout.isascii()
     init, user, use, done, first, second, end = lines(result.stdout)
@@ -103,7 +103,7 @@ async def test_a_stream_has_a_line_for_each_thing_that_happens(gemini: FakeGemin
 
 @pytest.mark.usefixtures("note")
 async def test_missing_consent_is_said_to_the_user_and_the_model(gemini: FakeGemini) -> None:
-    words = "notes.add_note was denied: it needs consent, and nobody can be asked."
+    words = "notes.add_note was denied: it needs approval, and nobody can be asked."
     results = {}
     for output in ("text", "json", "stream-json"):
         gemini.steps = adding()
@@ -169,15 +169,16 @@ async def test_every_server_that_is_missing_is_named_with_its_reason(gemini: Fak
     gemini.steps = [[Say("Hello.")]]
 
     result = await run("-p", "hello", "-o", "json", gemini=gemini, code=0)
-    said = [words for words in result.json["warnings"] if words.startswith("without server ")]
-    reasons = dict(words.removeprefix("without server ").split(": ", 1) for words in said)
+    start = "running without server "
+    said = [words for words in result.json["warnings"] if words.startswith(start)]
+    reasons = dict(words.removeprefix(start).split(": ", 1) for words in said)
     assert reasons.keys() == entries.keys() - {"notes"}
     assert reasons["gone"].startswith("failed: command not found")
     assert "exited with code 3" in reasons["dies"]
     again = ("retrying", "failed", "starting")  # the next attempt may have begun
     assert reasons["web"].startswith(again)
     assert "includeTools" in reasons["bad"]
-    assert reasons["off"].startswith("disabled: the entry says so.")
+    assert reasons["off"].startswith("disabled: turned off in its settings entry.")
     assert "was not ready within 0.5 s" in reasons["slow"]
     assert all(words in result.stderr for words in said)
 
@@ -189,7 +190,7 @@ async def test_a_run_waits_for_a_server_as_long_as_told(gemini: FakeGemini, tmp_
     result = await run("-p", "hello", *waiting, gemini=gemini, cwd=tmp_path, code=0)
     assert "tools" not in gemini.requests[0].body
     [warning] = result.json["warnings"]
-    assert warning.startswith("without server late: starting: no answer within ")
+    assert warning.startswith("running without server late: starting: no response within ")
     assert warning in result.stderr
 
     result = await run("-p", "/review", *waiting, gemini=gemini, cwd=tmp_path, code=ExitCode.ERROR)
@@ -225,7 +226,7 @@ async def test_debug_logs_handshakes_and_output_of_servers(gemini: FakeGemini) -
     result = await run("-p", "hello", "--debug", gemini=gemini)
 
     log = log_dir() / LOG_NAME
-    assert f"gemdeck: the log is {log}\n" in result.stderr
+    assert f"gemdeck: log file: {log}\n" in result.stderr
     records = lines(log.read_text())
     said = "\n".join(record["message"] for record in records)
     assert "notes: connecting to " in said
@@ -309,7 +310,7 @@ async def test_only_named_servers_start_and_all_their_tools_may_run(gemini: Fake
     assert [call["status"] for call in result.json["tool_calls"]] == ["ok"]
     assert not canary.exists()
     [warning] = result.json["warnings"]
-    assert "there is no server gone; configured are: notes, other" in warning
+    assert "there is no server gone; configured: notes, other" in warning
 
 
 @pytest.mark.usefixtures("note")
@@ -390,7 +391,7 @@ async def test_a_turn_is_saved_where_that_is_asked_for(gemini: FakeGemini, tmp_p
     sent = [part["text"] for one in gemini.requests[1].contents for part in one["parts"]]
     assert sent == ["one", "Answer 0.", "two"]
     told = await run("-p", "other", "--save", gemini=gemini, cwd=tmp_path, code=0)
-    [another] = re.findall(r"to go on: gemdeck -p TEXT --resume (\S+)", told.stderr)
+    [another] = re.findall(r"resume with: gemdeck -p TEXT --resume (\S+)", told.stderr)
     assert another != session
     streamed = ("-p", "x", "--save", "-o", "stream-json")
     begun = lines((await run(*streamed, gemini=gemini, cwd=tmp_path, code=0)).stdout)[0]
@@ -422,9 +423,9 @@ async def test_the_version_is_told_and_what_cannot_be_meant_is_refused() -> None
         ((*demo, "-o", "yaml"), "-o"),
         ((*demo, "--nonsense"), "--nonsense"),
         ((*demo, "-m", "bad model"), "-m"),
-        (("-p", "x", "-i", "y"), "give one of them"),
-        (("-p", "x", "--save", "--private"), "contradict"),
-        (("-p", "x", "--yolo", "--approval-mode", "default"), "contradict"),
+        (("-p", "x", "-i", "y"), "use one of them"),
+        (("-p", "x", "--save", "--private"), "cannot be combined"),
+        (("-p", "x", "--yolo", "--approval-mode", "default"), "cannot be combined"),
         (("-p", "x", "--include-directories", "gone"), "there is no folder "),
         (("-p", "x", "--max-turns", "0"), "--max-turns"),
         (("-p", "x", "--max-cost", "0"), "--max-cost"),

@@ -54,7 +54,7 @@ async def test_every_server_is_listed_with_its_status_and_why() -> None:
     }
     reasons = {server["name"]: server["reason"] for server in result.json["servers"]}
     assert "no-such-program" in reasons["missing"]
-    assert reasons["hanging"].startswith("no answer within ")
+    assert reasons["hanging"].startswith("no response within ")
     assert reasons["hanging"] == reasons["patient"]
     found = next(one for one in result.json["servers"] if one["name"] == "notes0")
     assert (found["tools"], found["transport"], found["reason"]) == (5, "stdio", "")
@@ -180,7 +180,7 @@ async def test_a_server_is_shown_with_what_it_offers_and_lists_have_a_line_for_e
     shown = await run("--debug", "mcp", "show", "notes")
     assert "status        ready" in shown.stdout.splitlines()
     log = log_dir() / LOG_NAME
-    assert f"gemdeck: the log is {log}\n" in shown.stderr
+    assert f"gemdeck: log file: {log}\n" in shown.stderr
     assert "notes: offers 5 tools" in log.read_text()
 
 
@@ -243,7 +243,7 @@ async def test_what_cannot_be_done_is_said_on_standard_error() -> None:
         ("prompt notes plan", ExitCode.NOT_FOUND, "There is no prompt plan."),
         ("enable nots", ExitCode.NOT_FOUND, "There is no server nots."),
         ("read notes notes://none", ExitCode.ERROR, "notes"),
-        ("prompt notes plan_day", ExitCode.USAGE, "Missing: focus."),
+        ("prompt notes plan_day", ExitCode.USAGE, "Missing arguments: focus."),
         ("prompt notes plan_day fokus=x", ExitCode.NOT_FOUND, "Did you mean focus?"),
         ("call notes add_note text", ExitCode.USAGE, "KEY=VALUE"),
         ("call notes add_note --args [1]", ExitCode.USAGE, "a JSON object"),
@@ -302,9 +302,9 @@ async def test_a_tool_is_disabled_and_enabled_in_the_users_settings(tmp_path: Pa
     (tmp_path / ".gemini" / "settings.json").write_text(theirs)
     for word, code, said in (
         ("nots.add", ExitCode.NOT_FOUND, "There is no server nots.add."),
-        ("a.b.c", ExitCode.USAGE, "a.b.c can mean b.c of a or c of a.b."),
-        ("theirs.x", ExitCode.ERROR, "the entry of theirs is in "),
-        ("notes.$HOME", ExitCode.ERROR, "$ and ( mean something else"),
+        ("a.b.c", ExitCode.USAGE, "a.b.c is ambiguous: b.c of a or c of a.b."),
+        ("theirs.x", ExitCode.ERROR, "theirs is defined in "),
+        ("notes.$HOME", ExitCode.ERROR, "$ and ( in the name have another meaning"),
     ):
         result = await run("mcp", "disable", word, cwd=tmp_path)
         assert (result.code, result.stdout) == (code, ""), word
@@ -389,7 +389,7 @@ async def test_a_secret_of_an_extension_comes_from_the_keyring_or_is_said_to_be_
     [sky] = missing.json["servers"]
     assert (missing.code, sky["status"]) == (ExitCode.OK, "ready")
     assert "Without API_KEY: the keyring has no value. Set it: gemini extensions" in sky["reason"]
-    assert "warning  ready: Without API_KEY" in (await run("doctor", "--offline")).stdout
+    assert "warning  sky  ready: Without API_KEY" in (await run("doctor", "--offline")).stdout
     write_settings({"mcpServers": {"sky": {"env": {"API_KEY": "own"}}}})
     own = await run("mcp", "list", "--json")
     assert (own.json["servers"][0]["reason"], told.read_text()) == ("", "own|${API_KEY}\n")
@@ -425,18 +425,18 @@ async def test_a_server_is_added_to_the_users_settings_and_tried() -> None:
         *("notes", "--description", "My notes", notes["command"], *notes["args"]),
     )
     assert (result.code, result.stderr) == (ExitCode.OK, "")
-    assert result.stdout == "notes is in ~/.gemini/settings.json. Now ready: 5 tools\n"
+    assert result.stdout == "Saved notes to ~/.gemini/settings.json. Status: ready · 5 tools\n"
     assert added(Path.home())["notes"] == {
         **notes,
         "env": {"GEMDECK_NOTES_DB": database, "K": "a=b"},
         "description": "My notes",
     }
     failing = await run("mcp", "add", "-s", "user", "a", "no-such-program", code=ExitCode.ERROR)
-    assert "Now failed: command not found: no-such-program. Install it" in failing.stdout
+    assert "Status: failed · command not found: no-such-program. Install it" in failing.stdout
     (Path.home() / "elsewhere").mkdir()
     other = await run("mcp", "remove", "notes", cwd=Path.home() / "elsewhere")
     assert other.code == ExitCode.NOT_FOUND
-    assert "is in ~/.gemini/settings.json: gemdeck mcp remove -s user notes" in other.stderr
+    assert "is defined in ~/.gemini/settings.json: gemdeck mcp remove -s user notes" in other.stderr
     for name in ("notes", "a"):
         await run("mcp", "remove", "-s", "user", name, "--json", code=ExitCode.OK)
     assert added(Path.home()) == {}
@@ -469,7 +469,7 @@ async def test_a_server_that_is_there_is_changed_once_the_difference_was_seen() 
     adding = ("mcp", "add", "-s", "user", "--no-check")
     refused = await run(*adding, "-e", "A_TOKEN=hunter22", "a", "x", "-y")
     assert (refused.code, refused.stdout) == (ExitCode.USAGE, "")
-    assert "a was left as it is. To change it, add --yes." in refused.stderr
+    assert "a was not changed. To change it, add --yes." in refused.stderr
     said = [line.removeprefix("gemdeck: ") for line in refused.stderr.splitlines()]
     assert '-   "command": "x"' in said
     assert '+     "-y"' in said
@@ -492,7 +492,7 @@ def test_at_a_terminal_a_change_is_asked_about() -> None:
     for answer, code, command in ((b"n", ExitCode.ERROR, "x"), (b"y", ExitCode.OK, "y")):
         write_settings({"mcpServers": {"a": {"command": "x"}}})
         with Terminal(adding, cwd=Path.home()) as terminal:
-            terminal.wait_for("change it? [y/N]")
+            terminal.wait_for("apply the changes? [y/N]")
             terminal.send(answer + b"\n")
             assert terminal.wait_for_exit() == code
         assert added(Path.home()) == {"a": {"command": command}}
@@ -504,15 +504,18 @@ async def test_what_an_added_server_waits_for_is_said(tmp_path: Path) -> None:
     folder = tmp_path / "opened"
     folder.mkdir()
     (folder / "canary.sh").write_text(f"touch {canary}")
-    trust = "To see what it would run: gemdeck trust show"
+    trust = "To review what it would run: gemdeck trust show"
     await run("mcp", "add", "-s", "user", "--no-check", "off", "touch", str(canary), cwd=folder)
     await run("mcp", "disable", "off", cwd=folder)
     for words, said in (
-        ("a touch", f"Now untrusted: Not started: it comes with an untrusted folder. {trust}"),
+        (
+            "a touch",
+            f"Status: untrusted · Not started: it is defined by an untrusted folder. {trust}",
+        ),
         ("-s user b sh canary.sh", f"argument 1 is canary.sh. {trust}. To allow it, open"),
-        ("-s user off touch", "Now disabled: To enable it: gemdeck mcp enable off"),
+        ("-s user off touch", "Status: disabled · To enable it: gemdeck mcp enable off"),
         ("-s user barred touch", "Remove it from mcp.excluded in ~/.gemini/settings.json."),
-        ("taken touch", "It does not start: the one in ~/.gemini/settings.json counts."),
+        ("taken touch", "It does not start: ~/.gemini/settings.json overrides it."),
     ):
         result = await run("mcp", "add", "--yes", *words.split(), str(canary), cwd=folder)
         assert (result.code, said in result.stdout) == (ExitCode.OK, True), result
@@ -527,11 +530,11 @@ async def test_what_cannot_be_added_or_removed_is_said() -> None:
     missing = await run("mcp", "remove", "-s", "user", "note", code=ExitCode.NOT_FOUND)
     assert "Did you mean notes?" in missing.stderr
     for words, said in (
-        *((("notes", "x"), "notes is there already"), (("-q", "a", "x"), "No such option")),
+        *((("notes", "x"), "Changes to notes:"), (("-q", "a", "x"), "No such option")),
         *((("a",), "Missing argument"), (("-t", "sse", "a", "x"), "sse needs an address")),
         (("-t", "stdio", "a", "http://h/"), "stdio needs a command"),
-        (("-e", "x", "a", "x"), "A variable is written KEY=VALUE"),
-        (("-H", "A: b", "a", "x"), "Headers are for addresses"),
+        (("-e", "x", "a", "x"), "A variable must have the form KEY=VALUE"),
+        (("-H", "A: b", "a", "x"), "Headers need an address"),
         *((("--timeout", "0", "a", "x"), "greater than 0"), (("", "x"), "A name has")),
         *((("my  server", "x"), "A name has"), (("a", "http://"), "must be an address")),
         (("-s", "project", "--trust", "a", "x"), "cannot trust a server"),
@@ -545,7 +548,7 @@ async def test_a_link_of_a_folder_leads_no_entry_into_the_users_settings(tmp_pat
     (Path.home() / ".gemini").mkdir()
     (tmp_path / ".gemini").symlink_to(Path.home() / ".gemini")
     result = await run("mcp", "add", "--no-check", "a", "x", cwd=tmp_path, code=ExitCode.ERROR)
-    assert "leads out of this folder" in result.stderr
+    assert "links outside this folder" in result.stderr
     for words in ("add --no-check a x", "remove a"):
         at_home = await run("mcp", *words.split(), cwd=Path.home())
         assert (at_home.code, "use the scope user" in at_home.stderr) == (ExitCode.ERROR, True)

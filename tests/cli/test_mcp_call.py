@@ -101,7 +101,7 @@ async def test_a_saved_call_is_made_again_by_its_name(world: World) -> None:
     assert (changed.json["tool"], changed.json["arguments"]) == ("t", {"x": "1", "y": "3"})
     gone = await run("mcp", "call", "a", "@three")
     assert (gone.code, gone.stdout) == (ExitCode.NOT_FOUND, "")
-    assert "No call is saved as @three for a." in gone.stderr
+    assert "a has no saved call @three." in gone.stderr
 
 
 async def test_a_task_that_nobody_asked_for_is_waited_for(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def type_in(terminal: Terminal, *lines: tuple[str, str]) -> None:
         terminal.press("enter")
 
 
-ANSWER: Final = "Answer it? [accept/decline/cancel]:"
+ANSWER: Final = "Answer? [accept/decline/cancel]:"
 SEND: Final = "Send it? [accept/change/decline/cancel]:"
 
 
@@ -210,12 +210,12 @@ def test_a_form_is_filled_in_at_the_terminal(record: Path) -> None:
         type_in(
             terminal,
             *((ANSWER, "y"), (ANSWER, "accept"), ("text, required:", ""), ("r, required:", "200")),
-            *(("yes or no:", "no"), ("one of 1 to 1:", "1"), ("to 3, with commas:", "1, we")),
+            *(("yes or no:", "no"), ("one of 1 to 1:", "1"), ("3, separated by commas:", "1, we")),
             *(("text:", "-"), ("sure.\ntext:", ""), (SEND, "accept")),
             ("This is required.\n  | Your name\ntext, required:", "Ada"),
-            (f"password: (nothing)\n{SEND}", "accept"),
+            (f"password: (no value)\n{SEND}", "accept"),
             ("At most 150.\n  | age\n  | In\n  | years\ninteger, required:", "20"),
-            (f"mo, we\n  | mail: (nothing)\n  | password: (nothing)\n{SEND}", "accept"),
+            (f"mo, we\n  | mail: (no value)\n  | password: (no value)\n{SEND}", "accept"),
         )
         assert terminal.wait_for_exit() == ExitCode.OK
         assert "t {}" in terminal.screen
@@ -252,7 +252,7 @@ def test_an_address_is_shown_whole_and_opened_only_after_a_yes(record: Path) -> 
             type_in(terminal, ("Open it in your browser? [accept/decline/cancel]:", word))
             assert terminal.wait_for_exit() == ExitCode.OK
             assert "a asks you to open an address at xn--pple-43d.example." in terminal.screen
-            assert f"The whole address: {url}" in terminal.screen
+            assert f"Full address: {url}" in terminal.screen
             assert ("Could not open a browser" in terminal.screen) is (word == "accept")
         assert answers(record) == [{"action": action}]
 
@@ -269,7 +269,7 @@ def test_a_question_that_is_over_takes_no_answer_and_the_next_is_asked(record: P
         record.with_name("seen").touch()
         terminal.wait_for("progress: 1")
         terminal.type("accept\r")
-        terminal.wait_for("That question is over.")
+        terminal.wait_for("This question is no longer open.")
         type_in(
             terminal,
             *((ANSWER, "accept"), ("| a\ntext:", "x"), ("| b\ntext:", "1"), (SEND, "accept")),

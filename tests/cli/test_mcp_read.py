@@ -99,7 +99,7 @@ async def test_json_has_every_content_or_says_where_the_bytes_are(tmp_path: Path
 async def test_what_cannot_be_decoded_or_written_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "old"
     file.write_text("kept")
-    wrong, none = "no text and no valid base64", tmp_path / "none" / "out"
+    wrong, none = "neither text nor valid base64", tmp_path / "none" / "out"
     for words, said in (
         (["a://broken"], wrong),
         (["a://broken", "-o", str(file)], wrong),

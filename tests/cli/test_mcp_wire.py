@@ -84,7 +84,7 @@ async def test_a_trace_is_private_and_played_again(tmp_path: Path, is_before: bo
     call = ["mcp", "call", "raw", "echo", "text=h\u00eb"]
     first = await run("--debug", *(option if is_before else ()), *call, *option[2 * is_before :])
     assert first.code == ExitCode.OK
-    assert f"gemdeck: the trace is {file}" in first.stderr.splitlines()
+    assert f"gemdeck: trace file: {file}" in first.stderr.splitlines()
     assert file.stat().st_mode & 0o777 == 0o600
     head, *frames = lines_of(file)
     assert "gemdeck" in head

@@ -61,7 +61,7 @@ def telling(**env: str) -> dict[str, Any]:
 
 @keeps_secrets
 async def test_a_secret_is_kept_listed_by_its_name_and_forgotten() -> None:
-    assert (await run("secret", "list")).stdout == "There are none.\n"
+    assert (await run("secret", "list")).stdout == "There are no secrets.\n"
     typed = await type_in("github", SECRET)
     assert (typed.code, SECRET in typed.stdout + typed.stderr) == (ExitCode.OK, False)
     file = Path(os.environ["GEMDECK_HOME"]) / "credentials.json"
@@ -78,8 +78,8 @@ async def test_a_secret_is_kept_listed_by_its_name_and_forgotten() -> None:
     refused = await type_in("short", "abc")
     assert (refused.code, "4 to 16,384 characters" in refused.stderr) == (ExitCode.ERROR, True)
     cut = await run_process("secret", "set", "cut", stdin=b"abcd\xffefgh")
-    assert (cut.code, "not UTF-8" in cut.stderr) == (ExitCode.ERROR, True)
-    with pytest.raises(CredentialError, match="name has letters"):
+    assert (cut.code, "must be UTF-8" in cut.stderr) == (ExitCode.ERROR, True)
+    with pytest.raises(CredentialError, match="name may contain only letters"):
         keep("a b")
     assert (await run("secret", "list")).stdout == "another\n"
 
@@ -133,10 +133,10 @@ async def test_only_the_servers_wait_whose_secret_is_not_there() -> None:
     assert (found["notes"]["status"], found["tells"]["status"]) == ("ready", "failed")
     assert "needs the secret github, which is not in the private file" in found["tells"]["reason"]
     assert "gemdeck secret set github" in found["tells"]["advice"]
-    assert "needs the secret my; key, and none can have that name" in found["never"]["reason"]
-    assert "letters, digits and ._- alone" in found["never"]["advice"]
+    assert "needs the secret my; key, which is not a valid name" in found["never"]["reason"]
+    assert "only letters, digits and ._-" in found["never"]["advice"]
     assert found["wrong"]["status"] == "invalid"
-    assert "counts only in env, headers and the secrets of oauth" in found["wrong"]["reason"]
+    assert "works only in env, headers and the secrets of oauth" in found["wrong"]["reason"]
     keep("github")
     again = await listed()
     assert again["tells"]["status"] == "ready"
@@ -218,7 +218,7 @@ async def test_what_comes_with_a_folder_or_an_extension_gets_no_secret(tmp_path:
     found = {one["name"]: one for one in listed.json["servers"]}
     for name in ("plain", "hidden", "sky"):
         assert found[name]["status"] == "invalid", name
-        assert "only your own settings can name a secret of yours" in found[name]["reason"]
+        assert "only your own settings can refer to your secrets" in found[name]["reason"]
     told = written.read_text() if written.exists() else ""
     assert "A=${keyring:github}" in told or SECRET in told
     written.unlink(missing_ok=True)
@@ -229,7 +229,7 @@ async def test_what_comes_with_a_folder_or_an_extension_gets_no_secret(tmp_path:
     written.unlink()
     adding = ("mcp", "add", "--no-check", "-e", "A_TOKEN=hunter2222", "--keyring", "a", "x")
     refused = await run(*adding, cwd=folder)
-    assert (refused.code, "of yours. Add -s user." in refused.stderr) == (ExitCode.USAGE, True)
+    assert (refused.code, "your secrets. Add -s user." in refused.stderr) == (ExitCode.USAGE, True)
 
 
 @keeps_secrets
@@ -239,7 +239,7 @@ async def test_secrets_of_an_entry_are_kept_apart_when_it_is_added_or_imported()
     literal = await run(*adding, "-e", "PLAIN=1", "-e", "A_TOKEN=$SET", "a", "x")
     assert literal.stderr == ""
     asked = await run(*adding, "-y", "-e", "A_TOKEN=hunter2222", "a", "x")
-    assert asked.stderr.endswith("--keyring keeps it in the keyring\n")
+    assert asked.stderr.endswith("--keyring stores it in the keyring\n")
     moved = await run(*adding, "-y", "--keyring", "-e", token, "-e", "PLAIN=1", "a", "x", "--json")
     assert entries()["a"]["env"] == {"A_TOKEN": "${keyring:a-A_TOKEN}", "PLAIN": "1"}
     assert SECRET not in moved.stdout + moved.stderr
@@ -263,8 +263,8 @@ async def test_secrets_of_an_entry_are_kept_apart_when_it_is_added_or_imported()
     }
     cursor.write_text(json.dumps({"mcpServers": servers}))
     shown = await run("import", "cursor")
-    assert "--keyring puts their secrets into the keyring" in shown.stdout
-    assert "Left out because only you can pass it on: keyring:a-A_TOKEN." in shown.stdout
+    assert "--keyring stores their secrets in the keyring" in shown.stdout
+    assert "Omitted, because only you can pass it on: keyring:a-A_TOKEN." in shown.stdout
     taken = await run("import", "cursor", "--all", "--keyring")
     assert (taken.stderr, entries()["c"]["env"]) == ("", {"C_KEY": "${keyring:c-C_KEY}"})
     assert entries()["d"]["oauth"] == {**oauth, "clientSecret": "${keyring:d-clientSecret}"}

@@ -49,7 +49,7 @@ async def test_a_key_is_kept_for_a_service_at_its_address_alone() -> None:
     ("arguments", "words", "code"),
     [
         (("key", "forget", "--service", "nope"), "There is no service nope", ExitCode.NOT_FOUND),
-        (("key", "forget", "--service", "openai", "--address", "https://x"), "leave out", 2),
+        (("key", "forget", "--service", "openai", "--address", "https://x"), "omit --address", 2),
         (("-m", "openai/gpt", "-p", "hi"), "--service openai or set OPENAI_API", ExitCode.NO_KEY),
     ],
 )
@@ -76,8 +76,8 @@ async def test_the_doctor_says_whether_it_answers_and_takes_tools() -> None:
         named(fake, key=KEY)
         good = await run("doctor", env={"GEMINI_MODEL": "fake/large"}, code=0)
         for words in (
-            "fake, with credentials from its entry",
-            "fake/large takes no tools",
+            "fake, with credentials from the service's entry",
+            "fake/large does not support tools",
             fake.url,
         ):
             assert words in good.stdout

@@ -97,8 +97,8 @@ async def test_the_scope_that_a_call_lacks_is_asked_for_at_a_terminal(
         await sign_in(server)
         call = [warm.python(), "-m", "tui", "mcp", "call", "web", "echo", "text=hi"]
         with Terminal(call, columns=400, rows=40, cwd=tmp_path) as terminal:
-            await asyncio.to_thread(terminal.wait_for, "It asks for: read, write.")
-            await asyncio.to_thread(terminal.wait_for, "go on? [y/N]")
+            await asyncio.to_thread(terminal.wait_for, "Requested scopes: read, write.")
+            await asyncio.to_thread(terminal.wait_for, "continue? [y/N]")
             terminal.send(b"y\n")
             await asyncio.to_thread(terminal.wait_for, "paste it here")
             found = ADDRESS.search(terminal.raw.decode())
@@ -180,4 +180,4 @@ async def test_gemini_clis_token_is_taken_over() -> None:
 async def test_a_server_without_a_sign_in_says_so() -> None:
     write_settings({"mcpServers": {"local": {"command": "gemdeck-unknown-program"}}})
     result = await run("mcp", "auth", "local", "--json", code=ExitCode.ERROR)
-    assert "takes no sign-in" in result.json["error"]["message"]
+    assert "needs no sign-in" in result.json["error"]["message"]

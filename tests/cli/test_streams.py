@@ -129,7 +129,7 @@ def test_a_file_is_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.Monkey
     path.write_bytes(b"x" * (1024 * 1024 + 1))
     text, (warning,) = read_from(path, monkeypatch)
     assert text == "x" * 1024 * 1024
-    assert "cut off at 1 MiB" in warning
+    assert "truncated at 1 MiB" in warning
     assert read_from(Path(os.devnull), monkeypatch) == ("", [])
     assert headless.read_piped_input(print) == ""  # the file is closed by now
     monkeypatch.setattr(sys, "stdin", None)
@@ -289,7 +289,7 @@ async def test_a_reader_that_goes_stops_it(turn: RunIt, gemini: FakeGemini, outp
     result = await turn("-o", output, stdout=writing)
     os.close(writing)
     assert result.returncode == ExitCode.ERROR
-    assert said(result).startswith("gemdeck: outside this folder: notes. --trust-folder ")
+    assert said(result).startswith("gemdeck: running outside this folder: notes. ")
     assert said(result).count("\n") == 1
     if output == "stream-json":
         with anyio.fail_after(PATIENCE):
@@ -302,7 +302,7 @@ async def test_a_folder_that_is_gone(gemini: FakeGemini, tmp_path: Path) -> None
     shell = f"rmdir '{gone}' && exec " + " ".join(f"'{word}'" for word in (*GEMDECK, *ADDING))
     result = await anyio.run_process(["sh", "-c", shell], cwd=gone, check=False)
     assert result.returncode == ExitCode.ERROR
-    assert "the folder you are in cannot be opened: No such file or directory" in said(result)
+    assert "cannot open the current folder: No such file or directory" in said(result)
     assert nothing_ran(gemini)
 
 
@@ -311,9 +311,9 @@ async def test_an_output_that_takes_nothing_is_told_first(turn: RunIt, gemini: F
     reading, unread = os.pipe()
     os.close(reading)
     for streams, words in (
-        ({"stdout": full}, "no space is left on the device"),
-        ({"stdout": readable}, "standard output can only be read"),
-        ({"stdout": unread}, "nobody reads standard output"),
+        ({"stdout": full}, "no space left on the device"),
+        ({"stdout": readable}, "standard output is read-only"),
+        ({"stdout": unread}, "nothing reads standard output"),
         ({"preexec_fn": lambda: os.close(1)}, "standard output is closed"),
     ):
         result = await turn(**streams)
@@ -371,7 +371,7 @@ def test_a_screen_without_streams_is_refused() -> None:
 def test_a_screen_that_would_be_drawn_into_a_file_is_refused(tmp_path: Path) -> None:
     command = f"{shlex.join([*GEMDECK, '--demo'])} 2>/dev/null"
     with Terminal(["/bin/sh", "-c", command], cwd=tmp_path) as terminal:
-        terminal.wait_for("start it without redirecting that")
+        terminal.wait_for("start it without redirecting stderr")
         assert terminal.wait_for_exit() == ExitCode.NO_INPUT
 
 
@@ -380,7 +380,7 @@ def test_what_says_something_at_once_is_refused_as_well() -> None:
         command = [*GEMDECK, "--version"]
         result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
     assert result.returncode == ExitCode.ERROR
-    assert "standard output takes nothing" in said(result)
+    assert "standard output cannot be written" in said(result)
 
 
 def test_the_screen_comes_up_where_only_ascii_is_expected(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ async def test_a_package_brings_one_by_an_entry_point() -> None:
     wrong = await run("-m", "echo/none", "-p", "hello", code=ExitCode.NO_KEY)
     assert "There is no echo none." in wrong.stderr
     doctor = await run("doctor", env={"GEMINI_MODEL": "echo/soft"}, code=0)
-    assert "echo, with credentials from its package" in doctor.stdout
+    assert "echo, with credentials from the service's package" in doctor.stdout
 
 
 @pytest.mark.usefixtures("installed")

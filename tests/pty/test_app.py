@@ -81,7 +81,7 @@ def test_a_note_is_added_after_a_question_and_kept(deck: Deck) -> None:
         answer(terminal, "o")
         assert "add_note" in wait_for_end_of_turn(terminal)
         leave(terminal)
-        [session] = re.findall(rb"To come back: gemdeck --resume (\S+)\r", terminal.raw)
+        [session] = re.findall(rb"Resume with: gemdeck --resume (\S+)\r", terminal.raw)
         [saved] = SessionLibrary(state_dir()).sessions()
         assert (saved.id, saved.first) == (session.decode(), "add a note: buy milk")
 
@@ -93,7 +93,7 @@ def test_a_note_is_added_after_a_question_and_kept(deck: Deck) -> None:
         say(terminal, "hello")
         wait_for_end_of_turn(terminal)
         leave(terminal)
-        assert b" (1 more in gemdeck sessions list)\r" in terminal.raw
+        assert b" (1 more: gemdeck sessions list)\r" in terminal.raw
 
     with deck("--demo", "-i", "list my notes", columns=80, rows=24) as terminal:
         question = wait_for_question(terminal)
@@ -241,7 +241,7 @@ def test_a_draft_outlives_a_private_run_and_a_kill_which_leaves_no_server(deck: 
         terminal.type("a secret thought")
         terminal.wait_for("> a secret thought")
         leave(terminal)
-        assert b"come back" not in terminal.raw
+        assert b"Resume with" not in terminal.raw
     assert drafts() == [draft]
     with deck("--demo") as terminal:
         terminal.wait_for(SHOWN)

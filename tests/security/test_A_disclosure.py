@@ -169,7 +169,7 @@ def test_A15_places_are_no_secrets_and_what_is_one_still_is(reader: Reader) -> N
     assert any(f"this machine: {home}:/workspace" in one for one in shown.warnings)
     args = [*args[:-1], "-v", "/x/$DB_PASSWORD:/y", "img:1.2"]
     shown = disclosed(reader, command="docker", args=args)
-    assert "Receives variables of yours that look secret: DB_PASSWORD." in shown.warnings
+    assert "Receives environment variables that look secret: DB_PASSWORD." in shown.warnings
     assert any(f" {home}:/workspace, {home}:/old, /x/***:/y." in one for one in shown.warnings)
     entry = {"command": "docker", "args": args, "env": {"PWD": home}}
     reader.place.user({"mcpServers": {"own": entry}})

@@ -35,14 +35,14 @@ def lead_elsewhere(path: Path) -> None:
 @pytest.mark.parametrize(
     ("expose", "reason"),
     [
-        (loosen, "others have permissions on it (620)"),
+        (loosen, "others have access to it (620)"),
         pytest.param(
             lambda path: os.chown(path, 12_345, 12_345),
             "belongs to another user",
             marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away"),
         ),
-        (lambda path: path.with_name("other").hardlink_to(path), "second name"),
-        (lead_elsewhere, "link into another folder"),
+        (lambda path: path.with_name("other").hardlink_to(path), "second hard link"),
+        (lead_elsewhere, "links into another folder"),
         (lambda path: path.parent.chmod(0o777), "others can write to its folder"),
         (lambda path: path.parent.parent.chmod(0o777), "others can write to its folder"),
     ],

@@ -65,7 +65,7 @@ def test_A05_a_folder_put_in_the_place_of_a_trusted_or_shown_one_gets_no_yes(
     loaded = reader.load(clone)
     assert (loaded.verdict.trust, loaded.verdict.inside) == (T.CHANGED, False)
     assert loaded.settings.servers[0].withheld is ServerStatus.UNTRUSTED
-    assert reader.question(clone).difference[0].text.startswith("this is not the trusted folder")
+    assert reader.question(clone).difference[0].text.startswith("this is a different folder")
     folder = reader.clone(clone.with_name("fresh"))
     word = reader.word(folder)
     shown = reader.load(folder, word).seen
@@ -242,8 +242,8 @@ def test_A06_what_a_folder_forbade_ends_with_its_yes(reader: Reader) -> None:
     assert (denied, [*asked][:2], [*switch][:2]) == (["*", "push"], ["*", "ask"], ["*", "*"])
     assert loaded.verdict.rules.words() == (
         "The tool push of * never runs.",
-        "You are asked each time: tool ask of *.",
-        "--yolo does not count here.",
+        "Approval every time: tool ask of *.",
+        "--yolo has no effect here.",
     )
     reader.place.project({"gemdeck": {"alwaysDeny": [{"tool": "pull"}]}})
     standing = list(map(written_rule, reader.load(folder, word).verdict.rules.always_deny))

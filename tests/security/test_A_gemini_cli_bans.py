@@ -129,7 +129,7 @@ async def test_A27_plan_mode_offers_no_tool_until_the_command_line_names_a_mode(
     assert ran(await turn(gemini, user(**off))), "there is no plan mode"
     for mode in ("auto_edit", "yolo"):
         edits = user(general={"defaultApprovalMode": mode})
-        assert "lets no tool run here" in (await turn(gemini, edits)).stderr
+        assert "allows no tool here" in (await turn(gemini, edits)).stderr
 
 
 async def test_A27_plan_mode_tells_when_it_comes_and_that_it_stays(place: Place) -> None:
@@ -172,7 +172,7 @@ async def test_A27_a_session_ends_after_the_requests_that_gemini_cli_allows(
     for unread in ("many", 1.5):
         result = await turn(gemini, user(model={"maxSessionTurns": unread}), steps=steps)
         assert (result.code, gemini.requests) == (53, []), "it was meant to limit"
-        assert "no request is sent until this is corrected" in result.stderr
+        assert "no request is sent until this is fixed" in result.stderr
 
 
 DISTRUSTS = [("GEMINI_RESTRICTED_MODE", "true"), ("GEMINI_CLI_TRUST_WORKSPACE", "FALSE")]
@@ -230,7 +230,7 @@ async def test_A27_without_the_sandbox_that_was_asked_for_no_program_starts(
     assert (result.code, gemini.requests) == (44, [])
     assert 'set gemdeck.sandbox to "none"' in result.stderr
     listed = (await run("mcp", "list", "--json", env=env)).json["servers"]
-    assert "asks for a sandbox" in json.dumps(listed)
+    assert "requires a sandbox" in json.dumps(listed)
     assert not (Path.home() / "notes.db").exists()
 
 
@@ -244,7 +244,7 @@ async def test_A27_on_the_screen_each_server_says_why_it_is_held(
         assert deck.server("net").status is not ServerStatus.DISABLED, "it is no program here"
         why = deck.server("it").failure
         assert why is not None
-        words = "tools.sandbox in ~/.gemini/settings.json asks for a sandbox, and gemdeck has none"
+        words = "tools.sandbox in ~/.gemini/settings.json requires a sandbox, and gemdeck has none"
         assert words in why.reason
     monkeypatch.setenv("GEMINI_RESTRICTED_MODE", "true")
     async with opened(place) as deck:

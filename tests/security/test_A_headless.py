@@ -53,7 +53,7 @@ async def test_A08_what_a_rule_asks_about_is_denied_with_its_reason_whatever_per
         result = await turn(gemini, *flags, more=asks, alwaysAllow=ADD_NOTE)
         assert statuses(result) == ["denied"]
         where = "tools.confirmationRequired in ~/.gemini/settings.json"
-        why = f"It always does: {where} says so."
+        why = f"It always needs approval: {where} requires it."
         assert result.stderr.endswith(f"nobody can be asked. {why}\n")
         assert "--allowed-tools" not in result.stderr
 
@@ -76,7 +76,7 @@ async def test_A08_a_tool_or_server_that_is_not_there_is_told(gemini: FakeGemini
     assert statuses(result) == ["ok"]
 
     result = await turn(gemini, "--allowed-tools", "note.add_note")
-    words = "--allowed-tools: note.add_note names no server; configured are: notes"
+    words = "--allowed-tools: note.add_note matches no server; configured: notes"
     assert words in result.stderr
     assert words in result.json["warnings"]
     assert statuses(result) == ["denied"]

@@ -88,7 +88,7 @@ def test_A14_a_certificate_of_the_folder_counts_only_after_the_yes(reader: Reade
             }
         }
     )
-    needs = {ServerId("its"): "its tls names ~/clone/ca.pem"}
+    needs = {ServerId("its"): "its tls refers to ~/clone/ca.pem"}
     assert reader.load().seen.needs == needs
 
 
@@ -123,7 +123,7 @@ def test_A02_no_variable_makes_a_folder_of_the_folder_the_state_folder(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GEMDECK_HOME", ".gemdeck")
-    with pytest.raises(OSError, match="no whole path"):
+    with pytest.raises(OSError, match="not an absolute path"):
         state_dir()
     assert [*place.folder.iterdir()] == []
 
@@ -136,7 +136,7 @@ def test_A16_what_a_folder_brings_is_taken_over_only_by_its_name(run: Run) -> No
     for words in (("--all",), ("cursor", "--all")):
         result = run("import", *words)
         assert "evil" not in (Path.home() / ".gemini" / "settings.json").read_text()
-        assert "What this folder brings is taken over only by name" in result.stdout
+        assert "Servers from this folder are imported only by name" in result.stdout
     assert run("import", "cursor", "evil", "--json").json["written"] == ["evil"]
     into_its_own = run("import", "--all", "-s", "project", "--json")
     assert into_its_own.json["written"] == ["mine", "evil"]

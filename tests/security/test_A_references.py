@@ -96,7 +96,10 @@ async def test_A25_what_the_user_gives_is_handed_over_and_nothing_else(
     (clone / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": {"a": entry}}))
     importing = ("import", "cursor", "a", "--give", "keyring:github")
     refused = await run(*importing, "-s", "project", cwd=clone)
-    assert (refused.code, "cannot name a secret" in refused.stderr) == (ExitCode.USAGE, True)
+    assert (refused.code, "cannot refer to your secrets" in refused.stderr) == (
+        ExitCode.USAGE,
+        True,
+    )
     taken = await run(*importing, cwd=clone)
     assert "only you can pass it on: ACME_TOKEN." in taken.stdout
     assert written()["a"]["env"] == {"A": "${keyring:github}", "B": "", "C": "${HOME}"}

@@ -158,7 +158,7 @@ async def test_C01_the_users_setting_keeps_instructions_from_the_model(
     assert running.store.state.instructions == {}
     [declared] = running.fake.requests[0].body["tools"][0]["functionDeclarations"]
     assert declared["name"] == "search_tools"
-    assert "asked before each call" in standing.words
+    assert "Ask every time" in standing.words
 
 
 async def test_C02_a_call_that_another_servers_words_led_to_is_asked_about_in_full(

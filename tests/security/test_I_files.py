@@ -57,7 +57,7 @@ def test_I01_a_key_that_others_could_read_is_not_used_until_the_user_looked(
     place.set(KEY)
     path.chmod(0o644)
     for action in (place.get, lambda: place.set("another")):
-        with pytest.raises(CredentialError, match="others have permissions") as caught:
+        with pytest.raises(CredentialError, match="others have access") as caught:
             action()
         assert "chmod 600" in caught.value.advice
     path.chmod(0o600)
@@ -78,7 +78,7 @@ def test_I02_planted_links_and_pipes_lead_nowhere(tmp_path: Path) -> None:
     path = state / "credentials.json"
     place = FilePlace(path)
     path.symlink_to(canary)
-    with pytest.raises(CredentialError, match="link into another folder"):
+    with pytest.raises(CredentialError, match="links into another folder"):
         place.set(KEY)
     path.unlink()
     write_private(canary, b'{"version": 1}')

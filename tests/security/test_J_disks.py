@@ -310,7 +310,7 @@ async def test_J08_a_read_only_state_folder_is_said_once_and_the_run_goes_on(
             assert [line.partition(": ")[2].partition(" cannot")[0] for line in lines] == [
                 str(state)
             ]
-            assert "sessions, permissions" in lines[0]
+            assert "sessions, grants" in lines[0]
             one = Run(folder)
             async with one.engine:
                 await one.decide()

@@ -70,7 +70,7 @@ def check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
 def checked_ids(_context: object, _parameter: object, ids: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse an empty ID, such as an unset variable of a script: every ID begins with it."""
     if not all(ids):
-        raise click.BadParameter("an ID is empty.")
+        raise click.BadParameter("an ID must not be empty.")
     return ids
 
 
@@ -151,7 +151,7 @@ def offer_plain_words() -> None:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @prints
 async def completion(shell: str) -> CommandOutput:
-    """Print the script that lets your shell complete gemdeck's commands and options.
+    """Print a script that completes gemdeck's commands and options in your shell.
 
     \b
     bash: gemdeck completion bash >> ~/.bashrc

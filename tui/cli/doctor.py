@@ -50,8 +50,8 @@ MAX_LINES: Final = 20
 """Last lines that a server wrote that are shown."""
 
 _ADVICE: Final[Mapping[FolderTrust, str]] = {
-    FolderTrust.UNTRUSTED: "To see what it brings: gemdeck trust show",
-    FolderTrust.CHANGED: "To see what has changed: gemdeck trust show",
+    FolderTrust.UNTRUSTED: "To review its content: gemdeck trust show",
+    FolderTrust.CHANGED: "To review the changes: gemdeck trust show",
     FolderTrust.NEVER: "To be asked again: gemdeck trust forget",
 }
 
@@ -100,14 +100,17 @@ class DoctorSection:
 
 @click.command(epilog="Example: gemdeck doctor files\n\nExample: gemdeck doctor --json --offline")
 @click.argument("server", required=False, shell_complete=server_names)
-@click.option("--offline", is_flag=True, help="Do not ask the model's service anything.")
+@click.option("--offline", is_flag=True, help="Do not contact the model's service.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the startup steps of all servers.")
 @prints_json
 @starts_servers
-async def doctor(server: str | None, start: StartOptions, *, offline: bool) -> CommandOutput:
-    """Look at settings, trust, key, network and servers, and say what to do.
+async def doctor(
+    server: str | None, start: StartOptions, *, offline: bool, verbose: bool
+) -> CommandOutput:
+    """Check settings, trust, key, network and servers, and suggest what to do.
 
-    Starts the servers, or the one that is named, and tells each step. Secrets are masked and
-    your home is ~, so that it fits into a bug report. The exit code is 1 if anything failed.
+    Starts all servers, or SERVER alone, showing its startup steps. Secrets are masked and your
+    home is shown as ~, ready for a bug report. The exit code is 1 if anything failed.
     """
     from tui.ui.questions.own_keys import check_keys  # noqa: PLC0415 - imports Textual
 
@@ -138,8 +141,26 @@ async def doctor(server: str | None, start: StartOptions, *, offline: bool) -> C
         clean,
     )
     end = f"Failed: {', '.join(value['failed'])}." if failed else "Nothing failed."
-    text = "\n\n".join([*map(_text, value["sections"]), end])
+    shown = value["sections"] if verbose or server else _brief(value["sections"])
+    text = "\n\n".join([*map(_text, shown), end])
     return CommandOutput(value, text, ExitCode.ERROR if failed else ExitCode.OK)
+
+
+def _brief(sections: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Put a line for each server in place of the servers' sections, the worst first."""
+    servers = [one for one in sections if "steps" in one]
+    findings, width = [], max((len(one["name"]) for one in servers), default=0)
+    for one in servers:
+        first = one["findings"][0]
+        tools = f" · {counted(one['tools'], 'tool')}" if one["tools"] and not one["reason"] else ""
+        refused = f", {len(one['refused'])} not offered" if one["refused"] else ""
+        least = Level.WARNING if refused else Level.OK
+        verdict = max(least, first["verdict"], key=[*Level].index)
+        text = f"{one['name']:<{width}}{GAP}{first['text']}{tools}{refused}"
+        findings.append({**first, "verdict": verdict, "text": text})
+    findings.sort(key=lambda one: [*Level].index(one["verdict"]), reverse=True)
+    others = [one for one in sections if "steps" not in one]
+    return [*others, *([{"title": "Servers", "findings": findings}] if findings else [])]
 
 
 def _text(section: Mapping[str, Any]) -> str:
@@ -213,22 +234,22 @@ async def _model(loaded: LoadedSettings, redactor: Redactor, *, offline: bool) -
     try:
         async with asyncio.timeout(KEYRING_LIMIT):
             place = await in_daemon_thread(lambda: keys.place)
-            section.add(Level.OK, f"keys are kept in {place}")
+            section.add(Level.OK, f"keys are stored in {place}")
             access = await in_daemon_thread(lambda: kept_access(loaded, keys))
     except CredentialError as error:
         section.add(Level.FAILED, sanitize_line(redactor.redact(str(error))), error.advice)
     except TimeoutError:
-        section.add(Level.FAILED, "the keyring does not answer", "Unlock it, and try again.")
+        section.add(Level.FAILED, "the keyring does not respond", "Unlock it and try again.")
     if access is None:
         if not section.has_failed:
             advice = "Set GEMINI_API_KEY, or choose a service on the screen (F9)."
-            section.add(Level.WARNING, "there is no key, so only the demo answers", advice)
+            section.add(Level.WARNING, "no key, so only the demo model is available", advice)
     else:
         if access.api_key is not None:
             redactor.register(access.api_key.get_secret_value())
         section.add(Level.OK, f"{access.name}, with credentials from {access.source}")
     name = access.model if access is not None and access.model else loaded.gemdeck.model
-    section.add(Level.NOTE, f"the model is {name}")
+    section.add(Level.NOTE, f"model: {name}")
     if not offline:
         await _reach(section, access)
         if access is not None:
@@ -238,11 +259,11 @@ async def _model(loaded: LoadedSettings, redactor: Redactor, *, offline: bool) -
                 words = sanitize_line(redactor.redact(str(error)))
                 section.add(Level.FAILED, words, getattr(error, "advice", ""))
             else:
-                section.add(Level.OK, "the service takes the credentials")
+                section.add(Level.OK, "the service accepts the credentials")
                 if traits.offer is not None and (facts := traits.offer.facts("{:,}".format)):
                     section.add(Level.NOTE, f"the service reports: {', '.join(facts)}")
                 if not traits.tools:
-                    section.add(Level.WARNING, f"{name} takes no tools, so it is offered none")
+                    section.add(Level.WARNING, f"{name} does not support tools, so it gets none")
     return section
 
 
@@ -267,11 +288,11 @@ async def _reach(section: DoctorSection, access: ModelAccess | None) -> None:
             status = answer.status_code
     except (httpx2.HTTPError, httpx2.InvalidURL, ImportError, OSError, ValueError) as error:
         words = f"{address} cannot be reached: {type(error).__name__} {error}"
-        advice = "Check the network, and the variables HTTPS_PROXY and SSL_CERT_FILE."
+        advice = "Check the network and the environment variables HTTPS_PROXY and SSL_CERT_FILE."
         section.add(Level.FAILED, sanitize_line(words, 300), advice)
         return
     took = round((time.monotonic() - began) * 1000)
-    section.add(Level.OK, f"{address} answers ({status}) within {took} ms")
+    section.add(Level.OK, f"{address} is reachable (HTTP {status}, {took} ms)")
 
 
 def _server(
@@ -286,23 +307,23 @@ def _server(
     section.add(verdict, words, advice)
     section.add(Level.NOTE, f"{view.transport.value} from {definition.entry.source}: {view.target}")
     if definition.launch.program:
-        section.add(Level.OK, f"its program is {definition.launch.program}")
+        section.add(Level.OK, f"program: {definition.launch.program}")
     frames = [one for one in session.engine.wire.frames() if one.server == view.id]
     taken = [one for one in frames if one.kind in _STEPS][:MAX_STEPS]
     if steps := [(round(one.time - taken[0].time, 3), _step_words(one)) for one in taken]:
         lines = [f"{seconds:8.3f} s  {what}" for seconds, what in steps]
-        section.add(verdict, "its steps", details=lines)
+        section.add(verdict, "startup", details=lines)
     if view.status is ServerStatus.READY:
-        section.add(Level.OK, f"it offers {counted(len(view.catalog.tools), 'tool')}")
+        section.add(Level.OK, counted(len(view.catalog.tools), "tool"))
     refused = [(tool.name, tool.problem) for tool in view.catalog.tools if tool.problem]
     for name, why in refused:
-        section.add(Level.WARNING, f"the model is not offered {name}: {why}")
+        section.add(Level.WARNING, f"{name} is not offered to the model: {why}")
     own = [line.text for line in session.log(view.id) if line.source == OWN_SOURCE]
     said = [line.text for line in session.log(view.id) if line.source != OWN_SOURCE]
     if own:
-        section.add(Level.NOTE, "gemdeck remarked", details=own[-MAX_LINES:])
+        section.add(Level.NOTE, "notes by gemdeck", details=own[-MAX_LINES:])
     if said:
-        section.add(Level.NOTE, "it wrote", details=said[-MAX_LINES:])
+        section.add(Level.NOTE, "server output", details=said[-MAX_LINES:])
     section.value = {
         "name": view.id,
         "status": view.status.value,

@@ -16,19 +16,19 @@ from tui.model.consent import GrantView
 
 @click.group()
 def grants() -> None:
-    """List what may run unasked and what never runs, and take it back."""
+    """List and revoke grants: what may run without asking, and what never runs."""
 
 
 @grants.command("list", epilog="Example: gemdeck grants list --json")
 @prints_json
 async def list_grants() -> CommandOutput:
-    """List the rules on tools: what you saved, newest first, then what the settings say."""
+    """List the grants: those you saved, newest first, then those in the settings."""
     async with _rules() as (_, found):
         rows = [
             (one.id[:8], one.effect.value, f"{one.server}.{one.what}", one.scope, one.origin)
             for one in found
         ]
-        text = table(rows) or "There are no rules on tools."
+        text = table(rows) or "There are no grants."
         return CommandOutput({"grants": [asdict(one) for one in found]}, text)
 
 
@@ -36,13 +36,13 @@ async def list_grants() -> CommandOutput:
 @click.argument("ids", nargs=-1, required=True, metavar="ID…", callback=checked_ids)
 @prints_json
 async def revoke(ids: tuple[str, ...]) -> CommandOutput:
-    """Take saved rules back, by the beginnings of their ids; those of settings files stay."""
+    """Revoke saved grants by the start of their IDs; those in settings files stay."""
     async with _rules() as (engine, found):
         chosen = [_chosen(name, found) for name in ids]
         for one in chosen:
             engine.access.policy.revoke(one.id)
     names = ", ".join(f"{one.server}.{one.what}" for one in chosen)
-    return CommandOutput({"revoked": [one.id for one in chosen]}, f"Taken back: {names}.")
+    return CommandOutput({"revoked": [one.id for one in chosen]}, f"Revoked: {names}.")
 
 
 @asynccontextmanager
@@ -62,10 +62,10 @@ def _chosen(name: str, found: Iterable[GrantView]) -> GrantView:
         CommandError: If there is none, or several, or it stands in the settings.
     """
     if not (fitting := [one for one in found if one.id.startswith(name)]):
-        raise CommandError(f"There is no rule {name}.", ExitCode.NOT_FOUND)
+        raise CommandError(f"There is no grant {name}.", ExitCode.NOT_FOUND)
     if len(fitting) > 1:
-        raise CommandError(f"{len(fitting)} rules begin with {name}.", ExitCode.USAGE)
+        raise CommandError(f"{len(fitting)} IDs start with {name}.", ExitCode.USAGE)
     [one] = fitting
     if not one.revocable:
-        raise CommandError(f"Remove it where it stands: {one.origin}.")
+        raise CommandError(f"Remove it at its source: {one.origin}.")
     return one

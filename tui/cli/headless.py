@@ -62,7 +62,7 @@ def read_piped_input(warn: Callable[[str], None]) -> str:
             patience = PATIENCE if data else 0
             if not is_told and not select.select([descriptor], [], [], patience)[0]:
                 is_told = True
-                say("reading standard input to its end; Ctrl+C stops, </dev/null leaves it out")
+                say("reading standard input to its end; Ctrl+C to stop, </dev/null to skip it")
             if not (piece := os.read(descriptor, 64 * 1024)):
                 break
             data += piece
@@ -71,7 +71,7 @@ def read_piped_input(warn: Callable[[str], None]) -> str:
     except (OSError, ValueError):  # a closed descriptor
         return ""
     if len(data) > MAX_INPUT:
-        warn(f"standard input was cut off at {MAX_INPUT // 1024 // 1024} MiB")
+        warn(f"standard input was truncated at {MAX_INPUT // 1024 // 1024} MiB")
     return data[:MAX_INPUT].decode("utf-8", errors="replace").strip()
 
 
@@ -119,7 +119,7 @@ def run_headless(options: EngineOptions, prompt: str, *, output: str | None, deb
             return session.refuse("No prompt was given.", "Use -p TEXT.", ExitCode.NO_INPUT)
         return asyncio.run(session.answer(prompt.strip(), piped))
     except IsADirectoryError:
-        advice = "Give a file or a pipe, or </dev/null."
+        advice = "Redirect a file or a pipe instead, or use </dev/null."
         return session.refuse("Standard input is a folder.", advice, ExitCode.NO_INPUT)
     except (KeyboardInterrupt, asyncio.CancelledError):
         if session.is_unread:
@@ -161,10 +161,10 @@ class _Session:
             self.output = self.output or settings.run.output
             for problem in settings.problems:
                 if problem.fatal:
-                    advice = "Correct the file and try again."
+                    advice = "Fix the file and try again."
                     return self._end(ExitCode.BAD_SETTINGS, e.Notice(_E, str(problem), advice))
             if options.allows_all and (place := settings.no_yolo):
-                advice = "Leave it out; --allowed-tools allows single tools."
+                advice = "Omit it; --allowed-tools allows individual tools."
                 refusal = f"--yolo is forbidden by {place}."
                 return self.refuse(refusal, advice, ExitCode.BAD_SETTINGS)
             reason, advice = settings.run.why_held(is_program=True)
@@ -185,7 +185,7 @@ class _Session:
             if self.store.state.model.name == "":
                 return self._without_model()
             if options.resume is not None and not self.is_resumed:
-                missing = e.Notice(_E, "There is no session to go on with.")
+                missing = e.Notice(_E, "No session to resume in this folder.")
                 return self._end(ExitCode.ERROR, self.error or missing)
             self.is_sent = True
             engine.send(prompt, data=data)
@@ -197,23 +197,23 @@ class _Session:
     def _without_model(self) -> int:
         if self.error is not None:
             return self._end(ExitCode.NO_KEY, self.error)
-        advice = "Set GEMINI_API_KEY, name a model as SERVICE/NAME, or use --demo."
+        advice = "Set GEMINI_API_KEY, choose a model as SERVICE/NAME, or use --demo."
         return self.refuse("No Gemini API key was found.", advice, ExitCode.NO_KEY)
 
     def _read_allowed(self, servers: Sequence[ServerId]) -> str:
         """Go by what --allowed-tools means; return why it cannot be told, or nothing."""
         known = ", ".join(dict.fromkeys(servers)) or "none"
         for word in sorted((self.options.only_servers or frozenset()) - set(servers)):
-            words = f"--allowed-mcp-server-names: there is no server {word}; configured are"
+            words = f"--allowed-mcp-server-names: there is no server {word}; configured"
             self.warn(sanitize_line(f"{words}: {known}"))
         for word in self.options.allowed_tools:
             meant = meanings(word, servers)
             if len(meant) > 1:
                 first, second = map(_meaning_words, meant[:2])
-                return sanitize_line(f"--allowed-tools: {word} could be {first} or {second}")
+                return sanitize_line(f"--allowed-tools: {word} is ambiguous: {first} or {second}")
             self.allowed += meant
             if not meant and word not in (self.options.only_servers or ()):
-                words = f"--allowed-tools: {word} names no server; configured are: {known}"
+                words = f"--allowed-tools: {word} matches no server; configured: {known}"
                 self.warn(sanitize_line(words))
         return ""
 
@@ -223,7 +223,7 @@ class _Session:
         if self.options.save and session is None:
             self.warn("The turn was not saved: gemdeck.sessions.save is off.")
         elif self.options.save and self.output == "text":
-            say(f"to go on: gemdeck -p TEXT --resume {session}")
+            say(f"resume with: gemdeck -p TEXT --resume {session}")
 
     def _name_missing_tools(self, engine: Engine) -> None:
         """Warn about tools in --allowed-tools that a running server does not have."""
@@ -295,7 +295,7 @@ class _Session:
         missing = [view for view in state.servers if view.status not in USABLE]
         for view in missing if not self.is_out else ():
             if not state.leaves_out(view.id):
-                self.warn(f"without server {view.id}: {why_missing(view)}")
+                self.warn(f"running without server {view.id}: {why_missing(view)}")
         if not self.is_out:
             say_outside(state.servers)
         self.is_out = True
@@ -304,14 +304,14 @@ class _Session:
         """Tell whoever watches what the turn waits for; it is no warning."""
         turn = self.store.state.conversation.turn
         if turn is not None and turn.phase is TurnPhase.SERVERS:
-            say(f"{waiting_text(self.store.state)}; --wait sets for how long")
+            say(f"{waiting_text(self.store.state)}; --wait sets the limit")
 
     def _name_denied(self, server: ServerId, tool: str, rule: str) -> None:
         """Say once of each tool that it did not run for want of consent, or by which rule."""
-        words = f"{server}.{tool} was denied: it needs consent, and nobody can be asked."
+        words = f"{server}.{tool} was denied: it needs approval, and nobody can be asked."
         advice = f"To allow it in this run, add --allowed-tools {shlex.quote(f'{server}.{tool}')}"
         if rule != NOBODY_TO_ASK:
-            advice = f"It always does: {rule}."
+            advice = f"It always needs approval: {rule}."
         if (warning := sanitize_line(f"{words} {advice}")) not in self.warnings:
             self.warn(warning)
 

@@ -33,20 +33,20 @@ from tui.text import sanitize_line
 )
 @click.argument("client", required=False, type=click.Choice(list(CLIENTS)))
 @click.argument("names", nargs=-1, metavar="[SERVER]…")
-@click.option("--all", "takes_all", is_flag=True, help="Take over every server that is new here.")
+@click.option("--all", "takes_all", is_flag=True, help="Import every server that is new here.")
 @click.option(
     "--file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Read this file in place of the client's own.",
+    help="Read this file instead of the client's own.",
 )
-@scope_option("user", "Whose settings they go into: yours or this folder's.")
+@scope_option("user", "Where to write them: your settings (user) or this folder's (project).")
 @keyring_option
 @click.option(
     "--give",
     "given",
     multiple=True,
     metavar="NAME",
-    help="Pass this variable or secret of yours to the servers.",
+    help="Pass this environment variable, or keyring:NAME, to the servers.",
 )
 @prints_json
 async def import_servers(
@@ -59,18 +59,18 @@ async def import_servers(
     takes_all: bool,
     keyring: bool,
 ) -> CommandOutput:
-    """Take over servers from Claude, VS Code, Cursor, Windsurf, Zed, Codex or gemini-cli.
+    """Import servers from Claude, VS Code, Cursor, Windsurf, Zed, Codex or gemini-cli.
 
-    Shows what each would run, with all arguments, and what deserves a second look. Only those
-    are written that you name, or with --all those that are new; what this folder brings goes
-    into your settings only by name. None is started. Variables and secrets of yours that they
-    ask for are left out but for those that you give: --give TOKEN, or --give keyring:github for
-    a secret.
+    Shows what each server would run, with all arguments, and what deserves a second look. Imports
+    only the servers that you name, or with --all every new one; servers from files in this folder
+    go into your settings only by name. Starts none of them. Your variables and secrets that they
+    ask for are omitted unless you pass them: --give TOKEN, or --give keyring:github for a
+    secret.
     """
     if file is not None and client is None:
-        raise click.UsageError("--file needs the client whose format it has.")
+        raise click.UsageError("--file needs CLIENT to know the format.")
     if (keyring or any("keyring:" in name for name in given)) and scope == "project":
-        raise click.UsageError("A project's settings cannot name a secret of yours.")
+        raise click.UsageError("A project's settings cannot refer to your secrets.")
     machine = Machine(Path.home(), Path.cwd(), os.environ)
     imports = ServerImports(machine, own_edits(), scope, secret_store() if keyring else None)
     imports.given = frozenset(given)
@@ -110,23 +110,23 @@ async def import_servers(
     if takes_all and any(offer.state is ImportState.NEW for offer in left):
         summary += f"\n{_BY_NAME}"
     if not written and any(one.state is not ImportState.THERE for one in named):
-        code, summary = ExitCode.ERROR, "Nothing was written."
+        code, summary = ExitCode.ERROR, "Nothing was imported."
         taken_names = {one.server for one in named if one.state is ImportState.TAKEN}
         for first in [one for one in meant if one.name in taken_names][:1]:
             summary = _kept_words(first, given, scope)
     return CommandOutput(whole, "\n".join([*texts, summary]), code)
 
 
-_BY_NAME = "What this folder brings is taken over only by name: gemdeck import CLIENT SERVER"
+_BY_NAME = "Servers from this folder are imported only by name: gemdeck import CLIENT SERVER"
 
 
 def _text(offer: ImportOffer) -> str:
     """Say what would run, whole and on one line, and what to mind."""
     below = block(
         {
-            "runs": shlex.join(offer.command),
+            "command": shlex.join(offer.command),
             "address": offer.address,
-            "folder": offer.cwd,
+            "working directory": offer.cwd,
             "variables": ", ".join(offer.env),
             "headers": ", ".join(offer.headers),
             "warning": offer.warnings,
@@ -156,15 +156,15 @@ def _kept_words(one: Candidate, given: Sequence[str], scope: str) -> str:
     own = [f'"{name}": "${{{name}}}"' for name in given if isinstance(env, dict) and name in env]
     where = "your settings" if scope == "user" else "this folder's settings"
     advice = f"Remove it first (gemdeck mcp remove -s {scope} {shlex.quote(one.name)})"
-    advice += f", or write {', '.join(own)} into its entry" if own else ""
-    return sanitize_line(f"Nothing was written: {one.name} is in {where} already. {advice}.")
+    advice += f", or add {', '.join(own)} to its entry" if own else ""
+    return sanitize_line(f"Nothing was imported: {one.name} is already in {where}. {advice}.")
 
 
 def _summary(has_any: bool, written: Sequence[str], target: Path) -> str:
     if written:
-        return f"{', '.join(written)}: in {shown(target)}. Nothing was started: gemdeck mcp list"
+        return f"Imported {', '.join(written)} into {shown(target)}. Test with: gemdeck mcp list"
     if has_any:
-        more = "--keyring puts their secrets into the keyring."
+        more = "--keyring stores their secrets in the keyring."
         give = "--give NAME passes one of your variables or secrets."
-        return f"Nothing was written. Name the servers to take over, or use --all. {more} {give}"
+        return f"Nothing was imported. Name the servers, or use --all. {more} {give}"
     return "No servers of other clients were found."

@@ -34,13 +34,13 @@ service_option = click.option(
 
 @click.group()
 def key() -> None:
-    """Enter the model's key, see where it comes from, and forget it."""
+    """Store the model's API key, see where it comes from, and forget it."""
 
 
 @key.command(epilog="Example: gemdeck key show --json")
 @prints_json
 async def show() -> CommandOutput:
-    """Show which service answers, and where its key comes from; never the key itself."""
+    """Show which service is used and where its key comes from, never the key itself."""
     loaded = await in_daemon_thread(load)
     access = await in_daemon_thread(lambda: kept_access(loaded, KeyStore()))
     if access is None:
@@ -60,12 +60,12 @@ async def show() -> CommandOutput:
 @key.command("set", epilog="Example: gemdeck key set --address https://gateway.example")
 @address_option
 @service_option
-@click.option("--no-check", is_flag=True, help="Keep the key without asking the service.")
+@click.option("--no-check", is_flag=True, help="Store the key without checking it.")
 @prints_json
 async def set_key(address: str | None, service: str | None, *, no_check: bool) -> CommandOutput:
-    """Keep a key that the service accepts, in the keyring or a private file.
+    """Store a key that the service accepts, in the keyring or a private file.
 
-    It is typed in unseen, or read from standard input; what came before it is replaced.
+    Prompts for it without echo, or reads standard input. It replaces the previous key.
     """
     prepare_process()
     keys, loaded = KeyStore(), await in_daemon_thread(load)
@@ -90,7 +90,7 @@ async def set_key(address: str | None, service: str | None, *, no_check: bool) -
     await in_daemon_thread(lambda: credentials.keep_access(access, chosen, keys, _services()))
     words = "The key" if no_check else "The service accepted the key. It"
     value = {"address": access.base_url, "place": place, "checked": not no_check}
-    return CommandOutput(value, f"{words} is kept in {place}.")
+    return CommandOutput(value, f"{words} is stored in {place}.")
 
 
 @key.command(epilog="Example: gemdeck key forget")
@@ -98,7 +98,7 @@ async def set_key(address: str | None, service: str | None, *, no_check: bool) -
 @service_option
 @prints_json
 async def forget(address: str | None, service: str | None) -> CommandOutput:
-    """Forget the key that is kept, or that of an address, with the address."""
+    """Forget the stored key, or the key of an address or a service."""
     services = _services()
 
     def work() -> str:
@@ -146,7 +146,7 @@ async def check_access(access: ModelAccess, settings: GemdeckSettings) -> ModelT
 def _service(name: str, address: str | None, loaded: LoadedSettings) -> ModelService:
     known = known_services(loaded.gemdeck, os.environ)
     if address is not None:
-        raise click.UsageError("A service has its address from the settings: leave out --address.")
+        raise click.UsageError("The address of a service comes from the settings: omit --address.")
     if name not in known:
         raise no_such("service", name, known)
     return known[name]

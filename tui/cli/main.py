@@ -28,7 +28,7 @@ Example: gemdeck -p "how many open branches?" --allowed-tools git.git_branch -o 
 The manual: gemdeck help. Exit codes: gemdeck help commands
 """
 
-_ASKING: Final = "-p TEXT sends a message and prints the answer, -i TEXT stays on the screen."
+_ASKING: Final = "To send a message: -p TEXT prints the answer, -i TEXT opens the screen."
 
 _COMMANDS: Final[Mapping[str, str]] = {
     "mcp": "tui.cli.servers.mcp:mcp",
@@ -176,7 +176,7 @@ def _prepare_terminal() -> None:
     streams = sys.stdin, sys.stdout, sys.stderr
     has_input, has_output, has_canvas = (one is not None and one.isatty() for one in streams)
     if has_input and has_output and not has_canvas:  # on which Textual draws
-        click.echo("gemdeck draws on standard error; start it without redirecting that.")
+        click.echo("gemdeck draws on stderr; start it without redirecting stderr.")
         sys.exit(ExitCode.NO_INPUT)
     if not (has_input and has_output):
         click.echo("gemdeck needs a terminal; use -p TEXT to run without one.", err=True)
@@ -193,24 +193,24 @@ def _prepare_terminal() -> None:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
 )
 @click.option(
-    "-p", "--prompt", metavar="TEXT", help="Run one turn without a screen and print the answer."
+    "-p", "--prompt", metavar="TEXT", help="Send one message without a screen and print the answer."
 )
 @click.option(
-    "-i", "--prompt-interactive", metavar="TEXT", help="Send this first, and stay on the screen."
+    "-i", "--prompt-interactive", metavar="TEXT", help="Open the screen and send this message."
 )
 @click.option(
     "-o",
     "--output-format",
     type=click.Choice(["text", "json", "stream-json"]),
-    help="Output format of -p: text, unless output.format in your settings says json; stream-json "
-    "prints one object a line as things happen.",
+    help="Output format of -p: text, unless output.format in your settings is json; stream-json "
+    "prints one object per line as things happen.",
 )
 @click.option(
     "--allowed-tools",
     metavar="SERVER.TOOL,…",
     multiple=True,
     callback=_words,
-    help="Tools that -p may run; SERVER alone allows all its tools. Others are denied.",
+    help="Tools that -p may run; SERVER alone allows all its tools. All others are denied.",
 )
 @click.option(
     "--allowed-mcp-server-names",
@@ -227,31 +227,31 @@ def _prepare_terminal() -> None:
     metavar="DIR,…",
     multiple=True,
     callback=_folders,
-    help="Further folders that servers are told to work in.",
+    help="Additional folders for servers to work in.",
 )
 @click.option(
     "--approval-mode",
     type=click.Choice(["default", "yolo"]),
-    help="Which tools run without asking: those you allowed, or with yolo all.",
+    help="Tools that run without asking: those you have allowed, or with yolo all.",
 )
 @click.option(
     "--yolo",
     is_flag=True,
-    help="Run all tools without asking, except those a rule denies. Dangerous.",
+    help="Run all tools without asking, except those that a rule denies. Dangerous.",
 )
 @click.option(
     "--wait",
     "server_patience",
     metavar="SECONDS",
     type=click.FloatRange(0, MAX_WAIT),
-    help="Most seconds that -p waits for starting servers; 30 unless the settings say otherwise.",
+    help="Longest time that -p waits for servers to start; 30 unless the settings override it.",
 )
 @click.option(
     "--max-turns",
     "max_steps",
     metavar="NUMBER",
     type=click.IntRange(min=1),
-    help="Most requests to the model for one message; then the turn ends.",
+    help="Maximum number of requests to the model per turn.",
 )
 @click.option(
     "--max-cost",
@@ -265,16 +265,16 @@ def _prepare_terminal() -> None:
     is_flag=False,
     flag_value=LATEST,
     metavar="[ID]",
-    help="Go on with the session of this folder whose ID begins or ends so, or with the latest.",
+    help="Resume the latest session of this folder, or the one whose ID starts or ends with ID.",
 )
 @click.option("--save", is_flag=True, help="Save the turn of -p as a session for --resume.")
-@click.option("--private", is_flag=True, help="Keep nothing of this conversation on disk.")
+@click.option("--private", is_flag=True, help="Do not save this conversation to disk.")
 @click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to use.")
 @click.option(
     "--profile",
     metavar="NAME",
     callback=_known_profile,
-    help="Use only the servers and tools of this profile of your settings.",
+    help="Use only the servers and tools of this profile (from your settings).",
 )
 @click.option("--demo", is_flag=True, help="Use the offline demo model and the bundled servers.")
 @trace_option
@@ -282,7 +282,7 @@ def _prepare_terminal() -> None:
     "--debug",
     is_flag=True,
     is_eager=True,
-    help="Log handshakes and servers' output, and say where.",
+    help="Log handshakes and server output, and print the path of the log.",
 )
 @click.version_option(__version__, prog_name="gemdeck", help="Print the version.")
 @click.pass_context
@@ -300,32 +300,32 @@ def main(  # noqa: PLR0913 - one for each option that is not the engine's
     debug: bool,
     **given: Any,  # noqa: ANN401 - fields of `EngineOptions`
 ) -> None:
-    """Chat with Gemini and the tools of your MCP servers, in the terminal.
+    """Chat with Gemini and use the tools of your MCP servers in the terminal.
 
     Reads mcpServers from .gemini/settings.json in your home and in this folder, and from a few
-    other files that `gemdeck help settings` lists. Without a Gemini key the screen starts in an
-    offline demo; -p ends with 41 unless --demo is given.
+    other files that `gemdeck help settings` lists. Without a Gemini key, the screen opens an
+    offline demo, and -p exits with code 41 unless --demo is given.
     """
     if prompt is None and prompt_interactive is None and _is_fed():
         prompt = ""
-    with _needing("the folder you are in cannot be opened", "Change to another one (cd)."):
+    with _needing("cannot open the current folder", "Change to another folder (cd)."):
         folder = Path.cwd()
-    with _needing("the state folder cannot be used", "Set GEMDECK_HOME to a writable folder."):
+    with _needing("cannot use the state folder", "Set GEMDECK_HOME to a writable folder."):
         state_dir()
         log_dir()
     if debug:
-        say(f"the log is {sanitize_line(str(log_dir() / LOG_NAME))}")
+        say(f"log file: {sanitize_line(str(log_dir() / LOG_NAME))}")
     if context.invoked_subcommand is not None:
         _refuse_options(context)
         if release():
             sys.exit(ExitCode.CANCELLED)
         return
     if prompt is not None and prompt_interactive is not None:
-        raise click.UsageError("-p runs without a screen and -i with one; give one of them.")
+        raise click.UsageError("-p runs without a screen and -i with one; use one of them.")
     if yolo and approval_mode == "default":
-        raise click.UsageError("--yolo and --approval-mode default contradict each other.")
+        raise click.UsageError("--yolo and --approval-mode default cannot be combined.")
     if given["save"] and given["private"]:
-        raise click.UsageError("--save and --private contradict each other.")
+        raise click.UsageError("--save and --private cannot be combined.")
     options = EngineOptions(
         folder,
         allowed_tools=(*allowed_tools, *allowed_servers),

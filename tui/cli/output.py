@@ -29,25 +29,25 @@ class ExitCode(IntEnum):
     """The result of a run, as of gemini-cli; the manual's table is made of what stands here."""
 
     OK = 0
-    """Done."""
+    """Success."""
     ERROR = 1
-    """The turn or the command failed, or a server did not get ready."""
+    """The turn or the command failed, or a server did not become ready."""
     USAGE = 2
-    """Wrong usage."""
+    """Invalid usage."""
     NOT_FOUND = 3
-    """No such server, tool, prompt, resource, rule or session."""
+    """No such server, tool, prompt, resource, grant or session."""
     NO_KEY = 41
     """No key for the model."""
     NO_INPUT = 42
     """No prompt, or no terminal for the screen."""
     SANDBOX = 44
-    """The settings or GEMINI_SANDBOX ask for a sandbox."""
+    """The settings or GEMINI_SANDBOX require a sandbox."""
     BAD_SETTINGS = 52
-    """Settings that cannot be used, or that forbid what was asked."""
+    """Settings that are invalid, or that forbid the request."""
     TURN_LIMIT = 53
-    """Too many tool calls or requests in the turn, or its cost limit is reached."""
+    """Too many tool calls or model requests in the turn, or the cost limit is reached."""
     UNTRUSTED = 55
-    """GEMINI_RESTRICTED_MODE or GEMINI_CLI_TRUST_WORKSPACE trusts no folder."""
+    """GEMINI_RESTRICTED_MODE or GEMINI_CLI_TRUST_WORKSPACE makes every folder untrusted."""
     CANCELLED = 130
     """Cancelled."""
 
@@ -66,19 +66,19 @@ def output_problem() -> str:
     except (OSError, ValueError):  # a stream without a descriptor, as in tests
         return ""
     if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
-        return "standard output can only be read"
+        return "standard output is read-only"
     if stat.S_ISREG(status.st_mode):
         disk = os.fstatvfs(descriptor)
         if disk.f_blocks > 0 and disk.f_bavail == 0:
             return "standard output is a file on a full disk"
     device = (os.major(status.st_rdev), os.minor(status.st_rdev))
     if stat.S_ISCHR(status.st_mode) and device == FULL:
-        return "standard output takes nothing: no space is left on the device"
+        return "standard output cannot be written: no space left on the device"
     if stat.S_ISFIFO(status.st_mode):
         poll = select.poll()
         poll.register(descriptor, 0)
         if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
-            return "nobody reads standard output"
+            return "nothing reads standard output"
     return ""
 
 
@@ -90,7 +90,7 @@ def prepare_output() -> str:
     try:
         "…漢".encode(encoding)
     except (UnicodeEncodeError, LookupError):
-        return f"standard output takes {encoding} only; other characters are escaped"
+        return f"standard output uses {encoding}; other characters are escaped"
     return ""
 
 

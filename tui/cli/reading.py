@@ -27,7 +27,7 @@ def _topics(_context: object, _parameter: object, begun: str) -> list[str]:
 @click.command("help", epilog="Example: gemdeck help servers")
 @click.argument("words", metavar="[TOPIC]", nargs=-1, shell_complete=_topics)
 def read_manual(words: tuple[str, ...]) -> None:
-    """Read a page or section of the manual, or find words in it; without any, list the pages."""
+    """Print a page or section of the manual, or search all pages; without TOPIC, list them."""
     wanted = sanitize_line(" ".join(words)).casefold()
     every = [part for topic in TOPICS for part in parts_of(topic)]
     if text := "\n".join(part.text for part in every if wanted in _names(part)):
@@ -36,8 +36,8 @@ def read_manual(words: tuple[str, ...]) -> None:
     found = {topic: _heads(parts_of(topic), wanted) for topic in TOPICS}
     if not any(found.values()):
         near = nearest(wanted, TOPICS)
-        missing = f"The manual has no {wanted}." + f" Did you mean {near}?" * bool(near)
-        raise click.UsageError(f"{missing} Its pages: {', '.join(TOPICS)}.")
+        missing = f"Nothing in the manual matches {wanted}." + f" Did you mean {near}?" * bool(near)
+        raise click.UsageError(f"{missing} Pages: {', '.join(TOPICS)}.")
     write_out(table([(topic, " · ".join(heads)) for topic, heads in found.items() if heads]))
 
 

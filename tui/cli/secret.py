@@ -14,36 +14,36 @@ from tui.engine.logs.log_file import prepare_process
 from tui.text import sanitize_line
 
 keyring_option = click.option(
-    "--keyring", is_flag=True, help="Keep secrets of the entry in the keyring, and name them there."
+    "--keyring", is_flag=True, help="Store the entry's secrets in the keyring and refer to them."
 )
 
 
 @click.group()
 def secret() -> None:
-    """Keep secrets for entries of servers, which name them: ${keyring:NAME}."""
+    """Store secrets that settings refer to as ${keyring:NAME}."""
 
 
 @secret.command("set", epilog="Example: gemdeck secret set github")
 @click.argument("name")
 @prints_json
 async def set_secret(name: str) -> CommandOutput:
-    """Keep a secret, in the keyring or a private file.
+    """Store a secret in the keyring or a private file.
 
-    It is typed in unseen, or read from standard input; the last one of that name is replaced.
+    Prompts for it without echo, or reads standard input. It replaces one of the same name.
     """
     prepare_process()
     value = await in_daemon_thread(lambda: read_unseen("Secret"))
     place = await in_daemon_thread(lambda: secret_store().set(name, value))
-    text = f"{name} is kept in {place}. An entry names it: ${{keyring:{name}}}"
+    text = f"Saved {name} to {place}. Use it as ${{keyring:{name}}}."
     return CommandOutput({"name": name, "place": place}, text)
 
 
 @secret.command("list", epilog="Example: gemdeck secret list")
 @prints_json
 async def list_secrets() -> CommandOutput:
-    """List the names of the secrets that are kept."""
+    """List the names of the stored secrets."""
     names = await in_daemon_thread(secret_store().names)
-    text = "\n".join(map(sanitize_line, names)) or "There are none."
+    text = "\n".join(map(sanitize_line, names)) or "There are no secrets."
     return CommandOutput({"names": names}, text)
 
 
@@ -51,7 +51,7 @@ async def list_secrets() -> CommandOutput:
 @click.argument("name")
 @prints_json
 async def forget(name: str) -> CommandOutput:
-    """Forget a secret; servers that name it do not start."""
+    """Forget a secret; servers that refer to it no longer start."""
     store = secret_store()
     known = await in_daemon_thread(store.names)
     await in_daemon_thread(lambda: store.forget(name))

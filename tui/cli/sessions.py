@@ -25,17 +25,17 @@ from tui.text import counted
 
 @click.group()
 def sessions() -> None:
-    """List, read, export and delete saved conversations."""
+    """List, read, export and delete saved sessions."""
 
 
-_everywhere = click.option("--all", "everywhere", is_flag=True, help="Of all folders.")
+_everywhere = click.option("--all", "everywhere", is_flag=True, help="Include all folders.")
 
 
 @sessions.command("list", epilog="Example: gemdeck sessions list --all")
 @_everywhere
 @prints_json
 async def list_sessions(*, everywhere: bool) -> CommandOutput:
-    """List the sessions of this folder, the last changed first."""
+    """List the sessions of this folder, most recent first."""
     found = SessionLibrary(state_dir()).sessions(_folder(everywhere=everywhere))
     rows = [
         (
@@ -56,7 +56,7 @@ async def list_sessions(*, everywhere: bool) -> CommandOutput:
 @_everywhere
 @prints_json
 async def show(session: str, *, everywhere: bool) -> CommandOutput:
-    """Print a session, by the beginning of its ID; without one the last of this folder."""
+    """Print a session by the start of its ID, or the latest of this folder."""
     saved = _read(session, _folder(everywhere=everywhere))
     # as JSON it is what an export holds
     return CommandOutput(json.loads(to_json(saved)), to_markdown(saved).rstrip())
@@ -68,11 +68,11 @@ async def show(session: str, *, everywhere: bool) -> CommandOutput:
 @_everywhere
 @prints_json
 async def export(session: str, file: Path, *, everywhere: bool) -> CommandOutput:
-    """Write a session to a new file: JSON if its name ends so, else Markdown."""
+    """Write a session to a new file: JSON if its name ends in .json, else Markdown."""
     saved = _read(session, _folder(everywhere=everywhere))
     write_export(file, export_text(saved, file))
     name = saved.view.id
-    return CommandOutput({"session": name, "file": str(file)}, f"{name} is in {file}.")
+    return CommandOutput({"session": name, "file": str(file)}, f"Exported {name} to {file}.")
 
 
 @sessions.command(epilog="Example: gemdeck sessions delete latest")
@@ -80,7 +80,7 @@ async def export(session: str, file: Path, *, everywhere: bool) -> CommandOutput
 @_everywhere
 @prints_json
 async def delete(ids: tuple[str, ...], *, everywhere: bool) -> CommandOutput:
-    """Delete sessions, by the beginnings of their IDs."""
+    """Delete sessions by the start of their IDs."""
     library, folder = SessionLibrary(state_dir()), _folder(everywhere=everywhere)
     chosen = {found.id: found for found in (_found(library, one, folder) for one in ids)}
     for one in chosen.values():

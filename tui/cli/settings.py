@@ -26,13 +26,13 @@ from tui.text import sanitize_line
 
 @click.group()
 def settings() -> None:
-    """Look at the settings files: where they are, what counts, and what is wrong."""
+    """Inspect the settings files: where they are, what is in effect, and what is wrong."""
 
 
 @settings.command(epilog="Example: gemdeck settings path")
 @prints_json
 async def path() -> CommandOutput:
-    """List the settings files of this folder, lowest layer first."""
+    """List the settings files for this folder, lowest precedence first."""
     files = Layers(Path.cwd(), Path.home(), os.environ).files
     value = [
         {"file": str(one.path), "layer": one.origin.value, "state": one.state} for one in files
@@ -44,7 +44,7 @@ async def path() -> CommandOutput:
 @settings.command(epilog="Example: gemdeck settings show --json")
 @prints_json
 async def show() -> CommandOutput:
-    """Show what counts, and the file and line it comes from."""
+    """Show the settings in effect, and the file and line each comes from."""
     loaded, layers = load(), Layers(Path.cwd(), Path.home(), os.environ)
     found = list(layers.settings(loaded))
     servers: list[dict[str, Any]] = [
@@ -71,7 +71,7 @@ async def show() -> CommandOutput:
 @settings.command(epilog="Example: gemdeck settings check")
 @prints_json
 async def check() -> CommandOutput:
-    """Say what is wrong in the files; the exit code is 52 if one cannot be used at all."""
+    """Check the files; the exit code is 52 if one cannot be used at all."""
     return _checked()
 
 
@@ -85,7 +85,7 @@ async def schema() -> CommandOutput:
 @settings.command(epilog="Example: gemdeck settings edit")
 @prints
 async def edit() -> CommandOutput:
-    """Open your settings in your editor ($VISUAL, $EDITOR); they are begun if there are none."""
+    """Open your settings in your editor ($VISUAL, $EDITOR), creating the file if needed."""
     click.edit(filename=str(begin_settings(Path.home())))
     return _checked()
 
@@ -97,13 +97,13 @@ def _checked() -> CommandOutput:
     value = {"problems": [asdict(one) for one in problems]}
     is_fatal, is_wrong = any(one.fatal for one in problems), any(not one.quiet for one in problems)
     code = ExitCode.BAD_SETTINGS if is_fatal else ExitCode.ERROR if is_wrong else ExitCode.OK
-    return CommandOutput(value, "\n".join(map(str, problems)) or "Nothing is wrong.", code)
+    return CommandOutput(value, "\n".join(map(str, problems)) or "No problems found.", code)
 
 
 def places_text(places: list[str] | tuple[str, ...], *, adds_up: bool = False) -> str:
-    """Say where a setting stands, and what it wins over."""
+    """Say where a setting comes from, and what it overrides."""
     first, *others = places
-    word = "and" if adds_up else "over"
+    word = "and" if adds_up else "overrides"
     return f"{first} ({word} {', '.join(others)})" if others else first
 
 

@@ -25,7 +25,7 @@ def _trace(context: click.Context, _parameter: click.Parameter, file: Path | Non
     given = context.find_root().params
     given["trace"] = file
     if given.get("debug"):
-        say(f"the trace is {sanitize_line(str(file))}")
+        say(f"trace file: {sanitize_line(str(file))}")
 
 
 trace_option = click.option(
@@ -34,7 +34,7 @@ trace_option = click.option(
     type=click.Path(path_type=Path),
     callback=_trace,
     expose_value=False,
-    help="Write what is said with servers to this file, as lines of JSON.",
+    help="Record the MCP traffic with servers in FILE, as lines of JSON.",
 )
 
 trust_option = click.option(
@@ -43,5 +43,5 @@ trust_option = click.option(
     metavar="DIR",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Apply the settings of this folder in this run; DIR is its real path.",
+    help="Trust this folder for this run only; DIR is its real path.",
 )

@@ -23,13 +23,13 @@ ID_LENGTH: Final = 12
 
 @click.group()
 def trust() -> None:
-    """See what this folder's settings would run, and trust exactly that, or never."""
+    """Review what this folder's settings would run; trust exactly that, or never."""
 
 
 @trust.command(epilog="Example: gemdeck trust show")
 @prints_json
 async def show() -> CommandOutput:
-    """Show what this folder brings and what waits for it, in full; nothing is started."""
+    """Show in full what this folder would run and what waits for approval; starts nothing."""
     opened = opened_folder()
     reading = _reviewed(opened)
     seen, verdict = reading.seen, reading.verdict
@@ -50,7 +50,7 @@ async def show() -> CommandOutput:
     }
     lines = [f"This folder: {verdict.trust.value}.", *map(_server_text, servers)]
     if own:
-        asks = "Your own servers that need this folder, and wait for a yes to it:"
+        asks = "Your own servers that load code from this folder and wait for your approval:"
         lines += [asks, *map(_server_text, own)]
     if any(one.command for one in (*own, *servers)):
         lines.append(UNWATCHED)
@@ -66,12 +66,12 @@ async def show() -> CommandOutput:
 
 @trust.command(epilog="Example: gemdeck trust allow 3f9a2c1b04d7")
 @click.argument("content", metavar="ID")
-@click.option("--children", is_flag=True, help="Trust the folders below this one as well.")
+@click.option("--children", is_flag=True, help="Also trust the folders below this one.")
 @prints_json
 async def allow(content: str, *, children: bool) -> CommandOutput:
-    """Trust this folder with the content of this ID, which `gemdeck trust show` gives.
+    """Trust this folder with the content that has this ID in `gemdeck trust show`.
 
-    If the folder has changed meanwhile, nothing is trusted.
+    If the content has changed since, nothing is trusted.
     """
     opened = opened_folder()
     seen = _reviewed(opened).seen
@@ -80,7 +80,7 @@ async def allow(content: str, *, children: bool) -> CommandOutput:
     if seen.refusal:
         raise CommandError(f"{seen.refusal} For one run: --trust-folder {opened.folder}")
     if len(content) < ID_LENGTH or not seen.hash.startswith(content):
-        words = "This folder has other content now: gemdeck trust show"
+        words = "This folder's content has changed. To review it: gemdeck trust show"
         raise CommandError(words, ExitCode.NOT_FOUND)
     opened.trust(seen, children=children)
     return _now(opened, wanted=FolderTrust.TRUSTED)
@@ -97,7 +97,7 @@ async def never() -> CommandOutput:
 @trust.command(epilog="Example: gemdeck trust forget")
 @prints_json
 async def forget() -> CommandOutput:
-    """Forget what you said of this folder."""
+    """Forget your decision about this folder."""
     opened_folder().forget()
     return _now(opened_folder())
 
@@ -122,7 +122,7 @@ def _server_text(shown: Disclosure) -> str:
             "program": shown.program,
             "argument": shown.args,
             "address": shown.url,
-            "folder": shown.cwd,
+            "working directory": shown.cwd,
             "variable": shown.env_values,
             "headers": ", ".join(shown.headers),
             "reads": ", ".join(shown.references),

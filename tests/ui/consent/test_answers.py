@@ -145,7 +145,7 @@ async def test_what_is_offered_is_shown_and_lasts_for_the_scope_in_sight() -> No
             await hands.press(key)
             assert hands.decisions == [Decision(choice, scope=scope)]
         # Lasting answers that are not offered say why and decide nothing.
-        why = "nothing identifies this server later on"
+        why = "this server cannot be recognized later"
         await hands.ask_next(asked(not_lasting=why))
         await hands.press("full_stop")
         assert "Always" not in hands.text

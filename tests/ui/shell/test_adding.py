@@ -147,7 +147,7 @@ async def test_A25_what_is_pasted_gets_no_secret_that_the_user_does_not_give(
         await deck.paste(pasted % (sys.executable, script))
         await deck.shows("Allow those it may use", "Allow ACME_TOKEN")
         await deck.press("ctrl+s")
-        await deck.shows("! Left out because only you can pass it on: ACME_TOKEN", "^S test")
+        await deck.shows("! Omitted, because only you can pass it on: ACME_TOKEN", "^S test")
         await deck.press("ctrl+s")
         await deck.shows("^S save anyway")
         assert FIXTURE_SECRET not in told.read_text("utf-8")
@@ -157,7 +157,7 @@ async def test_A25_what_is_pasted_gets_no_secret_that_the_user_does_not_give(
         field = next(row for row in deck.form.rows if row.field.key == "give ACME_TOKEN")
         field.control.focus()
         await deck.press("space", "ctrl+s")
-        await deck.shows("Receives variables of yours that look secret: ACME_TOKEN.", "^S test")
+        await deck.shows("Receives environment variables that look secret: ACME_TOKEN.", "^S test")
         told.unlink()
         await deck.press("ctrl+s")
         await deck.shows("^S save anyway")
@@ -172,7 +172,7 @@ async def test_what_fails_is_said_and_can_be_mended_or_saved_all_the_same() -> N
     async with adding() as deck:
         await deck.open()
         await deck.press(*"a | b", "enter")
-        await deck.shows("“|” is for a shell")
+        await deck.shows("“|” needs a shell")
         await deck.paste("c")
         await deck.shows("a | bc")
         await deck.press("ctrl+u")
@@ -199,7 +199,7 @@ async def test_what_fails_is_said_and_can_be_mended_or_saved_all_the_same() -> N
         await deck.press("ctrl+s")
         await deck.closed()
         assert deck.entries["gemdeck-no-such-program"]["args"] == ["--flag"]
-        await deck.until(lambda: "/etc/settings.json counts." in str(toasts(deck.app)))
+        await deck.until(lambda: "/etc/settings.json overrides it." in str(toasts(deck.app)))
 
 
 async def test_escape_ends_a_server_that_does_not_answer_with_its_process(home: Path) -> None:
@@ -314,7 +314,7 @@ async def test_a_server_of_the_project_is_written_into_its_file() -> None:
         await deck.until(lambda: bool(toasts(deck.app)))
         assert toasts(deck.app)[-1] == "No servers of other clients were found."
         await deck.paste(f"gemini mcp add -s project --trust notes {SAMPLE}")
-        await deck.shows("--trust is left out", "project (this folder)")
+        await deck.shows("--trust is ignored", "project (this folder)")
         await deck.press("ctrl+s", "ctrl+s")
         await deck.shows("5 tools", "^S save")
         await deck.press("ctrl+s")

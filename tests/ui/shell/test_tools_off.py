@@ -165,7 +165,7 @@ async def test_capital_x_saves_it_with_comments_kept_and_says_the_command(home: 
         deck.pane.entries.select(buy)
         await deck.pilot.pause()
         await deck.pilot.press("X")
-        stays = "buy stays off: includeTools of shop leaves it out."
+        stays = "buy stays off: includeTools of shop does not list it."
         await deck.until(lambda: stays in {one.text for one in deck.store.state.notices})
         path.write_text(kept.replace('"bank"', '"bank2"'))
         await deck.until(lambda: "bank2" in {one.id for one in deck.store.state.servers})

@@ -35,13 +35,13 @@ GATEWAY = "https://gateway.example"
 def test_a_key_is_kept_shown_without_itself_and_forgotten(run: Run) -> None:
     assert run("key", "show").code == ExitCode.NO_KEY
     kept = run("key", "set", "--no-check", typed=KEY)
-    assert (kept.code, "The key is kept in the private file" in kept.stdout) == (0, True)
+    assert (kept.code, "The key is stored in the private file" in kept.stdout) == (0, True)
     assert KeyStore().get() == SecretStr(KEY)
     shown = run("key", "show", "--json")
     assert (shown.json["service"], shown.json["kept"]) == ("Gemini", True)
     assert KEY not in kept.stdout + shown.stdout
     assert run("key", "forget").stdout == "The key was removed.\n"
-    assert run("key", "forget").stdout == "No key is kept for the Gemini API.\n"
+    assert run("key", "forget").stdout == "No key is stored for the Gemini API.\n"
     assert run("key", "show").code == ExitCode.NO_KEY
 
 
@@ -161,15 +161,15 @@ async def test_where_it_leads_is_said_first(
     await hear(answers, REQUEST)
     said = capsys.readouterr().err
     assert "Sign in to web (https://web.example) at as.example.\n" in said
-    assert "The code goes" not in said
+    assert "The code is sent" not in said
     odd = replace(REQUEST, id=RequestId("2"), host="xn--pple-43d.com", shown_host="\u0430pple.com")
     more: dict[str, Any] = {"scopes": ("a", "b"), "notes": ("Look twice.",)}
     facts = {"token_host": "t.example:8", **more}
     await hear(answers, replace(odd, **facts, url="https://as.example/\x1b[2J"))
     said = capsys.readouterr().err
     for words in (
-        *("at \u0430pple.com (xn--pple-43d.com).", "The code goes to t.example:8."),
-        *("The authorization server is https://as.example.", "It asks for: a, b."),
+        *("at \u0430pple.com (xn--pple-43d.com).", "The code is sent to t.example:8."),
+        *("The authorization server is https://as.example.", "Requested scopes: a, b."),
         *("Look twice.", "Address: https://as.example/"),
     ):
         assert f"{words}\n" in said

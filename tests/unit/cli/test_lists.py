@@ -42,8 +42,8 @@ def test_rules_are_listed_and_taken_back(run: Run, grant: Grant) -> None:
     assert f"{grant.id[:8]}  allow  notes.add_note" in run("grants", "list").stdout
     assert run("grants", "revoke", "").code == ExitCode.USAGE
     taken = run("grants", "revoke", grant.id[:8])
-    assert (taken.code, taken.stdout) == (0, "Taken back: notes.add_note.\n")
-    assert run("grants", "list").stdout == "There are no rules on tools.\n"
+    assert (taken.code, taken.stdout) == (0, "Revoked: notes.add_note.\n")
+    assert run("grants", "list").stdout == "There are no grants.\n"
 
 
 def test_rules_of_the_settings_stay(run: Run) -> None:
@@ -53,7 +53,7 @@ def test_rules_of_the_settings_stay(run: Run) -> None:
     listed = run("grants", "list", "--json").json["grants"]
     assert {one["effect"] for one in listed} == {"deny", "allow"}
     refused = run("grants", "revoke", listed[0]["id"], code=ExitCode.ERROR)
-    assert "Remove it where it stands" in refused.stderr
+    assert "Remove it at its source" in refused.stderr
     assert run("grants", "revoke", "none").code == ExitCode.NOT_FOUND
 
 
@@ -88,7 +88,7 @@ def test_other_content_than_was_shown_is_not_trusted(run: Run, entry: Path) -> N
     bring(entry, "two")
     refused = run("trust", "allow", name)
     assert (refused.code, refused.stdout) == (ExitCode.NOT_FOUND, "")
-    assert "other content now" in refused.stderr
+    assert "content has changed" in refused.stderr
     assert run("trust", "allow", "").code == ExitCode.NOT_FOUND
     assert run("trust", "show", "--json").json["trust"] == "untrusted"
 
@@ -108,7 +108,7 @@ def test_your_own_servers_that_wait_here_are_shown(run: Run) -> None:
     shown = run("trust", "show", "--json").json
     assert [one["server"] for one in shown["waiting"]] == ["mine"]
     words = run("trust", "show").stdout
-    assert "Your own servers that need this folder, and wait for a yes to it:" in words
+    assert "Your own servers that load code from this folder and wait for your approval:" in words
     assert "server.py" in words
     assert "elsewhere" not in words
 
@@ -165,7 +165,7 @@ def test_a_time_beyond_the_calendar_is_shown_all_the_same(run: Run, saved: Sessi
 
 def test_a_session_is_deleted_and_an_empty_id_deletes_nothing(run: Run, saved: SessionView) -> None:
     refused = run("sessions", "delete", "")
-    assert (refused.code, "an ID is empty" in refused.stderr) == (2, True)
+    assert (refused.code, "an ID must not be empty" in refused.stderr) == (2, True)
     assert str(saved.id) in run("sessions", "list").stdout
     assert run("sessions", "delete", str(saved.id)[:15]).stdout == f"Deleted: {saved.id}.\n"
     assert run("sessions", "list").stdout == "There are no sessions.\n"
@@ -189,11 +189,11 @@ def test_servers_are_shown_whole_with_their_risks_and_nothing_is_written(run: Ru
     words = "x" * 3_000
     cursor({"sh": {"command": "bash", "args": ["-c", f"echo {words}"], "env": {"TOKEN": "s3cret"}}})
     result = run("import", code=0)
-    assert f"runs       bash -c 'echo {words}'" in result.stdout
+    assert f"command    bash -c 'echo {words}'" in result.stdout
     assert "Runs a shell (bash)" in result.stdout
     assert "variables  TOKEN" in result.stdout
     assert "s3cret" not in result.stdout
-    assert "Nothing was written." in result.stdout
+    assert "Nothing was imported." in result.stdout
     assert settings() == {}
 
 
@@ -224,16 +224,16 @@ def test_what_was_not_given_can_be_given_later_and_who_gives_in_vain_is_told(run
     cursor({"gh": {"command": "x", "env": env}, "odd": {"command": "${CMD}"}})
     first = run("import", "cursor", "gh", "--give", "NOPE")
     assert (first.code, first.stderr) == (0, "gemdeck: No server asks for NOPE.\n")
-    asks = "Not passed on: TOK, which the client would ask you for. Import with --give TOK and set"
+    asks = "Not passed: TOK, which the client prompts for. Import with --give TOK and set"
     assert (asks in first.stdout, first.stdout.count("TOK,")) == (True, 1)
     assert "Its command needs CMD: import it with --give CMD." in first.stdout
     assert run("import", "cursor", "gh").code == 0, "it is there, as it was to be"
     again = run("import", "cursor", "gh", "--give", "GH_TOKEN")
-    why = "Nothing was written: gh is in your settings already. Remove it first"
-    how = """(gemdeck mcp remove -s user gh), or write "GH_TOKEN": "${GH_TOKEN}" into its entry."""
+    why = "Nothing was imported: gh is already in your settings. Remove it first"
+    how = """(gemdeck mcp remove -s user gh), or add "GH_TOKEN": "${GH_TOKEN}" to its entry."""
     assert (again.code, again.stdout.splitlines()[-1]) == (1, f"{why} {how}")
     odd = run("import", "cursor", "odd")
-    assert (odd.code, odd.stdout.splitlines()[-1]) == (1, "Nothing was written.")
+    assert (odd.code, odd.stdout.splitlines()[-1]) == (1, "Nothing was imported.")
     assert run("import", "cursor", "odd", "--give", "CMD").code == 0
 
 

@@ -44,7 +44,7 @@ def test_the_value_that_counts_is_shown_with_what_it_wins_over(run: Run, tmp_pat
     [server] = shown.json["servers"]
     assert (server["name"], server["places"]) == ("s", [f"{user}:6"])
     text = run("settings", "show").stdout
-    assert f"{system}:2 (over {user}:3)" in text
+    assert f"{system}:2 (overrides {user}:3)" in text
 
 
 def test_the_names_of_files_of_context_are_shown(run: Run) -> None:
@@ -77,7 +77,7 @@ def test_problems_have_a_file_and_a_line(run: Run) -> None:
 
 
 def test_without_files_nothing_is_wrong(run: Run) -> None:
-    assert run("settings", "check").stdout == "Nothing is wrong.\n"
+    assert run("settings", "check").stdout == "No problems found.\n"
     states = {one["layer"]: one["state"] for one in run("settings", "path", "--json").json["files"]}
     assert states["user"] == "absent"
 
@@ -85,7 +85,7 @@ def test_without_files_nothing_is_wrong(run: Run) -> None:
 @pytest.mark.slow
 def test_editing_begins_the_file_and_checks_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "true")
-    assert run("settings", "edit").stdout == "Nothing is wrong.\n"
+    assert run("settings", "edit").stdout == "No problems found.\n"
     assert (Path.home() / ".gemini" / "settings.json").exists()
 
 

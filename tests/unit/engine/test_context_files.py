@@ -171,10 +171,10 @@ def test_further_folders_are_the_users_and_of_a_project_those_inside(
     assert [one.text for one in offered(loaded)] == ["beside", "named"]
     said = [(problem.file, problem.message) for problem in loaded.settings.problems]
     theirs = "~/clone/packages/one/.gemini/settings.json"
-    lies = "lies outside the project; it has no effect"
+    lies = "is outside the project; ignored"
     assert said == [
-        ("~/.gemini/settings.json", "there is no ~/none; it has no effect"),
-        (theirs, "there is no none; it has no effect"),
+        ("~/.gemini/settings.json", "~/none does not exist; ignored"),
+        (theirs, "none does not exist; ignored"),
         *((theirs, f"{folder} {lies}") for folder in folders[2:]),
     ]
 

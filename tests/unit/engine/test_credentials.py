@@ -118,7 +118,7 @@ def test_keys_count_in_the_order_of_the_google_sdk_and_without_any_the_user_has_
         assert (secret(found), found.kind) == (key, BackendKind.GEMINI)
         assert found.source.startswith(source)
     assert found is not None
-    assert found.source == "GOOGLE_API_KEY (GEMINI_API_KEY is set as well, and not used)"
+    assert found.source == "GOOGLE_API_KEY (GEMINI_API_KEY is also set but not used)"
     same = find_access({**environ, "GEMINI_API_KEY": "google"}, empty)
     assert same is not None
     assert same.source == "GOOGLE_API_KEY"
@@ -227,7 +227,7 @@ def test_a_key_goes_only_to_the_address_it_was_entered_for(empty: KeyStore) -> N
     assert found(env) == ("", "theirs"), "a key of the environment goes to no kept address"
     assert found({**env, **at(there)}) == (there, "theirs")
     assert (overruling({}), overruling(env)) == ("", "GEMINI_API_KEY")
-    with pytest.raises(CredentialError, match="kept address is not a safe address"):
+    with pytest.raises(CredentialError, match="stored address is not a safe address"):
         find_access({}, empty, KeptService(Service.ADDRESS, "http://evil.example"))
 
 

@@ -195,7 +195,7 @@ async def test_a_picture_is_saved_beside_others_and_lent_until_the_end(
     assert opened[0].is_relative_to(tmp_path / "home")
     assert remove_stale(tmp_path / "home", time.time() + STALE_AFTER + 60) == 0
     at.features.open_picture(replace(made, data=b64encode(b"#!/bin/sh").decode()))
-    await eventually(lambda: says("unknown format"))
+    await eventually(lambda: says("format is unknown"))
     await at.features.__aexit__()
     assert len(opened) == 1
     assert not opened[0].exists()

@@ -104,7 +104,7 @@ async def test_a_model_of_the_command_line_needs_no_key_of_gemini(
             assert said(it) == ["1"]
             model = it.store.state.model
             found = model.name, model.backend, model.address, model.source
-            assert found == (LARGE, "fake", other.url, "its entry in your settings")
+            assert found == (LARGE, "fake", other.url, "the service's entry in your settings")
         assert fake.requests == fake.checks == []
 
 

@@ -91,30 +91,30 @@ NEEDING = {
     "uv run server.py": "argument 2 is server.py",
     "uv --directory . run x": "argument 2 is .",
     "java -jar target/server.jar": "argument 2 is target/server.jar",
-    "cat -f../x": "argument 1 names ../x",
-    "cat -fserver.json": "argument 1 names server.json",
-    "cat -f~/shop/x": "argument 1 names ~/shop/x",
-    "cat --config=server.toml": "argument 1 names server.toml",
-    "cat --config=~/shop/x": "argument 1 names ~/shop/x",
-    "npx -y pkg@./local": "argument 2 names ./local",
+    "cat -f../x": "argument 1 refers to ../x",
+    "cat -fserver.json": "argument 1 refers to server.json",
+    "cat -f~/shop/x": "argument 1 refers to ~/shop/x",
+    "cat --config=server.toml": "argument 1 refers to server.toml",
+    "cat --config=~/shop/x": "argument 1 refers to ~/shop/x",
+    "npx -y pkg@./local": "argument 2 refers to ./local",
     "npx -y server-filesystem ~/shop": "argument 3 is ~/shop",
     "npx -y server-filesystem ~/tools/deep/x": "argument 3 is ~/tools/deep/x",
     "npx -y server-filesystem ~/other/../shop": "argument 3 is ~/other/../shop",
     "npx -y server-filesystem ~/shop/out/bin": "argument 3 is ~/shop/out/bin",
-    "docker run -v ~/shop:/data image": "argument 3 names ~/shop",
-    "docker run -v .:/data image": "argument 3 names .",
+    "docker run -v ~/shop:/data image": "argument 3 refers to ~/shop",
+    "docker run -v .:/data image": "argument 3 refers to .",
     "docker run --mount type=bind,src=~/shop/data,dst=/data image": (
-        "argument 3 names ~/shop/data"
+        "argument 3 refers to ~/shop/data"
     ),
     "docker run --env-file .env image": "argument 3 is .env",
-    "sh -c 'cd ~/shop && npx x'": "argument 2 names ~/shop",
-    "sh -c 'exec \"~/shop/server\"'": "argument 2 names ~/shop/server",
-    "sqlite --url sqlite:///~/shop/x.db": "argument 2 names a place in it",
-    "x postgresql://h/db?sslrootcert=~/shop/ca.pem": "argument 1 names a place in it",
-    "x file://~/shop/data": "argument 1 names ~/shop/data",
-    "x file://localhost~/sh%6fp/data": "argument 1 names ~/shop/data",
-    'x \'{"root": "~/shop"}\'': "argument 1 names ~/shop",
-    "x https://example.com,~/shop/x": "argument 1 names ~/shop/x",
+    "sh -c 'cd ~/shop && npx x'": "argument 2 refers to ~/shop",
+    "sh -c 'exec \"~/shop/server\"'": "argument 2 refers to ~/shop/server",
+    "sqlite --url sqlite:///~/shop/x.db": "argument 2 refers to a path in it",
+    "x postgresql://h/db?sslrootcert=~/shop/ca.pem": "argument 1 refers to a path in it",
+    "x file://~/shop/data": "argument 1 refers to ~/shop/data",
+    "x file://localhost~/sh%6fp/data": "argument 1 refers to ~/shop/data",
+    'x \'{"root": "~/shop"}\'': "argument 1 refers to ~/shop",
+    "x https://example.com,~/shop/x": "argument 1 refers to ~/shop/x",
 }
 
 
@@ -143,12 +143,12 @@ def entry(**written: object) -> dict[str, Any]:
 def test_A14_a_variable_or_a_working_folder_may_need_the_folder(shop: Path) -> None:
     home, sub = shop.parent, shop / "sub"
     for env, why in {
-        ("DATA", f"{shop}/data"): "the variable DATA names ~/shop/data",
-        ("DATA", f"{home}/link/../link/x"): "the variable DATA names ~/link/../link/x",
-        ("API_TOKEN", f"{shop}/tok"): "the variable API_TOKEN names a place in it",
-        ("DATA", "./data"): "the variable DATA names ./data",
-        ("PYTHONPATH", "src"): "the variable PYTHONPATH names src",
-        ("PATH", f"/usr/bin:{shop}/.venv/bin"): "the variable PATH names ~/shop/.venv/bin",
+        ("DATA", f"{shop}/data"): "the variable DATA refers to ~/shop/data",
+        ("DATA", f"{home}/link/../link/x"): "the variable DATA refers to ~/link/../link/x",
+        ("API_TOKEN", f"{shop}/tok"): "the variable API_TOKEN refers to a path in it",
+        ("DATA", "./data"): "the variable DATA refers to ./data",
+        ("PYTHONPATH", "src"): "the variable PYTHONPATH refers to src",
+        ("PATH", f"/usr/bin:{shop}/.venv/bin"): "the variable PATH refers to ~/shop/.venv/bin",
         ("PYTHONPATH", ""): "",
         ("PYTHONPATH", ":/opt/lib:"): "",
         ("CONFIG", "config.json"): "",
@@ -211,9 +211,9 @@ def test_in_the_home_whole_paths_are_the_users_own(shop: Path) -> None:
 
 def test_no_secret_gets_into_the_reason(shop: Path) -> None:
     one = server("x", f"--token={shop}/s3cret", f"--db={shop}/pass", secrets=frozenset({"pass"}))
-    assert needs_folder(one, shop, shop.parent) == "argument 1 names a place in it"
+    assert needs_folder(one, shop, shop.parent) == "argument 1 refers to a path in it"
     one = server("x", "y", env={"DATA": f"{shop}/pass"}, secrets=frozenset({f"{shop}/pass"}))
-    assert needs_folder(one, shop, shop.parent) == "the variable DATA names a place in it"
+    assert needs_folder(one, shop, shop.parent) == "the variable DATA refers to a path in it"
 
 
 def test_a_folder_with_blanks_is_found_in_every_word(world: World) -> None:

@@ -188,7 +188,9 @@ def test_what_needs_the_folder_waits_for_its_yes_and_says_why() -> None:
 
 
 def test_what_the_user_may_enable_starts_where_it_would_without_that() -> None:
-    off = server("off").held(OFF, "Disabled: the entry says so.", "", may_enable=True)
+    off = server("off").held(
+        OFF, "Disabled: turned off in its settings entry.", "", may_enable=True
+    )
     for record, needs, admission in (
         (trusted(), {}, replace(off.admission, where=Where.INSIDE)),
         (NO_RECORD, {}, replace(off.admission, where=Where.OUTSIDE)),

@@ -85,7 +85,7 @@ async def test_the_same_call_a_third_time_asks_despite_rules(shop: Turncoat, pla
         running.engine.send("go")
         request = await running.pending(ConfirmationRequest)
         assert len(shop.calls) == MAX_SAME_CALLS - 1
-        assert request.notes[0] == "The model made this very call 2 times before in this turn."
+        assert request.notes[0] == "The model has already made this call 2 times in this turn."
         await running.decide(Choice.ONCE)
         await running.idle()
         outcomes = [e.outcome for e in running.events if isinstance(e, TurnFinished)]

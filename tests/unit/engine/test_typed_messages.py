@@ -110,7 +110,7 @@ async def test_what_is_no_command_or_resource_never_reaches_the_model(at: Typed)
         ("/hlep", "There is no command /hlep. Did you mean /help?"),
         ("/clear all", "/clear works only on the screen."),
         ("/?", "/help works only on the screen."),
-        ("/about", "gemdeck doctor says what runs, and where."),
+        ("/about", "`gemdeck doctor` shows versions, settings and servers."),
         (
             "/git:fix now",
             "in gemini-cli; here, servers' prompts are commands (F4).",

@@ -59,18 +59,21 @@ from tui.engine.settings.edits import NoSuchServerError, servers_in
 from tui.engine.settings.typed_entries import check_entry, named_values, server_entry
 from tui.model.bounded_json import writable
 from tui.model.catalog import PromptView
-from tui.model.servers import USABLE, Origin, ServerId, ServerStatus
+from tui.model.servers import USABLE, Origin, ServerId, ServerStatus, Transport
 from tui.text import counted, sanitize
 
 _WAITING: Final = (ServerStatus.UNTRUSTED, ServerStatus.DISABLED)
 """The server was written as asked, and is not to be started."""
 
+_LABELS: Final = {"capabilities": "server can", "announced": "gemdeck can", "environment": "passed"}
+"""What the page of a server calls these members of its JSON."""
+
 
 @click.group(epilog="Exit codes: gemdeck help commands")
 def mcp() -> None:
-    """Look at the servers of your settings, and use what they offer.
+    """Inspect the servers in your settings and use what they offer.
 
-    No key is needed. Results are on standard output, messages on standard error.
+    No key is needed. Results go to standard output, messages to stderr.
     """
 
 
@@ -82,7 +85,7 @@ mcp.add_command(logout)
 @prints_json
 @starts_servers
 async def list_servers(start: StartOptions) -> CommandOutput:
-    """List the servers and whether each gets ready; all but those that sleep are started."""
+    """Start the servers, except lazy ones, and list whether each is ready."""
     async with serving(start, None) as session:
         say_outside(session.views)
         found = [server_value(view) for view in session.views]
@@ -100,7 +103,7 @@ async def list_servers(start: StartOptions) -> CommandOutput:
 @prints_json
 @starts_servers
 async def show(server: str, start: StartOptions) -> CommandOutput:
-    """Show how a server is reached and what it offers."""
+    """Show how a server is configured, how it is doing, and what it offers."""
     return await _shown(server, start)
 
 
@@ -114,7 +117,9 @@ async def _shown(server: str, start: StartOptions) -> CommandOutput:
         listed = session.engine.servers.registry.listed(view.id)
         kinds = ("tools", "prompts", "resources", "templates", "skills")
         definitions = {kind: writable(getattr(listed, kind)) for kind in kinds}
-        return CommandOutput(value | {"definitions": definitions}, fields(value), code)
+        labels = _LABELS | {"target": "command" if view.transport is Transport.STDIO else "address"}
+        text = fields({labels.get(name, name): one for name, one in value.items()})
+        return CommandOutput(value | {"definitions": definitions}, text, code)
 
 
 @mcp.command(epilog="Example: gemdeck mcp tools files --json")
@@ -122,7 +127,7 @@ async def _shown(server: str, start: StartOptions) -> CommandOutput:
 @prints_json
 @starts_servers
 async def tools(server: str | None, start: StartOptions) -> CommandOutput:
-    """List the tools of a server, or of all."""
+    """List the tools of one server, or of all."""
     async with serving(start, None if server is None else [server]) as session:
         views = session.views if server is None else (session.ready(server),)
         listed = session.engine.servers.registry.listed
@@ -150,11 +155,11 @@ async def tools(server: str | None, start: StartOptions) -> CommandOutput:
 async def call(
     server: str, tool: str, arguments: tuple[str, ...], raw: str | None, start: StartOptions
 ) -> CommandOutput:
-    """Run a tool with exactly these arguments, or @NAME, a call that you saved under a name.
+    """Run a tool with exactly these arguments, or run @NAME, a call that you saved.
 
-    A value is text, or JSON where the tool wants something else. You composed the call, so nobody
-    is asked; a rule that denies the tool holds all the same. What the server asks for meanwhile
-    is asked at a terminal, and declined without one.
+    A value is text, or JSON where the tool expects another type. You wrote the call yourself, so it
+    needs no approval; a rule that denies the tool still applies. If the server asks for input, you
+    are prompted at a terminal; without one, gemdeck declines.
     """
     given = _object(raw)
     with as_usage():
@@ -164,7 +169,7 @@ async def call(
         known = [one.name for one in session.ready(server).catalog.tools]
         if tool.startswith("@") and tool not in known:
             if (saved := session.engine.runs.saved.find(ServerId(server), tool[1:])) is None:
-                raise CommandError(f"No call is saved as {tool} for {server}.", ExitCode.NOT_FOUND)
+                raise CommandError(f"{server} has no saved call {tool}.", ExitCode.NOT_FOUND)
             tool, given = saved.tool, _object(saved.arguments) | given
         check_known("tool", [tool], known)
         offered = session.engine.servers.offered_tools()
@@ -184,13 +189,13 @@ async def call(
 @mcp.command(epilog="Example: gemdeck mcp request files resources/templates/list")
 @server_argument
 @click.argument("method")
-@click.option("--params", "raw", metavar="JSON", help="Its parameters as one JSON object.")
+@click.option("--params", "raw", metavar="JSON", help="The parameters as one JSON object.")
 @prints
 @starts_servers
 async def request(server: str, method: str, raw: str | None, start: StartOptions) -> CommandOutput:
-    """Send a server one request, and print its answer as JSON: the result or the error.
+    """Send one request to a server, and print the response as JSON: the result or the error.
 
-    A rule that denies a tool holds for tools/call.
+    A rule that denies a tool also applies to tools/call.
     """
     params = _object(raw, "--params")
     async with serving(start, [server]) as session:
@@ -203,17 +208,17 @@ async def request(server: str, method: str, raw: str | None, start: StartOptions
 
 @mcp.command(epilog="Example: gemdeck mcp add again gemdeck mcp replay trace.jsonl")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--server", metavar="NAME", default="", help="Which one of several in the trace.")
+@click.option("--server", metavar="NAME", default="", help="Which server, if there are several.")
 @prints
 async def replay(file: Path, server: str) -> CommandOutput:
-    """Be a server over stdio that answers as one in a trace did, by method and parameters."""
+    """Replay a trace as a stdio server, matching requests by method and parameters."""
     try:
         recording = await in_daemon_thread(lambda: Recording(read_trace(file), server))
     except OSError as error:
-        raise CommandError(f"{file} cannot be played: {error.strerror}.") from error
+        raise CommandError(f"{file} cannot be replayed: {error.strerror}.") from error
     if len(recording.servers) != 1:
         names = ", ".join(sorted(recording.servers)) or "none"
-        raise CommandError(f"--server has to name one of those in the trace: {names}")
+        raise CommandError(f"--server must name one of the servers in the trace: {names}")
     # signals are heard meanwhile; who waits in sys.stdin itself makes Python abort when it ends
     source = os.fdopen(sys.stdin.fileno(), "rb", closefd=False)
     while line := await in_daemon_thread(source.readline):
@@ -239,8 +244,8 @@ async def read(
 ) -> CommandOutput:
     """Print a resource: its bytes and nothing else.
 
-    Several contents come one after the other, with nothing between them. At a terminal text is
-    shown without what could control it, and what is not text needs -o or a pipe.
+    Several contents are concatenated. At a terminal, text is shown without control characters,
+    and binary content needs -o or a pipe.
     """
     value: dict[str, Any] = {"server": server, "uri": uri}
     async with serving(start, [server]) as session:
@@ -251,7 +256,7 @@ async def read(
         try:
             data = joined_contents(found.raw["contents"])
         except ValueError:
-            words = "What the server sent is no text and no valid base64, or holds its secret."
+            words = "The content is neither text nor valid base64, or contains a secret."
             raise CommandError(words) from None
         if file is None:
             return CommandOutput(value, data)
@@ -299,13 +304,13 @@ async def prompt(
 
 @mcp.command(epilog="Example: gemdeck mcp logs files")
 @server_argument
-@click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl+C.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing until Ctrl+C.")
 @prints_json
 @starts_servers
 async def logs(server: str, start: StartOptions, *, follow: bool, as_json: bool) -> CommandOutput:
-    """Start a server, and print what it writes to standard error and logs."""
+    """Start a server, and print its stderr and log messages."""
     if follow and as_json:
-        raise click.UsageError("--follow prints lines as they come, so there is no JSON of them.")
+        raise click.UsageError("--follow prints lines as they come; --json cannot be used.")
     follows = (lambda _, line: write_out(log_text(line))) if follow else None
     async with serving(start, [server], follow=follows) as session:
         if follow:
@@ -318,7 +323,7 @@ async def logs(server: str, start: StartOptions, *, follow: bool, as_json: bool)
     return CommandOutput({"server": server, "lines": value}, "\n".join(map(log_text, lines)))
 
 
-_scope = scope_option("project", "Whose settings: this folder's or yours.")
+_scope = scope_option("project", "Which settings: this folder's (project) or yours (user).")
 
 
 @mcp.command(
@@ -333,31 +338,31 @@ _scope = scope_option("project", "Whose settings: this folder's or yours.")
     "-t",
     "--transport",
     type=click.Choice(["stdio", "http", "sse"]),
-    help="Of a URL http unless given; of a command stdio.",
+    help="Default: http for a URL, stdio for a command.",
 )
-@click.option("-e", "--env", multiple=True, metavar="KEY=VALUE", help="A variable it gets.")
-@click.option("-H", "--header", multiple=True, metavar="'NAME: VALUE'", help="An HTTP header.")
-@click.option("--timeout", type=int, metavar="MS", help="Of connecting and of each request.")
-@click.option("--trust", is_flag=True, help="Run its tools without asking; not for a project.")
-@click.option("--description", metavar="TEXT", help="Shown beside the server.")
-@click.option("--include-tools", metavar="TOOL,…", help="Offer only these.")
-@click.option("--exclude-tools", metavar="TOOL,…", help="Never offer these.")
+@click.option("-e", "--env", multiple=True, metavar="KEY=VALUE", help="Environment variable.")
+@click.option("-H", "--header", multiple=True, metavar="'NAME: VALUE'", help="HTTP header.")
+@click.option("--timeout", type=int, metavar="MS", help="For connecting and for each request.")
+@click.option("--trust", is_flag=True, help="Run its tools without asking; only with -s user.")
+@click.option("--description", metavar="TEXT", help="Description, shown next to the server.")
+@click.option("--include-tools", metavar="TOOL,…", help="Offer only these tools.")
+@click.option("--exclude-tools", metavar="TOOL,…", help="Never offer these tools.")
 @keyring_option
-@click.option("--no-check", is_flag=True, help="Write it without trying to connect.")
+@click.option("--no-check", is_flag=True, help="Save without trying to connect.")
 @trust_option
-@click.option("-y", "--yes", is_flag=True, help="Change a server that is there without asking.")
+@click.option("-y", "--yes", is_flag=True, help="Change an existing server without asking.")
 @prints_json
 async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any) -> CommandOutput:  # noqa: ANN401 - as declared above
-    """Write a server to the settings, and try to connect to it.
+    """Add a server to the settings, and try to connect to it.
 
-    Options stand before COMMAND: all behind it is the server's, with or without --. An entry
-    that is there already is replaced once you have seen the difference. Comments and all else
-    in the file stay.
+    Options go before COMMAND: everything after it belongs to the server, with or without --. An
+    existing entry is replaced once you have seen the changes. Comments and everything else in
+    the file are kept.
     """
     with as_usage():
         keeps, trusted = given.pop("keyring"), given.pop("trusted_folders")
         if keeps and scope == "project":
-            words = "A project's settings cannot name a secret of yours. Add -s user."
+            words = "A project's settings cannot refer to your secrets. Add -s user."
             raise click.UsageError(words)
         entry = server_entry(**given)
         without, literal = without_literals(name, entry)
@@ -372,9 +377,9 @@ async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any)
             await in_daemon_thread(lambda: secret_store().set_all(literal))
         path, why = edits.add(scope, name, entry, before)
     value = {"server": name, "file": str(path), "entry": entry}
-    text = f"{name} is in {shown(path)}."
+    text = f"Saved {name} to {shown(path)}."
     if literal and not keeps and before != entry and scope == "user":
-        say("a secret stands in the entry; --keyring keeps it in the keyring")
+        say("the entry contains a secret; --keyring stores it in the keyring")
     if no_check:
         return CommandOutput(value, text)
     if why:
@@ -386,7 +391,7 @@ async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any)
     why = advised(found["reason"], found["advice"])
     offers = counted(len(found["tools"]), "tool") if found["status"] == "ready" else why
     code = ExitCode.OK if found["status"] in _WAITING else answer.code
-    return CommandOutput(value, f"{text} Now {found['status']}: {offers}", code)
+    return CommandOutput(value, f"{text} Status: {found['status']} · {offers}", code)
 
 
 @mcp.command(epilog="Example: gemdeck mcp remove -s user files")
@@ -394,20 +399,20 @@ async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any)
 @_scope
 @prints_json
 async def remove(name: str, scope: str) -> CommandOutput:
-    """Remove a server from the settings; comments and all else in the file stay."""
+    """Remove a server from the settings; the rest of the file is kept, with comments."""
     try:
         with edits_of(scope):
             path = own_edits().remove(scope, name)
     except NoSuchServerError as error:
         known = {one.id: one for one in load().servers}
         if (one := known.get(ServerId(name))) is not None:
-            where = f"{name} is in {one.entry.source}"
+            where = f"{name} is defined in {one.entry.source}"
             other = {Origin.USER: "user", Origin.PROJECT: "project"}.get(one.entry.origin)
             hint = f": gemdeck mcp remove -s {other} {shlex.quote(name)}" if other else "."
             raise CommandError(where + hint, ExitCode.NOT_FOUND) from error
         raise no_such("server", name, error.known) from error
     value = {"server": name, "file": str(path)}
-    return CommandOutput(value, f"{name} was removed from {shown(path)}.")
+    return CommandOutput(value, f"Removed {name} from {shown(path)}.")
 
 
 @mcp.command(epilog="Example: gemdeck mcp enable files")
@@ -416,7 +421,7 @@ async def remove(name: str, scope: str) -> CommandOutput:
 async def enable(server: str) -> CommandOutput:
     """Enable a server, from its next start on, or a tool: SERVER.TOOL.
 
-    A tool is taken out of excludeTools in your settings.
+    A tool is removed from excludeTools in your settings.
     """
     return await _set_enabled(server, enabled=True)
 
@@ -427,7 +432,7 @@ async def enable(server: str) -> CommandOutput:
 async def disable(server: str) -> CommandOutput:
     """Disable a server, from its next start on, or a tool: SERVER.TOOL.
 
-    The entry of a server stays as it is; a tool is added to excludeTools in your settings.
+    A server's entry is not changed; a tool is added to excludeTools in your settings.
     """
     return await _set_enabled(server, enabled=False)
 
@@ -435,20 +440,20 @@ async def disable(server: str) -> CommandOutput:
 @mcp.command(epilog="Example: gemdeck mcp accept files.read_text_file")
 @server_argument
 @click.option(
-    "--any-wording", is_flag=True, help="Accept every later description of the tool as well."
+    "--any-wording", is_flag=True, help="Also accept every later description of the tool."
 )
 @prints_json
 @starts_servers
 async def accept(server: str, start: StartOptions, *, any_wording: bool) -> CommandOutput:
-    """Accept the changed tools of a server, or one: SERVER.TOOL. Prints how each has changed.
+    """Accept the changed tools of a server, or one: SERVER.TOOL. Prints what has changed.
 
-    From then on the model gets them again. Of a tool whose description is another one at each
-    start, --any-wording accepts all of them; gemdeck grants lists and revokes that.
+    The model then gets them again. For a tool whose description differs at each start,
+    --any-wording accepts all descriptions; `gemdeck grants` lists and revokes that.
     """
     known = {one.id: one for one in load().servers}
     one, tool = (known[ServerId(server)], "") if server in known else _tool_meant(server, known)
     if any_wording and not tool:
-        raise click.UsageError("--any-wording is for one tool: SERVER.TOOL.")
+        raise click.UsageError("--any-wording needs a single tool: SERVER.TOOL.")
     async with serving(start, [one.id]) as session:
         tools = [view.name for view in session.ready(one.id).catalog.tools]
         check_known("tool", filter(None, [tool]), tools)
@@ -496,7 +501,7 @@ def _tool_meant(
         raise no_such("server", word, found)
     if len(meant) > 1:
         tools = " or ".join(f"{tool} of {one.id}" for one, tool in meant)
-        words = f"{word} can mean {tools}. Choose it in the tools pane (F3) with X."
+        words = f"{word} is ambiguous: {tools}. Use the tools pane instead (F3, then X)."
         raise CommandError(sanitize(words), ExitCode.USAGE)
     return meant[0]
 
@@ -514,7 +519,7 @@ def _exclude(word: str, found: Mapping[ServerId, ServerDefinition], *, off: bool
 def _check_arguments(view: PromptView, arguments: Mapping[str, str]) -> None:
     check_known("argument", arguments, [argument.name for argument in view.arguments])
     if missing := [a.name for a in view.arguments if a.required and a.name not in arguments]:
-        raise CommandError(f"Missing: {', '.join(missing)}.", ExitCode.USAGE)
+        raise CommandError(f"Missing arguments: {', '.join(missing)}.", ExitCode.USAGE)
 
 
 def _beside(own: dict[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:

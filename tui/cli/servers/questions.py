@@ -76,25 +76,25 @@ class _Terminal:
             say(f"The host is shown as {request.shown_host}.")
         if request.warning:
             say(f"Warning: {request.warning}")
-        say(f"The whole address: {request.url}")
+        say(f"Full address: {request.url}")
         return Reply(ReplyAction(self._choose(request, "Open it in your browser?")))
 
     def _fill(self, request: FormRequest) -> Reply:
         """Ask for each field, or again for the one that is wrong, and show all before it goes."""
         asked = [one for one in request.fields if one.key == request.wrong]
         if request.problem:
-            say(f"Not taken: {request.problem}")
+            say(f"Not accepted: {request.problem}")
         else:
             self._content = {}
             self._begin(request, "asks for input:")
-            answer = self._choose(request, "Answer it?")
+            answer = self._choose(request, "Answer?")
             if answer != ReplyAction.ACCEPT or not request.fields:
                 return Reply(ReplyAction(answer), {})
-            say(f"Enter takes the default, {_NOTHING} nothing; Ctrl+D cancels.")
+            say(f"Enter for the default, {_NOTHING} for no value, Ctrl+D to cancel.")
         while True:
             for field in asked or request.fields:
                 self._content[field.key] = self._value(request, field)
-            say(f"This goes to {request.server}:")
+            say(f"To be sent to {request.server}:")
             for field in request.fields:
                 quote(f"{field.title}: {_words(field, self._content[field.key])}")
             answer = self._choose(request, "Send it?", "change")
@@ -111,7 +111,7 @@ class _Terminal:
         if field.asks_secret:
             say(PRIVATE_WARNING)
         kind = field.format or field.kind.value
-        comma = ", with commas" if field.kind is FieldKind.CHOICES else ""
+        comma = ", separated by commas" if field.kind is FieldKind.CHOICES else ""
         numbers = f" 1 to {len(field.options)}{comma}" if field.options else ""
         word = self._read(request, f"{kind}{numbers}{', required' if field.required else ''}")
         if word in {"", _NOTHING}:
@@ -125,7 +125,7 @@ class _Terminal:
         """Say who asks for what; what was typed before answers nothing."""
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
         say(f"{request.server} {asks}")
-        quote(request.message or "The server does not say why.")
+        quote(request.message or "The server gave no reason.")
 
     def _choose(self, request: FormRequest | UrlRequest, words: str, *more: str) -> str:
         known = ("accept", *more, "decline", "cancel")
@@ -139,7 +139,7 @@ class _Terminal:
         line = sys.stdin.readline()
         if self._session.is_open(request.id) and line:
             return line.strip()
-        say("That question is over." if line else "Cancelled.")
+        say("This question is no longer open." if line else "Cancelled.")
         raise EOFError
 
 
@@ -149,4 +149,4 @@ def _words(field: FormField, value: FormValue) -> str:
         return "yes" if value else "no"
     labels: dict[FormValue, str] = {one.value: one.label for one in field.options}
     chosen = value if isinstance(value, tuple) else () if value is None else (value,)
-    return ", ".join(str(labels.get(one, one)) for one in chosen) or "(nothing)"
+    return ", ".join(str(labels.get(one, one)) for one in chosen) or "(no value)"

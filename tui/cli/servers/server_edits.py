@@ -54,17 +54,17 @@ async def confirm_change(name: str, before: object, after: object, *, says_yes: 
     Raises:
         CommandError: If the answer is no, or nobody can be asked.
     """
-    say(f"{name} is there already. It would change:")
+    say(f"Changes to {name}:")
     for line in entry_difference(before, after):
         say(f"{line.sign} {line.text}")
     if says_yes:
         return
     if sys.stdin is None or not sys.stdin.isatty():
-        raise CommandError(f"{name} was left as it is. To change it, add --yes.", ExitCode.USAGE)
-    say("change it? [y/N]")
+        raise CommandError(f"{name} was not changed. To change it, add --yes.", ExitCode.USAGE)
+    say("apply the changes? [y/N]")
     answer = await in_daemon_thread(sys.stdin.readline)
     if answer.strip().lower() not in {"y", "yes"}:
-        raise CommandError(f"{name} was left as it is.")
+        raise CommandError(f"{name} was not changed.")
 
 
 @contextmanager

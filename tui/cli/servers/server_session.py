@@ -61,7 +61,7 @@ def starts_servers(command: Callable[..., T]) -> Callable[..., T]:
             type=click.FloatRange(0, MAX_WAIT, min_open=True),
             default=10.0,
             show_default=True,
-            help="Seconds that a server gets to become ready.",
+            help="Longest time for a server to become ready.",
         ),
         trace_option,
     ):

@@ -24,7 +24,7 @@ def way_out(view: ServerView) -> str:
     if view.status is ServerStatus.NEEDS_SIGN_IN:
         return f"To sign in: gemdeck mcp auth {shlex.quote(view.id)}"
     if view.status is ServerStatus.UNTRUSTED:
-        what = "To see what it would run: gemdeck trust show"
+        what = "To review what it would run: gemdeck trust show"
         return what if view.origin is Origin.PROJECT else f"{what}. To allow it, open gemdeck here."
     if view.status is ServerStatus.DISABLED and view.failure is None:
         return f"To enable it: gemdeck mcp enable {shlex.quote(view.id)}"
@@ -35,9 +35,9 @@ def why_not_ready(view: ServerView, patience: str = "--timeout") -> tuple[str, s
     """Return why a server is not ready, and what to do; `patience` is the option that waits."""
     failure = view.failure or view.last_failure
     if view.status is ServerStatus.STARTING and failure is None:
-        words = f"no answer within {time.monotonic() - view.since:.0f} s of its start"
+        words = f"no response within {time.monotonic() - view.since:.0f} s of startup"
         words = f"{words}: {view.last_words}" if view.last_words else words
-        return words, "" if view.last_words else f"Give it more time with {patience}."
+        return words, "" if view.last_words else f"Allow more time with {patience}."
     if failure is None:
         return view.lacks, way_out(view)
     reason = failure.reason.removeprefix("Disabled: ")  # the status says it
@@ -55,7 +55,7 @@ def say_outside(views: Iterable[ServerView]) -> None:
     running = (view for view in views if view.status is ServerStatus.READY)
     if named := ", ".join(view.id for view in running if view.runs_outside):
         folder = sanitize_line(shlex.quote(str(Path.cwd())))
-        say(f"outside this folder: {named}. --trust-folder {folder} starts them in it.")
+        say(f"running outside this folder: {named}. To run them in it: --trust-folder {folder}")
 
 
 def advised(reason: str, advice: str) -> str:
@@ -69,7 +69,7 @@ def why_missing(view: ServerView) -> str:
     reason, advice = why_not_ready(view, "--wait")
     said = ": ".join(filter(None, (view.status.value, reason)))
     words = (line for line in last_words(view)[-1:] if line not in reason)
-    last = "".join(f"Its last words: {line}" for line in words)
+    last = "".join(f"stderr: {line}" for line in words)
     return advised(advised(said, last), advice)
 
 

@@ -24,8 +24,8 @@ from tui.text import sanitize_line
 @click.command(epilog="Example: gemdeck mcp auth search")
 @server_argument
 @click.option("-y", "--yes", is_flag=True, help="Sign in without asking first.")
-@click.option("--no-browser", is_flag=True, help="Show the address in place of opening it.")
-@click.option("--gemini-cli", is_flag=True, help="Take over gemini-cli's token in place of asking.")
+@click.option("--no-browser", is_flag=True, help="Print the address instead of opening it.")
+@click.option("--gemini-cli", is_flag=True, help="Import gemini-cli's token instead of signing in.")
 @prints_json
 @starts_servers
 async def auth(
@@ -33,7 +33,7 @@ async def auth(
 ) -> CommandOutput:
     """Sign in to a server in your browser.
 
-    Where the browser cannot come back, as over SSH, paste the address that it ends at.
+    If the browser cannot return to gemdeck, as over SSH, paste the address where it ends up.
     Without a terminal, only --yes opens the browser, or sends credentials that need none.
     """
     is_alone = not (yes or (sys.stdin is not None and sys.stdin.isatty()))
@@ -48,7 +48,7 @@ async def auth(
         await session.engine.wait_ready(start.timeout)
         view = next(view for view in session.views if view.id == server)
         reason, _ = why_not_ready(view)
-        state = f"Now {view.status.value}" + (f": {reason}" if reason else ".")
+        state = f"Status: {view.status.value}" + (f" · {reason}" if reason else ".")
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
         value = {"server": server, "status": view.status.value, "reason": reason}
         return CommandOutput(value, f"{words} {state}", code)
@@ -58,7 +58,7 @@ async def auth(
 @server_argument
 @prints_json
 async def logout(server: str) -> CommandOutput:
-    """Sign out of a server: its tokens are revoked and removed."""
+    """Sign out of a server; revokes and removes its tokens."""
     async with serving(StartOptions(0.0), [server]) as session:
         try:
             words = await session.engine.sign_ins.sign_out(ServerId(server))
@@ -101,7 +101,7 @@ class Person:
         if not is_again and agrees:
             self._desk.answer(request.id, Reply(ReplyAction.ACCEPT))
             return
-        say("paste it here, or wait for the browser" if is_again else "go on? [y/N]")
+        say("paste it here, or wait for the browser" if is_again else "continue? [y/N]")
         self._read(request, is_again=is_again)
 
     def _read(self, request: SignInRequest, *, is_again: bool) -> None:
@@ -128,9 +128,9 @@ def _show(request: SignInRequest) -> None:
     lines = [
         f"Sign in to {request.server} ({request.address}) at {host}.",
         f"The authorization server is {request.issuer}.",
-        *([f"The code goes to {request.token_host}."] if request.token_host else []),
-        f"It asks for: {', '.join(request.scopes) or 'nothing in particular'}.",
-        f"Tokens are kept in {request.kept}.",
+        *([f"The code is sent to {request.token_host}."] if request.token_host else []),
+        f"Requested scopes: {', '.join(request.scopes) or 'none'}.",
+        f"Tokens are stored in {request.kept}.",
         *request.notes,
         *([f"Address: {request.url}"] if request.url else []),
     ]

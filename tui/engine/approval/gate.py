@@ -249,7 +249,7 @@ class Gate:
             notes=tuple(call_notes(inquiry, self._policy)),
             not_lasting=tool.caution
             or self._policy.asking_words(tool, Permission.GRANTS)
-            or ("" if tool.fingerprint else "nothing identifies this server later on"),
+            or ("" if tool.fingerprint else "this server cannot be recognized later"),
             origin=origin_words(tool.server, self._policy),
             read_only=len(read_only_with(inquiry)),
             conversation=inquiry.turn.conversation,
@@ -389,12 +389,12 @@ class ToolAccess:
     def standing(self, servers: ServerManager, server: ServerId, tool: str) -> ToolStanding:
         """Return how the rules treat a tool, by its displayed name, even if it is not offered."""
         view, offered = servers.registry.look_up(server, tool) or (None, None)
-        words = "Its server does not offer it now."
+        words = "The server does not offer this tool now."
         if view is not None and (reason := view.problem or view.off):
-            words = f"The model does not get it: {sanitize_line(reason)}."
+            words = f"Hidden from the model: {sanitize_line(reason)}."
         elif offered is not None:
             verdict = self.policy.judge(offered)
             return ToolStanding(verdict.effect, verdict.words)
         elif view is not None:
-            words = "The model is not offered it."
+            words = "Not offered to the model."
         return ToolStanding(Effect.DENY, words)

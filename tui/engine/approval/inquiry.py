@@ -70,9 +70,9 @@ _PLACES: Final = {
 }
 """Where servers come from, in words."""
 
-_ODD_NAME: Final = "The name contains characters that tool names may not have."
+_ODD_NAME: Final = "The name contains characters that are not allowed in tool names."
 _FOREIGN: Final = "This folder's settings define the server."
-_UNSAVED: Final = "Rules cannot be saved now: what you always allow lasts until you quit."
+_UNSAVED: Final = "Grants cannot be saved now; what you always allow lasts until you quit."
 
 
 def content_of(arguments: JsonObject) -> str:
@@ -365,7 +365,7 @@ def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> Iterator[str]:
     if tool.caution:
         yield tool.caution
     if inquiry.is_loop:
-        yield f"The model made this very call {inquiry.number - 1} times before in this turn."
+        yield f"The model has already made this call {inquiry.number - 1} times in this turn."
     # the model may retry what was denied under another name
     alike = (call.tool for call in inquiry.turn.denied if call.shown == shown != _NO_ARGUMENTS)
     if denied := next(alike, None):
@@ -380,7 +380,7 @@ def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> Iterator[str]:
     if policy is not None and (words := policy.untrusted_words(tool)):
         yield sanitize_line(f"{words[0].upper()}{words[1:]}.")
     if policy is not None and (words := policy.asking_words(tool, Permission.SETTINGS)):
-        yield f"Asked each time: {words}."
+        yield f"Approval every time: {words}."
     if policy is not None and not policy.is_kept:
         yield _UNSAVED
 

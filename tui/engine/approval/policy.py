@@ -47,7 +47,7 @@ MAX_NAME: Final = 256
 
 EFFECTS: Final = {
     Effect.ALLOW: "Allowed",
-    Effect.ASK: "You are asked before each call",
+    Effect.ASK: "Ask every time",
     Effect.DENY: "Denied",
 }
 _SCOPES: Final = {
@@ -364,7 +364,7 @@ class Policy:
         if place.startswith(HOOKS):
             file = place.removeprefix(HOOKS)
             return f"a BeforeTool hook in {file} would check this tool, and gemdeck runs no hooks"
-        return f"{place} says so" if place else ""
+        return f"{place} requires it" if place else ""
 
     def untrusted_words(self, tool: OfferedTool) -> str:
         """Say why ``trust: true`` of a tool's server does not count here, if it has that."""
@@ -518,7 +518,7 @@ class Policy:
     def _words(self, grant: Grant) -> str:
         """Say where a grant comes from and how far it reaches."""
         words = self._book.grants[grant].words
-        chosen = f"you chose {words}" if words else "a saved rule says so"
+        chosen = f"you chose {words}" if words else "a saved rule applies"
         conditions = ", for certain arguments" if grant.conditions else ""  # also in the audit log
         return sanitize_line(f"{chosen}, {_SCOPES[grant.scope]}{conditions}")
 

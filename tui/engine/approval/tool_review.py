@@ -58,7 +58,7 @@ MAX_ANSWERED: Final = 10_000
 """Changed definitions of one server that are known not to be accepted; of more, those that are
 offered now."""
 
-CHANGED: Final = "it has changed; the model does not see it until you accept the change"
+CHANGED: Final = "it has changed and is hidden from the model until you accept the change"
 """Why a tool is withheld about which the user can be asked."""
 
 UNREADABLE: Final = "it has changed, and its definition is too long to review"
@@ -304,8 +304,8 @@ class ToolReview(ToolVisibility):
         server = known.definition.id
         if not self._desk.attended:
             names = ", ".join(change.tool for change in changes[:MAX_CHANGES])
-            text = f"The server {server} changed these tools, which are now withheld: {names}."
-            advice = f"To see the changes and accept them: gemdeck mcp accept {shlex.quote(server)}"
+            text = f"The server {server} changed these tools; they are now withheld: {names}."
+            advice = f"To review and accept the changes: gemdeck mcp accept {shlex.quote(server)}"
             self._publish(NoticeRaised(Notice(Severity.WARNING, text, advice)))
         elif changes:
             answer = await self._desk.ask(ToolChangeRequest(self._desk.new_id(), server, changes))

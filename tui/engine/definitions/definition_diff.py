@@ -45,12 +45,12 @@ def difference(before: str, after: str) -> tuple[DifferenceLine, ...]:
     """
     try:
         new = definition_lines(after)
-        words = "The earlier definition was not kept. It is now:"
+        words = "The earlier definition was not saved. The current one:"
         if before:
             lines = compared_lines(definition_lines(before), new)
             if any(line.sign != _SAME for line in lines):
                 return lines
-            words = "Only characters that look alike have changed. It is now:"
+            words = "Only lookalike characters have changed. The current definition:"
     except (ValueError, RecursionError) as error:
         raise UnreadableDefinitionError from error
     return (DifferenceLine(_SAME, words), *(DifferenceLine(_NEW, line) for line in new))

@@ -199,7 +199,7 @@ def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
     files = (tls.ca_file, tls.cert_file, tls.key_file) if tls is not None else ()
     for file in filter(None, files):
         if found := places.named_in(file):
-            return sanitize_line(f"its tls names {found}", MAX_REASON)
+            return sanitize_line(f"its tls refers to {found}", MAX_REASON)
     masked = masked_words((launch.command, *launch.args), one.secrets)[1:]
     is_package = Path(launch.command).name in _FETCHERS
     for number, word in enumerate(launch.args, 1):
@@ -207,13 +207,13 @@ def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
         is_package = is_package and ends_as_file
         if found := places.named_in(word, ends_as_file=ends_as_file):
             is_shown = masked[number - 1 : number] == [word]
-            verb = "is" if found == word else "names"
-            what = f"{verb} {found}" if is_shown else "names a place in it"
+            verb = "is" if found == word else "refers to"
+            what = f"{verb} {found}" if is_shown else "refers to a path in it"
             return sanitize_line(f"argument {number} {what}", MAX_REASON)
     for name, value in launch.env.items():
         if found := places.named_by(name, value):
-            what = "a place in it" if is_secret_name(name) or value in one.secrets else found
-            return sanitize_line(f"the variable {name} names {what}", MAX_REASON)
+            what = "a path in it" if is_secret_name(name) or value in one.secrets else found
+            return sanitize_line(f"the variable {name} refers to {what}", MAX_REASON)
     return ""
 
 

@@ -93,7 +93,7 @@ def read_text(path: Path, limit: int) -> str | None:
     except UnicodeDecodeError as error:
         raise UnfitFileError("not UTF-8 text") from error
     except ValueError as error:
-        raise UnfitFileError("no path of a file") from error
+        raise UnfitFileError("not a valid file path") from error
 
 
 def write_private(path: Path, data: bytes) -> None:
@@ -172,7 +172,7 @@ def _check_place(path: Path, target: Path) -> None:
     """Refuse a file in another folder, or where others can replace it or its folder."""
     folder = Path(os.path.realpath(path.parent))
     if target.parent != folder:
-        raise ExposedFileError("it is a link into another folder", "Replace it by a file.")
+        raise ExposedFileError("it links into another folder", "Replace it with a file.")
     status, above = folder.stat(), folder.parent.stat().st_mode
     # Anybody could put another in its place there; a group is the user's own with umask 002.
     is_above = above & stat.S_IWOTH and not above & stat.S_ISVTX
@@ -185,13 +185,13 @@ def _check_owner(descriptor: int, *, alone: bool) -> None:
     """Refuse another user's file; remove others' permissions, or refuse a file with any."""
     status = os.fstat(descriptor)
     if status.st_uid != os.geteuid():
-        raise ExposedFileError("it belongs to another user", "Make it yours, or remove it.")
+        raise ExposedFileError("it belongs to another user", "Take ownership of it, or remove it.")
     if alone and status.st_nlink != 1:
-        raise ExposedFileError("it has a second name (hard link)", "Remove the other name.")
+        raise ExposedFileError("it has a second hard link", "Remove the other link.")
     if status.st_mode & 0o077:
         if alone:
-            granted = f"others have permissions on it ({status.st_mode & 0o777:o})"
-            raise ExposedFileError(granted, "Make it yours alone (chmod 600), or remove it.")
+            granted = f"others have access to it ({status.st_mode & 0o777:o})"
+            raise ExposedFileError(granted, "Restrict it to yourself (chmod 600), or remove it.")
         with contextlib.suppress(OSError):  # a read-only file system
             os.fchmod(descriptor, 0o600)
 

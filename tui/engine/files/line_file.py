@@ -71,7 +71,7 @@ class LineFile:
             if error is not None and write_later(self._retry, error) and is_first:
                 reason = sanitize_line(error.strerror or type(error).__name__)
                 words = f"{true_name(self.path)} cannot be written: {reason}."
-                on_problem(f"{words} What belongs there is kept in memory until it can be.")
+                on_problem(f"{words} New content stays in memory until it can be.")
 
     def _retry(self) -> bool:
         with self._lock:
@@ -140,7 +140,7 @@ class LineFile:
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-                raise OSError(errno.EINVAL, "not a regular file with one name")
+                raise OSError(errno.EINVAL, "not a regular file with a single link")
             if status.st_uid != os.geteuid():
                 raise OSError(errno.EPERM, "it belongs to another user")
             if status.st_mode & 0o077:

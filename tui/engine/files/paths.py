@@ -37,7 +37,7 @@ def state_dir() -> Path:
     home = os.environ.get("GEMDECK_HOME")
     path = Path(home) if home else _usual_place()
     if not path.is_absolute():  # it would be in the folder in which gemdeck was started
-        raise OSError(errno.EINVAL, "it is no whole path", home)
+        raise OSError(errno.EINVAL, "it is not an absolute path", home)
     _make(path)
     unwanted = 0o022 if home else 0o077
     is_exposed = path.is_dir() and path.stat().st_mode & 0o022 and any(path.rglob("*.json"))

@@ -51,7 +51,7 @@ def write_picture(folder: Path, data: str) -> Path:
     """
     raw = base64.b64decode(data)
     if not (ending := _picture_ending(raw)):
-        raise OSError("it is of an unknown format")
+        raise OSError("its format is unknown")
     return write_new(folder, "picture", ending, raw)
 
 

@@ -324,12 +324,12 @@ def _read_content(data: bytes) -> Content:
 def _advice(error: OSError) -> str:
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
-            return "Make room on the disk."
+            return "Free some disk space."
         case errno.ETIMEDOUT:
             return "Close the other gemdeck if it hangs."
         case errno.EFBIG:
             return "Remove entries that are no longer needed."
-    return "Make the file and its folder yours, readable and writable."
+    return "Make sure that you own the file and its folder and can write to them."
 
 
 def _name(path: Path) -> str:

@@ -57,8 +57,8 @@ def check_folder(folder: Path, on_problem: Callable[[str], None]) -> None:
     if not takes_files():
         write_later(takes_files, OSError(errno.EROFS, ""))
         on_problem(
-            f"{true_name(folder)} cannot be written: messages, sessions, permissions and other "
-            "changes of this run are not kept. Make it writable, or set GEMDECK_HOME."
+            f"{true_name(folder)} cannot be written: messages, sessions, grants and other "
+            "changes of this run are not saved. Make it writable, or set GEMDECK_HOME."
         )
 
 

@@ -208,7 +208,7 @@ def service_access(
         CredentialError: If there is none, or the address is not safe.
     """
     if service.load is not None:
-        return ModelAccess(BackendKind.OTHER, source="its package", service=service)
+        return ModelAccess(BackendKind.OTHER, source="the service's package", service=service)
     url = checked_base_url(service.url, f"The address of {service.name}")
     written = service.key.get_secret_value() if service.key is not None else ""
     texts = [written, *service.headers.values()]
@@ -220,7 +220,7 @@ def service_access(
     def fill(text: str) -> str:
         return KEYRING.sub(lambda found: secrets.get(found[1], found[0]), text)
 
-    source, stored = "its entry in your settings", None
+    source, stored = "the service's entry in your settings", None
     if not (key := fill(written).strip()) and service.variable:
         source, key = service.variable, environ.get(service.variable, "").strip()
     if not key and (stored := keys.get(url, service.name)) is not None:
@@ -268,7 +268,7 @@ def find_access(
         return replace(vertex_access(environ, kept.project, kept.location), is_kept=True)
     address = _base_url(environ, BackendKind.GEMINI)
     if not address and kept.service is Service.ADDRESS:
-        address = checked_base_url(kept.address, "The kept address")
+        address = checked_base_url(kept.address, "The stored address")
     store_error: CredentialError | None = None
     try:
         stored = keys.get(address)
@@ -381,7 +381,7 @@ def _told_source(environ: Mapping[str, str], variable: str) -> str:
     """Name the variable with the key that is used, and one with a key that is not."""
     used = environ[variable].strip()
     others = [one for one in KEY_VARIABLES if environ.get(one, "").strip() not in {"", used}]
-    return f"{variable} ({others[0]} is set as well, and not used)" if others else variable
+    return f"{variable} ({others[0]} is also set but not used)" if others else variable
 
 
 def _key_in(environ: Mapping[str, str], variable: str) -> SecretStr:
@@ -389,7 +389,7 @@ def _key_in(environ: Mapping[str, str], variable: str) -> SecretStr:
         return SecretStr(checked_key(environ[variable]))
     except ValueError as error:
         words = f"{variable} is not an API key. {error}"
-        raise CredentialError(words, advice="Copy the key again or unset it.") from error
+        raise CredentialError(words, advice="Copy the key again, or unset the variable.") from error
 
 
 def _project(environ: Mapping[str, str]) -> str:
@@ -449,9 +449,9 @@ def forget_access(access: ModelAccess, keys: KeyStore, services: ServiceStore) -
         keys.forget(address, access.service.name)
         if kept.model.startswith(f"{access.service.name}/"):
             services.set(replace(kept, service=Service.GOOGLE, model=""))
-        return f"What was kept for {shown_service(access.service)} was forgotten."
+        return f"The key for {shown_service(access.service)} was forgotten."
     if keys.get(address) is None and (not address or address != kept.address):
-        return f"No key is kept for {sanitize_line(address, 200) or 'the Gemini API'}."
+        return f"No key is stored for {sanitize_line(address, 200) or 'the Gemini API'}."
     keys.forget(address)
     if not address or kept.address != address:
         return "The key was removed."

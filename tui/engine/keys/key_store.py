@@ -169,11 +169,11 @@ class KeyringPlace:
 
     def set(self, key: str) -> None:
         """Store it. Waits without a limit: one given up could overwrite a later one."""
-        with _asking_keyring("did not store it") as keyring:
+        with _asking_keyring("did not store the secret") as keyring:
             keyring.set_password(SERVICE, self._user, key)
 
     def forget(self) -> None:
-        with _asking_keyring("did not remove it") as keyring:
+        with _asking_keyring("did not remove the secret") as keyring:
             if keyring.get_password(SERVICE, self._user) is not None:
                 keyring.delete_password(SERVICE, self._user)
 

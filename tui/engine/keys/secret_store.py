@@ -29,7 +29,7 @@ NAMES_FILE: Final = "secrets.json"
 MAX_SECRET: Final = 16_384
 """Longest secret, in characters."""
 
-_NAMING: Final = "A secret's name has letters, digits and ._- alone."
+_NAMING: Final = "A secret's name may contain only letters, digits and ._-."
 _NAME: Final = re.compile(r"\w[\w.-]{0,399}")
 
 ACCOUNT: Final = "__secret__"
@@ -69,10 +69,10 @@ class SecretStore:
         if not _NAME.fullmatch(name):
             raise CredentialError(_NAMING)
         if len(value.strip()) < MIN_SECRET or len(value) > MAX_SECRET or "\0" in value:
-            words = f"A secret has {MIN_SECRET} to {MAX_SECRET:,} characters, none of them NUL."
+            words = f"A secret must have {MIN_SECRET} to {MAX_SECRET:,} characters, and no NUL."
             raise CredentialError(words, advice="A shorter one could not be masked.")
         if "\ufffd" in value:
-            raise CredentialError("A secret is a text, and this is not UTF-8.")
+            raise CredentialError("A secret must be UTF-8 text.")
         place = named_place(name)
         place.set(value)
         self._file.update(lambda content: {**content, f"{NAMED}{name}": True})
@@ -98,8 +98,8 @@ def read_secrets(names: Iterable[str]) -> dict[str, str]:
     for name in sorted(names):
         shown = sanitize_line(name, 100)
         if not _NAME.fullmatch(name):
-            words = f"needs the secret {shown}, and none can have that name"
-            raise CredentialError(words, advice=f"{_NAMING} Correct its entry.")
+            words = f"needs the secret {shown}, which is not a valid name"
+            raise CredentialError(words, advice=f"{_NAMING} Fix its entry.")
         place = named_place(name)
         if not (value := place.get()):
             words = f"needs the secret {shown}, which is not in {place.name}"

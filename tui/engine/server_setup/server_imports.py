@@ -63,9 +63,9 @@ class OwnEdits:
         folder = self._home if scope == "user" else self._opened.folder
         path = folder / GEMINI_FOLDER / FILE_NAME
         if scope == "project" and folder == Path(os.path.realpath(self._home)):
-            raise EditError("in your home folder these are your own settings: use the scope user.")
+            raise EditError("in your home folder, these are your own settings: use the scope user.")
         if scope == "project" and leads_out(path, folder, Report(self._home)):
-            raise EditError("leads out of this folder, so it is not written.")
+            raise EditError("links outside this folder, so it was not written.")
         return path
 
     def add(
@@ -87,7 +87,7 @@ class OwnEdits:
         now = self.change(path, name, lambda: add_server(path, name, entry, replaces))
         why = "this folder is never trusted. To be asked again: gemdeck trust forget"
         for source in [one.entry.source for one in now.servers if one.id == name]:
-            why = "" if source == shown_path(path, self._home) else f"the one in {source} counts."
+            why = "" if source == shown_path(path, self._home) else f"{source} overrides it."
         return path, why
 
     def remove(self, scope: str, name: str) -> Path:
@@ -114,9 +114,9 @@ class OwnEdits:
         entry = servers_in(path).get(one.id) if one.entry.origin is Origin.USER else None
         if not isinstance(entry, dict):
             place = one.entry.source or one.entry.origin.value
-            raise EditError(f"the entry of {one.id} is in {place}.")
+            raise EditError(f"{one.id} is defined in {place}.")
         if "$" in tool or "(" in tool:
-            raise EditError("in a list of tools, $ and ( mean something else than in this name.")
+            raise EditError("$ and ( in the name have another meaning in a list of tools.")
         listed = entry.get(EXCLUDED, [])
         if not isinstance(listed, list):
             raise EditError(f"{EXCLUDED} must be a list: [ … ].")
@@ -125,7 +125,7 @@ class OwnEdits:
             kept = listed if len(kept) < len(listed) else [*listed, tool]
         after = {**entry, EXCLUDED: kept}
         if not off and not_included([tool], replace(one, exclude_tools=frozenset(kept))):
-            raise EditError(f"includeTools of {one.id} leaves it out.")
+            raise EditError(f"includeTools of {one.id} does not list it.")
         self._opened.store.add(written_keys(after, self._opened.salt)[1])
         self.change(path, one.id, lambda: set_excluded(path, one.id, kept))
         return path
@@ -203,8 +203,8 @@ class ServerImports:
         entry = importers.withheld(candidate.entry, left)
         inputs = [n for n in sorted(left) if importers.ASKED_FOR.format(n) in candidate.warnings]
         replaced = {
-            importers.ASKED_FOR.format(name): f"Not passed on: {name}, which the client would ask "
-            f"you for. Import with --give {name} and set {name}."
+            importers.ASKED_FOR.format(name): f"Not passed: {name}, which the client prompts "
+            f"for. Import with --give {name} and set {name}."
             for name in inputs
         }
         notes = [replaced.get(words, words) for words in candidate.warnings]
@@ -230,7 +230,7 @@ def shown_entry(name: str, entry: Mapping[str, Any], left: Set[str] = frozenset(
     """Show an entry in full, but for its secrets, and name what was left out of it."""
     shown = EntryFields(entry)
     words = () if is_address(shown.target) else filter(None, (shown.target, *shown.words))
-    missing = [f"Left out because only you can pass it on: {', '.join(sorted(left))}."] * bool(left)
+    missing = [f"Omitted, because only you can pass it on: {', '.join(sorted(left))}."] * bool(left)
     others = entry_difference(None, {k: v for k, v in shown.others.items() if k != "cwd"})
     return ImportOffer(
         client="",

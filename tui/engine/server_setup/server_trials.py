@@ -85,7 +85,7 @@ class ServerTrials:
                 servers.configure([one])
                 await servers.wait_discovered(PATIENCE)
                 if servers.waiting_for():
-                    failure = Failure(f"No answer within {PATIENCE:g} s.")
+                    failure = Failure(f"No response within {PATIENCE:g} s.")
                     tell(ServerStatusChanged(one.id, ServerStatus.FAILED, failure))
             finally:
                 is_over = True  # how it ends is nobody's matter

@@ -95,11 +95,11 @@ class SignInCommands:
         if found is None:
             raise AuthError("is not configured")
         if found.withheld is not None:
-            raise AuthError(f"is {found.withheld}; it is not contacted")
+            raise AuthError(f"is {found.withheld}, so it is not contacted")
         if found.transport is Transport.STDIO:
-            raise AuthError("runs on this computer and takes no sign-in")
+            raise AuthError("runs on this computer and needs no sign-in")
         if found.launch.command:
-            raise AuthError("gets its headers from headersCommand and takes no sign-in")
+            raise AuthError("gets its headers from headersCommand and needs no sign-in")
         return found
 
     async def _report(self, server: ServerId, command: Command) -> None:

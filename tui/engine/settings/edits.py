@@ -39,7 +39,7 @@ class NoSuchServerError(EditError):
     """There is no entry of a name; `known` are the names there are."""
 
     def __init__(self, known: Collection[str]) -> None:
-        super().__init__("there is no such server in it.")
+        super().__init__("it has no such server.")
         self.known = known
 
 
@@ -59,7 +59,7 @@ def add_server(path: Path, name: str, entry: Mapping[str, Any], replaces: object
     def add(text: str, document: SettingsDocument) -> tuple[str, dict[str, Any]]:
         servers = _servers(document)
         if name in servers and servers[name] != replaces:
-            raise EditError(f"{name} is there already.")
+            raise EditError(f"{name} already exists.")
         content = {**document.content, SERVERS: {**servers, name: dict(entry)}}
         if name in servers:
             start = _value_start(text, document, SERVERS, name)
@@ -135,10 +135,10 @@ def _edit(
             text, mode = _read(path)
             document = parse_document(text)
             if document.duplicates:
-                raise EditError("a key stands twice in it; correct that first.")
+                raise EditError("it contains a duplicate key; fix that first.")
             edited, content = change(text, document)
             if parse_document(edited).content != content:
-                raise EditError("its text has an unusual form; edit it by hand.")
+                raise EditError("its format is unusual; edit it by hand.")
             write_private(path, edited.encode("utf-8"))
             if mode is not None:
                 path.chmod(mode)
@@ -235,7 +235,7 @@ SAMPLE: Final = "settings.sample.json"
 
 STARTER: Final = """\
 {
-  // Your MCP servers by name. gemdeck reads this file again when you save it.
+  // Your MCP servers by name. gemdeck reloads this file when you save it.
   "mcpServers": {
     // "files": {
     //   "command": "npx",

@@ -143,7 +143,7 @@ def server_entries(sources: Iterable[Source]) -> Iterable[RawEntry]:
         if rest := names[MAX_SERVERS:]:
             named = ", ".join(map(server_id, rest[:MAX_ENTRY_PROBLEMS]))
             more = len(rest) - MAX_ENTRY_PROBLEMS
-            words = f"only the first {MAX_SERVERS} servers count; left out: {named}"
+            words = f"only the first {MAX_SERVERS} servers are used; ignored: {named}"
             source.note(("mcpServers", rest[0]), words + (f" and {more} more" if more > 0 else ""))
     return merged.values()
 
@@ -195,7 +195,7 @@ def salvaged(raw: Mapping[str, Any]) -> tuple[ServerSettings, list[tuple[KeyPath
 def words_on(key: str, known: frozenset[str]) -> str:
     """Say what is wrong with a key that is not known."""
     if key in _GRANTS:
-        return "has no effect; use gemdeck.alwaysAllow, or answer `always` when asked"
+        return "has no effect; use gemdeck.alwaysAllow, or choose `always` when asked"
     near = difflib.get_close_matches(key[:MAX_NAME], known, n=1, cutoff=0.75)
     return f"unknown key, ignored; did you mean {near[0]}?" if near else "unknown key, ignored"
 
@@ -257,9 +257,9 @@ class ServerReader:
         self._taken.add(server)
         definition = self._identify(self._define(entry, ServerId(server)))
         if not base:
-            return self._refuse(definition, entry, "the name of a server must not be empty")
+            return self._refuse(definition, entry, "the server name must not be empty")
         if number > 1:
-            return self._refuse(definition, entry, f"another server already has the name {base}")
+            return self._refuse(definition, entry, f"another server is already named {base}")
         return definition
 
     def _define(self, entry: RawEntry, server: ServerId) -> ServerDefinition:
@@ -298,7 +298,7 @@ class ServerReader:
             self.problems += found
             return _invalid(_sketch(blank, raw, expansion.secrets), found[0])
         for keys, words in slips:
-            self._note(entry, f"{words}; left out", *keys)
+            self._note(entry, f"{words}; ignored", *keys)
         self._report_ignored(entry, settings)
         definition = self._from_settings(blank, settings, expansion.secrets)
         if env := source.env:
@@ -319,7 +319,7 @@ class ServerReader:
         value = raw.get("disabled")  # as other clients write it; when unclear, it counts
         if value is not None and str(value).strip().lower() != "false":
             advice = f"Enable it here for now, or remove the key in {source.file}."
-            reason = "Disabled: the entry says so."
+            reason = "Disabled: turned off in its settings entry."
             return definition.held(ServerStatus.DISABLED, reason, advice, may_enable=True)
         return definition
 
@@ -401,9 +401,9 @@ class ServerReader:
             kind: named is not None and named not in _KINDS[used],
         }
         for key in (key for key, is_so in ignored.items() if is_so):
-            self._note(entry, f"ignored beside {used}", key)
+            self._note(entry, f"ignored because of {used}", key)
         if settings.tcp:
-            self._note(entry, "tcp is not supported and ignored", "tcp")
+            self._note(entry, "tcp is not supported; ignored", "tcp")
 
     def _refuse(
         self, definition: ServerDefinition, entry: RawEntry, message: str
@@ -416,7 +416,7 @@ class ServerReader:
 def _invalid(definition: ServerDefinition, problem: SettingsProblem) -> ServerDefinition:
     place = f"{problem.file}, line {problem.line}" if problem.line else problem.file
     reason = f"{problem.key}: {problem.message}"
-    advice = f"Correct {place}; it is then read again."
+    advice = f"Fix {place}; gemdeck then reloads it."
     return definition.held(ServerStatus.INVALID, reason, advice)
 
 
@@ -434,7 +434,7 @@ def as_written(one: ServerDefinition) -> ServerDefinition:
         fingerprint=one.fingerprint,
         description=sanitize_line(str(raw.get("description", "")), MAX_DESCRIPTION),
     )
-    reason = "Not started: it comes with an untrusted folder."
+    reason = "Not started: it is defined by an untrusted folder."
     return _sketch(blank, raw, none).held(ServerStatus.UNTRUSTED, reason, REVIEW_ADVICE)
 
 
@@ -447,13 +447,13 @@ def _misplaced(entry: RawEntry) -> str:
     given = entry.changes if entry.source.extension else entry
     own = secret_names(given.raw) if given is not None and not entry.project else frozenset()
     if secret_names(entry.raw) - own:
-        return "only your own settings can name a secret of yours, ${keyring:…}"
+        return "only your own settings can refer to your secrets, ${keyring:…}"
     raw = entry.raw if isinstance(entry.raw, dict) else {}
     oauth = raw.get("oauth")
     signs_in = oauth if isinstance(oauth, dict) else {}
     elsewhere = [raw[key] for key in raw if key not in {*_BLANKABLE, "oauth"}]
     elsewhere += [signs_in[key] for key in signs_in if key not in OAUTH_SECRETS]
-    words = "${keyring:…} counts only in env, headers and the secrets of oauth"
+    words = "${keyring:…} works only in env, headers and the secrets of oauth"
     return words if secret_names(elsewhere) else ""
 
 

@@ -44,7 +44,7 @@ TYPES: Final = {"local": "stdio", "remote": "http", **dict.fromkeys(STREAMABLE_H
 _REFERENCE: Final = re.compile(r"\$\{(?P<kind>[A-Za-z]+)(?::(?P<name>[^}]*))?\}")
 """``${input:token}``, ``${env:NAME}``, ``${workspaceFolder}``."""
 
-ASKED_FOR: Final = "Set the variable {}, which the client asks for."
+ASKED_FOR: Final = "Set the environment variable {}; the client prompts for it."
 """What is said of a variable that stands for an input of the client's."""
 
 MAX_CLIENT_FILE: Final = 16 * 1024 * 1024
@@ -136,7 +136,7 @@ class Translation:
         """Return our entry; empty if it does not say how to reach the server."""
         raw = {_RENAMED.get(key, key): value for key, value in raw.items()}
         if self.client in LITERAL and (names := references_in(dict(raw))):
-            words = f"{self.client} leaves ${', $'.join(names)} as it is; gemdeck fills it in."
+            words = f"{self.client} leaves ${', $'.join(names)} as it is; gemdeck expands it."
             self._warn(words)
         if self.client == "codex":
             raw = _from_codex(raw)
@@ -158,12 +158,12 @@ class Translation:
     def _name_left_out(self, raw: Mapping[str, Any]) -> None:
         permissions = sorted(_PERMISSIONS & raw.keys())
         if any(raw[key] for key in permissions):
-            self._warn(f"{', '.join(permissions)} is left out: gemdeck asks about its tools.")
+            self._warn(f"Not imported: {', '.join(permissions)}. gemdeck asks about its tools.")
         if raw.get("envFile"):
-            self._warn("envFile is left out: write its variables into env.")
+            self._warn("Not imported: envFile. Put its variables into env.")
         known = _KEPT | _PERMISSIONS | _SILENT | {"envFile"}
         if left := ", ".join(sorted(map(str, raw.keys() - known))):
-            self._warn(f"Left out: {left}.")
+            self._warn(f"Not imported: {left}.")
 
     def _filled(self, value: object) -> object:
         """Write the client's references in a text as ours."""
@@ -189,7 +189,7 @@ class Translation:
             return fixed[kind]
         # ${NAME:-default} and ${keyring:NAME} are ours as well
         if name is not None and not name.startswith("-") and kind != "keyring":
-            self._warn(f"gemdeck does not know {found.group()}; it stays as it is.")
+            self._warn(f"gemdeck does not know {found.group()} and leaves it as it is.")
         return found.group()
 
     def _warn(self, text: str) -> None:
@@ -339,7 +339,7 @@ def _candidate(translation: Translation, file: str, name: str, raw: object) -> C
         problem = "its name cannot be shown" if not ours else "its entry must be an object"
         return replace(blank, problem=problem)
     if not (entry := translation.entry(raw)):
-        problem = "it names neither a command nor an address; an extension may bring it"
+        problem = "it has neither a command nor an address; an extension may provide it"
         return replace(blank, problem=problem)
     try:
         _, slips = salvaged(known_part(entry))
@@ -353,7 +353,7 @@ def _candidate(translation: Translation, file: str, name: str, raw: object) -> C
 MAX_PASTED: Final = 64 * 1024
 """Characters that are read."""
 
-WANTED: Final = "A command, an mcp add line, a JSON block or an address can be read."
+WANTED: Final = "Enter a command, an mcp add line, a JSON block or an address."
 
 _TARGETS: Final = ("command", "url", "httpUrl", "serverUrl")
 _CLIENTS: Final = frozenset({"claude", "gemini", "codex", "gemdeck"})
@@ -397,9 +397,9 @@ def understand(text: str, machine: Machine) -> tuple[Candidate, ...]:
     """
     text = text.replace("\r\n", "\n").strip()
     if len(text) > MAX_PASTED:
-        raise EntryError(f"That is too long: {MAX_PASTED:,} characters can be read.")
+        raise EntryError(f"This is too long; the limit is {MAX_PASTED:,} characters.")
     if sanitize(text) != text:
-        raise EntryError("That has characters which cannot be seen. Type it instead.")
+        raise EntryError("This contains invisible characters. Type it instead.")
     text = _PROMPT.sub("", text).strip()
     if not text:
         raise EntryError(WANTED)
@@ -412,7 +412,7 @@ def understand(text: str, machine: Machine) -> tuple[Candidate, ...]:
     if client not in _CLIENTS or verb[:1] != ["mcp"]:
         return (_typed(words, env=env),)
     if verb[1:] != ["add"]:
-        raise EntryError(f"Of {client} mcp only add names a server. {WANTED}")
+        raise EntryError(f"This {client} mcp command adds no server. {WANTED}")
     return (_from_add(words[3:], env),)
 
 
@@ -427,7 +427,7 @@ def _from_json(text: str, machine: Machine) -> tuple[Candidate, ...]:
     if any(isinstance(content.get(key), str) for key in _TARGETS):
         listed = {str(content.get("name") or _name_in(content)): content}
     if not (found := candidates_in(listed, machine, "", "")):
-        raise EntryError(f"No server stands in that. {WANTED}")
+        raise EntryError(f"This contains no server. {WANTED}")
     if wrong := next((one for one in found if one.problem), None):
         raise EntryError(f"{wrong.name}: {wrong.problem}.")
     return found
@@ -440,24 +440,24 @@ def _command(text: str) -> tuple[list[str], list[str]]:
     try:
         found = [_HOME.sub(r"\1${HOME}", word) for word in lexer]
     except ValueError as error:
-        raise EntryError("A quote is not closed in that.") from error
+        raise EntryError("A quote is not closed.") from error
     env, words, is_begun = list[str](), list[str](), False
     for word in found:
         if _NEXT.fullmatch(word):
             is_begun = False
         elif shell := _SHELL.search(word):
-            more = " For <…> write what it stands for." if word in "<>" else ""
-            sign = f"“{shell[0]}” is for a shell, and none is run"
-            raise EntryError(f"{sign}: take the server's command alone.{more}")
+            more = " Replace <…> with a value." if word in "<>" else ""
+            sign = f"“{shell[0]}” needs a shell, but gemdeck uses none"
+            raise EntryError(f"{sign}: enter the server's command alone.{more}")
         elif not is_begun and _ASSIGNED.fullmatch(word):
             env.append(word)
         elif is_begun or word not in {"export", "env"}:
             if words and not is_begun:
-                raise EntryError("There are several commands in that: take the one of the server.")
+                raise EntryError("This has several commands: enter only the server's.")
             is_begun = True
             words.append(word)
     if not words:
-        raise EntryError(f"That sets variables and names no command. {WANTED}")
+        raise EntryError(f"This sets variables but has no command. {WANTED}")
     return env, words
 
 
@@ -490,14 +490,14 @@ def _from_add(rest: Sequence[str], env: list[str]) -> Candidate:
             else:
                 last[key] = int(value) if key == "timeout" and value.isdecimal() else value
         elif word in _SWITCHES:
-            notes += ["--trust is left out: gemdeck asks about its tools."] * (word == "--trust")
+            notes += ["--trust is ignored: gemdeck asks about its tools."] * (word == "--trust")
         else:
-            raise EntryError(f"{option} of mcp add means nothing to gemdeck. Leave it out.")
+            raise EntryError(f"gemdeck does not know the mcp add option {option}. Remove it.")
     scope = "project" if last.pop("scope", "") == "project" else "user"
     address = last.pop("url", "")
     name, *target = [*own[:1], *filter(None, [address]), *own[1:]] or [""]
     if not name or not target:
-        raise EntryError("mcp add names a server and its command or address: one is missing.")
+        raise EntryError("mcp add needs a name and a command or an address.")
     return replace(_typed(target, name, **lists, **last), scope=scope, warnings=tuple(notes))
 
 

@@ -77,7 +77,7 @@ MODEL_VARIABLE: Final = "GEMINI_MODEL"
 
 _NO_RULES: Final = ProjectRules()
 _UNKNOWN: Final = Installation()
-_GONE: Final = {"developedServers": "has no effect: code of servers is not watched any more"}
+_GONE: Final = {"developedServers": "has no effect: gemdeck no longer watches the code of servers"}
 _DISABLED: Final = ServerStatus.DISABLED
 _MODEL_ALIASES: Final = ("auto", "pro", "flash", "flash-lite")
 """Model aliases of gemini-cli that the service does not know."""
@@ -160,7 +160,7 @@ def _gemini_cli_model(source: Source, environ: Mapping[str, str]) -> dict[str, A
     raw = source.known_part(ModelSettings, raw, "model", environ)
     found = source.salvaged(ModelSettings, raw, "model").model_dump(exclude_unset=True)
     if raw.get("maxSessionTurns") is not None and "max_session_turns" not in found:
-        source.note(("model", "maxSessionTurns"), "no request is sent until this is corrected")
+        source.note(("model", "maxSessionTurns"), "no request is sent until this is fixed")
         found["max_session_turns"] = 0
     try:
         _no_alias(found.get("name", ""))
@@ -260,7 +260,7 @@ def read_mcp(
         wrong = () if isinstance(source.content.get("mcp"), dict | None) else (("mcp",),)
         unread = {key for key in raw if raw[key] is not None} - mcp.model_fields_set
         for key in (*wrong, *(("mcp", key) for key in sorted(unread & {"allowed", "excluded"}))):
-            source.note(key, "no server is started until this is corrected")
+            source.note(key, "no server starts until this is fixed")
             rules = rules.allowing(frozenset(), source.file)
         excluded = {compared(name): source.file for name in mcp.excluded}
         rules = replace(rules, excluded={**rules.excluded, **excluded})
@@ -464,7 +464,7 @@ def _extension_entries(sources: Iterable[Source]) -> dict[ServerId, RawEntry]:
         server, raw = server_id(entry.name), entry.raw
         if server in found:
             first = found[server].source.extension
-            words = f"skipped: the extension {first} defines a server with this name"
+            words = f"skipped: the extension {first} defines a server with the same name"
             entry.source.note(entry.path, words)
             continue
         if isinstance(raw, dict):

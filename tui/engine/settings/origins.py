@@ -29,7 +29,7 @@ from tui.model.settings import (
 SECTIONS: Final[Mapping[str, tuple[type[BaseModel], str]]] = {
     "gemdeck": (GemdeckSettings, "gemdeck's own settings."),
     "model": (ModelSettings, "gemini-cli's model setting."),
-    "context": (ContextSettings, "gemini-cli's files of context and further folders."),
+    "context": (ContextSettings, "gemini-cli's context files and additional folders."),
     "mcp": (McpSettings, "Rules for all servers."),
     "mcpServers": (ServerSettings, "The servers by name."),
 }
@@ -85,7 +85,7 @@ def settings_schema() -> dict[str, Any]:
         properties[name] = {"description": words, **shape}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Settings of gemdeck",
+        "title": "gemdeck settings",
         "type": "object",
         "properties": properties,
         "$defs": whole["$defs"],

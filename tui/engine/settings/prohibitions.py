@@ -66,8 +66,8 @@ HOOKS: Final = "hooks.BeforeTool in "
 """The source of a rule that a hook makes, before its file."""
 
 POLICIES: Final = "policies"
-_ALL: Final = "no tool runs until this is corrected"
-_ASKED: Final = "every tool is asked about until this is corrected"
+_ALL: Final = "no tool runs until this is fixed"
+_ASKED: Final = "every tool needs approval until this is fixed"
 _PREFIX: Final = "mcp_"
 _IGNORING: Final = ', unless gemdeck.projectHooks in your settings is "ignore"'
 _SHELL_ONLY: Final = frozenset({"commandPrefix", "commandRegex"})
@@ -86,7 +86,7 @@ MAX_SOURCE: Final = 500
 SANDBOX_VARIABLE: Final = "GEMINI_SANDBOX"
 """Asks for a sandbox, or for none, above all files."""
 
-_NO_SANDBOX: Final = 'To go without, set gemdeck.sandbox to "none" in your settings.'
+_NO_SANDBOX: Final = 'To run without one, set gemdeck.sandbox to "none" in your settings.'
 _REFUSING: Final = "`-p` is refused (exit {}) and {} stay disabled; {}"
 
 
@@ -143,7 +143,7 @@ class RunRules(Frozen):
         if self.untrusted:
             return f"no server may run: {self.untrusted} is set", f"Unset {self.untrusted}."
         if self.sandbox and is_program:
-            return f"{self.sandbox} asks for a sandbox, and gemdeck has none", _NO_SANDBOX
+            return f"{self.sandbox} requires a sandbox, and gemdeck has none", _NO_SANDBOX
         return "", ""
 
 
@@ -174,7 +174,7 @@ def restricted_by(
     flat = {key for key in source.content if "." in key and key.partition(".")[0] in tops}
     if old := [key for key in source.content if key in renamed or key in flat][:MAX_NAMED]:
         named = ", ".join(f"{key} (now {renamed.get(key, 'nested objects')})" for key in old)
-        source.note((old[0],), f"old names without effect: {named}")
+        source.note((old[0],), f"old names, ignored: {named}")
     denied = _always_denied(own, source)
     switches = *_mode(source, environ), *_switches(source)
     return (*denied, *_listed(source, environ), *switches, *_hooked(source))
@@ -241,7 +241,7 @@ def read_run_rules(
         _name(sources, f"`-p` is refused (exit 41) unless you sign in with {auth[0]}", key)
     output, _ = _standing(sources, environ, ("output", "format"))
     if output not in (None, "text", "json"):
-        _name(sources, "must be text or json; text is printed", ("output", "format"))
+        _name(sources, "must be text or json; text is used", ("output", "format"))
     return RunRules(untrusted, place, auth, turns, "json" if output == "json" else "text")
 
 
@@ -253,9 +253,9 @@ def extension_rule(sources: Sequence[Source], environ: Mapping[str, str]) -> Ref
     def refusal(installed: Mapping[str, Any]) -> str:
         if listed:
             is_in = _is_listed(installed.get("source"), listed)
-            return "" if is_in else f"not used: its source is not in {listed_in}"
+            return "" if is_in else f"not used: its source is not listed in {listed_in}"
         is_blocked = not says_no(blocks) and installed.get("type") in ("git", "github-release")
-        return f"not used: {blocked_in} blocks what was downloaded" if is_blocked else ""
+        return f"not used: {blocked_in} blocks extensions from Git" if is_blocked else ""
 
     return refusal
 
@@ -359,7 +359,7 @@ def _mode(source: Source, environ: Mapping[str, str]) -> Iterator[Restriction]:
         _name([source], "no tool runs; --approval-mode default lifts it", *keys)
         yield PlanRule(source=place)
     elif mode not in (None, "default", "plan"):
-        source.note(keys[0], "lets no tool run here; use --approval-mode")
+        source.note(keys[0], "allows no tool here; use --approval-mode")
 
 
 def _switches(source: Source) -> Iterator[Restriction]:
@@ -378,7 +378,7 @@ def _hooked(source: Source) -> Iterator[Restriction]:
     events = {name: found for name, found in named if found and isinstance(found, list)}
     if events.keys() - {"disabled"}:
         listed = ", ".join(name for name in [*events][:MAX_NAMED] if name != "disabled")
-        asked = "; you are asked about what BeforeTool checks" if "BeforeTool" in events else ""
+        asked = "; what BeforeTool checks needs approval" if "BeforeTool" in events else ""
         asked += _IGNORING if asked and kind is HookRule else ""
         source.note(("hooks",), f"not run here: {listed}{asked}")
     parts = [part for one in events.get("BeforeTool", ()) for part in _matcher(one)]
@@ -450,7 +450,7 @@ def read_policies(
             with _denying_if_unread(path, found, report):
                 content = tomllib.loads(read_text(path, MAX_POLICY) or "")
                 if content and "rule" not in content:
-                    report.note(path, "has no [[rule]], so it forbids nothing")
+                    report.note(path, "has no [[rule]], so it denies nothing")
                 found += _restrictions(content, path, report, is_firm=is_firm)
     return tuple(found)
 
@@ -478,7 +478,7 @@ def read_enablement(report: Report) -> Mapping[str, str]:
     try:
         document = read_document(path)
     except BadDocumentError as error:
-        words = f"{error}; no server starts by itself until this is corrected"
+        words = f"{error}; no server starts automatically until this is fixed"
         report.note(path, words, error.line)
         return {EVERY: file}
     content = document.content if document is not None else {}
@@ -505,7 +505,7 @@ def _names_in(value: object, source: Source, path: tuple[str, ...]) -> tuple[str
     names = listed[:MAX_PATTERNS] if isinstance(listed, list) else []
     kept = tuple(name for name in names if isinstance(name, str))
     if not isinstance(listed, list) or len(kept) < len(listed):
-        source.note(path, f"must be a list of at most {MAX_PATTERNS} names; only its names count")
+        source.note(path, f"must be a list of at most {MAX_PATTERNS} names; others are ignored")
     return kept
 
 
@@ -561,7 +561,7 @@ def _restrictions(
             pairs = dict.fromkeys(_rule_pairs(rule, name))
             found += [Restriction(server=s, tool=t, source=file, voids=void) for s, t in pairs]
     if listed := sanitize_line(", ".join(dict.fromkeys(allowed[:MAX_NAMED]))):
-        report.note(path, f"lets nothing run here: {listed}", key="rule")
+        report.note(path, f"allows nothing here: {listed}", key="rule")
     return found
 
 

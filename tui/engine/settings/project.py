@@ -137,20 +137,20 @@ class ProjectRules(Frozen):
         if self.max_tool_calls is not None:
             said.append(f"A turn may make at most {counted(self.max_tool_calls, 'tool call')}.")
         if self.max_result_size is not None:
-            said.append(f"The model gets at most {self.max_result_size} characters of a result.")
+            said.append(f"The model gets at most {self.max_result_size} characters per result.")
         if self.idle_timeout is not None:
-            said.append(f"An answer counts as cut off after {self.idle_timeout:g} s of silence.")
+            said.append(f"A response times out after {self.idle_timeout:g} s of silence.")
         return tuple(map(sanitize_line, said))
 
 
 def _rule_words(rule: ToolPattern) -> str:
     if voids(rule) == (Permission.YOLO,):
-        return "--yolo does not count here."
+        return "--yolo has no effect here."
     name = f"tool {rule.tool} of {rule.server}"
     if rule.arguments:
         return f"The {name} never runs where {conditions_words(rule.conditions)}."
     name = f"a BeforeTool hook would check {name}" if isinstance(rule, HookRule) else name
-    return f"You are asked each time: {name}." if voids(rule) else f"The {name} never runs."
+    return f"Approval every time: {name}." if voids(rule) else f"The {name} never runs."
 
 
 class ProjectOffer(Frozen):
@@ -210,7 +210,7 @@ def read_offer(
     inner = reader.fork(variables)
     for found in server_entries(sources):
         if server_id(found.name) in taken:
-            words = "skipped: your own settings define a server with this name"
+            words = "skipped: your own settings define a server with the same name"
             found.source.note(found.path, words)
             skipped.append(server_id(found.name))
         else:
@@ -267,7 +267,7 @@ def note_texts(source: Source, mcp: Mapping[str, Any]) -> None:
     """Say that a text in place of a list of servers is the name of one."""
     for key in ("allowed", "excluded"):
         if isinstance(mcp.get(key), str):
-            source.note(("mcp", key), "this text counts as one name; several are a list: [ … ]")
+            source.note(("mcp", key), "this text is a single name; use a list for several: [ … ]")
 
 
 def _entry(entry: RawEntry) -> object:

@@ -75,9 +75,9 @@ def server_entry(
     if is_address(target) == (kind == "stdio"):
         raise EntryError(f"{kind} needs {'a command' if is_address(target) else 'an address'}.")
     if is_address(target) and (arguments or env):
-        raise EntryError("Arguments and variables are for commands.")
+        raise EntryError("Arguments and environment variables need a command, not an address.")
     if header and not is_address(target):
-        raise EntryError("Headers are for addresses.")
+        raise EntryError("Headers need an address, not a command.")
     reached = (
         {"url": target, "type": kind, "headers": named_values(header, ":", "A header")}
         if is_address(target)
@@ -101,11 +101,11 @@ def check_entry(name: str, scope: str, entry: Mapping[str, object]) -> None:
         EntryError: If the name or the entry cannot stand there.
     """
     if not name or server_id(name) != name:
-        raise EntryError(f"A name has 1 to {MAX_NAME} characters, and single blanks at most.")
+        raise EntryError(f"A name has 1 to {MAX_NAME} characters and no double spaces.")
     if scope == "project" and entry.get("trust"):
         raise EntryError("A project's settings cannot trust a server.")
     if scope == "project" and secret_names(entry):
-        raise EntryError("A project's settings cannot name a secret of yours, ${keyring:…}.")
+        raise EntryError("A project's settings cannot refer to your secrets, ${keyring:…}.")
 
 
 def named_values(words: Sequence[str], sign: str, what: str) -> dict[str, str]:
@@ -116,7 +116,7 @@ def named_values(words: Sequence[str], sign: str, what: str) -> dict[str, str]:
     """
     parts = [word.partition(sign) for word in words]
     if any(not found or not name for name, found, _ in parts):
-        raise EntryError(f"{what} is written KEY{sign}VALUE.")
+        raise EntryError(f"{what} must have the form KEY{sign}VALUE.")
     return {name.strip(): value.lstrip() if sign == ":" else value for name, _, value in parts}
 
 

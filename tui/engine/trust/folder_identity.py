@@ -69,9 +69,9 @@ def reason_to_refuse(folder: Path) -> str:
     if found.st_uid != os.geteuid():
         return "The folder belongs to another user, who could change what runs."
     if found.st_mode & stat.S_IWOTH:
-        return "Anyone can write to the folder and change what runs. Remedy: chmod o-w."
+        return "Anyone can write to the folder and change what runs. To fix it: chmod o-w."
     if found.st_mode & stat.S_IWGRP and found.st_gid != _own_group():
-        return "A group can write to the folder and change what runs. Remedy: chmod g-w."
+        return "A group can write to the folder and change what runs. To fix it: chmod g-w."
     return ""
 
 

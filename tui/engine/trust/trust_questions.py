@@ -30,9 +30,7 @@ from tui.text import counted
 NO_ID: Final = RequestId("")
 """The id of a question that has not been asked yet."""
 
-_OTHER_FOLDER: Final = DifferenceLine(
-    "+", "this is not the trusted folder, but another in its place"
-)
+_OTHER_FOLDER: Final = DifferenceLine("+", "this is a different folder in place of the trusted one")
 _YOU: Final = "you"
 """What an answer rests on, in records."""
 

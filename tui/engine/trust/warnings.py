@@ -97,9 +97,9 @@ def program_cautions(program: str, folder: Path | None) -> Iterator[str]:
 def variable_cautions(names: Iterable[str], references: Iterable[str]) -> Iterator[str]:
     """Warn of variables that change what runs, and of the user's secrets."""
     if loading := [name for name in names if _is_loader(name.upper())]:
-        yield f"Sets variables that change which programs run: {_listed(loading)}."
+        yield f"Sets environment variables that change which programs run: {_listed(loading)}."
     if secret := [name for name in references if is_secret_name(name)]:
-        yield f"Receives variables of yours that look secret: {_listed(secret)}."
+        yield f"Receives environment variables that look secret: {_listed(secret)}."
 
 
 def address_cautions(address: str) -> Iterator[str]:

@@ -139,6 +139,6 @@ def test_a_full_disk_is_told_once_and_retried(path: Path, monkeypatch: pytest.Mo
             assert done.acquire(timeout=5)
     log.record_trust("f", "c", decision="trust", source="you")
     log.close(5)
-    kept = "What belongs there is kept in memory until it can be."
+    kept = "New content stays in memory until it can be."
     assert told == [f"{path} cannot be written: No space left on device. {kept}"]
     assert [record["number"] for record in records(path)] == [1, 2, 3, 4]

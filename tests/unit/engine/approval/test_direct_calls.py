@@ -133,7 +133,7 @@ async def test_a_changed_tool_waits_until_that_is_accepted(shop: Turncoat, world
             assert all(one["source"].startswith("it has changed") for one in told[:2])
             assert len(told[-1]["fingerprint"]) == len(told[-1]["definition"]) == 64
         rows: list[tuple[str, Any, str]] = [
-            *(("buy", {"text": 5}, "do not match"), ("steal", {}, "does not offer it")),
+            *(("buy", {"text": 5}, "do not match"), ("steal", {}, "does not offer this tool")),
             ("buy", [1], "must be an object"),
         ]
         for name, arguments, words in rows:

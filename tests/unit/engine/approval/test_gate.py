@@ -242,7 +242,7 @@ async def test_a_server_without_a_fingerprint_gets_no_lasting_answer() -> None:
     asked = Asked()
     tool = make_tool("go", fingerprint="")
     assert isinstance(await asked.answer(tool, Choice.ALWAYS_TOOL), Permit)
-    assert asked.questions[0].not_lasting == "nothing identifies this server later on"
+    assert asked.questions[0].not_lasting == "this server cannot be recognized later"
     assert not await asked.passes(tool)
 
 
@@ -254,9 +254,9 @@ async def test_what_a_rule_asks_about_gets_no_lasting_answer_and_no_old_one_coun
         asking = Restriction(tool="go", source="a file", voids=void)
         asked.policy.configure((), [asking], ())
         assert isinstance(await asked.answer(tool, Choice.ALWAYS_SERVER, other), Permit)
-        why = "a file says so"
+        why = "a file requires it"
         assert asked.questions[-1].not_lasting == why
-        assert asked.questions[-1].notes == (f"Asked each time: {why}.",) * notes
+        assert asked.questions[-1].notes == (f"Approval every time: {why}.",) * notes
         assert not await asked.passes(tool)
         assert await asked.passes(other)
         rules = [(view.effect, view.tool) for view in asked.policy.views()]
@@ -265,7 +265,7 @@ async def test_what_a_rule_asks_about_gets_no_lasting_answer_and_no_old_one_coun
 
 async def test_where_nobody_is_asked_a_denial_names_the_rule_that_would_ask() -> None:
     asking = Restriction(tool="go", source="a file", voids=tuple(Permission))
-    for rules, source in (((), "nobody to ask"), ((asking,), "nobody to ask: a file says so")):
+    for rules, source in (((), "nobody to ask"), ((asking,), "nobody to ask: a file requires it")):
         asked = Asked(attended=False)
         asked.policy.configure((), rules, ())
         denial = await asked.gate.decide(make_inquiry(make_tool("go")))
@@ -400,7 +400,7 @@ async def test_a_question_says_where_nothing_can_be_saved(tmp_path: Path) -> Non
     second_call, _ = await asked.ask(make_tool("go"))
     await eventually(lambda: len(asked.questions) == 2)
     await ended(first_call, second_call)
-    note = "Rules cannot be saved now: what you always allow lasts until you quit."
+    note = "Grants cannot be saved now; what you always allow lasts until you quit."
     assert [one.notes for one in asked.questions] == [(), (note,)]
     assert len(problems) == 1
 

@@ -259,7 +259,7 @@ def test_trust_of_a_server_counts_only_in_a_folder_with_a_yes() -> None:
     policy.configure((), (), [own], "counts elsewhere")
     assert policy.judge(tool).effect is Effect.ASK
     why = "its server has trust: true in it, which counts elsewhere"
-    assert policy.judge(tool).words == f"You are asked before each call: {why}."
+    assert policy.judge(tool).words == f"Ask every time: {why}."
     assert policy.judge(make_tool("go")).words.endswith("no rule allows it.")
     [view] = policy.views()
     assert (view.effect, view.origin) == (Effect.ASK, "trust: true in it, which counts elsewhere")

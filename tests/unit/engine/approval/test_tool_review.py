@@ -202,7 +202,7 @@ async def test_a_server_that_leaves_takes_its_question_along_and_without_a_user_
         await eventually(lambda: reviewed.events)
     [raised] = reviewed.events
     assert isinstance(raised, NoticeRaised)
-    assert raised.notice.text == "The server git changed these tools, which are now withheld: a."
+    assert raised.notice.text == "The server git changed these tools; they are now withheld: a."
 
 
 async def test_what_is_pinned_has_limits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +233,7 @@ def test_a_difference_hides_nothing_and_says_where_none_can_be_seen() -> None:
     assert new.count("\\udb40\\udc41") == 20
     assert "\\u200b\\u202e\\u001b[2J" in new
     shown = difference(described("one\\u200b"), described("one\u200b"))
-    assert "look alike" in shown[0].text
+    assert "lookalike" in shown[0].text
     assert [line.sign for line in shown[1:]] == ["+"] * 3
     shown = difference("", described("one\ntwo"))  # what was is no longer known
     assert [line.text for line in shown[1:]] == ["name: a", "description:", "  one", "  two"]

@@ -83,7 +83,7 @@ async def test_withheld_servers_are_not_chosen_about(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_its_own_entry_disables_can_be_enabled_and_disabled() -> None:
-    reason, advice = "Disabled: the entry says so.", "Enable it here."
+    reason, advice = "Disabled: turned off in its settings entry.", "Enable it here."
     raw = script("raw").held(S.DISABLED, reason, advice, may_enable=True)
     async with running(raw) as (manager, watcher):
         manager.start(RAW)

@@ -159,7 +159,7 @@ def test_a_file_that_is_too_large_or_not_utf8_is_refused(tmp_path: Path) -> None
     file.write_bytes(b" " * MAX_FILE)
     assert read_document(file) is not None
     file.write_bytes('{\n"a": "é"}'.encode("latin-1"))
-    with pytest.raises(BadDocumentError, match="not UTF-8 text; it was not read"):
+    with pytest.raises(BadDocumentError, match="not UTF-8 text; the file is ignored"):
         read_document(file)
 
 
@@ -293,8 +293,8 @@ def test_any_entry_of_any_layout_can_be_removed(
 def test_a_file_that_cannot_be_edited_stays_as_it_is(file: Path) -> None:
     for text, words in [
         *(("{", "line 1: not valid JSON"), ('{"mcpServers": []}', "must be an object")),
-        ('{"mcpServers": {"new": {}}}', "new is there already"),
-        *(('{"a": 1, "a": 2}', "stands twice"), ('"text"', "must be an object")),
+        ('{"mcpServers": {"new": {}}}', "new already exists"),
+        *(('{"a": 1, "a": 2}', "duplicate key"), ('"text"', "must be an object")),
     ]:
         written(file, text)
         with row(text), pytest.raises(edits.EditError, match=words):

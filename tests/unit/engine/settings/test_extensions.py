@@ -68,7 +68,7 @@ def test_the_policies_of_an_extension_restrict_and_give_no_permission(machine: M
         ("mcp_sky_ask_user", 3),
     }
     [problem] = messages(loaded)
-    assert problem.endswith("lets nothing run here: mcp_sky_allow")
+    assert problem.endswith("allows nothing here: mcp_sky_allow")
 
 
 def test_the_users_server_of_the_same_name_wins_silently(machine: Machine) -> None:
@@ -87,7 +87,7 @@ def test_of_two_extensions_the_first_keeps_the_name(machine: Machine) -> None:
     assert [(s.id, s.launch.command) for s in loaded.servers] == [("sky", "first")]
     [problem] = messages(loaded)
     assert "b/gemini-extension.json" in problem
-    assert "the extension a defines a server with this name" in problem
+    assert "the extension a defines a server with the same name" in problem
 
 
 def test_two_folders_with_one_extensions_name_are_one_extension(machine: Machine) -> None:
@@ -117,7 +117,7 @@ def test_the_rules_over_all_servers_hold_for_extensions(machine: Machine) -> Non
 def test_a_bad_manifest_is_reported_and_harms_nobody(machine: Machine) -> None:
     for manifest, word in [
         ('{"mcpServers": {"a": {"command": "x",', "not valid JSON"),
-        ('{"mcpServers": {"a": {"command": "x"}, "a": {}}}', "stands twice"),
+        ('{"mcpServers": {"a": {"command": "x"}, "a": {}}}', "duplicate key"),
         ('{"mcpServers": 5}', "must be an object"),
         ('{"mcpServers": {"a": {"args": []}}}', "needs one of command, url and httpUrl"),
     ]:
@@ -173,7 +173,7 @@ def test_no_extension_is_used_while_it_is_unknown_which_are_enabled(machine: Mac
     enablement(machine, "{")
     loaded = machine.load()
     assert loaded.servers == ()
-    assert "no extension is used until this is corrected" in messages(loaded)[0]
+    assert "no extension is used until this is fixed" in messages(loaded)[0]
 
 
 SKY = {"mcpServers": {"sky": {"command": "run"}}}
@@ -286,7 +286,7 @@ def test_what_is_no_import_stays_as_it_is(folder: Path) -> None:
         *("@docs/style.md/deeper.md", "~~~~ md\n@docs/style.md\n~~~\n@docs/style.md"),
     ]:
         assert imported(folder, text) == text
-    left_out = "<!-- @token.txt is not imported: only .md files are -->"
+    left_out = "<!-- @token.txt is not imported: only .md files can be imported -->"
     assert imported(folder, "See @token.txt, please.") == f"See {left_out}, please."
 
 
@@ -318,7 +318,7 @@ def test_what_lies_outside_is_never_looked_up(
         monkeypatch.setattr(os, name, spy)
     for name in ("secret.md", "none.md"):
         word = f"@../{name}"
-        reason = "it lies outside the folder"
+        reason = "it is outside the folder"
         assert imported(folder, word) == f"<!-- {word} is not imported: {reason} -->"
     assert looked
     assert not any("secret" in path or "none" in path for path in looked)
@@ -379,7 +379,7 @@ def test_a_repository_at_the_home_opens_no_more_than_the_folder(folder: Path) ->
     assert places.project == (folder / "docs" / "GEMINI.md",)
     [docs] = context_places.project_context(places, folder / "docs", Report(home))
     assert "And briefly." in docs.text
-    assert "GEMINI.md is not imported: it lies outside" in docs.text
+    assert "GEMINI.md is not imported: it is outside" in docs.text
     places = context_places.find_context((), (), folder, Report(home))
     [whole] = context_places.project_context(places, folder, Report(home))
     assert "And briefly." in whole.text

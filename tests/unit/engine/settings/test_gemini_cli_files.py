@@ -78,7 +78,7 @@ CASES = (
         "duplicate section",
         '{"mcpServers": {"b": {"command": "y"}},\n"mcpServers": {"a": {"command": "x"}}}',
         "last wins, silent",
-        warns=("settings.json:2: mcpServers: stands twice",),
+        warns=("settings.json:2: mcpServers: duplicate key",),
     ),
     Case(
         "first settings",
@@ -96,7 +96,7 @@ CASES = (
         "null in env",
         one(env={"N": None, "M": "m"}),
         "warns, connects",
-        warns=("a.env.N: must be a valid string; left out",),
+        warns=("a.env.N: must be a valid string; ignored",),
         check=lambda s, _: dict(s["a"].launch.env) == {"M": "m"},
     ),
     Case(
@@ -117,7 +117,7 @@ CASES = (
         "all three targets",
         one(url="https://h/", httpUrl="https://i/"),
         "httpUrl wins",
-        warns=("a.url: ignored beside httpUrl", "a.command: ignored beside httpUrl"),
+        warns=("a.url: ignored because of httpUrl", "a.command: ignored because of httpUrl"),
         check=lambda s, _: (s["a"].endpoint.url, s["a"].launch.command) == ("https://i/", ""),
     ),
     *(
@@ -148,8 +148,8 @@ CASES = (
         ),
         "allows",
         warns=(
-            *("tools.core: has no effect", "tools.allowed: lets no tool run here"),
-            "mcp.autoAllowInHeadless: lets no tool run here",
+            *("tools.core: has no effect", "tools.allowed: allows no tool here"),
+            "mcp.autoAllowInHeadless: allows no tool here",
         ),
     ),
     Case(

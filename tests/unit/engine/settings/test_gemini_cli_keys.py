@@ -111,7 +111,7 @@ async def test_what_is_typed_for_gemini_cli_gets_what_serves_here() -> None:
     for typed in ("how are you?", "mcpp"):
         result = await run(typed)
         assert result.code == ExitCode.USAGE
-        assert f"There is no command {typed}. -p TEXT sends a message" in result.stderr
+        assert f"There is no command {typed}. To send a message: -p TEXT" in result.stderr
     assert "No such option" in (await run("--nothing")).stderr
 
 

@@ -141,7 +141,7 @@ def test_vs_code_and_what_it_asks_for(machine: Machine) -> None:
         "args": ["--root", f"{machine.folder}/src"],
         "env": {"KEY": "${API_KEY}", "LANG": "${LANG}"},
     }
-    asked = "Set the variable API_KEY, which the client asks for."
+    asked = "Set the environment variable API_KEY; the client prompts for it."
     assert asked in servers["acme"].warnings
     assert any("envFile" in words for words in servers["acme"].warnings)
     assert servers["web"].entry["headers"] == {"X": "${API_KEY}"}
@@ -181,11 +181,11 @@ def test_claude_code_has_servers_for_one_folder_and_its_words_for_transports(
 
 def test_what_does_not_come_along_is_said(machine: Machine) -> None:
     for client, entry, said in [
-        ("cursor", {"command": "x", "autoApprove": ["rm"]}, "autoApprove is left out"),
-        ("gemini-cli", {"command": "x", "trust": True}, "trust is left out"),
+        ("cursor", {"command": "x", "autoApprove": ["rm"]}, "Not imported: autoApprove."),
+        ("gemini-cli", {"command": "x", "trust": True}, "Not imported: trust."),
         ("windsurf", {"command": "x", "args": ["$HOME"]}, "windsurf leaves $HOME as it is"),
-        ("cursor", {"command": "x", "fancy": 1}, "Left out: fancy."),
-        ("cursor", {"command": "x", "tls": {}}, "Left out: tls."),
+        ("cursor", {"command": "x", "fancy": 1}, "Not imported: fancy."),
+        ("cursor", {"command": "x", "tls": {}}, "Not imported: tls."),
         ("cursor", {"command": "${file:/etc/x}"}, "does not know ${file:/etc/x}"),
     ]:
         path = machine.home / "servers.json"

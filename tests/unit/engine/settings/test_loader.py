@@ -143,7 +143,7 @@ def test_a_rule_of_always_deny_that_cannot_be_read_denies_every_tool(machine: Ma
         assert any(DenyingPatterns(loaded.gemdeck.always_deny).find("a", "b")), wrong
         [problem] = loaded.problems
         assert problem.key.startswith("gemdeck.alwaysDeny[1]")
-        assert problem.message.endswith("; no tool runs until this is corrected")
+        assert problem.message.endswith("; no tool runs until this is fixed")
 
 
 # Bad files
@@ -186,7 +186,7 @@ def test_a_file_of_the_system_that_others_can_write_is_not_used(
             place.chmod(before)
             assert loaded.servers == ()
             [problem] = loaded.problems
-            words = f"others than root and you can write to {place}; the file was not used"
+            words = f"others besides root and you can write to {place}; the file is ignored"
             assert (problem.fatal, problem.message) == (False, words)
     file.parent.chmod(0o1777)  # as /tmp: the file is nobody else's
     assert [server.id for server in machine.load().servers] == ["a"]
@@ -207,11 +207,11 @@ def test_of_too_many_servers_the_first_count_and_the_others_are_named(machine: M
     assert not problem.fatal
     assert problem.key == "mcpServers.s256"
     names = ", ".join(f"s{i}" for i in range(256, 266))
-    words = f"only the first 256 servers count; left out: {names} and 734 more"
+    words = f"only the first 256 servers are used; ignored: {names} and 734 more"
     assert problem.message == words
     machine.write("user", {"mcpServers": {f"s{i}": GOOD for i in range(MAX_SERVERS + 1)}})
     [problem] = machine.load().problems
-    assert problem.message == "only the first 256 servers count; left out: s256"
+    assert problem.message == "only the first 256 servers are used; ignored: s256"
 
 
 def test_a_projects_file_that_cannot_be_used_is_never_fatal(machine: Machine) -> None:
@@ -312,14 +312,14 @@ def test_a_text_in_place_of_a_list_of_servers_is_said_to_be_one_name(
 ) -> None:
     machine.write(layer, {"mcp": {key: "a, b"}})
     [problem] = messages(machine.load())
-    words = f"mcp.{key}: this text counts as one name; several are a list: [ … ]"
+    words = f"mcp.{key}: this text is a single name; use a list for several: [ … ]"
     assert problem.endswith(words)
 
 
 def test_an_allowed_list_that_cannot_be_read_allows_nothing(machine: Machine) -> None:
     machine.write("user", {"mcpServers": {"a": GOOD}, "mcp": {"allowed": {"a": True}}})
     assert withheld(machine) == {"a": OFF}
-    assert any("no server is started" in message for message in messages(machine.load()))
+    assert any("no server starts" in message for message in messages(machine.load()))
 
 
 def test_excluded_lists_of_all_layers_count(machine: Machine) -> None:
@@ -462,4 +462,4 @@ def test_a_key_of_older_versions_is_named_and_has_no_effect(machine: Machine) ->
     machine.write("user", {"gemdeck": {"developedServers": ["it"]}})
     [problem] = machine.load().problems
     assert problem.quiet
-    assert problem.message == "has no effect: code of servers is not watched any more"
+    assert problem.message == "has no effect: gemdeck no longer watches the code of servers"

@@ -80,40 +80,40 @@ def test_what_is_pasted_is_understood(text: str, name: str, entry: dict[str, Any
 def test_what_does_not_come_along_and_further_servers_are_said() -> None:
     [one] = understand("gemini mcp add -s project --trust --timeout 5000 x y", MACHINE)
     assert (one.scope, one.entry) == ("project", {"command": "y", "timeout": 5000})
-    assert one.warnings == ("--trust is left out: gemdeck asks about its tools.",)
+    assert one.warnings == ("--trust is ignored: gemdeck asks about its tools.",)
     two = understand('{"servers": {"a": {"url": "https://a.dev"}, "b": {"command": "b"}}}', MACHINE)
     assert [one.name for one in two] == ["a", "b"]
 
 
 REFUSED: Final = [
-    ("npx x | tee log", "“|” is for a shell"),
+    ("npx x | tee log", "“|” needs a shell"),
     ("npx x && rm -rf /", "several commands"),
     ("npx x; rm -rf /", "several commands"),
     ("cd /x && npx y", "several commands"),
-    ("npx x || true", "“||” is for a shell"),
-    ("npx x &", "“&” is for a shell"),
-    ("npx x > log", "“>” is for a shell"),
-    ("npx x <token>", "For <…> write what it stands for."),
-    ('npx "$(id)"', "“$(” is for a shell"),
-    ("npx `id`", "“`” is for a shell"),
-    ("(npx x)", "“(” is for a shell"),
+    ("npx x || true", "“||” needs a shell"),
+    ("npx x &", "“&” needs a shell"),
+    ("npx x > log", "“>” needs a shell"),
+    ("npx x <token>", "Replace <…> with a value."),
+    ('npx "$(id)"', "“$(” needs a shell"),
+    ("npx `id`", "“`” needs a shell"),
+    ("(npx x)", "“(” needs a shell"),
     ("npx 'x", "A quote is not closed"),
     ("npx x\nnpx y", "several commands"),
-    ("A=b", "names no command. A command, an mcp add line, a JSON block"),
-    ("claude mcp list", "Of claude mcp only add names a server."),
-    ("claude mcp add x", "one is missing"),
-    ("claude mcp add --callback-port 1 x y", "--callback-port of mcp add means nothing"),
-    ("claude mcp add -e A x -- y", "A variable is written KEY=VALUE."),
+    ("A=b", "has no command. Enter a command, an mcp add line, a JSON block"),
+    ("claude mcp list", "This claude mcp command adds no server."),
+    ("claude mcp add x", "mcp add needs a name and"),
+    ("claude mcp add --callback-port 1 x y", "the mcp add option --callback-port"),
+    ("claude mcp add -e A x -- y", "A variable must have the form KEY=VALUE."),
     ("claude mcp add -t http x y", "http needs an address."),
-    ("https://x.dev/ -y", "Arguments and variables are for commands."),
+    ("https://x.dev/ -y", "Arguments and environment variables need a command, not an address."),
     ('{"a": {"command": "b"}', "line 1: not valid JSON"),
-    ('{"a": {"cwd": "b"}}', "a: it names neither a command nor an address"),
+    ('{"a": {"cwd": "b"}}', "a: it has neither a command nor an address"),
     ('{"a": 1}', "a: its entry must be an object"),
-    ("{}", "A command, an mcp add line, a JSON block or an address can be read."),
-    ("", "A command, an mcp add line, a JSON block or an address can be read."),
-    ("npx x\x1b[2K", "characters which cannot be seen"),
-    ("npx x\u202e", "characters which cannot be seen"),
-    ("x " * MAX_PASTED, "That is too long"),
+    ("{}", "Enter a command, an mcp add line, a JSON block or an address."),
+    ("", "Enter a command, an mcp add line, a JSON block or an address."),
+    ("npx x\x1b[2K", "contains invisible characters"),
+    ("npx x\u202e", "contains invisible characters"),
+    ("x " * MAX_PASTED, "This is too long"),
     ("{" * 50_000 + ":", "line 1"),
     ('{"a": NaN}', "not valid JSON: NaN"),
 ]

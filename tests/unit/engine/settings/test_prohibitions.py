@@ -103,7 +103,7 @@ def test_an_allow_rule_of_a_higher_priority_lifts_no_prohibition(machine: Machin
     assert denied(loaded, "git", "log")
     assert loaded.gemdeck.always_allow == ()
     [problem] = messages(loaded)
-    assert problem == "~/.gemini/policies/mine.toml: rule: lets nothing run here: git: log"
+    assert problem == "~/.gemini/policies/mine.toml: rule: allows nothing here: git: log"
 
 
 def test_a_rule_with_a_condition_denies_whatever_the_arguments_are(machine: Machine) -> None:
@@ -127,7 +127,7 @@ def test_policies_that_cannot_be_read_forbid_everything(machine: Machine) -> Non
         loaded = machine.load()
         assert denied(loaded, "git", "log"), text[:40]
         [problem] = loaded.problems
-        assert problem.message.endswith("no tool runs until this is corrected"), text[:40]
+        assert problem.message.endswith("no tool runs until this is fixed"), text[:40]
         assert not problem.fatal, text[:40]
         assert [server.withheld for server in loaded.servers] == [None], text[:40]
 
@@ -206,7 +206,7 @@ def test_excluded_tools_that_cannot_be_read_forbid_everything(machine: Machine) 
         machine.write("user", {"tools": {"exclude": value}})
         loaded = machine.load()
         assert denied(loaded, "git", "log"), value
-        assert "no tool runs until this is corrected" in messages(loaded)[0]
+        assert "no tool runs until this is fixed" in messages(loaded)[0]
     machine.write("user", {"tools": ["rm"]})
     assert denied(machine.load(), "git", "log")
 
@@ -225,7 +225,7 @@ def test_tools_to_be_confirmed_are_asked_about_and_a_list_that_cannot_be_read_me
     loaded = machine.load()
     assert asked(loaded, "git", "pull")
     [problem] = messages(loaded)
-    assert problem.endswith("every tool is asked about until this is corrected")
+    assert problem.endswith("every tool needs approval until this is fixed")
 
 
 def test_what_switches_permissions_off_counts_unless_it_says_no(machine: Machine) -> None:
@@ -253,7 +253,7 @@ def test_hooks_are_named_and_what_one_would_check_is_asked_about(machine: Machin
         machine.write("user", {"hooks": {"BeforeTool": before, "AfterTool": [], "disabled": ["x"]}})
         loaded = machine.load()
         [problem] = messages(loaded)
-        why = "not run here: BeforeTool; you are asked about what BeforeTool checks"
+        why = "not run here: BeforeTool; what BeforeTool checks needs approval"
         assert problem == f"~/.gemini/settings.json:1: hooks: {why}"
         assert [one for one in matches if not asked(loaded, *one.split("."))] == [], matcher
         assert [one for one in others if asked(loaded, *one.split("."))] == [], matcher
@@ -285,13 +285,13 @@ def test_what_was_meant_to_exclude_servers_and_cannot_be_read_lets_none_start(
         machine.write("user", {**SERVERS, "mcp": mcp})
         loaded = machine.load()
         assert [server.withheld for server in loaded.servers] == [ServerStatus.DISABLED], mcp
-        assert any("no server is started until" in words for words in messages(loaded))
+        assert any("no server starts until" in words for words in messages(loaded))
 
 
 def test_a_policy_without_rules_is_named(machine: Machine) -> None:
     policy(machine, '[[rules]]\ndecision = "deny"\n')
     [problem] = messages(machine.load())
-    assert problem.endswith("has no [[rule]], so it forbids nothing")
+    assert problem.endswith("has no [[rule]], so it denies nothing")
 
 
 def test_variables_that_gemini_cli_withholds_are_withheld_and_its_list_allows_none(
@@ -325,7 +325,7 @@ def test_a_projects_permissions_and_old_names_are_named_as_well(machine: Machine
     content = {"tools": {"allowed": ["*"]}, "allowMCPServers": ["a"]}
     machine.write("project", json.dumps(content))
     said = messages(machine.load())
-    assert any("tools.allowed: lets no tool run here" in words for words in said)
+    assert any("tools.allowed: allows no tool here" in words for words in said)
     assert any("allowMCPServers (now mcp.allowed)" in words for words in said)
 
 
@@ -354,4 +354,4 @@ def test_old_names_and_dotted_keys_are_named(machine: Machine) -> None:
     for key in (*old, "general.defaultApprovalMode", "tools.exclude"):
         machine.write("user", {key: "plan"})
         [problem] = messages(machine.load())
-        assert f"old names without effect: {key} (now " in problem
+        assert f"old names, ignored: {key} (now " in problem

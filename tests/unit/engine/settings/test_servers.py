@@ -180,7 +180,7 @@ def test_a_slip_that_neither_reaches_nor_restricts_costs_a_warning(machine: Mach
         assert (server.withheld, server.trust, server.timeout) == (None, False, 600.0), entry
         [said] = [one.message for one in loaded.problems if one.key == f"mcpServers.a.{key}"]
         assert word in said, entry
-        assert said.endswith("left out"), entry
+        assert said.endswith("; ignored"), entry
 
 
 def test_how_to_sign_in_is_part_of_a_definition(machine: Machine) -> None:
@@ -282,7 +282,7 @@ def test_disabled_of_other_clients_is_honoured(machine: Machine, value: object) 
     server = machine.server(command="x", disabled=value)
     assert server.withheld is ServerStatus.DISABLED
     assert server.failure is not None
-    assert "the entry says so" in server.failure.reason
+    assert "turned off in its settings entry" in server.failure.reason
     assert "Enable it here" in server.failure.advice
     assert server.may_enable
 

@@ -79,11 +79,11 @@ class Imports:
             if not os.path.isfile(target):  # noqa: PTH113 - that of a path can raise
                 return word
             if not word.endswith(".md"):
-                raise UnfitFileError("only .md files are")
+                raise UnfitFileError("only .md files can be imported")
             if str(target) in chain:
                 raise UnfitFileError("it imports itself")
             if len(chain) > MAX_DEPTH:
-                raise UnfitFileError("it is nested too deep")
+                raise UnfitFileError("it is nested too deeply")
             text = read_regular(target, MAX_IMPORTED).decode("utf-8-sig", "replace").strip()
         except ValueError:
             return word
@@ -100,7 +100,7 @@ class Imports:
             real = Path(os.path.realpath(named))
             if real.is_relative_to(self._inside[-1]):
                 return real
-        raise UnfitFileError("it lies outside the folder")
+        raise UnfitFileError("it is outside the folder")
 
 
 class ContextPlaces(Frozen):
@@ -176,8 +176,8 @@ def context_settings(
             if not is_out and os.path.isdir(real):  # noqa: PTH112 - that of a path can raise
                 folders.append(real)
             else:
-                words = f"{text} lies outside the project" if is_out else f"there is no {text}"
-                source.note(("context", "includeDirectories"), f"{words}; it has no effect")
+                words = f"{text} is outside the project" if is_out else f"{text} does not exist"
+                source.note(("context", "includeDirectories"), f"{words}; ignored")
     return ContextSettings(file_name=names, include_directories=tuple(folders))
 
 
@@ -222,7 +222,7 @@ def _of_extension(extension: Source) -> Iterator[Path]:
     named = extension.content.get("contextFileName", list(DEFAULT_NAMES))
     for name in [named] if isinstance(named, str) else named if isinstance(named, list) else ():
         if not isinstance(name, str) or "\0" in name:
-            extension.note(("contextFileName",), "must be a name, or a list")
+            extension.note(("contextFileName",), "must be a name or a list of names")
         elif name and not leads_out(folder / name, folder, extension.report):
             yield folder / name
 

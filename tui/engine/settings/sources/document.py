@@ -102,7 +102,7 @@ def read_document(path: Path) -> SettingsDocument | None:
         text = read_text(path, MAX_FILE)
     except OSError as error:
         reason = sanitize_line(error.strerror or str(error))
-        raise BadDocumentError(f"{reason}; it was not read") from error
+        raise BadDocumentError(f"{reason}; the file is ignored") from error
     return parse_document(text) if text is not None else None
 
 

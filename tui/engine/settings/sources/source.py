@@ -261,14 +261,14 @@ def expansion_problems(
         what = "it is empty" if is_blank else "the reference is left as it is"
         yield problem(where, f"the variable {name} is not set; {what}")
     for where in expansion.too_long[:MAX_ENTRY_PROBLEMS]:
-        yield problem(where, "too long with its variables filled in; left as it is")
+        yield problem(where, "too long after expanding variables; left as it is")
 
 
 def read_layer(layer: LayerFile, report: Report) -> Source | None:
     """Read the file of a layer, as `read_source`; none that a variable puts where it may not be."""
     if layer.moved_by:
-        words = f"{layer.moved_by} names no whole path outside the opened folder"
-        report.note(layer.path, f"{words}; the file was not used")
+        words = f"{layer.moved_by} is not an absolute path outside the opened folder"
+        report.note(layer.path, f"{words}; the file is ignored")
         return None
     return read_source(layer.origin, layer.path, report)
 
@@ -277,8 +277,8 @@ def read_source(origin: Origin, path: Path, report: Report) -> Source | None:
     """Read a file; None, with a problem where there is one, if it is absent or cannot be used."""
     fatal = origin is not Origin.PROJECT
     if origin in _PATH_VARIABLES and (place := open_to_others(path)) is not None:
-        words = f"others than root and you can write to {shown_path(place, report.home)}"
-        report.note(path, f"{words}; the file was not used")
+        words = f"others besides root and you can write to {shown_path(place, report.home)}"
+        report.note(path, f"{words}; the file is ignored")
         return None
     try:
         document = read_document(path)
@@ -289,9 +289,9 @@ def read_source(origin: Origin, path: Path, report: Report) -> Source | None:
         return None
     source = Source(origin, shown_path(path, report.home), document, report)
     is_refused = bool(document.duplicates) and not fatal
-    words = "this last one counts" if fatal else "the file was not used"
+    words = "the last one is used" if fatal else "the file is ignored"
     for key, line in document.duplicates[:1] if is_refused else document.duplicates:
-        report.note(path, f"stands twice; {words}", line, dotted(key))
+        report.note(path, f"duplicate key; {words}", line, dotted(key))
     if is_refused:  # who reads it would see one while the other counts
         return None
     return source
@@ -353,7 +353,7 @@ def read_variables(path: Path, report: Report) -> Mapping[str, str] | None:
         text = read_text(path, MAX_FILE)
     except OSError as error:
         reason = sanitize_line(error.strerror or str(error))
-        report.note(path, f"{reason}; it was not used")
+        report.note(path, f"{reason}; the file is ignored")
         return _NONE
     return parse_dotenv(text) if text is not None else None
 
@@ -367,7 +367,7 @@ def leads_out(path: Path, folder: Path, report: Report) -> bool:
     if place in real.parents:
         return False
     if path.exists():
-        report.note(path, "links to a file outside the folder; it was not read")
+        report.note(path, "links to a file outside the folder; ignored")
     return True
 
 
@@ -479,7 +479,7 @@ def _enablement(report: Report) -> Mapping[str, Any] | None:
     try:
         document = read_document(path)
     except BadDocumentError as error:
-        report.note(path, f"{error}; no extension is used until this is corrected", error.line)
+        report.note(path, f"{error}; no extension is used until this is fixed", error.line)
         return None
     return document.content if document is not None else {}
 
