@@ -1,6 +1,7 @@
 """How the exchanges of the protocol and their frames are drawn, in a row and in words."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from tui.model.wire.exchanges import Exchange
@@ -45,17 +46,21 @@ def row_of(exchange: Exchange, now: float, width: int, mark: str = "") -> Row:
     lead = f"{ARROWS[head.direction]}{mark or ' '}"
     if not width:
         words = " ".join(filter(None, [method.replace(_NOTICE, ""), *about]))
-        tail = state if is_bad or exchange.waits or not took else took
-        return Row(lead, one_line(words), tail, tone="bad" * is_bad)
+        is_usual = took and not (is_bad or exchange.waits or exchange.is_probe)
+        tail = took if is_usual else state
+        return Row(lead, one_line(words), tail, faint=exchange.is_probe, tone="bad" * is_bad)
     note = " · ".join(filter(None, [head.server, *about, *_facts(head, "session", "attempt")]))
     bytes_ = f"{f'{count(size)}B' if size else '':>8}" * (width == WIDTHS[-1])
     tail = f"{took:>8}{bytes_}  {fit(state, 11)}"
     lead = f"{moment(head.time, '%H:%M:%S', '')} {lead}"
-    return Row(lead, method.ljust(METHODS), tail, note=one_line(note), tone="bad" * is_bad)
+    row = Row(lead, method.ljust(METHODS), tail, note=one_line(note), tone="bad" * is_bad)
+    return replace(row, faint=exchange.is_probe)
 
 
 def _state(exchange: Exchange) -> str:
     """Say in a word what became of it, with a sign beside it."""
+    if exchange.is_probe:
+        return "· probe"
     if status := exchange.head.status:
         return f"{'✕' if exchange.is_bad else '✓'} {status}"
     if exchange.is_bad:
