@@ -134,8 +134,7 @@ def _is_refused(one: Exchange) -> bool:
     """Tell whether a server does not know what it is asked for, or leaves it unanswered."""
     if one.head.method == DISCOVER:  # older servers refuse it with whatever they have
         return one.answer is None or one.answer.is_error
-    said = one.answer or one.head
-    return one.head.method == LASTING and (len(one.frames) == 1 or said.detail == NO_METHOD)
+    return one.head.method == LASTING and all(it.detail == NO_METHOD for it in one.frames[1:2])
 
 
 def exchange(frames: tuple[WireFrame, ...]) -> Exchange:

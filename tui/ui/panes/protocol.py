@@ -8,7 +8,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.getters import query_one
 
-from tui.model.servers import ServerId
 from tui.model.wire.exchanges import Exchange, exchange, exchanges
 from tui.model.wire.frame_filter import ERRORS, parse_filter
 from tui.model.wire.frames import Direction, FrameKind, WireFrame
@@ -21,7 +20,6 @@ from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import FilterList, Group, ListEntry
 from tui.ui.widgets.lists.frame_rows import METHODS, WIDTHS, row_of
 from tui.ui.widgets.lists.row_list import Lazy, Row
-from tui.ui.widgets.text.plain import one_line
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.engine.mcp.wire.wire import Wire
@@ -37,6 +35,9 @@ MAX_REST: Final = 1.0
 
 MAX_NEW: Final = 2_000
 """Frames that are made at once; the rest of more come after a rest, the newest first."""
+
+OURS: Final = (FrameKind.REQUEST, Direction.SENT)
+"""What a request of gemdeck's is."""
 
 MAX_COPIED: Final = 10
 """Frames of an exchange whose bodies a key copies."""
@@ -58,13 +59,12 @@ class FrameList(FilterList[Shown]):
     def __init__(self) -> None:
         super().__init__("exchange", EMPTY, PROMPT, widest=METHODS)
         self.mark = self._gone = self._probes = 0
-        self.shows_probes = False
         self.note = ""
         self.listed: Sequence[Exchange] = ()
         self._exchanges: Mapping[int, Exchange] = {}
         self._frames: list[Shown | Group] = []
         self._opened: set[int] = set()
-        self._follows = False
+        self._follows = self.shows_probes = False
         self._width = 0
 
     def follow(self, wire: "Wire") -> None:
@@ -94,11 +94,11 @@ class FrameList(FilterList[Shown]):
         listed = [one for at, one in found if at > self.mark and wanted.admits(one)]
         self.listed = [one for one in listed if self.shows_probes or not one.is_probe]
         self._probes = sum(one.is_probe and one.head.kind is FrameKind.REQUEST for one in listed)
-        self._frames, server = [], ServerId("")
+        self._frames, server = [], ""
         for one in self.listed:
             if not self._width and one.head.server != server:
                 server = one.head.server
-                row = Row("", one_line(server), is_heading=True)
+                row = Row("", server, is_heading=True)
                 self._frames.append(Group(f"-{one.head.number}", 0, row))
             self._frames.append((one, one.head))
             if one.head.number in self._opened:
@@ -214,7 +214,7 @@ class ProtocolPane(SaysWhy, SidePart):
             return "No exchange is listed here." if action in {"choose", "use", "export"} else ""
         head = self._one.head
         match parameters:
-            case ("command" | "again",) if not _is_ours(head):
+            case ("command" | "again",) if (head.kind, head.direction) != OURS:
                 return "Only a request that gemdeck sent can be repeated."
             case ("call",) if not head.call:
                 return "No call in a conversation caused it."
@@ -296,7 +296,3 @@ class ProtocolPane(SaysWhy, SidePart):
     @on(FrameList.Moved)
     def _on_moved(self) -> None:
         self.refresh_bindings()
-
-
-def _is_ours(head: WireFrame) -> bool:
-    return (head.kind, head.direction) == (FrameKind.REQUEST, Direction.SENT)

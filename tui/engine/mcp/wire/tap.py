@@ -313,8 +313,8 @@ class Tap:
             self._pair(noted, self._theirs.get(noted.id))
         elif noted.kind is FrameKind.ANSWER:
             self._read_answer(noted, message.get("result"), posted)
-            code = getattr(message.get("error"), "code", 0)
-            noted.detail = NO_METHOD * (code == METHOD_NOT_FOUND)
+            is_unknown = getattr(message.get("error"), "code", 0) == METHOD_NOT_FOUND
+            noted.detail = NO_METHOD * is_unknown
         elif not is_ours and (asked := self._ours.get(noted.token)) is not None:
             noted.cause = asked.cause
 

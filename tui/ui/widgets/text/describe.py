@@ -271,8 +271,7 @@ def server_problem(failure: Failure, status: Content) -> list[Content]:
     if failure.advice:
         parts.append(Content(block(failure.advice)))
     if failure.stderr_tail:
-        tail = block("\n".join(failure.stderr_tail))
-        parts += [Content(), section("stderr"), muted(tail)]
+        parts += [Content(), section("stderr"), muted(block("\n".join(failure.stderr_tail)))]
     return [*parts, Content()]
 
 
