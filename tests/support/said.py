@@ -41,8 +41,8 @@ class Talk:
         got = types.JSONRPCResponse(jsonrpc="2.0", id=id, result=result)
         self.tap.received(got.model_dump_json().encode(), got)
 
-    def refuse(self, id: int, words: str) -> None:  # noqa: A002 - ditto
-        error = types.ErrorData(code=-32602, message=words)
+    def refuse(self, id: int, words: str, code: int = -32602) -> None:  # noqa: A002 - ditto
+        error = types.ErrorData(code=code, message=words)
         got = types.JSONRPCError(jsonrpc="2.0", id=id, error=error)
         self.tap.received(got.model_dump_json().encode(), got)
 

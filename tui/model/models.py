@@ -73,6 +73,7 @@ class ContextPart(Frozen):
         server: Its server, or None.
         window: The size of the model's context, in tokens; 0 if unknown.
         is_counted: Whether the service counted the tokens.
+        tools: The number of the tools in it.
     """
 
     name: str
@@ -80,14 +81,18 @@ class ContextPart(Frozen):
     server: ServerId | None = None
     window: int = 0
     is_counted: bool = False
+    tools: int = 0
+
+    @property
+    def rounded(self) -> int:
+        """Its tokens, as precisely as they are known."""
+        return self.tokens if self.is_counted else round(self.tokens, 2 - len(str(self.tokens)))
 
     @property
     def words(self) -> str:
         """Say what it takes: ``about 1,200 tokens, estimated · 0.3 % of the window``."""
-        said = f"{counted(self.tokens, 'token')}, counted by the service"
-        if not self.is_counted:
-            rounded = round(self.tokens, 2 - len(str(self.tokens)))
-            said = f"about {counted(rounded, 'token')}, estimated"
+        said = counted(self.rounded, "token")
+        said = f"{said}, counted by the service" if self.is_counted else f"about {said}, estimated"
         percent = 100 * self.tokens / self.window if self.window else 0
         if percent < SMALL:
             return said

@@ -267,5 +267,10 @@ class ServerView(Frozen):
         return is_own and self.is_outside and not is_held
 
     @property
+    def is_known(self) -> bool:
+        """Whether it is or was ready, so that nothing offered means that it offers nothing."""
+        return self.status is _S.READY or self.info is not None
+
+    @property
     def is_troubled(self) -> bool:
         return self.status in TROUBLED or self.last_failure is not None

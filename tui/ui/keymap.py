@@ -190,6 +190,7 @@ protocol | protocol.details | enter | choose | details | Show the exchange in fu
 protocol | protocol.wide | f | screen.widen | full width | Use the full width, or share it again
 protocol | protocol.log | v | screen.show('activity') | log | Show the log
 protocol | protocol.errors | e | errors | errors | Show errors only, or everything
+protocol | protocol.probes | P | probes | | Show or hide the probes of the protocol's era
 protocol | protocol.call | w | use('call') | call | Go to the call in its conversation
 protocol | protocol.again | r | use('again') | send again | Send the request again
 protocol | protocol.copy | c | use('copy') | copy | Copy the messages as JSON

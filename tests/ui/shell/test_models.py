@@ -154,8 +154,8 @@ async def test_the_context_is_shown_by_its_parts_on_one_key() -> None:
         assert deck.asked("models.measure") == [()]
         parts = ContextPart("tools", 12_000, ServerId("git")), ContextPart("messages", 400)
         deck.dispatch(ContextMeasured(parts))
-        await deck.until(lambda: "tools of git" in deck.text)
-        assert any("12,000" in line and "tools of git" in line for line in deck.lines)
+        await deck.until(lambda: "tools · git" in deck.text)
+        assert any("12,000" in line and "tools · git" in line for line in deck.lines)
 
 
 class Deck(EngineDeck):

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
+import pytest
+
 from tests.ui.harness import Running, running, toasts
 from tests.ui.shell import decks
 from tui.model import events as e
@@ -18,8 +20,8 @@ from tui.model.chat import (
 )
 from tui.model.events import FoldersOpened
 from tui.model.input.own_commands import OWN_COMMANDS, Takes
-from tui.model.models import PricesSet
-from tui.model.servers import DISCOVERY, ServerStatus
+from tui.model.models import ContextMeasured, ContextPart, PricesSet
+from tui.model.servers import DISCOVERY, ServerId, ServerStatus
 from tui.model.settings import PriceSettings
 from tui.store.store import Store
 from tui.ui import keymap
@@ -257,6 +259,30 @@ async def test_what_was_spent_is_shown_where_models_have_a_price() -> None:
         assert "4.0 s · 1.6k tokens · 0.0042 USD" in deck.text
         assert "cost         0.0042 USD" in (await report(deck, "/stats")).splitlines()
         assert "cost         0.0042 USD so far" in (await report(deck, "/context")).splitlines()
+
+
+@pytest.mark.parametrize("used", [0, 6_343])
+async def test_what_fills_the_context_is_a_table_sorted_by_size(used: int) -> None:
+    store = decks.new_store()
+    parts = (
+        ContextPart("messages", 449),
+        ContextPart("tools and instructions", 1_035, ServerId("git"), is_counted=True, tools=12),
+        ContextPart("tools and instructions", 2_104, ServerId("a[/b]c"), is_counted=True, tools=1),
+    )
+    store.dispatch(e.UsageReported(Usage(context=used, context_limit=1_048_576 * bool(used))))
+    async with running(store) as deck:
+        await deck.typed("/context")
+        await deck.until(lambda: deck.on_top(DetailsScreen))
+        store.dispatch(ContextMeasured(parts))
+        await deck.until(lambda: "git" in shown(deck))
+        total = "total                      6,343  ▌             0.6% of 1,048,576"
+        assert [line.rstrip() for line in shown(deck).splitlines()[:5]] == [
+            total if used else "total                     ~3,600  ████████████",
+            "tools · a[/b]c             2,104  ████████████    1 tool",
+            "tools · git                1,035  ██████        12 tools",
+            "messages                    ~450  ██▌",
+            "~ estimated; the service counted the others",
+        ]
 
 
 async def test_the_folders_and_the_context_files_are_listed() -> None:

@@ -107,6 +107,9 @@ async def test_from_a_call_to_its_frames_and_back_and_all_that_can_be_done_with_
         labels = [str(node.label) for node in tree.root.children]
         assert labels[0].startswith(f"→ request {one.head.number} ")
         assert labels[-1].startswith(f"← answer {one.answer.number} ")
+        inner = [*tree.root.children[0].children, *tree.root.children[-1].children]
+        opened = {str(node.label).split()[0] for node in inner if node.is_expanded}
+        assert {"params", "result"} <= opened
         await deck.press("t", "t")
         assert "sent by the server" in deck.text
         assert "shown to the model" in deck.text
@@ -237,7 +240,7 @@ async def test_it_is_watched_only_while_it_can_be_seen_and_rests_then() -> None:
         asked = talk.ask("tools/call", name="slow")
         await follow(deck)
         assert len(listed.shown) == before + 1
-        assert "◐ waiting" in deck.text
+        assert "waiting" in deck.text
         assert ticks(deck), "what is open ticks"
         await deck.press("f3")
         assert not is_watched(deck)
@@ -246,7 +249,7 @@ async def test_it_is_watched_only_while_it_can_be_seen_and_rests_then() -> None:
         await deck.press("f7")
         assert is_watched(deck)
         assert not ticks(deck)
-        assert "◐ waiting" not in deck.text
+        assert "waiting" not in deck.text
         assert ticking() == at_rest
         await deck.press("v")
         assert not is_watched(deck)
@@ -273,24 +276,50 @@ async def follow(deck: Running) -> None:
 async def test_the_end_is_followed_unless_the_user_is_elsewhere_and_a_pause_holds_back() -> None:
     async with said() as (deck, talk):
         listed = deck.one(FrameList)
-        last = len(listed.shown) - 1
+        last = len(listed.rows.rows) - 1
         assert listed.rows.cursor == last
         talk.answer(talk.ask("ping"))
         await follow(deck)
-        assert listed.rows.cursor == last + 1
+        last += 1 + 1  # another server: its heading comes before it
+        assert listed.rows.cursor == last
         await deck.press("up")
         talk.answer(talk.ask("ping"))
         await follow(deck)
-        assert listed.rows.cursor == last
+        assert listed.rows.cursor == last - 1
+        count = len(listed.shown)
         await deck.press("p")
         assert "paused" in deck.text
         assert deck.one(ProtocolPane).action_label("pause") == "resume"
         talk.answer(talk.ask("ping"))
         await follow(deck)
-        assert len(listed.shown) == last + 3
+        assert len(listed.shown) == count
         await deck.press("p")
-        assert len(listed.shown) == last + 4
+        assert len(listed.shown) == count + 1
         assert "paused" not in deck.text
+
+
+async def test_a_narrow_list_names_the_server_where_it_changes_and_probes_are_hidden() -> None:
+    async with said() as (deck, talk):
+        talk.refuse(talk.ask("server/discover"), "What?")
+        talk.answer(talk.ask("initialize"))
+        await follow(deck)
+        listed = deck.one(FrameList)
+        lines = [(row.label, row.is_heading) for row in listed.rows.rows]
+        servers = [label for label, is_heading in lines if is_heading]
+        assert servers == ["git", "everything", "git", "late"]
+        assert [label for label, _ in lines[-2:]] == ["late", "initialize"]
+        assert "11 of 12 exchanges · 1 probe hidden (P)" in deck.text
+        await deck.press("up")
+        assert listed.group is not None
+        await deck.press("enter")
+        assert deck.app.screen is deck.app.deck, "a heading opens nothing"
+        await deck.press("P")
+        assert "1 probe shown (P)" in deck.text
+        assert "· probe" in deck.text
+        await deck.press("e")
+        assert "server/discover" not in rows(deck), "nothing is wrong with it"
+        await deck.press("e", "P", "f")
+        assert not any(row.is_heading for row in listed.rows.rows)
 
 
 async def test_errors_only_is_a_word_of_the_filter_and_each_key_says_why_it_does_nothing() -> None:

@@ -1,6 +1,7 @@
 """The page of a server: over real servers and an engine, and what its keys do."""
 
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -147,6 +148,31 @@ async def test_a_page_names_what_a_restart_changed_and_shows_a_server_over_http(
         assert "\nprocess " not in deck.page
         await deck.engine.call_tool(WEB, "add", {"a": 2, "b": 3}, by_user=True)
         await deck.shows("calls        1")
+
+
+async def test_the_page_of_a_failed_server_begins_with_the_problem_and_has_no_zeros() -> None:
+    told = "raise ValueError('SHOP_URL is not set')"
+    shelf = {"command": sys.executable, "args": ["-c", told], "env": {"EXTRA_TOKEN": "fixture"}}
+    async with paging(shelf=shelf) as deck:
+        await deck.open(SHELF)
+        parts = (
+            *(
+                "exited with code 1",
+                ": ValueError: SHOP_URL is not set\nstatus  ",
+                "stderr\nTraceback",
+                "\ncommand  ",
+                "\ntimeout  ",
+                "\nsettings  ",
+            ),
+            *("Environment\npassed: ", "Keys, and the commands"),
+        )
+        await deck.shows(*parts)
+        page = deck.page
+        assert page.startswith(parts[0])
+        places = [page.index(part) for part in parts]
+        assert places == sorted(places)
+        for name in ("calls", "context", "tools", "prompts", "resources", "restarts"):
+            assert f"\n{name}  " not in page, "it has never been ready"
 
 
 INFO = ServerInfo("git", "1", "2025-11-25", website="https://git.example/[b]")

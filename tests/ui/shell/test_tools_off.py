@@ -190,11 +190,11 @@ async def test_what_tools_take_is_counted_when_somebody_looks() -> None:
         assert names == ["look", "buy", "_bold___HOME__all_"]
         assert "Hidden orders" in json.dumps(sent["systemInstruction"])
         await deck.pilot.press("escape", "f10")
-        await deck.until(lambda: deck.text.count("73,400 tokens, counted") == 2)
+        await deck.until(lambda: deck.text.count(" 73,400 ") == 2)
         assert len(deck.fake.checks) == checks + 2, "each once"
         await deck.pilot.press("escape")
         deck.fake.tokens = None
         deck.engine.servers.switch_tools(SHOP, "buy", off=True)
         await deck.pilot.press("f10")
-        await deck.until(lambda: "about 50 tokens, estimated" in deck.text)
+        await deck.until(lambda: " ~50 " in deck.text)
         assert len(deck.fake.checks) == checks + 3

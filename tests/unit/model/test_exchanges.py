@@ -1,11 +1,12 @@
 """Exchanges: what belongs to a request, and the filter that they pass."""
 
+import mcp_types as types
 import pytest
 
 from tests.support.said import Talk, fill
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.servers import ServerId
-from tui.model.wire.exchanges import Exchange, exchanges
+from tui.model.wire.exchanges import DISCOVER, LASTING, NO_METHOD, Exchange, exchanges
 from tui.model.wire.frame_filter import FrameFilter, parse_filter
 from tui.model.wire.frames import Direction, FrameFault, FrameKind, WireFrame
 
@@ -91,6 +92,48 @@ def test_a_log_belongs_to_no_request_while_two_are_open() -> None:
     talk.tell("notifications/message", level="info", data="of c")
     talk.answer(third, content=[])
     assert len(said(wire)[-1].frames) == 3, "what waits for a connection that has ended is not busy"
+
+
+def test_what_finds_out_the_era_is_a_probe_once_the_same_connection_works() -> None:
+    wire = Wire()
+    old, new = Talk(wire, "old"), Talk(wire, "new")
+    probe, silent = old.ask(DISCOVER), new.ask(DISCOVER)
+    old.refuse(probe, "Invalid request parameters")
+    before = exchanges(wire.frames(), {})
+    assert [(one.is_bad, one.waits) for one in before.values()] == [(True, False), (False, True)]
+    new.tap.word("retrying", "exit 1")
+    new.ask(DISCOVER)
+    for talk in (old, new):
+        talk.refuse(talk.ask(LASTING), "What?", types.METHOD_NOT_FOUND)
+        talk.refuse(talk.ask(LASTING), "Too many.", types.INTERNAL_ERROR)
+        talk.answer(talk.ask("initialize"), capabilities={})
+    new.answer(new.ask(DISCOVER), capabilities={})
+    now = exchanges(wire.frames(), before)
+    shown = [
+        (str(one.head.server), one.head.id, one.is_bad) for one in now.values() if not one.is_probe
+    ]
+    assert shown == [
+        *(("new", str(silent), True), ("new", "", False), ("old", "3", True)),
+        *(("old", "4", False), ("new", "4", True), ("new", "5", False), ("new", "6", False)),
+    ], "what a connection ended with is none, nor is an answered request or another refusal"
+    hidden = [one for one in now.values() if one.is_probe]
+    assert not any(one.is_bad or one.waits for one in hidden)
+    assert [*exchanges(wire.frames(), now).values()] == [*now.values()]
+    details = {one.head.method: one.answer.detail for one in hidden if one.answer}
+    assert details == {DISCOVER: "", LASTING: NO_METHOD}
+
+
+def test_the_status_of_a_probe_over_http_is_one() -> None:
+    asked = {"method": DISCOVER, "pair": 3}
+    refused = {"direction": Direction.RECEIVED, "method": DISCOVER, "pair": 1, "is_error": True}
+    frames = [
+        frame(1, FrameKind.REQUEST, **asked),
+        frame(2, FrameKind.HTTP, direction=Direction.RECEIVED, pair=1, is_error=True),
+        frame(3, FrameKind.ANSWER, **refused),
+        frame(4, FrameKind.REQUEST, method="initialize", pair=5),
+        frame(5, FrameKind.ANSWER, direction=Direction.RECEIVED, pair=4),
+    ]
+    assert [one.is_probe for one in exchanges(frames, {}).values()] == [True, True, False]
 
 
 def test_a_filter_is_read_as_it_is_typed() -> None:

@@ -84,10 +84,10 @@ def context_parts(
     sizes: Counter[tuple[str, ServerId | None]] = Counter()
     for tool in tools:
         sizes["tools", tool.server] += _length(tool.declaration)
-    sizes["instructions", None] = len(instructions)
+    sizes["system instruction", None] = len(instructions)
     for content in contents:
         for part in content["parts"]:
-            kind = "results" if "functionResponse" in part else "messages"
+            kind = "tool results" if "functionResponse" in part else "messages"
             sizes[kind, None] += _size(part)
     total = sum(sizes.values())
     scale = counted / total if counted and total else 1 / CHARACTERS_PER_TOKEN
@@ -265,8 +265,8 @@ class ModelCommands:
         servers = one.context.servers if one.context is not None else self._servers
         held = [offered for offered in servers.held_tools() if offered.server == server]
         said = dict(servers.instructions()).get(server, "")
-        size = sum(offered.view.size for offered in held) + len(said)
-        part = ContextPart("tools and instructions", size // CHARACTERS_PER_TOKEN, server, window)
+        size = (sum(offered.view.size for offered in held) + len(said)) // CHARACTERS_PER_TOKEN
+        part = ContextPart("tools and instructions", size, server, window, tools=len(held))
         if one.backend is None or not size:
             return part
         declared = ((offered.id, offered.definition_hash) for offered in held)
@@ -330,7 +330,7 @@ class ModelCommands:
         history.contents[:] = made
         recorder.compressed()
         after = (len(SUMMARISED) + len(summary)) // CHARACTERS_PER_TOKEN
-        after += sum(part.tokens for part in parts if part.name in {"tools", "instructions"})
+        after += sum(part.tokens for part in parts if part.name in {"tools", "system instruction"})
         one.usage = replace(Usage(), context=after, context_limit=one.usage.context_limit)
         one.publish(e.UsageReported(one.usage))
         brief = f"Compressed from {size:,} to about {after:,} tokens."

@@ -1,6 +1,7 @@
 """What was said, as exchanges: a request with its answer and with all that belongs to it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from tui.model.frozen import Frozen
@@ -12,6 +13,12 @@ MAX_SEARCHED: Final = 20
 
 LASTING: Final = "subscriptions/listen"
 """A request whose answer nobody waits for."""
+
+DISCOVER: Final = "server/discover"
+"""The request that finds out the era of the protocol; servers of the older one refuse it."""
+
+NO_METHOD: Final = "method not found"
+"""The detail of an answer by which a server says that it does not know the method."""
 
 _LOG: Final = "notifications/message"
 
@@ -25,6 +32,7 @@ class Exchange(Frozen):
         is_cancelled: Whether one side called it off.
         waits: Whether its answer is still to come.
         text: What words are searched in, in lower case.
+        is_probe: Whether it only found out what the server does not support.
     """
 
     frames: tuple[WireFrame, ...]
@@ -32,6 +40,7 @@ class Exchange(Frozen):
     is_cancelled: bool
     waits: bool
     text: str
+    is_probe: bool = False
 
     @property
     def head(self) -> WireFrame:
@@ -49,8 +58,8 @@ class Exchange(Frozen):
 
     @property
     def is_bad(self) -> bool:
-        """Whether it failed, or something is wrong with one of its frames."""
-        return any(one.is_error or one.faults for one in self.frames)
+        """Whether it failed, or something is wrong with one of its frames; never of a probe."""
+        return not self.is_probe and any(one.is_error or one.faults for one in self.frames)
 
 
 def exchanges(
@@ -95,10 +104,37 @@ def exchanges(
             case FrameKind.NOTIFICATION if frame.method == _LOG and len(asked) == 1:
                 head = named[asked[0]]
         members[head or number] = *members.get(head or number, ()), frame
-    return {
-        number: kept if (kept := before.get(number)) and kept.frames == found else exchange(found)
-        for number, found in members.items()
+    found = {
+        number: kept if (kept := before.get(number)) and kept.frames == these else exchange(these)
+        for number, these in members.items()
     }
+    probes = _probes(found)
+    for number, one in found.items():
+        of = one.head.pair if one.head.kind is FrameKind.HTTP else number
+        if of in probes and not one.is_probe:
+            found[number] = replace(one, is_probe=True, waits=False)
+    return found
+
+
+def _probes(found: dict[int, Exchange]) -> Collection[int]:
+    """Find the refused probes after which the same connection answered another request."""
+    works, probes = set[ServerId](), set[int]()
+    for number, one in reversed(found.items()):
+        server, answer = one.head.server, one.answer
+        if one.head.kind is FrameKind.LIFECYCLE:  # before it was another connection
+            works.discard(server)
+        elif one.head.direction is Direction.SENT and _is_refused(one) and server in works:
+            probes.add(number)
+        elif one.head.direction is Direction.SENT and answer is not None and not answer.is_error:
+            works.add(server)
+    return probes
+
+
+def _is_refused(one: Exchange) -> bool:
+    """Tell whether a server does not know what it is asked for, or leaves it unanswered."""
+    if one.head.method == DISCOVER:  # older servers refuse it with whatever they have
+        return one.answer is None or one.answer.is_error
+    return one.head.method == LASTING and all(it.detail == NO_METHOD for it in one.frames[1:2])
 
 
 def exchange(frames: tuple[WireFrame, ...]) -> Exchange:

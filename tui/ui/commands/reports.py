@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Final
 
 from textual.content import Content
@@ -9,18 +10,25 @@ from textual.content import Content
 from tui.model.catalog import ToolView
 from tui.model.chat import ModelText, ToolCall, ToolCallStatus, UserMessage
 from tui.model.events import ContextFile
+from tui.model.models import ContextPart
 from tui.model.servers import DISCOVERY, ServerView
 from tui.store.state import AppState
 from tui.text import counted
 from tui.ui.widgets.status import LOOKS, status_word
 from tui.ui.widgets.text.describe import failure_lines, field, known, muted, server_facts
-from tui.ui.widgets.text.plain import block, one_line
+from tui.ui.widgets.text.plain import block, fit, one_line
 
 MAX_TOOLS: Final = 100
 """Tools, or prompts, of one server that are listed."""
 
 MAX_FOLDERS: Final = 100
 """Folders that are listed."""
+
+BAR: Final = 12
+"""Cells of the bar of the largest part, or of the model's window."""
+
+MAX_NAME: Final = 22
+"""Cells for the names of parts."""
 
 
 def describe_servers(
@@ -63,14 +71,20 @@ def _names(kind: str, names: Sequence[str], limit: int = MAX_TOOLS) -> Sequence[
 
 def describe_model_context(state: AppState) -> Content:
     """Describe what fills the context: tools by server, instructions, files, messages, results."""
-    parts, usage = state.context_parts, state.conversation.usage
-    limit = f" of {usage.context_limit:,}" if usage.context_limit else ""
-    used = f"{usage.context:,}{limit} tokens used; the breakdown is estimated:"
-    sent = used if usage.context else "Estimated size of the next request:"
-    lines = [Content(sent), Content()]
-    for part in parts:
-        name = f"{part.name} of {one_line(part.server)}" if part.server else part.name
-        lines.append(Content.assemble((f"{name}  ", "$text-muted"), part.words))
+    usage, lines = state.conversation.usage, list[Content]()
+    parts = sorted(state.context_parts, key=attrgetter("tokens"), reverse=True)
+    used, limit = usage.context or sum(part.tokens for part in parts), usage.context_limit
+    total = ContextPart("total", used, is_counted=bool(usage.context))
+    rows = [(total, limit or used, f"{used / limit:.1%} of {limit:,}" if limit else "")]
+    rows += ((one, parts[0].tokens, counted(one.tools, "tool") * bool(one.tools)) for one in parts)
+    for part, whole, note in rows:
+        name = f"tools · {one_line(part.server)}" if part.server else part.name
+        halves = max(1, round(2 * BAR * part.tokens / max(1, whole)))
+        bar = "█" * (halves // 2) + "▌" * (halves % 2)
+        size = f"{'~' * (not part.is_counted)}{part.rounded:,}"
+        row = f"{fit(name, MAX_NAME)}{size:>10}  ", (f"{bar:{BAR}}", "$accent"), f"  {note:>8}"
+        lines.append(Content.assemble(*row))
+    lines.append(muted("~ estimated; the service counted the others"))
     lines += [Content(), Content.styled("Context files", "bold"), *_context_files(state.context)]
     if state.cost:
         lines += [Content(), field("cost", f"{state.cost} so far")]

@@ -20,6 +20,9 @@ from tui.ui.widgets.text.plain import PlainText
 MAX_FRAMES: Final = 200
 """Frames of an exchange that are shown in full."""
 
+MAX_OPEN: Final = 100
+"""Values in params and results up to which these are unfolded at first."""
+
 BESIDE: Final = 100
 """Columns of the terminal from which both texts stand side by side."""
 
@@ -56,7 +59,7 @@ def exchange_screen(exchange: Exchange, commands: Commands) -> ViewerScreen:
     }
     views: Views = [("raw", lambda: FoldedText(raw))]
     if values:
-        views.insert(0, ("tree", lambda: JsonTree(values)))
+        views.insert(0, ("tree", lambda: JsonTree(values, MAX_OPEN)))
     got = wire.model_got(head.conversation, head.call) if head.call else ""
     if got and exchange.answer is not None:
         sent = _pretty(wire, exchange.answer)

@@ -102,12 +102,16 @@ class ServerPage(ServerActions, Dialog):
         facts, rest = [GONE], list[Content]()
         if view is not None:
             status, *about = server_facts(view, monotonic())
-            facts = [status, *_measured(view, usage)]
+            failure = view.failure or view.last_failure  # stays in sight while it is tried again
+            facts = server_problem(failure, status) if failure is not None else [status]
+            facts += _measured(view, usage)
             part = self.commands.engine.models.context_part(self._server, counts=True)
-            facts += [field("context", part.words)] if part is not None else []
-            rest = [*about, *server_problem(view), *_changes(usage), *self._keys(view, shown)]
-            rest += server_texts(view, sent)
-            if words and view.failure is None:  # else they are told with why it failed
+            if part is not None and (part.tokens or view.is_known):
+                facts.append(field("context", part.words))
+            keys, texts = [*self._keys(view, shown)], server_texts(view, sent)
+            rest = [*about, *_changes(usage)]
+            rest += keys + texts if failure is None else texts + keys
+            if words and failure is None:  # else they are told with why it failed
                 rest += [Content(), section("Latest log lines")]
                 rest += [muted(one_line(line.text)) for line in words]
         self.facts.update(Content("\n").join(facts))
@@ -166,7 +170,7 @@ def _measured(view: ServerView, usage: ServerUsage) -> Iterator[Content]:
         yield field("up", duration(monotonic() - view.since))
     if view.status is ServerStatus.ASLEEP:
         yield field("asleep", f"for {duration(monotonic() - view.since)}")
-    if usage.starts > 1:
+    if usage.starts > 1 and view.is_known:
         yield field("restarts", f"{usage.starts - 1:,}")
     if usage.pid:
         others = f" and {usage.processes - 1:,} more" if usage.processes > 1 else ""
@@ -176,7 +180,8 @@ def _measured(view: ServerView, usage: ServerUsage) -> Iterator[Content]:
         lists = duration(usage.listed)
         yield field("connected in", f"{duration(usage.connected)} · lists loaded in {lists}")
     failed = f" · {usage.failed:,} failed" if usage.failed else ""
-    yield field("calls", f"{usage.calls:,}{failed}")
+    if usage.calls or view.is_known:
+        yield field("calls", f"{usage.calls:,}{failed}")
     if usage.seconds:
         middle, last = duration(median(usage.seconds)), duration(usage.seconds[-1])
         yield field("latency", f"median {middle} · last {last}")

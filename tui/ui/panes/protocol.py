@@ -19,7 +19,7 @@ from tui.ui.panes.side_part import SidePart
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import FilterList, Group, ListEntry
 from tui.ui.widgets.lists.frame_rows import METHODS, WIDTHS, row_of
-from tui.ui.widgets.lists.row_list import Lazy
+from tui.ui.widgets.lists.row_list import Lazy, Row
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.engine.mcp.wire.wire import Wire
@@ -35,6 +35,9 @@ MAX_REST: Final = 1.0
 
 MAX_NEW: Final = 2_000
 """Frames that are made at once; the rest of more come after a rest, the newest first."""
+
+OURS: Final = (FrameKind.REQUEST, Direction.SENT)
+"""What a request of gemdeck's is."""
 
 MAX_COPIED: Final = 10
 """Frames of an exchange whose bodies a key copies."""
@@ -53,13 +56,13 @@ class FrameList(FilterList[Shown]):
 
     def __init__(self) -> None:
         super().__init__("exchange", EMPTY, PROMPT, widest=METHODS)
-        self.mark = self._gone = 0
+        self.mark = self._gone = self._probes = 0
         self.note = ""
         self.listed: Sequence[Exchange] = ()
         self._exchanges: Mapping[int, Exchange] = {}
-        self._frames: list[Shown] = []
+        self._frames: list[Shown | Group] = []
         self._opened: set[int] = set()
-        self._follows = False
+        self._follows = self.shows_probes = False
         self._width = 0
 
     def follow(self, wire: "Wire") -> None:
@@ -86,27 +89,40 @@ class FrameList(FilterList[Shown]):
         self._follows = self.rows.cursor >= len(self._lines) - 1
         wanted = parse_filter(query)
         found = self._exchanges.items()
-        self.listed = [one for at, one in found if at > self.mark and wanted.admits(one)]
-        self._frames = []
+        listed = [one for at, one in found if at > self.mark and wanted.admits(one)]
+        self.listed = [one for one in listed if self.shows_probes or not one.is_probe]
+        self._probes = sum(one.is_probe and one.head.kind is FrameKind.REQUEST for one in listed)
+        self._frames, server = [], ""
         for one in self.listed:
+            if not self._width and one.head.server != server:
+                server = one.head.server
+                row = Row("", server, is_heading=True)
+                self._frames.append(Group(f"-{one.head.number}", 0, row))
             self._frames.append((one, one.head))
             if one.head.number in self._opened:
                 self._frames += ((one, frame) for frame in one.inner)
         self.shown = Lazy(self.listed, self._entry)
-        return Lazy(self._frames, lambda shown: self._entry(*shown)), wanted.words
+        return Lazy(self._frames, self._line), wanted.words
+
+    def _line(self, shown: Shown | Group) -> Entry | Group:
+        return shown if isinstance(shown, Group) else self._entry(*shown)
 
     def _place_of(self, before: Entry | Group | None) -> int:
         """Stay where the user is, else follow the end."""
         return self._line_of(before.label) if before and not self._follows else len(self._lines)
 
     def _line_of(self, name: str) -> int:
-        """Return the line of a frame, or the first."""
-        lines = enumerate(self._frames)
-        return next((i for i, (_, frame) in lines if frame.number == int(name)), 0)
+        """Return the line of a frame or heading, or the first."""
+        shown = self._frames
+        names = (one.label if isinstance(one, Group) else str(one[1].number) for one in shown)
+        return next((i for i, one in enumerate(names) if one == name), 0)
 
     def _count_line(self) -> str:
         gone = f" · {counted(self._gone, 'message')} dropped" if self._gone else ""
-        return self.note + super()._count_line() + gone  # first what a narrow pane must show
+        state = "shown" if self.shows_probes else "hidden"
+        probes = f" · {counted(self._probes, 'probe')} {state} (P)" if self._probes else ""
+        # first what a narrow pane must show
+        return self.note + super()._count_line() + probes + gone
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
         if action in ("fold", "toggle_fold") and not self.line.has_focus:
@@ -196,7 +212,7 @@ class ProtocolPane(SaysWhy, SidePart):
             return "No exchange is listed here." if action in {"choose", "use", "export"} else ""
         head = self._one.head
         match parameters:
-            case ("command" | "again",) if not _is_ours(head):
+            case ("command" | "again",) if (head.kind, head.direction) != OURS:
                 return "Only requests sent by gemdeck can be repeated."
             case ("call",) if not head.call:
                 return "No call in a conversation caused this exchange."
@@ -236,6 +252,11 @@ class ProtocolPane(SaysWhy, SidePart):
         self.listed.mark = 0 if self.listed.mark else last
         self._say()
 
+    def action_probes(self) -> None:
+        """Show or hide how the era of the protocol was found out."""
+        self.listed.shows_probes = not self.listed.shows_probes
+        self._say()
+
     def _say(self) -> None:
         since = "cleared · " * bool(self.listed.mark)
         self.listed.note = "paused · " * self._is_paused + since
@@ -273,7 +294,3 @@ class ProtocolPane(SaysWhy, SidePart):
     @on(FrameList.Moved)
     def _on_moved(self) -> None:
         self.refresh_bindings()
-
-
-def _is_ours(head: WireFrame) -> bool:
-    return (head.kind, head.direction) == (FrameKind.REQUEST, Direction.SENT)

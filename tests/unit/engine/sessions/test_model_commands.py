@@ -264,6 +264,6 @@ def test_images_count_for_what_the_service_takes_for_them() -> None:
     parts = ([image, {"text": "x"}], [{"functionResponse": answer}])
     contents: list[Json] = [{"role": "user", "parts": one} for one in parts]
     tokens = {part.name: part.tokens for part in context_parts((), "", contents, 0)}
-    assert 250 < tokens["messages"] < 350 < tokens["results"] < 450
+    assert 250 < tokens["messages"] < 350 < tokens["tool results"] < 450
     counted = context_parts((), "hello", contents, 1_000)
     assert abs(sum(part.tokens for part in counted) - 1_000) < 3

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from tui.model.chat import ConversationId, EntryId
 from tui.model.servers import ServerId, ServerStatus
-from tui.model.wire.exchanges import LASTING
+from tui.model.wire.exchanges import LASTING, NO_METHOD
 from tui.model.wire.frames import Direction, FrameFault, FrameKind, WireFrame
 from tui.text import MAX_LINE
 
@@ -60,6 +60,9 @@ VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 
 _CONNECTED: Final = ("", ServerStatus.STARTING, ServerStatus.READY, ServerStatus.STOPPING)
 """Words of the lifecycle after which an answer may still come."""
+
+METHOD_NOT_FOUND: Final = -32601
+"""The code of JSON-RPC for it."""
 
 SdkMessage = Any
 """A message of the SDK, which is not imported here."""
@@ -310,6 +313,8 @@ class Tap:
             self._pair(noted, self._theirs.get(noted.id))
         elif noted.kind is FrameKind.ANSWER:
             self._read_answer(noted, message.get("result"), posted)
+            is_unknown = getattr(message.get("error"), "code", 0) == METHOD_NOT_FOUND
+            noted.detail = NO_METHOD * is_unknown
         elif not is_ours and (asked := self._ours.get(noted.token)) is not None:
             noted.cause = asked.cause
 

@@ -33,7 +33,8 @@ def row_of(exchange: Exchange, now: float, width: int, mark: str = "") -> Row:
         width: One of `WIDTHS`.
         mark: The sign of what is folded or unfolded under it; empty for what folds itself.
     """
-    head, answer, is_bad = exchange.head, exchange.answer, exchange.is_bad
+    head, answer = exchange.head, exchange.answer
+    is_bad, is_probe = exchange.is_bad, exchange.is_probe
     took = "" if exchange.seconds is None else duration(exchange.seconds)
     if exchange.waits:
         took = duration(max(0, round(now - head.time)))
@@ -45,17 +46,19 @@ def row_of(exchange: Exchange, now: float, width: int, mark: str = "") -> Row:
     lead = f"{ARROWS[head.direction]}{mark or ' '}"
     if not width:
         words = " ".join(filter(None, [method.replace(_NOTICE, ""), *about]))
-        tail = state if is_bad or exchange.waits or not took else took
-        return Row(lead, one_line(words), tail, tone="bad" * is_bad)
+        tail = state if is_bad or exchange.waits or is_probe or not took else took
+        return Row(lead, one_line(words), tail, is_probe, tone="bad" * is_bad)
     note = " · ".join(filter(None, [head.server, *about, *_facts(head, "session", "attempt")]))
     bytes_ = f"{f'{count(size)}B' if size else '':>8}" * (width == WIDTHS[-1])
     tail = f"{took:>8}{bytes_}  {fit(state, 11)}"
     lead = f"{moment(head.time, '%H:%M:%S', '')} {lead}"
-    return Row(lead, method.ljust(METHODS), tail, note=one_line(note), tone="bad" * is_bad)
+    return Row(lead, method.ljust(METHODS), tail, is_probe, one_line(note), tone="bad" * is_bad)
 
 
 def _state(exchange: Exchange) -> str:
     """Say in a word what became of it, with a sign beside it."""
+    if exchange.is_probe:
+        return "· probe"
     if status := exchange.head.status:
         return f"{'✕' if exchange.is_bad else '✓'} {status}"
     if exchange.is_bad:

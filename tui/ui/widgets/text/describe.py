@@ -10,6 +10,7 @@ from typing import Final
 from textual.content import Content
 
 from tui.model.catalog import (
+    Catalog,
     PromptView,
     ResourceContent,
     ResourceTemplateView,
@@ -171,10 +172,13 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
         parts += known(("website", info.website))
         parts.append(field("server can", ", ".join(info.capabilities) or "nothing"))
         parts.append(field("gemdeck can", ", ".join(info.announced) or "nothing"))
+    if view.is_known or catalog != Catalog():
+        parts += known(
+            ("tools", f"{len(catalog.tools):,}{catalog.off_words}"),
+            ("prompts", f"{len(catalog.prompts):,}"),
+            ("resources", f"{len(catalog.resources) + len(catalog.templates):,}"),
+        )
     return parts + known(
-        ("tools", f"{len(catalog.tools):,}{catalog.off_words}"),
-        ("prompts", f"{len(catalog.prompts):,}"),
-        ("resources", f"{len(catalog.resources) + len(catalog.templates):,}"),
         ("restarted", view.restarted.removeprefix("restarted ")),
         ("missing", view.lacks),
         ("last output", view.last_words),
@@ -261,17 +265,14 @@ def era(info: ServerInfo) -> str:
     return "stateless" if info.is_stateless else "handshake"
 
 
-def server_problem(view: ServerView) -> list[Content]:
-    """Say in full why a server is not available."""
-    if (failure := view.failure) is None:
-        return []
-    parts = [Content(), section("Problem"), Content.styled(block(failure.reason), "$text-error")]
+def server_problem(failure: Failure, status: Content) -> list[Content]:
+    """Say in full why a server is not available, what happens next, and what it wrote."""
+    parts = [Content.styled(block(failure.reason), "$text-error"), status]
     if failure.advice:
         parts.append(Content(block(failure.advice)))
     if failure.stderr_tail:
-        tail = block("\n".join(failure.stderr_tail))
-        parts += [Content(), section("stderr"), muted(tail)]
-    return parts
+        parts += [Content(), section("stderr"), muted(block("\n".join(failure.stderr_tail)))]
+    return [*parts, Content()]
 
 
 def _named(kind: str, entries: Sequence[tuple[str, str, str, str]]) -> list[Content]:

@@ -35,12 +35,18 @@ def json_in(text: str) -> object:
 
 
 class JsonTree(Tree[object]):
-    """Show a list or an object; Enter and the arrows fold and unfold."""
+    """Show a list or an object; Enter and the arrows fold and unfold.
+
+    Args:
+        value: The list or object.
+        deep: Values below the first level up to which these are unfolded as well.
+    """
 
     BINDINGS = keymap.bindings(keymap.Place.TREE)
 
-    def __init__(self, value: object) -> None:
+    def __init__(self, value: object, deep: int = 0) -> None:
         super().__init__(plain_label(_summary(value)), value)
+        self._deep = deep
         self.guide_depth = 2
 
     def on_mount(self) -> None:
@@ -57,7 +63,9 @@ class JsonTree(Tree[object]):
             label = plain_label(f"{sanitize_line(str(key), limit=80)}  {_summary(value)}")
             if isinstance(value, dict | list) and value:
                 child = node.add(label, value)
-                if small and len(value) <= MAX_OPEN:
+                is_deep = not node.is_root and len(value) <= self._deep
+                self._deep -= len(value) * is_deep
+                if is_deep or (small and len(value) <= MAX_OPEN):
                     child.expand()
             else:
                 node.add_leaf(label, value)
