@@ -467,7 +467,7 @@ class ContextSettings(Section):
 
     file_name: ContextNames | None = None
     """Names of the files whose text goes to the model in every turn, in `~/.gemini` and in trusted
-    projects. If not set, GEMINI.md. Those of a project count there, too.
+    projects. If not set, GEMINI.md and AGENTS.md. Those of a project count there, too.
     """
     include_directories: Words = ()
     """Further folders that servers are told to work in. Of a project those in its repository count,

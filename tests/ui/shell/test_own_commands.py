@@ -269,7 +269,7 @@ async def test_the_folders_and_the_context_files_are_listed() -> None:
         await deck.typed("/context")
         await deck.until(lambda: deck.on_top(DetailsScreen))
         assert ("context_files.refresh", ()) in deck.commands.calls
-        await deck.until(lambda: "none; ~/.gemini/GEMINI.md is read" in shown(deck))
+        await deck.until(lambda: "none; GEMINI.md and AGENTS.md in ~/.gemini" in shown(deck))
         store.dispatch(e.ContextRead((good, bad)))
         await deck.until(lambda: "not trusted" in shown(deck))
         lines = shown(deck).splitlines()

@@ -85,7 +85,7 @@ def _context_files(files: Sequence[ContextFile]) -> Iterable[Content]:
         looks = (problem, "$text-error") if file.problem else (size, "$text-muted")
         yield Content.assemble(f"{one_line(file.place)}  ", looks)
     if not files:
-        yield muted("none; ~/.gemini/GEMINI.md is read, and GEMINI.md of a trusted folder")
+        yield muted("none; GEMINI.md and AGENTS.md in ~/.gemini and in a trusted folder are read")
 
 
 def describe_options(state: AppState) -> Content:
