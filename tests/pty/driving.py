@@ -54,6 +54,7 @@ def assert_restored(terminal: Terminal) -> None:
     for mode in MODES:
         assert raw.rindex(b"\x1b[?%bl" % mode) > raw.rindex(b"\x1b[?%bh" % mode), mode
     assert raw.rindex(b"\x1b[?25h") > raw.rindex(b"\x1b[?25l")
+    assert raw.count(b"\x1b[?2031h") == raw.count(b"\x1b[?2031l"), "the theme is asked no more"
     assert raw.count(b"\x1b[22;2t") == raw.count(b"\x1b[23;2t"), "the window has its title back"
     assert terminal.attributes == terminal.attributes_before
     assert "Traceback" not in terminal.screen

@@ -139,6 +139,35 @@ def test_a_denied_or_stopped_call_does_not_run_and_only_who_looks_elsewhere_hear
         leave(terminal)
 
 
+LIGHT: Final = b"48;2;251;250;248"
+"""The background of the light theme, as it is drawn."""
+
+
+def test_the_theme_follows_the_background_of_the_terminal(deck: Deck) -> None:
+    with deck("--demo") as terminal:
+        terminal.wait_for("1 ready")
+        assert b"\x1b]11;?\x1b\\" in terminal.raw
+        assert LIGHT not in terminal.raw, "nothing was answered yet"
+        terminal.type("\x1b]11;rgb:ffff/ffff/eeee\x1b\\")
+        terminal.wait_for(lambda _: LIGHT in terminal.raw)
+        light = terminal.raw.count(LIGHT)
+        terminal.type("\x1b[?997;1n\x1b[?997;2n")  # as the user changes the terminal's theme
+        terminal.wait_for(lambda _: terminal.raw.count(LIGHT) > light)
+        terminal.type("typed")
+        assert "997" not in terminal.wait_for("> typed")
+        leave(terminal)
+
+
+@pytest.mark.parametrize("environ", [{"TERM": "linux"}, {"STY": "1.pts"}, {"TERM": "screen"}])
+def test_a_terminal_that_might_print_it_is_asked_nothing(
+    deck: Deck, environ: dict[str, str]
+) -> None:
+    with deck("--demo", env=environ) as terminal:
+        terminal.wait_for("1 ready")
+        assert b"\x1b]11;" not in terminal.raw
+        assert b"2031" not in terminal.raw
+
+
 def test_D18_neither_keys_typed_ahead_nor_odd_bytes_nor_escapes_in_a_paste_do_harm(
     deck: Deck,
 ) -> None:
@@ -181,7 +210,7 @@ def test_settings_are_edited_in_the_users_editor_and_a_hang_up_restores_the_term
     entry = f'{{"mcpServers": {{"own": {{"command": "{sys.executable}", "args": ["-c", "0"]}}}}}}'
     wait = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
     read = f'trap "" INT\ngrep -c mcpServers "$1" >{tmp_path}/read'
-    script = f'{read}\n{wait}\necho \'{entry}\' >"$1"'
+    script = f"{read}\n{wait}\necho '{entry}' >\"$1\""
     monkeypatch.setenv("EDITOR", write_editor(tmp_path, script))
     monkeypatch.setenv("GEMINI_API_KEY", "no-key-that-anybody-has")
     with deck(columns=80, rows=24) as terminal:

@@ -493,12 +493,14 @@ async def test_themes_are_tried_at_once_and_kept_when_chosen() -> None:
     async with running(decks.full_store(), preferences=preferences) as deck:
         await run_from_palette(deck, "theme: choose")
         names = [row.label for row in deck.app.screen.query_one(RowList).rows]
-        assert names[:3] == ["gemdeck-dark", "gemdeck-light", "gemdeck-16"]
+        assert names[:4] == ["gemdeck-dark", "gemdeck-light", "gemdeck-16", "auto"]
         assert "dark · current" in deck.text
         await deck.press("up")
         assert deck.app.theme == names[-1]
         await deck.press("down", "down")
         assert deck.app.theme == "gemdeck-light"
+        await deck.press("down", "down")
+        assert deck.app.theme == "gemdeck-dark", "as it was before"
         await deck.press("escape")
         assert (deck.app.theme, saved) == ("gemdeck-dark", [])
         await run_from_palette(deck, "theme: choose")

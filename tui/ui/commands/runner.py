@@ -32,6 +32,7 @@ from tui.ui.dialogs.sessions import SessionsScreen
 from tui.ui.main import MainScreen
 from tui.ui.messages import PaneName
 from tui.ui.panes.tabs import tabs_of
+from tui.ui.themes import in_order
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
 
 if TYPE_CHECKING:  # imports the engine
@@ -92,7 +93,7 @@ def _choose_theme(deck: MainScreen, name: str) -> None:
     """Choose a theme, or show all."""
     if not name:
         deck.app.push_screen(ThemeScreen(deck.choose_theme))
-    elif name in deck.app.available_themes:
+    elif name in in_order(deck.app.available_themes):
         deck.choose_theme(name)
     else:
         like = nearest(name, deck.app.available_themes)
