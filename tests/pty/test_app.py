@@ -17,6 +17,7 @@ from tests.pty.driving import (
     assert_gone,
     assert_restored,
     leave,
+    progress_in,
     say,
     wait_for_end_of_turn,
     wait_for_question,
@@ -166,6 +167,27 @@ def test_a_terminal_that_might_print_it_is_asked_nothing(
         terminal.wait_for("1 ready")
         assert b"\x1b]11;" not in terminal.raw
         assert b"2031" not in terminal.raw
+
+
+def test_the_tab_shows_how_far_a_call_is_and_that_a_question_waits(deck: Deck) -> None:
+    ghostty = {"TERM_PROGRAM": "ghostty", "TERM_PROGRAM_VERSION": "1.2.3"}
+    with deck("--demo", env=ghostty) as terminal:
+        terminal.wait_for("1 ready")
+        assert progress_in(terminal) == []
+        say(terminal, "count_slowly steps=4")
+        wait_for_question(terminal)
+        terminal.wait_for(lambda _: progress_in(terminal)[-1:] == ["4;100"])
+        answer(terminal, "o")
+        wait_for_end_of_turn(terminal)
+        terminal.wait_for(lambda _: progress_in(terminal)[-1] == "0;0")
+        shown = progress_in(terminal)
+        assert "3;0" in shown
+        percents = [int(one[2:]) for one in shown if one.startswith("1;")]
+        assert percents == sorted(percents)
+        assert {25} <= set(percents) <= {0, 25, 50, 75, 100}
+        say(terminal, "list my notes")
+        wait_for_question(terminal)
+        leave(terminal)
 
 
 def test_D18_neither_keys_typed_ahead_nor_odd_bytes_nor_escapes_in_a_paste_do_harm(

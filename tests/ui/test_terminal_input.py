@@ -111,7 +111,7 @@ class Taking(DeckDriver):
         self.taken: list[Message] = []
         self.written: list[str] = []
         self._mouse_pixels = False
-        self._title = ""
+        self._title = self._progress = ""
         super(LinuxDriver, self).__init__(app)
         self._watching = Lock()
         self._watching.acquire()

@@ -596,7 +596,7 @@ class GemdeckSettings(Section):
     bell: Flag = True
     """Ring for a question or the end of a long turn while you look elsewhere."""
     title: Flag = True
-    """Show what goes on in the terminal's title."""
+    """Show what goes on in the terminal's title, and how far it is in its tab."""
     mouse: Flag = True
     """Take the mouse; `false` leaves it to the terminal, which then selects and scrolls itself."""
     thoughts: Flag = True

@@ -256,6 +256,7 @@ class DeckDriver(LinuxDriver):
         if self._file is not None:
             self._file = cast("io.TextIOWrapper", VanishingOutput(self._file))
         self._title = ""
+        self._progress = ""
         self._asks_background = False
         self._watching = Lock()
         self._mouse = _takes_mouse(wanted=self._mouse)
@@ -271,6 +272,16 @@ class DeckDriver(LinuxDriver):
         before = "" if self._title else _KEEP_TITLE
         self.write(f"{before}\x1b]2;{title}\x1b\\" if title else _OLD_TITLE)
         self._title = title
+
+    def set_progress(self, progress: str) -> None:
+        """Show in the terminal's tab how far the work is, until the terminal is ours no more.
+
+        Args:
+            progress: A state and percent of OSC 9;4, such as ``1;40``; an empty text ends that.
+        """
+        if progress != self._progress:
+            self.write(f"\x1b]9;4;{progress or '0;0'}\x1b\\")
+            self._progress = progress
 
     def follow_background(self) -> None:
         """Ask for the terminal's background, and to be told of changes, where that prints nothing.
@@ -293,13 +304,14 @@ class DeckDriver(LinuxDriver):
                 self._enable_mouse_pixels()
 
     def stop_application_mode(self) -> None:
-        """Stop, and give the window its title back until the next start."""
+        """Stop, and give the window its title and its tab back until the next start."""
         if self._asks_background:
             self._asks_background = False
             self.write(ASK_NO_MORE)
-        title = self._title
+        title, progress = self._title, self._progress
         self.set_title("")
-        self._title = title
+        self.set_progress("")
+        self._title, self._progress = title, progress
         super().stop_application_mode()
 
     def start_application_mode(self) -> None:
@@ -313,7 +325,9 @@ class DeckDriver(LinuxDriver):
         if self._writer_thread is not None:  # else it is in the background, and goes on later
             self.write(_WITH_ALTERNATES)
             title, self._title = self._title, ""
+            progress, self._progress = self._progress, ""
             self.set_title(title)
+            self.set_progress(progress)
             app: Any = self._app
             if app.follows_terminal:
                 self.follow_background()
