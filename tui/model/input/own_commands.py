@@ -105,6 +105,7 @@ OWN_COMMANDS: Final = _table(
     ),
     _C(SKILL, "load a skill of a server, and send what follows with it", Takes.SKILL),
     _C("copy", "copy the last answer"),
+    _C("paste", "attach the picture in the clipboard"),
     _C("stats", "tokens, turns and tool calls so far", alias="usage"),
     _C("theme", "choose the theme", Takes.THEME),
     _C(

@@ -89,6 +89,12 @@ def _copy(deck: MainScreen, _: str) -> None:
     deck.app.copy_to_clipboard(answers[-1])
 
 
+async def _paste(deck: MainScreen, _: str) -> None:
+    """Attach the picture in the clipboard to the next message."""
+    if not await deck.chat.paste_picture():
+        raise UsageError("There is no picture in the clipboard.", "A path of one attaches it, too.")
+
+
 def _choose_theme(deck: MainScreen, name: str) -> None:
     """Choose a theme, or show all."""
     if not name:
@@ -293,6 +299,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("clear",): lambda deck, _: deck.commands.clear_conversation(),
     ("tools",): _show_tools,
     ("copy",): _copy,
+    ("paste",): _paste,
     (SKILL,): lambda deck, words: deck.commands.send(f"/{SKILL} {words}"),
     ("stats",): lambda deck, _: _show(deck, "Stats", describe_stats),
     ("theme",): _choose_theme,
