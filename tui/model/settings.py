@@ -169,6 +169,10 @@ class OAuthSettings(Section):
 
     enabled: Flag | None = None
     """Whether gemdeck may sign in. If not set, it may."""
+    account: str = Field("", max_length=100)
+    """Your name for the account, where several entries have one address: each account signs in by
+    itself. A project's file cannot name one.
+    """
     client_id: str | None = None
     """OAuth client ID. If not set, gemdeck registers itself if possible. The https address of a
     client metadata document counts where the server takes one.
