@@ -150,7 +150,8 @@ GOOSE_MODEL: x
 extensions:
   docs:
     {enabled: true, type: stdio, name: docs, cmd: npx, args: [-y, acme-docs], timeout: 300,
-     bundled: false, envs: {LEVEL: debug}, env_keys: [DOCS_TOKEN], description: Docs., available_tools: []}
+     bundled: false, envs: {LEVEL: debug}, env_keys: [DOCS_TOKEN], description: Docs.,
+     available_tools: []}
   web: {enabled: false, type: streamable_http, uri: "https://a.example/mcp", headers: {X: $KEY}}
   old: {enabled: true, config: {type: stdio, name: old, cmd: old-server, args: []}}
   developer: {enabled: true, type: builtin, name: developer, bundled: true}
