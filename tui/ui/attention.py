@@ -24,10 +24,8 @@ _BY_PROGRAM: Final = {"iTerm.app": _OSC_9, "WezTerm": _OSC_9, "ghostty": _OSC_9}
 _BY_TERM: Final = {"xterm-kitty": "\x1b]99;;{}\x1b\\", "xterm-ghostty": _OSC_9}
 
 _PROGRESS_SINCE: Final = {
-    "iTerm.app": [3, 6, 6],
-    "WezTerm": [20250209],
-    "ghostty": [1, 2],
-    "mintty": [3, 4, 2],
+    **{"ghostty": [1, 2], "mintty": [3, 4, 2]},
+    **{"iTerm.app": [3, 6, 6], "WezTerm": [20250209]},
 }
 """Terminals whose tabs show progress, since this version: older ones take it for a notification."""
 

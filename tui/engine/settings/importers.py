@@ -11,7 +11,7 @@ import shlex
 import sys
 import tomllib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any, Final
@@ -370,7 +370,13 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
     try:
         if (text := read_text(path, MAX_CLIENT_FILE)) is None:
             return None
-        content = _PARSERS.get(path.suffix, _parse_json)(text)
+        match path.suffix:
+            case ".toml":
+                content: Mapping[str, Any] = tomllib.loads(text)
+            case ".yaml":
+                content = _parse_yaml(text)
+            case _:
+                content = parse_document(text).content
     except (OSError, ValueError, RecursionError, BadDocumentError) as error:
         line = getattr(error, "line", 0)
         reason = sanitize_line(getattr(error, "strerror", None) or str(error))
@@ -385,21 +391,11 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
     return ClientFile(client, path, shown, candidates_in(servers, machine, client, shown))
 
 
-def _parse_json(text: str) -> Mapping[str, Any]:
-    return parse_document(text).content
-
-
 def _parse_yaml(text: str) -> Mapping[str, Any]:
     """Read YAML as if it were JSON; what JSON does not have becomes a text."""
     if len(text) > MAX_YAML:  # it is slow to parse
         raise ValueError(f"it has more than {MAX_YAML:,} characters")
     return _object(json.loads(json.dumps(read_yaml(text), default=str, skipkeys=True)))
-
-
-_PARSERS: Final[Mapping[str, Callable[[str], Mapping[str, Any]]]] = {
-    ".toml": tomllib.loads,
-    ".yaml": _parse_yaml,
-}
 
 
 def candidates_in(

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 PATIENCE: Final = 2.0
 """Seconds that a program may take."""
@@ -57,12 +57,9 @@ def bring(text: str, environ: Mapping[str, str]) -> list[str]:
                     [program, *arguments],
                     input=text.encode(),
                     stdout=subprocess.DEVNULL,  # xclip stays, and keeps them open
-                    stderr=subprocess.DEVNULL,
-                    cwd="/",
-                    env={**environ, "PWD": "/"},
                     timeout=PATIENCE,
                     check=True,
-                    start_new_session=True,
+                    **_apart(environ),
                 )
                 places.append(place)
     return places
@@ -88,13 +85,7 @@ def _output(command: list[str], environ: Mapping[str, str]) -> bytes:
     with (
         suppress(OSError),
         subprocess.Popen(  # noqa: S603 - a found program
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            env={**environ, "PWD": "/"},
-            start_new_session=True,
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **_apart(environ)
         ) as process,
     ):
         ending = threading.Timer(PATIENCE, process.kill)
@@ -106,6 +97,12 @@ def _output(command: list[str], environ: Mapping[str, str]) -> bytes:
         ending.cancel()
         return data if is_whole else b""
     return b""
+
+
+def _apart(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return how a program runs: by itself, and nowhere near the opened folder."""
+    env = {**environ, "PWD": "/"}
+    return {"stderr": subprocess.DEVNULL, "cwd": "/", "env": env, "start_new_session": True}
 
 
 def _outside(environ: Mapping[str, str]) -> Mapping[str, str]:

@@ -7,7 +7,7 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -220,9 +220,7 @@ class SessionCommands:
         search = partial(self._place().search, words, self.folder, lambda: self._wanted == words)
         found = await asyncio.to_thread(search)
         if self._wanted == words:
-            mask = self.redactor.redact_known
-            masked = (replace(one, line=mask(one.line)) for one in found.matches)
-            self.publish(replace(found, matches=tuple(masked)))
+            self.publish(found)
 
     async def _preview(self, session: SessionId) -> None:
         library = self._place()
