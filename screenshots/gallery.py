@@ -92,6 +92,11 @@ def _nothing(_app: GemdeckApp) -> None:
     pass
 
 
+def _undim(app: GemdeckApp) -> None:
+    """Show what is behind the question as bright as it is without one."""
+    app.screen.styles.background = "transparent"
+
+
 def _silence(_wire: Wire) -> None:
     pass
 
@@ -160,7 +165,7 @@ def _scenes_of_a_call() -> Iterator[Scene]:
 
 
 SCENES: Final = (
-    Scene("work", work_store),
+    Scene("work", work_store, opens=_undim),
     Scene("start-reading", decks.new_store),
     Scene("start-no-servers", empty_store),
     Scene("start-ready", decks.full_store),

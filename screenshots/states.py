@@ -37,7 +37,7 @@ from tui.model.requests import (
     FormField,
     FormRequest,
 )
-from tui.model.servers import ServerId
+from tui.model.servers import ServerId, ServerStatus, Transport
 from tui.model.sessions import ConversationOpened, SessionId, SessionView
 from tui.store.store import Store
 
@@ -186,7 +186,7 @@ def total(items: list[Item]) -> Decimal:
     return cost
 """
 
-MENDED: Final = PRICES.replace("round(item.price * item.count)", "item.price * item.count").replace(
+FIXED: Final = PRICES.replace("round(item.price * item.count)", "item.price * item.count").replace(
     "return cost", "return round(cost, 2)"
 )
 
@@ -197,12 +197,20 @@ It should round once, at the end, to cents."""
 def work_store() -> Store:
     """Give the store of a deck in which a turn has used two servers, and wants to change a file."""
     store = decks.new_store()
-    files = ServerId("files")
-    decks.configure(store, decks.server(decks.GIT), decks.server(files))
+    files, browser, tracker = map(ServerId, ("files", "browser", "tracker"))
+    decks.configure(
+        store,
+        decks.server(decks.GIT),
+        decks.server(files),
+        decks.server(browser, ServerStatus.ASLEEP),
+        decks.server(tracker, transport=Transport.HTTP),
+    )
+    decks.start(store, tracker)
+    store.dispatch(e.ServerStatusChanged(tracker, ServerStatus.NEEDS_SIGN_IN))
     named = ("list_directory", "read_text_file", "search_files", "write_file")
     decks.make_ready(store, decks.GIT, Catalog(tools=decks.GIT_TOOLS))
     decks.make_ready(store, files, Catalog(tools=tuple(map(decks.tool, named))))
-    arguments = {"path": "src/prices.py", "content": MENDED}
+    arguments = {"path": "src/prices.py", "content": FIXED}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, arguments["path"])
         path.parent.mkdir()
@@ -222,7 +230,7 @@ def work_store() -> Store:
         *(write.arguments, ("destructive",)),
         change=change,
     )
-    asked = UserMessage(EntryId("m1"), "which commit broke the total of a basket? mend it")
+    asked = UserMessage(EntryId("m1"), "which commit broke the total of a basket? fix it")
     happened: tuple[e.Event, ...] = (
         e.ModelSelected(ModelView("gemini-3.8-flash", BackendKind.GEMINI)),
         e.UsageReported(Usage(prompt=6_200, context=6_200, context_limit=1_000_000)),

@@ -14,6 +14,9 @@ from typing import Any, Final
 MAX_TEXT: Final = 1_000_000
 """Longest text kept, in characters; the rest is counted, not shown."""
 
+USUAL_BASE64: Final = str.maketrans("-_", "+/")
+"""From the letters of Base64 for addresses to the usual ones."""
+
 MAX_LINE: Final = 2_000
 """Longest one-line label kept, in characters."""
 

@@ -18,7 +18,8 @@ import pytest
 from tests.architecture.sources import ROOT, SOURCES, parsed, text
 from tests.support.halves import SLOW
 from tests.support.measures import Measure
-from tests.support.surroundings import commands, first_words
+from tests.support.surroundings import CONTRIBUTING, commands, first_words
+from tui import __version__
 
 MAX_FILE_LINES: Final = 700
 """A file past this has two jobs; one with a single job rarely has more than 600."""
@@ -167,7 +168,9 @@ def test_ci_runs_the_readmes_own_command() -> None:
     assert command.endswith(' install -e ".[test]" && .venv/bin/python -m tests')
     assert "step python3 -m tests.support.surroundings\n" in script, "tries it elsewhere"
     assert commands("python3")[1] == command
-    assert commands("uv") == ["uv tool install . && gemdeck", "uv run --extra test python -m tests"]
+    typed = [commands(program) for program in ("uvx", "pipx", "uv")]
+    tests = "uv run --extra test python -m tests"
+    assert typed == [["uvx --from . gemdeck"], ["pipx run --spec . gemdeck"], [tests]]
     assert first_words() == ("add a note: buy milk", "o")
     taken = subprocess.run(
         ["/bin/bash", "-c", f"{README_COMMAND.findall(script)[0]}"],
@@ -177,6 +180,13 @@ def test_ci_runs_the_readmes_own_command() -> None:
         check=True,
     )
     assert taken.stdout.strip() == command
+
+
+def test_the_release_is_the_newest_one_of_the_changelog() -> None:
+    heads = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert next(head for head in heads if head != "Unreleased") == __version__
+    assert "Unreleased" not in heads[1:]
+    assert commands("uv", CONTRIBUTING) == ["uv build"]
 
 
 def test_the_hooks_before_a_commit_are_the_steps_of_ci() -> None:

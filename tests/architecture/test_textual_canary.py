@@ -26,7 +26,11 @@ import tui.ui
 from tests.architecture.sources import parsed, text
 
 TOUCHED: Final[dict[str, dict[str, str]]] = {
-    "tui.ui.app": {"textual.app.App": "_fatal_error _return_code _exception _clipboard _driver"},
+    "tui.ui.app": {
+        "textual.app.App": "_fatal_error _return_code _exception _clipboard _display _driver",
+        "textual": "_compositor",
+    },
+    "tui.ui.terminal.drawn": {"textual": "_compositor"},
     "tui.ui.attention": {"textual.app.App": "_driver"},
     "tui.ui.bridge": {"textual.timer.Timer": "_skip"},
     "tui.ui.driver": {

@@ -98,7 +98,7 @@ async def test_a_session_of_100_mb_opens_as_far_as_it_is_sound(
         f"a session of 100 MB read in {took:.1f} s and {grown / 1e6:.0f} MB, with the event loop "
         f"held up for {late * 1000:.0f} ms at most"
     )
-    assert saved.remarks == ["3 lines of it were left out."]
+    assert saved.remarks == ["3 lines of the session were unreadable."]
     assert sum(isinstance(e, UserMessage | ModelText) for e in saved.entries) == messages
     assert saved.contents[-1]["role"] == "model"
     assert grown < 3 * HUGE

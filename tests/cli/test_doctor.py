@@ -9,6 +9,8 @@ import pytest
 
 from tests import servers
 from tests.cli.running import environment, notes_server, run, write_settings
+from tests.fakes.completions import KEY as COMPLETIONS_KEY
+from tests.fakes.completions import FakeCompletions
 from tests.fakes.gemini import KEY, FakeGemini
 from tests.support import warm
 from tui.cli.output import ExitCode
@@ -60,6 +62,23 @@ async def test_each_server_is_examined_step_by_step_and_no_secret_told(gemini: F
     assert "→" in text.stdout
     for secret in (SECRET, KEY, str(Path.home())):
         assert secret not in text.stdout + result.stdout
+
+
+@pytest.mark.writes_secrets("settings.json")
+async def test_what_a_local_model_takes_is_said() -> None:
+    async with FakeCompletions() as fake:
+        fake.pages = {
+            "/api/show large": {
+                "capabilities": ["completion", "vision"],
+                "model_info": {"llama.context_length": 8_192},
+            }
+        }
+        service = {"url": fake.url, "key": COMPLETIONS_KEY}
+        write_settings({"gemdeck": {"model": "fake/large", "services": {"fake": service}}})
+        result = await run("doctor", "--json")
+    said = words(by_title(result.json)["Model"])
+    assert "context 8,192, no tools, pictures" in said
+    assert "takes no tools" in said
 
 
 async def test_one_server_is_examined_alone(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ async def test_a_run_waits_for_a_server_as_long_as_told(gemini: FakeGemini, tmp_
 
     result = await run("-p", "/review", *waiting, gemini=gemini, cwd=tmp_path, code=ExitCode.ERROR)
     words = {"message": "There is no command /review.", "type": "Error"}
-    advice = "Prompts of late come once it is ready."
+    advice = "Prompts of late appear once it is ready."
     assert result.json["error"] == {**words, "advice": advice, "code": ExitCode.ERROR}
     assert len(gemini.requests) == 1
 
@@ -269,6 +269,36 @@ async def test_too_many_calls_or_requests_have_a_code_and_a_way_out(gemini: Fake
 
 
 @pytest.mark.usefixtures("note")
+async def test_a_run_ends_before_the_request_that_its_cost_limit_does_not_allow(
+    gemini: FakeGemini,
+) -> None:
+    write_settings(
+        {
+            "gemdeck": {"prices": {"models": {"*": {"input": 1, "output": 1}}}, "maxCost": 1},
+            "mcpServers": {"notes": notes_server()},
+        }
+    )
+    gemini.steps = adding()
+    command = ("-p", "add it", "-o", "json", "--yolo")
+    assert (await run(*command, gemini=gemini)).json["response"] == "Done, käse."
+
+    before, gemini.steps = len(gemini.requests), adding()
+    result = await run(*command, "--max-cost", "0.000001", gemini=gemini)
+    assert (result.code, len(gemini.requests)) == (ExitCode.TURN_LIMIT, before + 1)
+    assert result.json["outcome"] == "cost limit reached"
+    assert result.json["error"]["type"] == "FatalTurnLimitedError"
+    assert "--max-cost" in result.json["error"]["advice"]
+    assert [call["status"] for call in result.json["tool_calls"]] == ["ok"]
+
+    write_settings({"gemdeck": {"maxCost": 5}})
+    result = await run("-p", "x", "-o", "json", gemini=gemini)
+    assert (result.code, len(gemini.requests)) == (ExitCode.ERROR, before + 1)
+    assert "no known price" in result.json["error"]["message"]
+    assert "gemdeck.prices" in result.json["error"]["advice"]
+    assert (await run("-p", "x", "--demo")).code == ExitCode.OK
+
+
+@pytest.mark.usefixtures("note")
 async def test_only_named_servers_start_and_all_their_tools_may_run(gemini: FakeGemini) -> None:
     canary = Path.home() / "ran"
     other = {"command": "touch", "args": [str(canary)]}
@@ -328,7 +358,7 @@ async def test_servers_are_told_of_further_folders_and_what_they_ask_is_declined
     roots, form = result.json["tool_calls"]
     assert all(folder.as_uri() in roots["result"] for folder in (tmp_path, more))
     assert "decline" in form["result"]
-    assert "asks asked for what only a user can give" in "".join(result.json["warnings"])
+    assert "asks requested what only a user can give" in "".join(result.json["warnings"])
 
 
 async def test_a_session_goes_on_and_a_missing_one_not(gemini: FakeGemini, tmp_path: Path) -> None:
@@ -397,6 +427,7 @@ async def test_the_version_is_told_and_what_cannot_be_meant_is_refused() -> None
         (("-p", "x", "--yolo", "--approval-mode", "default"), "contradict"),
         (("-p", "x", "--include-directories", "gone"), "there is no folder "),
         (("-p", "x", "--max-turns", "0"), "--max-turns"),
+        (("-p", "x", "--max-cost", "0"), "--max-cost"),
     ):
         result = await run(*words)
         assert (result.code, result.stdout) == (ExitCode.USAGE, ""), words

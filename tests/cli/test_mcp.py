@@ -104,12 +104,12 @@ async def test_the_last_words_of_a_server_are_listed(gemini: FakeGemini, tmp_pat
     listed = await run("mcp", "list")
     line, *said = listed.stdout.splitlines()
     assert line.split()[0] == "dies"
-    assert line.endswith("exited with code 1 before it was ready: FATAL: no TOKEN")
+    assert line.endswith("exited with code 1 during startup: FATAL: no TOKEN")
     assert said == ["    two", "    three", "    FATAL: no TOKEN"]
     one = await run("-p", "hi", gemini=gemini)
-    assert "before it was ready: FATAL: no TOKEN. Its last output is in its log." in one.stderr
+    assert "during startup: FATAL: no TOKEN. See its log for the last output." in one.stderr
     added = await run("mcp", "add", "-s", "user", "too", sys.executable, str(dies))
-    assert "before it was ready: FATAL: no TOKEN" in added.stdout
+    assert "during startup: FATAL: no TOKEN" in added.stdout
 
 
 @pytest.mark.parametrize(
@@ -290,10 +290,10 @@ async def test_a_tool_is_disabled_and_enabled_in_the_users_settings(tmp_path: Pa
     assert shown["context"].endswith("tokens, estimated")
     listed = (await run("mcp", "tools", "notes", "--json")).json["tools"]
     [one] = [tool for tool in listed if tool["name"] == "add_note"]
-    assert one["problem"] == "the settings leave it out"
+    assert one["problem"] == "off in settings"
     assert one["tokens"] > 0
     refused = await run("mcp", "call", "notes", "add_note", "text=x")
-    assert "the settings leave it out" in refused.stderr
+    assert "off in settings" in refused.stderr
     on = await run("mcp", "enable", "notes.add_note")
     assert on.stdout == "add_note of notes is on: ~/.gemini/settings.json\n"
     assert (await run("mcp", "show", "notes", "--json")).json["tools_off"] == []

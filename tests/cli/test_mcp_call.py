@@ -130,7 +130,7 @@ async def test_progress_is_told_and_a_question_declined_without_a_terminal(tmp_p
     assert (result.code, result.stdout) == (ExitCode.OK, "t {}\n")
     assert "  | a: notice: db: one two\n" in result.stderr
     assert "  | progress: 1 of 4 m\n" in result.stderr
-    assert "To answer it, run gemdeck in a terminal." in result.stderr
+    assert "Run gemdeck in a terminal to answer such requests." in result.stderr
     assert answers(record) == [{"action": "decline"}]
 
 
@@ -140,7 +140,9 @@ async def test_a_call_by_a_schema_in_an_unknown_dialect_runs_and_says_so() -> No
         served = library(tools={"t": []}, definitions={"t": definition})
         write_settings({"mcpServers": {"a": served}})
         result = await run("mcp", "call", "a", "t")
-        words = "[Warning: nothing is checked, as its schema is in the unknown dialect https://exam"
+        words = (
+            "[Warning: arguments are not checked: the schema uses the unknown dialect https://ex"
+        )
         assert (result.code, words in result.stdout) == (ExitCode.OK, True)
 
 
@@ -151,7 +153,7 @@ async def test_an_address_that_nobody_can_be_asked_about_is_named() -> None:
     error = result.json["error"]
     assert (result.code, error["code"]) == (ExitCode.ERROR, -32042)
     assert error["data"]["elicitations"][0]["url"] == ADDRESS
-    assert error["message"].endswith(f"opened before it. It is {ADDRESS}")
+    assert error["message"].endswith(f"opened first. Open {ADDRESS}")
 
 
 async def test_an_interrupted_call_is_cancelled_at_the_server(tmp_path: Path) -> None:
@@ -251,7 +253,7 @@ def test_an_address_is_shown_whole_and_opened_only_after_a_yes(record: Path) -> 
             assert terminal.wait_for_exit() == ExitCode.OK
             assert "a asks you to open an address at xn--pple-43d.example." in terminal.screen
             assert f"The whole address: {url}" in terminal.screen
-            assert ("No browser could be opened" in terminal.screen) is (word == "accept")
+            assert ("Could not open a browser" in terminal.screen) is (word == "accept")
         assert answers(record) == [{"action": action}]
 
 

@@ -40,7 +40,7 @@ async def test_a_request_is_answered_as_the_server_wrote_it() -> None:
     wrong = await run("mcp", "request", "raw", "no/such", "--params", "[1]")
     assert (wrong.code, "--params" in wrong.stderr) == (ExitCode.USAGE, True)
     odd = await run("mcp", "request", "raw", "tools/list", "--params", '{"_meta": 5}')
-    assert (odd.code, "_meta has to be" in odd.stderr) == (ExitCode.ERROR, True)
+    assert (odd.code, "_meta must be" in odd.stderr) == (ExitCode.ERROR, True)
 
 
 async def test_a_rule_that_denies_a_tool_holds_for_a_request() -> None:
@@ -68,7 +68,7 @@ async def test_a_call_goes_as_it_is_and_an_error_has_its_code_and_data(tmp_path:
     assert call["params"] == params
     odd = json.dumps({"name": "echo", "arguments": {"text": 5}, "_meta": 5})
     refused = await run("mcp", "request", "raw", "tools/call", "--params", odd)
-    assert (refused.code, "_meta has to be" in refused.stderr) == (ExitCode.ERROR, True)
+    assert (refused.code, "_meta must be" in refused.stderr) == (ExitCode.ERROR, True)
     called = await run("mcp", "call", "raw", "own_error", f"text={own['text']}", "--json")
     told = called.json["error"]
     words = 'The server refused the call: no such row (error -32000); its data: {"row": 7}'

@@ -79,7 +79,7 @@ async def test_the_scope_that_a_call_lacks_is_named_and_asked_for() -> None:
         configure(server.url)
         assert await sign_in(server) == "read"
         refused = await run("mcp", "call", "web", "echo", "text=hi", "--json")
-        words = "refuses this without the scope write (to sign in for it: gemdeck mcp auth web)"
+        words = "refuses this without the scope write (sign in for it with: gemdeck mcp auth web)"
         told = f"The server {words}; the request had no effect."
         assert (refused.code, refused.json["error"]["message"]) == (ExitCode.ERROR, told)
         assert await sign_in(server) == "read write"
@@ -164,7 +164,7 @@ async def test_gemini_clis_token_is_taken_over() -> None:
         configure(server.url)
         server.authority.refreshers["theirs"] = "read"
         none = await run("mcp", "auth", "web", "--gemini-cli", code=ExitCode.ERROR)
-        assert "has no sign-in of gemini-cli" in none.stderr
+        assert "has no sign-in from gemini-cli" in none.stderr
         tokens = Path.home() / GEMINI_TOKENS
         tokens.parent.mkdir(exist_ok=True)
         token = {"accessToken": "old", "refreshToken": "theirs", "tokenType": "Bearer"}

@@ -46,6 +46,7 @@ class FakeCompletions(FakeGemini):
     Attributes:
         is_strict: Whether it refuses keys of a request that it does not know.
         refuses: Options that it refuses.
+        pages: What it says elsewhere, by path, for ``/api/show`` with a model behind it.
         reasoning: Where it has what the model thinks.
         has_usage: Whether it counts tokens where it is asked to.
     """
@@ -56,6 +57,7 @@ class FakeCompletions(FakeGemini):
         self.offers: list[Json] | None = None
         self.is_strict = self.has_usage = True
         self.refuses: set[str] = set()
+        self.pages: dict[str, Json] = {}
         self.reasoning = "reasoning_content"
         self._has_called = False
 
@@ -70,6 +72,10 @@ class FakeCompletions(FakeGemini):
         try:
             if sent.path == "/v1/models":
                 await self._list_models(request, answer)
+            elif page := self.pages.get(f"{sent.path} {request.model}".strip()):
+                await answer.json(page)
+            elif not sent.path.startswith("/v1/"):
+                await answer.error(404, {"error": "not found"})
             else:
                 await self._step(request, answer)
         finally:

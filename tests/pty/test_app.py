@@ -87,7 +87,7 @@ def test_a_note_is_added_after_a_question_and_kept(deck: Deck) -> None:
         assert (saved.id, saved.first) == (session.decode(), "add a note: buy milk")
 
     with deck("--demo") as terminal:
-        terminal.wait_for("go on with: add a note: buy milk")
+        terminal.wait_for("resume: add a note: buy milk")
         terminal.press("ctrl+l")
         terminal.wait_for("Added note")
         terminal.press("ctrl+t")
@@ -118,7 +118,7 @@ def test_a_denied_or_stopped_call_does_not_run_and_only_who_looks_elsewhere_hear
         say(terminal, "add a note: never keep that")
         wait_for_question(terminal)
         answer(terminal, "x")
-        terminal.wait_gone("Esc stops")
+        terminal.wait_gone("Esc stop")
         say(terminal, "count_slowly steps=4")
         wait_for_question(terminal)
         answer(terminal, "o")
@@ -236,7 +236,7 @@ def test_settings_are_edited_in_the_users_editor_and_a_hang_up_restores_the_term
     monkeypatch.setenv("EDITOR", write_editor(tmp_path, script))
     monkeypatch.setenv("GEMINI_API_KEY", "no-key-that-anybody-has")
     with deck(columns=80, rows=24) as terminal:
-        terminal.wait_for("There are no servers yet")
+        terminal.wait_for("No servers yet")
         terminal.press("f2")
         terminal.wait_for("No servers yet")
         terminal.type("e")
@@ -249,6 +249,19 @@ def test_settings_are_edited_in_the_users_editor_and_a_hang_up_restores_the_term
         terminal.send_signal(signal.SIGHUP)
         assert terminal.wait_for_exit() == 128 + signal.SIGHUP
         assert_restored(terminal)
+
+
+def test_a_step_in_a_list_writes_its_rows_and_the_details_only(deck: Deck) -> None:
+    with deck("--demo") as terminal:
+        terminal.wait_for("1 ready")
+        terminal.press("f3")
+        terminal.wait_for("notes · list_notes")
+        for tool in ("search_notes", "add_note"):
+            before = len(terminal.raw)
+            terminal.press("down")
+            terminal.wait_for(f"notes · {tool}")
+        assert len(terminal.raw) - before < 4_000, "18,000 for the whole screen"
+        leave(terminal)
 
 
 def drafts() -> list[str]:

@@ -113,7 +113,7 @@ def visit_what_a_server_offers(terminal: Terminal) -> None:
     terminal.press("f2", "enter")
     terminal.wait_for("Keys, and the commands")
     terminal.press("pagedown")
-    terminal.wait_for("Instructions, sent")
+    terminal.wait_for("Instructions (sent")
     terminal.press("end")
     terminal.wait_for("Last words")
     terminal.press("escape")

@@ -154,7 +154,7 @@ async def test_A08_without_a_screen_a_folder_counts_with_a_yes_to_this_or_where_
     assert place.words() == ["lint", "lint"]
     place.project({"mcpServers": {"lint": place.canary("lint"), "new": place.canary("new")}})
     said = await headless(place)
-    assert "has changed since you trusted it, so what it brings has no effect: lint, new" in said
+    assert "has changed since you trusted it, so these have no effect: lint, new" in said
     assert place.words() == ["lint", "lint"]
     place.folder.rename(place.home / "gone")
     place.project({"mcpServers": {"lint": place.canary("lint")}})
@@ -162,7 +162,7 @@ async def test_A08_without_a_screen_a_folder_counts_with_a_yes_to_this_or_where_
     link.symlink_to(place.folder)
     for arguments in (["--yolo"], ["--trust-folder", str(link), "--trust-folder", "."]):
         said = await headless(place, *arguments)
-        assert "has no effect" in said
+        assert "have no effect" in said
         assert "lint" in said
         assert f"add --trust-folder {place.folder}" in said
     assert place.words() == ["lint", "lint"]
@@ -170,7 +170,7 @@ async def test_A08_without_a_screen_a_folder_counts_with_a_yes_to_this_or_where_
         place, "--trust-folder", "/elsewhere", "--trust-folder", str(place.folder)
     )
     assert "/elsewhere is not this folder" in said
-    assert "has no effect" not in said
+    assert "have no effect" not in said
     assert place.words() == ["lint", "lint", "lint"]
     async with opened(place) as deck:
         await deck.answer(TrustAnswer.NEVER)

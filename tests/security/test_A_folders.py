@@ -266,7 +266,7 @@ def test_B22_a_project_denies_calls_with_certain_arguments_until_a_new_yes(reade
     word = reader.word(folder, folder)
     loaded = reader.load(folder, word)
     assert loaded.settings.gemdeck.always_allow == ()
-    words = "path is in secret, and force is null, and note is anything or left out"
+    words = "path is in secret, and force is null, and note is anything or missing"
     assert loaded.verdict.rules.words() == (f"The tool push of * never runs where {words}.",)
     reader.place.project({"gemdeck": {"alwaysDeny": [{"tool": "push", "arguments": {}}]}})
     [rule] = reader.load(folder, word).verdict.rules.always_deny

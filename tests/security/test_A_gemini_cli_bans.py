@@ -143,7 +143,7 @@ async def test_A27_plan_mode_tells_when_it_comes_and_that_it_stays(place: Place)
         told = deck.state.notices
         place.user({})
         await eventually(lambda: [one.text for one in deck.state.notices[len(told) :]])
-        stays = "Prohibitions removed from your settings hold until a restart."
+        stays = "Prohibitions removed from your settings apply until a restart."
         assert deck.state.notices[-1].text == stays
 
 

@@ -195,5 +195,5 @@ async def test_A05_A22_nothing_starts_in_a_folder_that_took_the_place_of_the_tru
         await eventually(lambda: deck.server("mine").failure)
         failure = deck.server("mine").failure
         assert failure is not None
-        assert "another folder has come" in failure.reason
+        assert "is now a different folder" in failure.reason
     assert place.words() == ["good"]

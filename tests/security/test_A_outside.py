@@ -272,7 +272,7 @@ async def test_A14_a_program_that_prints_headers_starts_where_its_server_may(
         async with clone.run(one) as (manager, _):
             manager.configure([replace(one, admission=INSIDE)])
             server.on["tools/call"] = lambda exchange: exchange.respond(401)
-            with pytest.raises(Exception, match="refuses what headersCommand prints"):
+            with pytest.raises(Exception, match="rejects the headers that headersCommand prints"):
                 await call(manager, "echo")
     first, second = (Path(place) for place in clone.noted("cwd"))
     assert (first.parent.parent, first.exists()) == (world.state / "outside", False)

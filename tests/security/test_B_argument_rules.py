@@ -99,7 +99,7 @@ def test_B12_B17_a_link_that_is_bent_after_the_rule_was_made_leads_nowhere(
     (docs / "a").unlink()
     docs.rename(shop_folder / "old")
     docs.symlink_to(secret)
-    assert not of_folder.allows(call), "the folder itself leads elsewhere now"
+    assert not of_folder.allows(call), "the folder itself leads outside now"
     root = limit(shop_folder, path={"folder": "/"})
     assert root.allows(call)
 
@@ -319,7 +319,7 @@ def test_B23_the_words_of_a_rule_hide_nothing_and_look_like_no_others(name: str)
         start, _ = json.JSONDecoder().raw_decode(words) if words[0] == '"' else (name, 0)
         assert start == name
     spread = conditions_words((Condition("a", IS, '"x, and b is anything"'), Condition("b", ANY)))
-    assert spread == 'a is "x, and b is anything", and b is anything or left out'
+    assert spread == 'a is "x, and b is anything", and b is anything or missing'
 
 
 def test_B23_what_cannot_be_shown_whole_or_kept_makes_no_rule() -> None:
@@ -379,7 +379,7 @@ async def test_B17_a_link_bent_between_the_answer_and_the_call_keeps_it_from_the
         permit, late = (Permit(look, call, "", "a rule", docs) for _ in range(2))
         await servers.call_tool(permit, lambda _: None)
         (shop_folder / "docs/a").symlink_to(shop_folder / "secret")
-        with pytest.raises(ToolCallError, match="leads elsewhere"):
+        with pytest.raises(ToolCallError, match="leads outside"):
             await servers.call_tool(late, lambda _: None)
     assert shop.calls == [("look", call)]
 
@@ -409,7 +409,7 @@ async def test_B24_what_is_said_to_only_read_runs_as_it_was_then_and_nothing_els
         asked = await running.answered("1", Choice.ALWAYS_READ_ONLY)
         assert asked.read_only == 2
         assert {one.tool for one in running.store.state.grants} == {"look", "list"}
-        assert all("read-only, says the server" in g.origin for g in running.store.state.grants)
+        assert all("declared read-only" in g.origin for g in running.store.state.grants)
         await running.ask("2")
         for name in ("buy", "wipe"):
             request = await running.answered(name, Choice.DENY)

@@ -70,7 +70,7 @@ async def test_A11_a_trusted_servers_tools_are_asked_about_in_a_folder_without_a
         [asked] = await running.ask("look", Choice.DENY)
         [note] = asked.notes
         assert note.startswith("Its server has trust: true in ~/.gemini/settings.json, which")
-        assert note.endswith("counts only in a folder that you trust.")
+        assert note.endswith("applies only in a folder that you trust.")
         trust = await running.pending(TrustRequest)
         running.engine.desk.answer(trust.id, TrustAnswer.TRUST)
         await eventually(lambda: running.store.state.folder_trust is FolderTrust.TRUSTED)

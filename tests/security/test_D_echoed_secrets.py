@@ -495,7 +495,7 @@ def test_D21_what_is_no_text_any_more_is_left_out_with_a_word() -> None:
     got = read({"jsonrpc": "2.0", "id": 1, "result": {"content": [block]}})
     result = convert_result(read_call_result(got["result"]))
     assert [part.text for part in result.parts if isinstance(part, TextPart)][1:] == [
-        "[The data is left out: it holds a secret of this server's.]"
+        "[The data is left out: it contains a secret of this server.]"
     ]
-    assert "it holds a secret" in result.display
+    assert "it contains a secret" in result.display
     assert result.pictures == ()

@@ -70,7 +70,7 @@ def test_I40_an_address_of_the_settings_is_https_or_on_this_computer(url: str) -
 
 @pytest.mark.parametrize("name", ["models", "Publishers", "projects", "tunedModels", "a/b", ""])
 def test_I40_no_service_takes_the_names_of_geminis_models(name: str) -> None:
-    with pytest.raises(ValueError, match="must be a word"):
+    with pytest.raises(ValueError, match="must be a single word"):
         GemdeckSettings.model_validate({"services": {name: {"url": "https://x.example"}}})
 
 

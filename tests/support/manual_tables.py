@@ -8,10 +8,12 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import Final, get_args, get_origin
 
 import click
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 import tui.manual
 from tui.cli.main import main
@@ -34,13 +36,18 @@ _KEY_NAMES: Final = {
     **{"full_stop": ".", "slash": "/", "question_mark": "?", "plus": "+"},
 }
 
-Rows = Iterable[tuple[str, ...]]
+SENTENCE: Final = re.compile(r"(?<=\.) (?=[A-Z`])")
+ID_WIDTH: Final = 32
+"""Cells of the column of ids."""
 
 
-def _table(heads: str, rows: Rows) -> str:
-    """Write a table; ``heads`` has the heads of its columns with bars between them."""
-    head = f"| {heads} |\n|{'---|' * (heads.count('|') + 1)}\n"
-    return head + "".join(f"| {' | '.join(cells)} |\n".replace("|  |", "| |") for cells in rows)
+def _list(entries: Iterable[tuple[str, str]]) -> str:
+    """Write what has long names as a list, in lines that no terminal wraps."""
+    return "".join(f"{_entry(name, words)}\n" for name, words in entries)
+
+
+def _entry(name: str, words: str) -> str:
+    return fill(f"- {name}: {words}", 80, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def key_name(key: str) -> str:
@@ -49,26 +56,31 @@ def key_name(key: str) -> str:
     return key if len(key) == 1 else "+".join(map(_capital, parts))
 
 
-def _named(keys: str) -> str:
-    return " ".join(f"`{key_name(key.strip())}`" for key in keys.split(","))
+def _named(keys: str) -> Iterator[str]:
+    return (key_name(key.strip()) for key in keys.split(","))
+
+
+def _keys_of(keys: str) -> str:
+    return " ".join(f"`{key}`" for key in _named(keys))
 
 
 def keys() -> str:
-    """Return the tables of the keys, one for each place."""
+    """Return the ids of all actions with their keys, by the places where they work."""
     shown = [key for key in (*KEYS, *answer_keys()) if key.description]
-    tables = []
-    for place in Place:
-        here = (key for key in shown if key.place is place)
-        rows = ((_named(key.keys), key.description, f"`{key.id}`") for key in here)
-        tables.append(f"### {place.value}\n\n{_table('key | does | id', rows)}")
-    return "\n".join(tables)
+    places = (
+        "\n".join(
+            [place.value, *(f"  {key.id:<{ID_WIDTH}}{', '.join(_named(key.keys))}" for key in here)]
+        )
+        for place in Place
+        if (here := [key for key in shown if key.place is place])
+    )
+    return "```\n" + "\n\n".join(places) + "\n```\n"
 
 
 def answers() -> str:
-    """Return the table of the answers to the question about a call."""
+    """List the answers to the question about a call."""
     every = (one for row in ANSWERS for one in row)
-    rows = ((_named(one.keys) + ", twice" * one.twice, _capital(one.words)) for one in every)
-    return _table("key | answer", rows)
+    return _list((_keys_of(one.keys) + ", twice" * one.twice, _capital(one.words)) for one in every)
 
 
 def _capital(words: str) -> str:
@@ -76,34 +88,38 @@ def _capital(words: str) -> str:
 
 
 def commands() -> str:
-    """Return the table of the commands, with their groups' members in place of the groups."""
-    return _table("command | does", _commands(main, "gemdeck"))
+    """List the commands, those of a group in one entry."""
+    return _list(_commands(main, "gemdeck"))
 
 
 def _commands(group: click.Group, start: str) -> Iterator[tuple[str, str]]:
     for name in group.list_commands(click.Context(group)):
         command = group.get_command(click.Context(group), name)
         assert command is not None
-        words = f"{start} {name}"
+        does = " ".join((command.help or "").partition("\n\n")[0].split())
         if isinstance(command, click.Group):
-            yield from _commands(command, words)
+            members = (command.get_command(click.Context(command), one) for one in command.commands)
+            each = (f"`{_usage_of(one)}`" for one in members if one is not None)
+            yield f"`{start} {name}`", f"{does} {', '.join(each)}"
         else:
-            taken = (one for one in command.params if isinstance(one, click.Argument))
-            metavars = (one.make_metavar(click.Context(command)) for one in taken)
-            # click 8.2 has a choice that may be left out in brackets twice
-            usage = (words.replace("[[", "[").replace("]]", "]") for words in metavars)
-            does = " ".join((command.help or "").partition("\n\n")[0].split())
-            yield f"`{' '.join((words, *usage))}`".replace("|", "\\|"), does
+            yield f"`{start} {_usage_of(command)}`", does
+
+
+def _usage_of(command: click.Command) -> str:
+    taken = (one for one in command.params if isinstance(one, click.Argument))
+    metavars = (one.make_metavar(click.Context(command)) for one in taken)
+    # click 8.2 has a choice that may be left out in brackets twice
+    usage = (words.replace("[[", "[").replace("]]", "]") for words in metavars)
+    return " ".join((str(command.name), *usage))
 
 
 def options() -> str:
-    """Return the table of the options of ``gemdeck`` itself."""
-    rows = (
-        (f"`{', '.join(one.opts)}{_metavar(one)}`".replace("|", "\\|"), str(one.help))
+    """List the options of ``gemdeck`` itself."""
+    return _list(
+        (f"`{', '.join(one.opts)}{_metavar(one)}`", str(one.help))
         for one in main.params
         if isinstance(one, click.Option)
     )
-    return _table("option | does", rows)
 
 
 def _metavar(option: click.Option) -> str:
@@ -112,52 +128,64 @@ def _metavar(option: click.Option) -> str:
 
 
 def typed() -> str:
-    """Return the table of the commands of the screen."""
-    return _table("command | does", (row for one in OWN_COMMANDS.values() for row in _typed(one)))
+    """Name the commands of the screen, then the parts of those that have any."""
+    plain = ", ".join(_typed(one) for one in OWN_COMMANDS.values() if not one.parts)
+    parted = _list(
+        (_typed(one), ", ".join(f"`{_usage(part)}`" for part in one.parts))
+        for one in OWN_COMMANDS.values()
+        if one.parts
+    )
+    return f"{fill(plain, 80, break_on_hyphens=False)}\n\n{parted}"
 
 
-def _typed(one: OwnCommand, start: str = "/") -> Iterator[tuple[str, str]]:
-    name = f"{start}{one.name}"
-    takes = "" if one.takes is Takes.NOTHING else f" {one.takes}"
-    also = f" (or `{one.alias}`)" if one.alias else ""
-    yield f"`{name}{takes}`{also}", _capital(one.does)
-    for part in one.parts:
-        yield from _typed(part, f"{name} ")
+def _typed(one: OwnCommand) -> str:
+    return f"`/{_usage(one)}`" + f" (`/{one.alias}`)" * bool(one.alias)
+
+
+def _usage(one: OwnCommand) -> str:
+    return one.name if one.takes is Takes.NOTHING else f"{one.name} {one.takes}"
 
 
 def exit_codes() -> str:
-    """Return the table of the exit codes."""
+    """List the exit codes."""
     [body] = ast.parse(inspect.getsource(ExitCode)).body
     assert isinstance(body, ast.ClassDef)
     words = (one.value.value for one in body.body[1:] if isinstance(one, ast.Expr))  # type: ignore[attr-defined]
-    rows = ((str(int(code)), means) for code, means in zip(ExitCode, words, strict=True))
-    return _table("code | means", rows)
+    return _list((f"`{code:d}`", means) for code, means in zip(ExitCode, words, strict=True))
 
 
 def settings() -> str:
-    """Return the table of all keys of the settings files."""
-    found = settings_reference()
-    rows = ((f"`{key}`", default and f"`{default}`", words) for key, default, words in found)
-    return _table("key | default | what it does", rows)
+    """List all keys of the settings files with their defaults; those in one follow it."""
+    return _list(_settings())
 
 
-def settings_reference() -> Iterator[tuple[str, str, str]]:
-    """Give each key with its default and what it does."""
+def _settings() -> Iterator[tuple[str, str]]:
     for name, (section, _) in SECTIONS.items():
-        yield from _keys(f"{name}.*." if section is ServerSettings else f"{name}.", section)
+        described = descriptions(section)
+        start = f"{name}.*." if section is ServerSettings else f"{name}."
+        for key, field in _keys(section):
+            words, parts = SENTENCE.split(described[key], maxsplit=1)[0], [*_parts(field)]
+            yield _named_key(start + key, field), " ".join((words, ", ".join(parts))).rstrip()
 
 
-def _keys(start: str, section: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
-    """Give the keys of a section, and those of the sections in it."""
-    described = descriptions(section)
-    for name, field in section.model_fields.items():
-        key = f"{start}{field.alias or name}"
-        default = None if field.is_required() else field.get_default(call_default_factory=True)
-        below = f"{key}.*." if get_origin(field.annotation) is dict else f"{key}."
-        yield key, _written(default), described[field.alias or name]
-        for part in (field.annotation, *get_args(field.annotation)):
-            if isinstance(part, type) and issubclass(part, BaseModel):
-                yield from _keys(below, part)
+def _keys(section: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
+    return ((field.alias or name, field) for name, field in section.model_fields.items())
+
+
+def _parts(field: FieldInfo, start: str = "") -> Iterator[str]:
+    """Name the keys of the section that a key holds, or holds under names of the user's."""
+    below = f"{start}*." if get_origin(field.annotation) is dict else start
+    for part in (field.annotation, *get_args(field.annotation)):
+        if isinstance(part, type) and issubclass(part, BaseModel):
+            for key, inner in _keys(part):
+                yield _named_key(below + key, inner)
+                yield from _parts(inner, f"{below}{key}.")
+
+
+def _named_key(key: str, field: FieldInfo) -> str:
+    default = None if field.is_required() else field.get_default(call_default_factory=True)
+    written = _written(default)
+    return f"`{key}: {written}`" if written else f"`{key}`"
 
 
 def _written(default: object) -> str:

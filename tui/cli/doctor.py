@@ -239,6 +239,8 @@ async def _model(loaded: LoadedSettings, redactor: Redactor, *, offline: bool) -
                 section.add(Level.FAILED, words, getattr(error, "advice", ""))
             else:
                 section.add(Level.OK, "the service takes the credentials")
+                if traits.offer is not None and (facts := traits.offer.facts("{:,}".format)):
+                    section.add(Level.NOTE, f"the service reports: {', '.join(facts)}")
                 if not traits.tools:
                     section.add(Level.WARNING, f"{name} takes no tools, so it is offered none")
     return section

@@ -88,6 +88,11 @@ _ENDINGS: Final[Mapping[TurnOutcome | None, tuple[ExitCode, str, str]]] = {
         "The turn reached its limit of requests to the model.",
         "Ask for less, or increase --max-turns, or model.maxSessionTurns in the settings.",
     ),
+    TurnOutcome.TOO_EXPENSIVE: (
+        ExitCode.TURN_LIMIT,
+        "The run reached its cost limit.",
+        "Ask for less, or increase --max-cost, or gemdeck.maxCost in the settings.",
+    ),
 }
 """The exit codes of turns, and why they were not completed; of others the errors say why."""
 

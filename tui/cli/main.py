@@ -19,7 +19,7 @@ from tui.cli.shared_options import trace_option, trust_option
 from tui.engine.definitions.programs import shield_path
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.options import LATEST, EngineOptions
-from tui.model.settings_rules import MAX_WAIT, check_model_name
+from tui.model.settings_rules import MAX_PRICE, MAX_WAIT, check_model_name
 from tui.stopping import release
 from tui.text import sanitize_line
 
@@ -254,6 +254,12 @@ def _prepare_terminal() -> None:
     help="Most requests to the model for one message; then the turn ends.",
 )
 @click.option(
+    "--max-cost",
+    metavar="AMOUNT",
+    type=click.FloatRange(0, MAX_PRICE, min_open=True),
+    help="Maximum cost of all model requests of this run, in the currency of gemdeck.prices.",
+)
+@click.option(
     "-r",
     "--resume",
     is_flag=False,
@@ -297,7 +303,7 @@ def main(  # noqa: PLR0913 - one for each option that is not the engine's
     """Chat with Gemini and the tools of your MCP servers, in the terminal.
 
     Reads mcpServers from .gemini/settings.json in your home and in this folder, and from a few
-    other files that `gemdeck help servers` lists. Without a Gemini key the screen starts in an
+    other files that `gemdeck help settings` lists. Without a Gemini key the screen starts in an
     offline demo; -p ends with 41 unless --demo is given.
     """
     if prompt is None and prompt_interactive is None and _is_fed():

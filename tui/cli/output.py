@@ -45,7 +45,7 @@ class ExitCode(IntEnum):
     BAD_SETTINGS = 52
     """Settings that cannot be used, or that forbid what was asked."""
     TURN_LIMIT = 53
-    """Too many tool calls or requests in the turn."""
+    """Too many tool calls or requests in the turn, or its cost limit is reached."""
     UNTRUSTED = 55
     """GEMINI_RESTRICTED_MODE or GEMINI_CLI_TRUST_WORKSPACE trusts no folder."""
     CANCELLED = 130

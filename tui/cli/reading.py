@@ -3,23 +3,21 @@
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import indent
 from typing import Final
 
 import click
 
 from tui.cli.output import table, write_out
-from tui.manual import TOPICS, page
+from tui.manual import TOPICS, Part, parts_of
 from tui.model.input.typed import nearest
 from tui.text import sanitize_line
 
-_COMMENT: Final = re.compile(r"^<!--.*?-->\n", re.MULTILINE | re.DOTALL)
 _CODE: Final = re.compile(r"^```\w*\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
 _TABLE: Final = re.compile(r"(^\|.*\n)+", re.MULTILINE)
 _LINK: Final = re.compile(r"\[([^\]]+)\]\([^)]*\)")
-_HEAD: Final = re.compile(r"^#+ (.*)$", re.MULTILINE)
-_BOLD: Final = re.compile(rf"{_HEAD.pattern}|\*\*(.+?)\*\*", re.MULTILINE)
+_BOLD: Final = re.compile(r"^#+ (.*)$|\*\*(.+?)\*\*", re.MULTILINE)
 
 
 def _topics(_context: object, _parameter: object, begun: str) -> list[str]:
@@ -29,13 +27,13 @@ def _topics(_context: object, _parameter: object, begun: str) -> list[str]:
 @click.command("help", epilog="Example: gemdeck help servers")
 @click.argument("words", metavar="[TOPIC]", nargs=-1, shell_complete=_topics)
 def read_manual(words: tuple[str, ...]) -> None:
-    """Read a page of the manual, or find words in all; without any, list the pages."""
+    """Read a page or section of the manual, or find words in it; without any, list the pages."""
     wanted = sanitize_line(" ".join(words)).casefold()
-    texts = {topic: _COMMENT.sub("", page(topic)) for topic in TOPICS}
-    if text := texts.get(wanted):
+    every = [part for topic in TOPICS for part in parts_of(topic)]
+    if text := "\n".join(part.text for part in every if wanted in _names(part)):
         click.echo_via_pager(_plain(text) if sys.stdout.isatty() else text)
         return
-    found = {topic: _heads(text, wanted) for topic, text in texts.items()}
+    found = {topic: _heads(parts_of(topic), wanted) for topic in TOPICS}
     if not any(found.values()):
         near = nearest(wanted, TOPICS)
         missing = f"The manual has no {wanted}." + f" Did you mean {near}?" * bool(near)
@@ -43,13 +41,16 @@ def read_manual(words: tuple[str, ...]) -> None:
     write_out(table([(topic, " · ".join(heads)) for topic, heads in found.items() if heads]))
 
 
-def _heads(text: str, wanted: str) -> list[str]:
-    """List the heads of a page under which words stand; without words, its title and first line."""
-    title, first, *sections = _HEAD.split(text)[1:]
+def _names(part: Part) -> Sequence[str]:
+    """Name what prints a section: its page's name and title, its anchor and its heading."""
+    return f"{part.at}#{part.title}#{part.heading}".casefold().split("#")
+
+
+def _heads(parts: Sequence[Part], wanted: str) -> list[str]:
+    """List the sections of a page that contain words; without words, its title and first line."""
     if not wanted:
-        return [title, " ".join(first.split("\n\n")[1].split("\n"))]
-    parts = zip([title, *sections[::2]], [first, *sections[1::2]], strict=True)
-    return [head for head, rest in parts if wanted in f"{head}\n{rest}".casefold()]
+        return [parts[0].title, " ".join(parts[0].text.split("\n\n")[1].split())]
+    return [part.heading for part in parts if wanted in part.text.casefold()]
 
 
 def _plain(text: str) -> str:

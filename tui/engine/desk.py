@@ -142,7 +142,7 @@ class Desk:
         if not self.attended:
             return "Nobody is there to answer."
         if len(line) > MAX_WAITING:
-            return f"{len(line)} requests already wait for the user."
+            return f"{len(line)} requests are already waiting for the user."
         calls = sum(isinstance(q.request, ConfirmationRequest) for q in self._open.values())
         is_call = isinstance(request, ConfirmationRequest)
         return "Too many calls are already waiting." if is_call and calls >= MAX_PENDING else ""
@@ -155,13 +155,13 @@ class Desk:
         if not isinstance(request, ServerRequest):
             raise WithdrawnError(reason)
         if remark := self.remarks.get(request.server):
-            remark(f"a request was declined unasked: {reason}")
+            remark(f"declined without asking: {reason}")
         if request.server not in self._overrun:
             self._overrun.add(request.server)
-            words, advice = "asks for too much at once; further requests are declined.", reason
+            words, advice = "sends too many requests at once; further ones are declined.", reason
             if not self.attended:
-                words = "asked for what only a user can give, so it was declined."
-                advice = "To answer it, run gemdeck in a terminal."
+                words = "requested what only a user can give, so it was declined."
+                advice = "Run gemdeck in a terminal to answer such requests."
             text = f"{request.server} {words}"
             self._publish(NoticeRaised(Notice(Severity.WARNING, text, advice)))
         return Reply(ReplyAction.DECLINE)

@@ -22,6 +22,7 @@ from tui.engine.by_hand.tool_runs import ToolRuns
 from tui.engine.chats.backends.backend import ModelBackend, Provider
 from tui.engine.chats.calls import ResultReviewer
 from tui.engine.chats.conversations import Conversations
+from tui.engine.chats.costs import Costs
 from tui.engine.chats.feature_commands import FeatureCommands
 from tui.engine.chats.instructions import ContextFiles
 from tui.engine.chats.model_commands import ModelCommands
@@ -103,6 +104,7 @@ class Engine:
         choice: Takes the user's choice of a service and its key.
         wire: What was said between gemdeck and the servers.
         models: The commands on the model that answers.
+        costs: What the requests of all conversations cost.
     """
 
     def __init__(
@@ -135,6 +137,8 @@ class Engine:
         )
         self._enablement = Enablement(state and state / ENABLEMENT_FILE, say)
         self.context_files = ContextFiles(publish, Path.home(), self._tasks)
+        self.costs = Costs(most=options.max_cost, is_attended=options.attended)
+        bus.subscribe(self.costs.take)
         self._context = self._make_context(open_url, state)
         connect, kept = late.import_connection, self._enablement
         self.servers = ServerManager(publish, self._context, connect, enablement=kept)
@@ -143,7 +147,7 @@ class Engine:
         skills = Skills(self.servers, self.desk, pins, publish, self.access.audit)
         reviewer, wait = ResultReviewer(self.desk), self._first_starts.wait
         parts = self.access.gate, skills, self.context_files.read, wait, reviewer
-        self._turns = TurnSetup(self.servers, *parts, options.max_steps)
+        self._turns = TurnSetup(self.servers, *parts, options.max_steps, costs=self.costs)
         self.sessions = self._open_sessions(state)
         self.conversations = self.sessions.conversations
         saved = SavedCalls(state, publish, say)
@@ -190,7 +194,7 @@ class Engine:
         return ClientContext(
             self._publish,
             self.desk,
-            generator=backend_generator(answering) if self.desk.attended else None,
+            generator=backend_generator(answering, self.costs) if self.desk.attended else None,
             open_url=open_url,
             workspaces=(self._options.folder, *self._options.more_folders),
             outside=Outside(self._options.folder, Path.home(), state),
@@ -268,6 +272,8 @@ class Engine:
         self._first = first = await in_daemon_thread(self._read)
         self._turns.settings = settings = first.settings.gemdeck
         self._turns.max_requests = first.settings.run.max_requests
+        if self._options.max_cost is None:
+            self.costs.most = settings.max_cost
         if further := first.settings.context.said.include_directories:
             self.features.open_folders(map(Path, further))
         patience = self._options.server_patience
@@ -327,6 +333,7 @@ class Engine:
     def _take(self, reading: Reading) -> None:
         """Go by settings that were read."""
         gemdeck = reading.settings.gemdeck
+        self.costs.prices = gemdeck.prices
         self._publish(PricesSet(gemdeck.prices))
         self._context.sleep_after = gemdeck.sleep_after
         # one in use that the settings have no more stays as it was
@@ -415,7 +422,7 @@ class Engine:
             edit = partial(self.imports.edits.exclude, one, tool, off=off)
             path = shown_path(await in_daemon_thread(edit), Path.home())
             word = "off" if off else "on"
-            words = f"{tool} is {word}, also in later sessions: {path} says so now."
+            words = f"{tool} is {word}, in later sessions too: saved to {path}."
         except EditError as error:
             word, severity = "is off for this session only", Severity.WARNING
             words = f"{tool} {word if off else 'stays off'}: {error}"

@@ -37,8 +37,6 @@ Result = TypeVar("Result")
 LOCAL_PATIENCE: Final = 0.3
 """Seconds for a service on this computer to accept a connection, over which nothing is sent."""
 
-GEMINI: Final = BackendKind.GEMINI.value
-
 CLOSE_PATIENCE: Final = 2.0
 """Seconds that the last key gets to be stored at the end."""
 
@@ -139,8 +137,8 @@ class ModelChoice:
             place = credentials.typed_base_url(address)
             secret = SecretStr(checked_key(key)) if key else keys.get(place)
             if secret is None:
-                words = "No key is kept for this address."
-                raise CredentialError(words, advice="Enter its key, too.")
+                words = "There is no saved key for this address."
+                raise CredentialError(words, advice="Enter its key as well.")
             return credentials.address_access(place, secret, keys.place)
 
         self._choose(partial(self._use, Service.ADDRESS, find))
@@ -225,7 +223,7 @@ class ModelChoice:
                 models = await used.models()
                 return ModelsListed(tuple(models), services=services)
             bare = "" if self.provider is not None else DEFAULT_MODEL
-            name = bare if service in {"", GEMINI} else f"{service}/"
+            name = bare if service in {"", BackendKind.GEMINI} else f"{service}/"
             if (access := await self._reach(name, self._access)) is None:
                 raise ModelError("There is no model yet.")
             async with self._opened(access, name, learns=False) as backend:
@@ -240,7 +238,7 @@ class ModelChoice:
         made = await asyncio.gather(
             *(_standing_of(one, environ) for one in self.services_now().values())
         )
-        gemini = ServiceOffer(GEMINI, "", is_ready=True)
+        gemini = ServiceOffer(BackendKind.GEMINI.value, "", is_ready=True)
         return (gemini, *sorted(made, key=lambda one: not one.is_ready))
 
     def services_now(self) -> Mapping[str, ModelService]:
@@ -250,7 +248,7 @@ class ModelChoice:
     def _find_service(self, name: str, key: str, keys: KeyStore) -> ModelAccess:
         """Find the service of a model, and its key. Blocks."""
         if (service := service_of(name, self.services_now())) is None:
-            words = f"{sanitize_line(name, 100)} names no service."
+            words = f"{sanitize_line(name, 100)} does not name a service."
             raise CredentialError(words, advice="Put one before the model: SERVICE/MODEL.")
         if key:
             service = replace(service, key=SecretStr(checked_key(key)))
@@ -268,14 +266,14 @@ class ModelChoice:
             wins = credentials.overruling(credentials.with_file(self._own, os.environ))
             if service is Service.NAMED and "model" in self._settings.model_fields_set:
                 wins = wins or "gemdeck.model"
-            advice = f"In later runs {wins} wins, as long as it is set." if wins else ""
+            advice = f"In later runs, {wins} overrides this as long as it is set." if wins else ""
             notice = Notice(Severity.INFO, _accepted(access), advice, is_answer=True)
             try:
                 keep = partial(credentials.keep_access, access, service, store, self.services)
                 await self._in_order(keep)
                 access = replace(access, is_kept=True)
             except CredentialError as error:
-                words = f"The key works until gemdeck ends, but could not be kept: {error}"
+                words = f"The key works until gemdeck ends, but could not be saved: {error}"
                 notice = Notice(Severity.WARNING, sanitize_line(words), error.advice)
                 access = replace(access, source="this run")
             await self._answer(backend, access)
@@ -425,12 +423,12 @@ class ModelChoice:
 def _accepted(access: ModelAccess) -> str:
     """Say that a service answers, and where its credentials are kept."""
     if access.service is not None:
-        where = f" Its key is kept in {access.source}." if access.is_kept else ""
-        return f"{sanitize_line(access.model, 100)} answers from now on.{where}"
+        where = f" Its key is saved in {access.source}." if access.is_kept else ""
+        return f"Now using {sanitize_line(access.model, 100)}.{where}"
     if access.kind is BackendKind.VERTEX:
         return f"Vertex accepted the credentials for {sanitize_line(access.project)}."
     where = f" at {sanitize_line(access.base_url, 200)}" if access.base_url else ""
-    return f"The service{where} accepted the key. It is kept in {access.source}."
+    return f"The service{where} accepted the key. It is saved in {access.source}."
 
 
 async def _standing_of(service: ModelService, environ: Mapping[str, str]) -> ServiceOffer:
@@ -440,7 +438,7 @@ async def _standing_of(service: ModelService, environ: Mapping[str, str]) -> Ser
     parts = urlsplit(service.url)
     if is_loopback(parts.hostname or ""):
         runs = await _accepts(parts.hostname or "", parts.port or 80)
-        note = "answers here" if runs else "does not run here"
+        note = "running here" if runs else "not running here"
         return ServiceOffer(service.name, note, is_ready=runs, is_local=True)
     try:
         access = await in_daemon_thread(

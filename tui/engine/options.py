@@ -37,6 +37,7 @@ class EngineOptions(Frozen):
         only_servers: The names of the servers that count; None for all.
         more_folders: Further folders that servers are told of as roots; absolute.
         max_steps: Most answers of the model in one turn; None for any number.
+        max_cost: Most that the requests of the run may cost; None for what the settings say.
         profile: The profile of the settings that counts at first; None for none.
         trace: Where each frame of the servers' wires is written, or None.
         check_keys: Says which keys of the settings the screen cannot have, and why.
@@ -60,6 +61,7 @@ class EngineOptions(Frozen):
     only_servers: frozenset[str] | None = None
     more_folders: tuple[Path, ...] = ()
     max_steps: int | None = None
+    max_cost: float | None = None
     profile: str | None = None
     trace: Path | None = None
     check_keys: Callable[[Mapping[str, Sequence[str]]], Mapping[str, str]] = lambda _: {}

@@ -34,13 +34,13 @@ from tui.model.settings import EVERYTHING, GemdeckSettings, Profile, ToolPattern
 from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
 from tui.text import sanitize_line
 
-_STILL_DENIED: Final = "Prohibitions removed from your settings hold until a restart."
+_STILL_DENIED: Final = "Prohibitions removed from your settings apply until a restart."
 _LIFT: Final = "Start with --approval-mode default to lift it."
 _NEVER: Final = "You chose never to trust this folder, so its own settings were not read."
 _REFUSED: Final = "Not started: you refused it when it appeared in your settings."
 _UNANSWERED: Final = "Not started: it appeared in your settings while gemdeck was running."
 _OTHER_PROFILE: Final = "Choose another profile with /profile, or enable it here for now."
-_ASKS: Final = "counts only in a folder that you trust"
+_ASKS: Final = "applies only in a folder that you trust"
 _TRUST_ADVICE: Final = "Press t to trust the folder, or use “Review this folder” in the palette."
 
 
@@ -73,7 +73,7 @@ class Answers(Frozen):
     def left_out(self, server: ServerId) -> str:
         """Return why no conversation may use a server; empty if one may."""
         is_in = any(profile.includes(server) for profile in self.profiles.values())
-        return "" if is_in else f"Left out by the profile {' and '.join(self.profiles)}."
+        return "" if is_in else f"Not in the profile {' or '.join(self.profiles)}."
 
     def reading(self, found: Reading) -> "Answers":
         """Take note of settings that were read; the first ones are the user's own word."""
@@ -205,7 +205,7 @@ def _admitted(
     if verdict.inside:
         return one
     if needs := found.seen.needs.get(one.id):
-        gone = " It is not there." * ("/" in one.launch.command and not one.launch.program)
+        gone = " It does not exist." * ("/" in one.launch.command and not one.launch.program)
         return one.held(waits, f"Needs this folder: {needs}.{gone}", _TRUST_ADVICE)
     return replace(one, admission=replace(one.admission, where=Where.OUTSIDE))
 
@@ -252,7 +252,7 @@ def _unattended(
 ) -> Iterator[Notice]:
     """Say, if nobody can be asked, what has no effect and why."""
     path = str(seen.identity.path) if seen.identity is not None else ""
-    advice = f"To let it take effect in this run, add --trust-folder {shlex.quote(path)}"
+    advice = f"To trust this folder for this run, add --trust-folder {shlex.quote(path)}"
     advice = sanitize_line(advice) if path else ""
     if verdict.trust is FolderTrust.NEVER:
         yield Notice(Severity.WARNING, _NEVER)
@@ -262,7 +262,7 @@ def _unattended(
         names = ", ".join(brought) or "its rules"
         is_changed = verdict.trust is FolderTrust.CHANGED
         state = "has changed since you trusted it" if is_changed else "is not trusted"
-        words = f"This folder {state}, so what it brings has no effect: {names}."
+        words = f"This folder {state}, so these have no effect: {names}."
         yield Notice(Severity.WARNING, sanitize_line(words), advice)
     for one in servers:
         is_held = one.withheld is ServerStatus.UNTRUSTED and one.id in seen.needs

@@ -131,10 +131,10 @@ class Workspace:
             is_folder = found.path.is_dir()
             if IgnoreRules(home).leaves_out(found.path, is_folder=is_folder):
                 git = IgnoreRules(home, (".gitignore",)).leaves_out(found.path, is_folder=is_folder)
-                raise OutsideError(f"is left out by {'.gitignore' if git else '.geminiignore'}")
+                raise OutsideError(f"is ignored by {'.gitignore' if git else '.geminiignore'}")
             return found
         if is_outside:
-            raise OutsideError("lies outside the opened folders")
+            raise OutsideError("is outside the opened folders")
         return None
 
     def keep_picture(self, data: bytes) -> str:
@@ -184,7 +184,7 @@ class Workspace:
                 if is_folder:
                     folders.append(path)
         if folders or is_cut:
-            raise UnreadablePathError("it holds too many files and folders")
+            raise UnreadablePathError("it contains too many files and folders")
 
     def _paths(self) -> list[str]:
         roots = self._real_roots()
@@ -288,7 +288,7 @@ class PathReader:
     def _read_folder(self, found: WorkspacePath, name: str) -> PathReading:
         files = [path for path, is_folder in self._seen(found) if not is_folder]
         if len(files) > MAX_FILES:
-            words = f"it has more than {MAX_FILES} files, the most that a message can bring along"
+            words = f"it has more than {MAX_FILES} files, the limit for one message"
             raise UnreadablePathError(words)
         parts: list[Part] = []
         read = 0
@@ -303,23 +303,23 @@ class PathReader:
                 file_parts, _ = self._read_file(path, inside)
             except (OSError, UnreadablePathError) as error:
                 if isinstance(error, _TooMuchError):
-                    raise UnreadablePathError(f"it is too large as a whole: {error}") from error
+                    raise UnreadablePathError(f"it is too large in total: {error}") from error
                 listed.append(f"{inside} (not read)")
                 continue
             listed.append(inside)
             parts += file_parts
             read += 1
-        listed += [f"{inside} (not read: it may hold secrets)" for inside in kept]
+        listed += [f"{inside} (not read: it may contain secrets)" for inside in kept]
         opening = TextPart("\n".join([f"[Folder {name or '.'}]", *listed]))
         what = f"{read:,} of {counted(len(files), 'file')}"
         if kept:
-            what += f"; not {', '.join(kept)[:MAX_SHOWN]}, which may hold secrets"
+            what += f"; not {', '.join(kept)[:MAX_SHOWN]}, which may contain secrets"
         return PathReading((opening, *parts), f"[{name or '.'}/: {what}]")
 
     def _seen(self, found: WorkspacePath) -> Iterator[tuple[Path, bool]]:
         for number, one in enumerate(self._workspace.walk(found.root, found.path)):
             if number == MAX_SEEN:
-                raise UnreadablePathError("it holds too many files and folders")
+                raise UnreadablePathError("it contains too many files and folders")
             yield one
 
     def _read_file(self, path: Path, name: str) -> tuple[tuple[Part, ...], str]:
@@ -332,7 +332,7 @@ class PathReader:
             return image, f"{kind}, {counted(len(data), 'byte')}"
         data = self._read(path, self._text_left)
         if b"\0" in data[:_BINARY_SAMPLE]:
-            raise UnreadablePathError("it is no text, image or PDF")
+            raise UnreadablePathError("it is not text, an image or a PDF")
         self._text_left -= len(data)
         text, hidden = for_model(data.decode("utf-8-sig", "replace"))
         note = note_hidden(hidden)
@@ -343,7 +343,7 @@ class PathReader:
     def _read(self, path: Path, left: int) -> bytes:
         size = path.stat().st_size
         if size > left:
-            raise _TooMuchError(f"{size:,} bytes, and a message can bring {left:,} more along")
+            raise _TooMuchError(f"{size:,} bytes, and only {left:,} more fit into the message")
         return read_regular(path, left)
 
 

@@ -28,8 +28,8 @@ class Parameter(Frozen):
 class Off(StrEnum):
     """Who switched a tool off: then the model does not get it."""
 
-    SESSION = "you switched it off for this session"
-    SETTINGS = "the settings leave it out"
+    SESSION = "off for this session"
+    SETTINGS = "off in settings"
 
 
 class ToolView(Frozen):

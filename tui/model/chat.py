@@ -26,6 +26,11 @@ EntryId = NewType("EntryId", str)
 TurnId = NewType("TurnId", str)
 
 
+def order_of(entry: EntryId) -> int:
+    """Return a number that grows with each entry of this run; 0 for one that was restored."""
+    return int(number) if (number := entry[1:]).isdecimal() and entry[0] in "ce" else 0
+
+
 class Severity(StrEnum):
     """The severity of a message."""
 
@@ -56,9 +61,9 @@ class TurnPhase(StrEnum):
     """The phase of a running turn. The value is its name on the screen."""
 
     SERVERS = "waiting for servers to start"
-    ASKING = "asking"
+    ASKING = "waiting for"
     WAITING = "waiting for the model"
-    RETRYING = "trying again"
+    RETRYING = "retrying"
     STREAMING = "answering"
     TOOLS = "running tools"
 
@@ -272,6 +277,7 @@ class TurnOutcome(StrEnum):
     FAILED = "failed"
     LIMITED = "too many tool calls"
     OUT_OF_REQUESTS = "too many requests"
+    TOO_EXPENSIVE = "cost limit reached"
 
 
 class BackendKind(StrEnum):

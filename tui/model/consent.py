@@ -23,9 +23,9 @@ class Choice(StrEnum):
 
     ONCE = "once"
     ALWAYS_TOOL = "always this tool"
-    ALWAYS_THESE = "always this tool with these"
+    ALWAYS_THESE = "always this tool with these arguments"
     ALWAYS_SERVER = "always this server"
-    ALWAYS_READ_ONLY = "always what is read-only, says the server"
+    ALWAYS_READ_ONLY = "always tools declared read-only"
     DENY = "deny"
     DENY_REST_OF_TURN = "deny this and all further calls of this turn"
 
@@ -97,7 +97,7 @@ class Condition(Frozen):
             case ConditionKind.STARTS:
                 return f"{name} starts with {_written(self.value)}"
             case ConditionKind.ANY:
-                return f"{name} is anything or left out"
+                return f"{name} is anything or missing"
 
 
 def exact_text(value: object) -> str:

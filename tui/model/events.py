@@ -276,10 +276,14 @@ class TaskKept(ConversationEvent):
 
 
 class UsageReported(ConversationEvent):
-    """The service reported the token counts of one request to a model."""
+    """The service reported the token counts of one request to a model.
+
+    `listed` is what it costs by the service's list price, in US dollars; None if unknown.
+    """
 
     usage: Usage
     model: str = ""
+    listed: float | None = None
 
 
 class ChatNoticeAdded(ConversationEvent):

@@ -8,7 +8,7 @@ from tui.model.servers import ServerId
 from tui.text import counted
 
 if TYPE_CHECKING:  # it imports pydantic, which the first frame does without
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tui.model.settings import PriceSettings, Profile
 
@@ -27,6 +27,14 @@ class ModelOffer(Frozen):
     tools: bool | None = None
     pictures: bool | None = None
     thinking: bool | None = None
+
+    def facts(self, written: "Callable[[int], str]") -> list[str]:
+        """Return what the service says of it, in words; `written` gives a number of tokens."""
+        sizes = {"context": self.context_limit, "output": self.output_limit}
+        takes = {"tools": self.tools, "pictures": self.pictures, "thinking": self.thinking}
+        facts = [f"{what} {written(size)}" for what, size in sizes.items() if size]
+        facts += ["no tools"] if self.tools is False else []
+        return facts + [word for word, is_taken in takes.items() if is_taken]
 
 
 class ModelOptions(Frozen):
@@ -83,7 +91,7 @@ class ContextPart(Frozen):
         percent = 100 * self.tokens / self.window if self.window else 0
         if percent < SMALL:
             return said
-        share = f"{percent:.1f}" if percent < LARGE else f"takes {percent:.0f}"
+        share = f"{percent:.1f}" if percent < LARGE else f"uses {percent:.0f}"
         return f"{said} · {share} % of the window"
 
 

@@ -16,7 +16,7 @@ FormValue = str | int | float | bool | tuple[str, ...] | None
 
 
 PRIVATE_WARNING: Final = (
-    "This looks like a secret. Servers must not ask for one: leave it out unless you are sure."
+    "This looks like a secret. Servers must not ask for one: leave it empty unless you are sure."
 )
 """Stands beside a field of a server's form that asks for a secret."""
 
@@ -120,22 +120,43 @@ PendingRequest = Request[Any]
 """Any question to the user."""
 
 
-class FileChange(Frozen):
-    """How an argument differs from the file of the opened folder that another one names.
+class TextEdit(Frozen):
+    """An object among the arguments that replaces one text by another.
 
     Attributes:
-        path: The argument that names the file.
-        content: The argument that is compared with what the file holds.
+        name: Where the object is, such as ``edits[0]``; empty for the arguments themselves.
+        texts: The names of its old and its new text.
+        place: Where the file has the old text, in a few words; empty if that is unknown.
+        first: The line of the file where it begins, from 1; 0 if that is unknown.
+        lines: All lines of both texts: ``-`` before one that goes, ``+`` before a new one, else a
+            blank.
+    """
+
+    name: str
+    texts: tuple[str, str]
+    place: str
+    first: int
+    lines: tuple[tuple[str, str], ...]
+
+
+class FileChange(Frozen):
+    """What arguments change in the file of the opened folder that one of them names.
+
+    Attributes:
+        path: The argument that names the file; empty if it is unknown.
+        content: The argument that is compared with the content of the file, or an empty string.
         summary: The difference in a few words.
         lines: The signs of all lines of both: ``-`` if only the file has it, ``+`` if only the
             argument has it, else a blank. A line of the file alone stands behind its sign; the
             others are the argument's, in order.
+        edits: The texts that are replaced, in order.
     """
 
     path: str
     content: str
     summary: str
     lines: tuple[tuple[str, str], ...]
+    edits: tuple[TextEdit, ...] = ()
 
 
 class ConfirmationRequest(Request[Decision]):

@@ -51,12 +51,14 @@ class ToolRun(Frozen):
         raw: The result as the server wrote it; None until there is one.
         faults: How its structured content breaks the tool's output schema, in words.
         size: About how many characters it holds.
+        begun: When it was made, in seconds since the epoch; 0 if that is unknown.
     """
 
     call: ToolCall
     raw: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     faults: tuple[str, ...] = ()
     size: int = 0
+    begun: float = 0
 
 
 class ToolRunChanged(Event):

@@ -6,7 +6,6 @@ and gemdeck's own under ``gemdeck``.
 
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -23,13 +22,14 @@ from pydantic.alias_generators import to_camel
 from tui.model import settings_rules as rules
 from tui.model.chat import Usage
 from tui.model.consent import MAX_CONDITIONS, Condition, ConditionKind, exact_text
-from tui.model.input.addresses import is_loopback
+from tui.model.input.addresses import check_key_address
 from tui.model.servers import ProtocolEra, StartMode, Transport
 from tui.model.settings_rules import (
     ANY,
     DEFAULT_MAX_TOOLS,
     DEFAULT_RESULT_SIZE,
     DEFAULT_TOOL_SHARE,
+    MAX_PRICE,
     MAX_WAIT,
     check_model_name,
     check_service_name,
@@ -46,6 +46,9 @@ MAX_CONTEXT: Final = 100_000_000
 """Largest context of a model, in tokens."""
 
 MILLION: Final = 1_000_000
+
+DOLLARS: Final = "USD"
+"""The currency of list prices."""
 
 MAX_KEEP_DAYS: Final = 36_500
 """Largest value of `sessions.keepDays`."""
@@ -79,9 +82,6 @@ MAX_INSTRUCTION: Final = 100_000
 
 MAX_CONTEXT_NAMES: Final = 20
 """Most names in `context.fileName`."""
-
-MAX_PRICE: Final = 1_000_000
-"""Highest price of a million tokens."""
 
 MAX_PATTERNS: Final = 1_000
 """Most names in a list, or rules in `alwaysAllow` or `alwaysDeny`."""
@@ -174,11 +174,11 @@ class OAuthSettings(Section):
     itself. A project's file cannot name one.
     """
     client_id: str | None = None
-    """OAuth client ID. If not set, gemdeck registers itself if possible. The https address of a
-    client metadata document counts where the server takes one.
+    """OAuth client ID. If not set, gemdeck registers itself if possible. For servers that support
+    it, the https address of a client metadata document.
     """
     client_secret: SecretStr | None = None
-    """OAuth client secret. Better by reference: `${keyring:NAME}` or `$MY_SECRET`."""
+    """OAuth client secret. Prefer a reference: `${keyring:NAME}` or `$MY_SECRET`."""
     authorization_url: WebAddress | None = None
     """Authorization endpoint. Discovered if not set."""
     token_url: WebAddress | None = None
@@ -190,37 +190,37 @@ class OAuthSettings(Section):
     scopes: Words = ()
     """Scopes to request."""
     audiences: Words = ()
-    """Audiences the token is meant for."""
+    """Audiences of the token."""
     resource: Annotated[Flag, BeforeValidator(lambda value: value or False)] = True
-    """Whether requests name the server as the `resource` (RFC 8707). Entra ID wants `false` in many
-    tenants.
+    """Whether to send the server's address as `resource` (RFC 8707). Many Entra ID tenants need
+    `false`.
     """
     redirect_uri: WebAddress = DEFAULT_REDIRECT
-    """Address on this machine that the browser returns to."""
+    """Address on this computer that the browser is redirected to."""
     token_param_name: str | None = None
-    """Query parameter that carries the token on SSE addresses."""
+    """Query parameter for the token, for SSE addresses."""
     grant_type: GrantType = GrantType.AUTHORIZATION_CODE
-    """How to get a token: a sign-in in the browser, client credentials, or the word of an
+    """How to get a token: a sign-in in the browser, client credentials, or an assertion of your
     enterprise's identity provider.
     """
     private_key: SecretStr | None = None
-    """Private key (PEM) that signs the client's assertions (private_key_jwt) for
-    client_credentials, instead of a secret. Better a variable, such as $MY_KEY.
+    """For client_credentials: private key (PEM) that signs client assertions (private_key_jwt),
+    instead of a secret. Prefer a variable, such as $MY_KEY.
     """
     signing_algorithm: str = "RS256"
     """Algorithm of `privateKey`."""
     identity_token: SecretStr | None = None
-    """For identity_assertion: your ID token at your enterprise's identity provider. Better a
+    """For identity_assertion: your ID token from your enterprise's identity provider. Prefer a
     variable, such as $MY_ID_TOKEN.
     """
     identity_token_file: WholePath | None = None
-    """For identity_assertion: a file with the token, read again for each sign-in, such as the one
-    of a workload. Without `identityTokenUrl` it is the assertion itself.
+    """For identity_assertion: a file with the ID token, such as a workload's, read at each sign-in.
+    Without `identityTokenUrl` its content is the assertion.
     """
     identity_token_url: WebAddress | None = None
     """For identity_assertion: the identity provider's token endpoint."""
     identity_client_id: str | None = None
-    """For identity_assertion: the client ID there, if it is another one."""
+    """For identity_assertion: the client ID at the identity provider, if it differs."""
 
     def secrets(self) -> dict[str, SecretStr]:
         """Return the secrets that are given, by the names of their attributes."""
@@ -233,16 +233,16 @@ class TlsSettings(Section):
     model_config = ConfigDict(extra="forbid")  # a slip must not leave one out
 
     ca_file: WholePath | None = None
-    """Certificates that count for this server beside those of the system."""
+    """CA certificates to trust for this server, in addition to the system's."""
     cert_file: WholePath | None = None
-    """Certificate that gemdeck shows."""
+    """Client certificate."""
     key_file: WholePath | None = None
-    """Its key, not encrypted, where `certFile` does not hold it."""
+    """Unencrypted key of the client certificate, if `certFile` does not contain it."""
 
     @model_validator(mode="after")
     def _check_key(self) -> Self:
         if self.key_file and not self.cert_file:
-            raise ValueError("keyFile is the key of a certFile, which is missing")
+            raise ValueError("keyFile needs certFile, which is missing")
         return self
 
 
@@ -257,29 +257,35 @@ class ModelPrice(Section):
     input: Price
     """Price of a million tokens sent."""
     cached: Price | None = None
-    """Price of a million of those that were cached. If not set, that of `input`."""
+    """Price of a million cached tokens. If not set, the price of `input`."""
     output: Price
-    """Price of a million tokens answered, thoughts included."""
+    """Price of a million output tokens, including thoughts."""
 
 
 class PriceSettings(Section):
     """``gemdeck.prices``."""
 
-    currency: str = Field("USD", pattern=r"^[A-Za-z$€£¥]{1,8}$")
-    """Word shown behind a cost."""
+    currency: str = Field(DOLLARS, pattern=r"^[A-Za-z$€£¥]{1,8}$")
+    """Currency shown after a cost."""
     models: dict[Annotated[str, AfterValidator(_checked_pattern)], ModelPrice] = Field(
         default_factory=dict, max_length=MAX_MODELS
     )
-    """Prices by model name, or by its beginning with `*` after it. The whole name counts, else the
-    longest beginning; a model without a price has no cost.
+    """Prices by model name, or by a prefix followed by `*`. A full name is preferred, then the
+    longest prefix. Without one, the service's list price applies if the currency is `USD`.
     """
 
-    def cost(self, model: str, usage: Usage) -> float | None:
-        """Return what a request has cost, or None if the model has no price."""
+    def cost(self, model: str, usage: Usage, listed: float | None = None) -> float | None:
+        """Return what a request has cost, or None if the model has no price.
+
+        Args:
+            model: Its name.
+            usage: What the service counted.
+            listed: What it costs by the service's list price, in US dollars.
+        """
         fitting = [name for name in self.models if name[-1] == ANY and model.startswith(name[:-1])]
         name = model if model in self.models else max(fitting, key=len, default="")
         if (price := self.models.get(name)) is None:
-            return None
+            return listed if self.currency == DOLLARS else None
         cached = price.input if price.cached is None else price.cached
         asked, said = max(0, usage.prompt - usage.cached), usage.output + usage.thoughts
         spent = asked * price.input + usage.cached * cached + said * price.output
@@ -298,9 +304,9 @@ class ServiceModel(Section):
     """What the user says of a model of a service."""
 
     context: WholeNumber = Field(0, ge=0, le=MAX_CONTEXT)
-    """Size of its context in tokens, where the service does not say; 0 if unknown."""
+    """Size of its context in tokens, if the service does not report it; 0 if unknown."""
     options: dict[str, Any] = Field(default_factory=dict, max_length=MAX_PATTERNS)
-    """Further members of each request to it, as its service documents them."""
+    """Additional fields for each request to it, as documented by the service."""
 
 
 class ServiceSettings(Section):
@@ -308,33 +314,25 @@ class ServiceSettings(Section):
 
     model_config = ConfigDict(extra="forbid")  # a slip must not leave the key or a header out
 
-    url: WebAddress
+    url: Annotated[str, AfterValidator(check_key_address)]
     """Address of the service, before `/chat/completions`: https, or http on this computer."""
     key: SecretStr | None = None
-    """Its key. Better by reference: `${keyring:NAME}` or `$MY_KEY`. If not set, `gemdeck key set
-    --service NAME` keeps one.
+    """Its API key. Prefer a reference: `${keyring:NAME}` or `$MY_KEY`. If not set, the key that
+    `gemdeck key set --service NAME` stored.
     """
     headers: HiddenHeaders = Field(default_factory=dict, repr=False)
-    """Further HTTP headers for it. `${keyring:NAME}` stands for a secret."""
+    """Additional HTTP headers. `${keyring:NAME}` inserts a secret."""
     models: dict[ModelName, ServiceModel] = Field(default_factory=dict, max_length=MAX_MODELS)
-    """What you say of its models, by their names there."""
-
-    @model_validator(mode="after")
-    def _check_url(self) -> Self:
-        parts = urlsplit(self.url)
-        is_safe = parts.scheme == "https" or is_loopback(parts.hostname or "")
-        if not is_safe or "@" in parts.netloc or parts.query or parts.fragment:
-            raise ValueError("url must be https, or http on this computer, and only an address")
-        return self
+    """Settings of its models, by their names on the service."""
 
 
 class SessionSettings(Section):
     """``gemdeck.sessions``: which conversations are kept."""
 
     save: Flag = True
-    """Save conversations, so that they can be resumed."""
+    """Save sessions, so that you can resume them."""
     keep_days: Number = Field(30, ge=0, le=MAX_KEEP_DAYS)
-    """Days after its last change at which a saved conversation is deleted; 0 keeps all."""
+    """Days without a change after which a saved session is deleted; 0 keeps all."""
 
 
 DEFAULT_MODEL: Final = "gemini-3.8-flash"
@@ -363,14 +361,14 @@ class ServerSettings(Section):
     env: Variables = Field(default_factory=dict, repr=False)
     """Environment variables of the program, in addition to those it inherits."""
     cwd: Word | None = None
-    """Working folder of the program."""
+    """Working directory of the program."""
     url: WebAddress | None = Field(None, repr=False)
     """Address of a network server. `type` selects the transport; without it, streamable HTTP is
     tried first, then SSE.
     """
     http_url: WebAddress | None = Field(None, repr=False)
-    """Address of a streamable HTTP server: an older spelling of `url` with `"type": "http"`. Wins
-    over `url`.
+    """Address of a streamable HTTP server: an older spelling of `url` with `"type": "http"`.
+    Overrides `url`.
     """
     type: NamedTransport | None = None
     """Transport of `url`."""
@@ -381,24 +379,23 @@ class ServerSettings(Section):
     headers: Headers = Field(default_factory=dict, repr=False)
     """HTTP headers sent with every request."""
     headers_command: Words = Field((), repr=False)
-    """Program with its arguments, without a shell, that prints further headers of a network server
-    as a JSON object. Run before connecting, and again after a 401.
+    """Program and arguments, without a shell, that prints additional headers for a network server
+    as a JSON object. Runs before connecting, and again after a 401.
     """
     timeout: Number = Field(DEFAULT_TIMEOUT, gt=0, le=MAX_TIMEOUT)
-    """Timeout of connecting and of each request, in milliseconds."""
+    """Timeout for connecting and for each request, in milliseconds."""
     start: StartMode | None = None
-    """`lazy` starts it when it is needed, `eager` with gemdeck. If not set, `gemdeck.start` counts.
-    """
+    """`lazy` starts it when it is needed, `eager` with gemdeck. Default: `gemdeck.start`."""
     trust: Flag = False
     """Run this server's tools without asking. Has no effect in a project's file."""
     review_results: Flag = False
-    """Show you each result of its tools before the model gets it: pass, trim or withhold it."""
+    """Show you each result of its tools before the model gets it: pass, shorten or withhold it."""
     description: str = ""
     """Your description, shown on its page."""
     include_tools: Words | None = None
     """Offer only these tools to the model. If not set, all are offered."""
     exclude_tools: Words = ()
-    """Never offer these tools to the model. Wins over `includeTools`."""
+    """Never offer these tools to the model. Overrides `includeTools`."""
     oauth: OAuthSettings | None = None
     """How to sign in."""
     tls: TlsSettings | None = None
@@ -450,7 +447,7 @@ class McpSettings(Section):
     """``mcp``: rules for all servers."""
 
     server_command: str | None = None
-    """Command line of an additional server, which is named `mcp`."""
+    """Command line of an additional server, named `mcp`."""
     allowed: Words | None = None
     """If set, only these servers start."""
     excluded: Words = ()
@@ -470,12 +467,12 @@ class ContextSettings(Section):
     """gemini-cli's ``context``."""
 
     file_name: ContextNames | None = None
-    """Names of the files whose text goes to the model in every turn, in `~/.gemini` and in trusted
-    projects. If not set, GEMINI.md and AGENTS.md. Those of a project count there, too.
+    """Names of the context files that the model gets in every turn, from `~/.gemini` and trusted
+    projects. Default: GEMINI.md and AGENTS.md. In a project, its own names are added.
     """
     include_directories: Words = ()
-    """Further folders that servers are told to work in. Of a project those in its repository count,
-    for their files of context alone.
+    """Additional folders that servers may work in. A project's own folders, if inside its
+    repository, are searched for context files only.
     """
 
 
@@ -498,15 +495,15 @@ class ToolPattern(ToolNames):
     arguments: dict[str, dict[ConditionKind, Any]] = Field(
         default_factory=dict, min_length=1, max_length=MAX_CONDITIONS
     )
-    """What arguments must be, by name: `{"is": VALUE}`, `{"folder": PATH}`, `{"starts": TEXT}` or
-    `{"any": true}`. An allowed call has no others.
+    """Conditions on arguments, by name: `{"is": VALUE}`, `{"folder": PATH}`, `{"starts": TEXT}` or
+    `{"any": true}`. A rule that allows covers no call with other arguments.
     """
 
     @model_validator(mode="after")
     def _check_arguments(self) -> Self:
         is_one = all(len(one) == 1 for one in self.arguments.values())
         if not is_one or not all(condition.is_valid for condition in self.conditions):
-            raise ValueError("each of arguments must be one of is, folder, starts and any")
+            raise ValueError("each of the arguments needs one of is, folder, starts and any")
         return self
 
     @property
@@ -542,11 +539,11 @@ class Profile(Section):
     model_config = ConfigDict(extra="forbid")  # a list by a wrong name would leave nothing out
 
     description: str = ""
-    """Your words on it, shown where you choose one."""
+    """Your description, shown where you choose a profile."""
     servers: Names | None = None
-    """Only these servers run. If not set, all do."""
+    """Servers of the profile. If not set, all."""
     tools: tuple[ToolNames, ...] | None = Field(None, max_length=MAX_PATTERNS)
-    """Of their tools the model holds only these. If not set, all."""
+    """Tools of these servers that the model gets. If not set, all."""
 
     def includes(self, server: str, tool: str = "") -> bool:
         """Return whether it has a server, or a tool of it, by its name as the server spells it."""
@@ -568,41 +565,41 @@ class GemdeckSettings(Section):
     model: ModelName = DEFAULT_MODEL
     """Model to use."""
     max_tool_calls: WholeNumber = Field(50, ge=1, le=MAX_TOOL_CALLS)
-    """Most tool calls in one turn."""
+    """Maximum tool calls in one turn."""
     max_result_size: WholeNumber = Field(
         DEFAULT_RESULT_SIZE, ge=MIN_RESULT_SIZE, le=MAX_RESULT_SIZE
     )
-    """Most characters of one tool result for the model. Of a longer one it gets the beginning and
-    the end, and can read the rest.
+    """Maximum characters of one tool result for the model. It gets the beginning and the end of a
+    longer one, and can read the rest.
     """
     max_tools: WholeNumber = Field(DEFAULT_MAX_TOOLS, ge=1, le=MAX_OFFERED_TOOLS)
-    """Most tools the model holds at once, of all servers together. With more, it searches the
-    others and loads what it finds.
+    """Maximum tools that the model gets at once, from all servers. It can search for the others and
+    load them.
     """
     max_tool_share: Number = Field(DEFAULT_TOOL_SHARE, gt=0, le=MAX_TOOL_SHARE)
-    """Most that these tools take of the model's context, in percent."""
+    """Maximum share of the model's context for these tools, in percent."""
     server_instructions: Flag = True
-    """Send what servers say about themselves to the model with every request, marked as the
-    servers' words.
+    """Send the instructions of servers to the model with every request, marked as coming from the
+    servers.
     """
     api_version: str = Field("v1beta", pattern=r"^v[0-9]{1,2}((alpha|beta)[0-9]{0,2})?$")
     """Version of the Gemini API."""
     wait_for_servers: Number = Field(30, ge=0, le=MAX_WAIT)
-    """Most seconds that a message waits for servers that are starting."""
+    """Maximum seconds that a message waits for starting servers."""
     start: StartMode = StartMode.EAGER
-    """When servers start whose entry does not say: `eager` with gemdeck, `lazy` when they are
+    """When servers start, unless their entry sets it: `eager` with gemdeck, `lazy` when they are
     needed.
     """
     sleep_after: Number = Field(600, ge=0, le=MAX_SLEEP_AFTER)
-    """Seconds without use after which a lazy server sleeps again; 0 for never."""
+    """Seconds without use after which a lazy server is stopped (asleep); 0 for never."""
     idle_timeout: Number = Field(120, gt=0, le=MAX_IDLE_TIMEOUT)
     """Seconds without data after which an answer is aborted."""
     bell: Flag = True
-    """Ring for a question or the end of a long turn while you look elsewhere."""
+    """Ring the bell for a question or the end of a long turn while the terminal has no focus."""
     title: Flag = True
-    """Show what goes on in the terminal's title, and how far it is in its tab."""
+    """Show the current state in the terminal's title and the progress in its tab."""
     mouse: Flag = True
-    """Take the mouse; `false` leaves it to the terminal, which then selects and scrolls itself."""
+    """Use the mouse; `false` leaves selecting and scrolling to the terminal."""
     thoughts: Flag = True
     """Show summaries of the model's thinking."""
     system_instruction: str = Field("", max_length=MAX_INSTRUCTION)
@@ -612,39 +609,44 @@ class GemdeckSettings(Section):
     forces 2026-07-28, `auto` detects it.
     """
     environment_allow: Names = ()
-    """Names of your environment variables that stdio servers get although they look secret; all
-    that a project's servers get beyond a small set.
+    """Names of your environment variables that stdio servers get although they look secret. A
+    project's servers get only these and a small default set.
     """
     environment_block: Names = ()
     """Names of your environment variables that no server inherits. The lists of all files apply."""
     keys: dict[str, Words] = Field(default_factory=dict, max_length=MAX_PATTERNS)
-    """Keys of your own by the action's id, several in a list or with commas. The manual's page on
+    """Your own keys by action id, several in a list or separated by commas. The manual's page on
     keys lists the ids.
     """
     sessions: SessionSettings = Field(default_factory=SessionSettings)
-    """Which conversations are kept."""
+    """Which sessions are kept."""
     services: dict[Annotated[str, AfterValidator(check_service_name)], ServiceSettings] = Field(
         default_factory=dict, max_length=MAX_PATTERNS
     )
-    """Services of models that speak chat completions, by name; a model of one is `NAME/MODEL`. Has
-    no effect in a project's file.
+    """Model services with a chat completions API, by name; their models are called `NAME/MODEL`.
+    Has no effect in a project's file.
     """
     prices: PriceSettings = Field(default_factory=PriceSettings)
-    """What models cost. Without prices no cost is shown."""
+    """Prices of models. They override the list prices of the services."""
+    max_cost: Number | None = Field(None, gt=0, le=MAX_PRICE)
+    """Maximum cost of all model requests per run, in the currency of `prices`. A turn ends before
+    its next request once the limit is reached; `-p` refuses models without a known price. Has no
+    effect in a project's file.
+    """
     profiles: dict[Annotated[str, Field(pattern=PROFILE_NAME)], Profile] = Field(
         default_factory=dict, max_length=MAX_PROFILES
     )
-    """Servers and tools for a task, by a name that `--profile` and `/profile` take. Has no effect
-    in a project's file.
+    """Servers and tools for a task, by the name to use with `--profile` and `/profile`. Has no
+    effect in a project's file.
     """
     project_hooks: Literal["ask", "ignore"] = "ask"
-    """Whether gemdeck asks before tools that a project's `BeforeTool` hook would check: `ask` or
-    `ignore`."""
+    """Whether gemdeck asks before running tools that a project's `BeforeTool` hook would check:
+    `ask` or `ignore`."""
     sandbox: Literal["none"] | None = None
-    """`none`: start servers even though gemini-cli is set to use a sandbox."""
+    """`none`: start servers even if gemini-cli is configured to use a sandbox."""
     always_allow: tuple[AllowedPattern, ...] = Field((), max_length=MAX_PATTERNS)
     """Tools that run without asking. Has no effect in a project's file."""
     always_deny: tuple[ToolPattern, ...] = Field((), max_length=MAX_PATTERNS)
-    """Tools that never run and are hidden from the model, or calls with certain arguments. Wins
-    over every permission. The rules of all files apply.
+    """Tools that never run and are hidden from the model, or calls with certain arguments.
+    Overrides every permission. The rules of all files apply.
     """

@@ -13,6 +13,12 @@ DEFAULT_RESULT_SIZE: Final = 50_000
 MAX_WAIT: Final = 600
 """Largest value of `waitForServers`, in seconds."""
 
+MAX_PRICE: Final = 1_000_000
+"""Highest price of a million tokens, and highest `maxCost`."""
+
+MAX_KEY: Final = 4_096
+"""Longest API key, in characters."""
+
 DEFAULT_MAX_TOOLS: Final = 128
 """Default for the number of tools that the model holds at once."""
 
@@ -50,7 +56,7 @@ def check_service_name(name: str) -> str:
         ValueError: If they cannot.
     """
     if not _SERVICE_NAME.fullmatch(name) or name.lower() in _ROOTS:
-        raise ValueError("must be a word, and none with which names of Gemini's models begin")
+        raise ValueError("must be a single word that no Gemini model name starts with")
     return name
 
 
@@ -170,7 +176,7 @@ def check_web_address(value: str) -> str:
 def check_whole_path(value: str) -> str:
     """Refuse a path that depends on the working directory."""
     if not value.startswith(("/", "~/")):
-        raise ValueError("must be a whole path, which begins with / or ~/")
+        raise ValueError("must be an absolute path, starting with / or ~/")
     return value
 
 
@@ -178,5 +184,5 @@ def check_context_name(value: str) -> str:
     """Refuse what is no file below a folder."""
     is_below = ".." not in value.split("/") and not value.startswith(("/", "~"))
     if not is_below or value in {"", "."} or any(mark in value for mark in "\\\0"):
-        raise ValueError("must be the name of a file, or its path below a folder")
+        raise ValueError("must be a file name or a relative path below the folder")
     return value

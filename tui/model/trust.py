@@ -54,7 +54,7 @@ class DifferenceLine(Frozen):
     text: str
 
 
-UNWATCHED: Final = "The files that these lines name may change afterwards; they are not watched."
+UNWATCHED: Final = "Files named in these lines can change later: they are not watched."
 """What a question about commands says of all that no change of asks again."""
 
 

@@ -90,7 +90,7 @@ def after_fault(state: AppState, event: e.Event, error: Exception) -> AppState:
 
     A notice says so, and a turn that has ended does not seem to run on.
     """
-    text = f"Something that happened could not be shown ({type(error).__name__})."
+    text = f"An event could not be shown ({type(error).__name__})."
     notice = e.Notice(Severity.ERROR, text, "See the log for details.")
     state = _reduce(state, e.NoticeRaised(notice))
     if isinstance(event, e.TurnFinished) and event.conversation in state.conversations:
@@ -210,8 +210,8 @@ def _reduce_conversation(
     match event:
         case StateEvent():
             return replace(conversation, **event.parts())
-        case e.UsageReported(usage, model):
-            cost = prices.cost(model, usage) if prices is not None else None
+        case e.UsageReported(usage, model, listed):
+            cost = prices.cost(model, usage, listed) if prices is not None else None
             return conversation.with_usage(usage, cost)
         case e.MessageReturned(text):
             return _with_unsent(conversation, text)

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from rich.console import RenderableType
 from rich.segment import Segment
 from rich.text import Text
 from textual import events, on
+from textual._compositor import CompositorUpdate
 from textual.actions import parse as parse_action
 from textual.app import App
 from textual.binding import Binding, Keymap
@@ -38,6 +39,7 @@ from tui.ui.messages import DialogName, Opens
 from tui.ui.notices import toast_words
 from tui.ui.panes.row import PaneRow
 from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
+from tui.ui.terminal.drawn import ChangesOnly, Drawn
 from tui.ui.themes import STYLES, UiPreferences
 from tui.ui.widgets.chat.composer import HistoryStorage
 from tui.ui.widgets.header import NAME
@@ -180,6 +182,14 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
         return DeckDriver
 
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        """Write only what differs from what the terminal shows."""
+        drawn: Drawn | None = getattr(self._driver, "drawn", None)
+        update: object = renderable
+        if drawn is not None and isinstance(update, CompositorUpdate):
+            renderable = cast("RenderableType", ChangesOnly(update, drawn))
+        super()._display(screen, renderable)
+
     @property
     def state(self) -> AppState:
         return self.bridge.state
@@ -310,8 +320,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
             where = " and ".join(places) or "the clipboard"
             words = f"Copied {amount}to {where}: {clip(first.strip(), limit=40)}"
         else:
-            start = "This terminal takes no copy" if takes is False else "Sent to the terminal"
-            words = f"{start}. If it does not arrive: F1, Copying."
+            start = "This terminal cannot copy" if takes is False else "Sent to the terminal"
+            words = f"{start}. Help: F1, Copying."
         toast = partial(self.notify, timeout=4, markup=False)
         getattr(self.screen, "say", toast)(words)  # no toast is drawn over a question
 

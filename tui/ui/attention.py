@@ -121,7 +121,7 @@ class Attention:
             self._quiet_until = now + QUIET_SECONDS
             self._ring("gemdeck: a question is waiting for you")
         elif is_away and max(done, default=0.0) > LONG_SECONDS:
-            self._ring("gemdeck: the turn has ended")
+            self._ring("gemdeck: the turn is done")
         self._announced = asked
         driver: Any = self._app._driver
         if hasattr(driver, "set_title"):  # ours, which is none without a terminal

@@ -23,6 +23,7 @@ from textual.message import Message
 
 from tui.ui.paste import Keystrokes, Pasted, PasteReader, clean_paste
 from tui.ui.terminal.background import ASK, ASK_NO_MORE, read_background
+from tui.ui.terminal.drawn import Drawn
 from tui.ui.terminal.key_forms import in_one_form
 
 TICK: Final = 0.1
@@ -255,6 +256,7 @@ class DeckDriver(LinuxDriver):
         super().__init__(*args, **options)
         if self._file is not None:
             self._file = cast("io.TextIOWrapper", VanishingOutput(self._file))
+        self.drawn = Drawn()
         self._title = ""
         self._progress = ""
         self._asks_background = False
@@ -320,6 +322,7 @@ class DeckDriver(LinuxDriver):
         Textual's own handler reads the size inside the signal handler. After two signals in
         quick succession the older size may be reported last, and stay.
         """
+        self.drawn.forget()
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual leaves it so
         self._loop.add_signal_handler(signal.SIGWINCH, self._report_size)
         if self._writer_thread is not None:  # else it is in the background, and goes on later

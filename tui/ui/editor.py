@@ -34,7 +34,7 @@ def editor_command(path: Path, line: int, environ: Mapping[str, str]) -> list[st
     found = (name for name in FALLBACKS if shutil.which(name, path=places))
     command = shlex.split(named) or [*found][:1]
     if not command:
-        raise ValueError("EDITOR names no program, and there is no nano or vi.")
+        raise ValueError("No editor found: set EDITOR, or install nano or vi.")
     place = [f"+{line}"] if Path(command[0]).name in _TAKE_A_LINE else []
     return [*command, *place, str(path)]
 

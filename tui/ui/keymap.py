@@ -23,8 +23,8 @@ class Place(StrEnum):
     SERVERS = "Servers"
     LIST = "Lists"
     TOOLS = "Tools"
-    CALL = "Calls by hand"
-    RUN = "Results of calls by hand"
+    CALL = "Tool form"
+    RUN = "Tool result"
     GRANTS = "Grants"
     SESSIONS = "Sessions"
     INSERT = "Prompts and resources"
@@ -37,11 +37,11 @@ class Place(StrEnum):
     MESSAGE = "Message"
     QUEUE = "Queued messages"
     CONVERSATION = "Conversation"
-    SEARCH = "Search in the conversation"
+    SEARCH = "Conversation search"
     SIDE = "Side panes"
     DIALOG = "Dialogs"
     VIEWER = "Viewer"
-    TREE = "Results as a tree"
+    TREE = "JSON tree"
     HELP = "Help"
     QUESTION = "Questions"
 
@@ -95,26 +95,26 @@ _TABS: Final = "\n".join(f"tabs | tabs.{n} | alt+{n} | tab({n}) | |" for n in ra
 
 _TABLE: Final = f"""
 deck | app.help | f1 | app.open('help') | help | \
-    Open the help: the keys that work here, then the manual
+    Open help: the keys that work here, then the manual
 everywhere! | app.palette | ctrl+p | app.open('palette') | all actions | Find any action by name
-everywhere | help.open | question_mark | app.open('help') | | Open the help, where no text is typed
+everywhere | help.open | question_mark | app.open('help') | | Open help, unless you are typing
 deck | deck.servers | f2 | go('servers') | servers | Show or hide the servers
 deck | deck.tools | f3 | go('tools') | tools | Show or hide the tools
 deck | deck.prompts | f4 | go('prompts') | prompts | Show or hide the prompts
 deck | deck.resources | f5 | go('resources') | resources | Show or hide the resources
-deck | deck.chat | f6 | go('chat') | | Go to the chat; again: the chat alone
+deck | deck.chat | f6 | go('chat') | | Go to the chat; press again to show only the chat
 deck | deck.activity | f7 | go('activity') | activity | Show or hide the activity
 deck | deck.border-left | alt+left | move_border(-1) | | Move the pane's border left
 deck | deck.border-right | alt+right | move_border(1) | | Move the pane's border right
 everywhere! | app.question | f8 | app.open_question | | Open the waiting question
-deck | deck.last-result | ctrl+o | last_result | last result | Open the last result
-deck | deck.model | f9 | app.open('model') | | Choose the model, enter or forget a key
+deck | deck.last-result | ctrl+o | last_result | last result | Show the last tool result
+deck | deck.model | f9 | app.open('model') | | Choose the model; enter or forget its API key
 deck | deck.context | f10 | run_command('/context') | | Show what fills the model's context
 tabs | tabs.new | ctrl+t | new_tab | tab | Open a conversation in a new tab
-tabs | tabs.next | ctrl+pagedown | turn_tab(1) | | The next tab
-tabs | tabs.previous | ctrl+pageup | turn_tab(-1) | | The previous tab
+tabs | tabs.next | ctrl+pagedown | turn_tab(1) | | Next tab
+tabs | tabs.previous | ctrl+pageup | turn_tab(-1) | | Previous tab
 tabs | tabs.close | ctrl+f4 | close_tab | | Close the tab
-tabs | tabs.1 | alt+1 | tab(1) | | The first tab; the others by their numbers
+tabs | tabs.1 | alt+1 | tab(1) | | First tab; Alt+2 to Alt+9 for the others
 {_TABS}
 everywhere! | app.quit | ctrl+q | quit | | Quit at once
 everywhere | app.copy-hint | ctrl+c | interrupt | | Copy, stop the turn, clear the message, or quit
@@ -122,16 +122,16 @@ servers | servers.restart | r | restart | restart | Restart the server
 servers | servers.start-stop | s | start_stop | start/stop | Start or stop the server
 servers | servers.sign-in | a | sign_in | sign in | Sign in to the server
 servers | servers.sign-out | A | sign_out | | Sign out of the server
-servers | servers.log | l | log | log | Show its log in the activity pane
+servers | servers.log | l | log | log | Show the server's log in the activity pane
 servers | servers.enable | x | toggle_enabled | enable/disable | Enable or disable the server
 servers | servers.details | enter | choose | details | \
     Show details, or open the tools, prompts or resources
-servers | servers.grants | g | app.open('grants') | grants | Show the rules for tools
+servers | servers.grants | g | app.open('grants') | grants | Show the grants
 servers | servers.review | t | review_folder | | Review what this folder would run
-servers | servers.demo | d | demo_servers | demo | Start the demo's server
+servers | servers.demo | d | demo_servers | demo | Start the demo server
 servers | servers.add | plus | app.open('add') | add | Add a server
-servers | servers.edit | e | edit | edit | Edit the server, or without one your settings
-servers | servers.remove | delete | remove | | Remove the server from your settings
+servers | servers.edit | e | edit | edit | Edit the server, or your settings if none is selected
+servers | servers.remove | delete | remove | remove | Remove the server from your settings
 servers | servers.up | up,k | move(-1) | | One row up
 servers | servers.down | down,j | move(1) | | One row down
 servers | servers.page-up | pageup | page(-1) | | One page up
@@ -142,61 +142,61 @@ servers | servers.toggle | space | toggle_fold | | Fold or unfold the server
 servers | servers.fold | left | fold(True) | | Fold the server
 servers | servers.unfold | right | fold(False) | | Unfold the server
 servers | servers.restart-all | R | restart_all | restart all | Restart all servers
-tools | tools.run | enter,r | choose | run | Run the tool yourself: fill in its form
-tools | tools.switch | x | switch | off/on | Switch it off for the model only, or on
-tools | tools.exclude | X | exclude | | Leave it out in your settings, or no longer
-tools | tools.review | v | review | review | Review what the server changed
+tools | tools.run | enter,r | choose | run | Run the tool yourself, from a form
+tools | tools.switch | x | switch | off/on | Hide it from the model in this session, or show it
+tools | tools.exclude | X | exclude | | Exclude it in your settings, or undo that
+tools | tools.review | v | review | review | Review the changed definition
 tools | tools.schema | v | schema | schema | Show or hide the schema
-tools | tools.grants | g | app.open('grants') | grants | Show the rules for tools
+tools | tools.grants | g | app.open('grants') | grants | Show the grants
 call! | call.run | ctrl+s | done | run | Run the tool with these arguments
-call! | call.switch | ctrl+t | switch | switch | Go to JSON, or to the form
-call! | call.saved | ctrl+o | saved | saved calls | Fill in a saved call
-run | run.leave | b | dismiss | leave it running | Close, and let the call go on
+call! | call.switch | ctrl+t | switch | switch | Switch between form and JSON
+call! | call.saved | ctrl+o | saved | saved calls | Load a saved call
+run | run.leave | b | dismiss | leave it running | Close, and leave the call running
 run | run.again | r | again | run again | Run it again
-run | run.edit | e | edit | edit | Change the arguments, and run it again
-run | run.compare | d | compare | compare | Compare it with the run before
-run | run.send | m | send | to the chat | Send call and result into the conversation
-grants | grants.revoke | d,delete | revoke | revoke | Revoke the rule
-grants | grants.save | s | save | save | Save a rule of this session for this folder
+run | run.edit | e | edit | edit | Edit the arguments and run it again
+run | run.compare | d | compare | compare | Compare with another run
+run | run.send | m | send | send to chat | Send the call and its result to the chat
+grants | grants.revoke | d,delete | revoke | revoke | Revoke the grant
+grants | grants.save | s | save | save | Save a grant of this session for this folder
 grants | grants.details | enter | choose | details | Show details
 grants | grants.folder | f | review_folder | review | Review this folder
 grants | grants.forget | F | forget_folder | forget folder | Forget this folder
-sessions | sessions.choose | enter | choose | open | Open it
-sessions | sessions.tab | t | choose_beside | in a tab | Open it in a new tab
-sessions | sessions.rename | n | rename | rename | Give it another title
-sessions | sessions.export | e | export | export | Write it to a Markdown file
-sessions | sessions.delete | d,delete | delete | delete | Delete it
+sessions | sessions.choose | enter | choose | open | Open the session
+sessions | sessions.tab | t | choose_beside | new tab | Open it in a new tab
+sessions | sessions.rename | n | rename | rename | Rename the session
+sessions | sessions.export | e | export | export | Export the session as Markdown
+sessions | sessions.delete | d,delete | delete | delete | Delete the session
 prompts | prompts.open | enter | choose | open | Fill in the arguments and show the prompt
 resources | resources.read | enter | choose | read | Read the resource; fill in a template first
-dialog | prompt.send | enter | send | send | Send the prompt as it is shown
-insert | insert.insert | i | insert | insert | Insert it into the message
-resources | resources.send | s | send | send | Send it to the model now
-resources | resources.watch | w | watch | watch | Watch for changes, or stop
-dialog | fetched.reload | r | reload | reload | Ask the server for it again
-dialog | fetched.save | f | save | to a file | Save it to a file in the opened folder
+dialog | prompt.send | enter | send | send | Send the prompt as shown
+insert | insert.insert | i | insert | insert | Insert it into your message
+resources | resources.send | m | send | send to chat | Send it to the chat
+resources | resources.watch | w | watch | watch | Watch it for changes, or stop watching
+dialog | fetched.reload | r | reload | reload | Read it from the server again
+dialog | fetched.save | s,f | save | save | Save it as a file in this folder
 resources | resources.view | v | choose | | Read the resource
-activity | activity.tasks | t | tasks | tasks | Go to the tasks, or back to the lines
+activity | activity.tasks | t | tasks | tasks | Go to the tasks, or back to the log
 activity | activity.cancel | x | cancel_task | cancel | Cancel the task
-activity | activity.severity | w | severity | all levels | Show all lines, warnings or errors
+activity | activity.severity | w | severity | all levels | Show all levels, warnings or errors
 activity | activity.protocol | v | screen.show('protocol') | protocol | Show the protocol
-activity | activity.pause | p | pause | pause | Hold new lines back, or show them
-activity | activity.copy | c | copy | copy | Copy the last line in view
+activity | activity.pause | p | pause | pause | Pause or resume the log
+activity | activity.copy | c | copy | copy | Copy the last visible line
 activity | activity.level | e | level | log level | Set the server's log level
 activity | activity.next | right | turn(1) | next server | Show the next server
 activity | activity.back | left | turn(-1) | previous | Show the previous server
-activity | activity.search | slash | search | search | Search the lines
+activity | activity.search | slash | search | search | Search the log
 activity | activity.clear | escape | clear_search | clear | Clear the search
 protocol | protocol.details | enter | choose | details | Show the exchange in full
 protocol | protocol.wide | f | screen.widen | full width | Use the full width, or share it again
 protocol | protocol.log | v | screen.show('activity') | log | Show the log
-protocol | protocol.errors | e | errors | errors | List only what went wrong, or all
+protocol | protocol.errors | e | errors | errors | Show errors only, or everything
 protocol | protocol.call | w | use('call') | call | Go to the call in its conversation
 protocol | protocol.again | r | use('again') | send again | Send the request again
 protocol | protocol.copy | c | use('copy') | copy | Copy the messages as JSON
-protocol | protocol.command | y | use('command') | as command | Copy it as a command
-protocol | protocol.mark | m | mark | only from here | List what is said from now on
-protocol | protocol.pause | p | pause | pause | Hold new frames back, or show them
-protocol | protocol.export | x | export | export | Write what is listed to a file of JSON lines
+protocol | protocol.command | y | use('command') | copy command | Copy it as a shell command
+protocol | protocol.mark | m | mark | clear list | Clear the list, or list earlier messages again
+protocol | protocol.pause | p | pause | pause | Pause or resume the list
+protocol | protocol.export | x | export | export | Export the listed messages to a JSON Lines file
 list | list.clear | escape | clear_filter | clear | Clear the filter
 list | list.filter | slash | filter | filter | Filter the list
 list | list.toggle | space | toggle_fold | | Fold or unfold the group
@@ -208,6 +208,7 @@ list | list.page-up | pageup | page(-1) | | One page up
 list | list.page-down | pagedown | page(1) | | One page down
 list | list.first | home | page(-{FAR}) | | First row
 list | list.last | end,G | page({FAR}) | | Last row
+tools | tools.runs | h | app.open('runs') | history | List the tools you ran yourself
 log | log.up | up,k | scroll_up | | Scroll up
 log | log.down | down,j | scroll_down | | Scroll down
 log | log.page-up | pageup | page_up | | One page up
@@ -216,72 +217,73 @@ log | log.first | home,g | scroll_home | | Go to the start
 log | log.last | end,G | scroll_end | | Go to the end and follow it
 chat | chat.stop | escape | stop | stop | Stop the running turn
 chat | chat.send-now | ctrl+s | send_now | | Send at once, without waiting for servers
-chat | chat.give-up | ctrl+n | give_up | | Give up a message that the service refused
-chat | chat.go-on | ctrl+l | go_on | | Go on with the last conversation, in an empty one
-chat | chat.page-up | pageup | scroll(-1) | | Earlier
-chat | chat.page-down | pagedown | scroll(1) | | Later
+chat | chat.give-up | ctrl+n | give_up | | Stop retrying a message that the service refused
+chat | chat.go-on | ctrl+l | go_on | | Resume the last session, from an empty conversation
+chat | chat.page-up | pageup | scroll(-1) | | Scroll up a page
+chat | chat.page-down | pagedown | scroll(1) | | Scroll down a page
 chat | chat.end | ctrl+end | to_end | | Go to the end
 message | composer.send | enter | send | send | Send the message
 message | composer.new-line | ctrl+j,shift+enter,alt+enter,ctrl+enter | new_line | | \
     Start a new line
 message | composer.complete | tab | complete | | Complete a command, resource or file
-chat | composer.conversation | shift+tab | conversation | entries | \
-    Go to the newest entry: ↑ ↓ select, v shows all of it
-chat | composer.take-back | alt+up | take_back | | Take the last queued message back
+chat | composer.conversation | shift+tab | conversation | browse | \
+    Browse the conversation: ↑ ↓ select, v full text
+chat | composer.take-back | alt+up | take_back | | Take back the last queued message
 message | composer.search | ctrl+r | search | | Search your earlier messages
 message | composer.editor | ctrl+g | editor | | Write the message in your editor
-message | composer.end | ctrl+d | end | | Delete to the right; quit if empty
+message | composer.end | ctrl+d | end | | Delete to the right; quit if the message is empty
 message | composer.up | up | up | | Previous line or message
 message | composer.down | down | down | | Next line or message
-queue | queue.take-back | enter | take(True) | edit | Take the message back
+queue | queue.take-back | enter | take(True) | edit | Take the message back and edit it
 queue | queue.drop | delete,d | take(False) | drop | Drop the message
-queue | queue.close | escape | close | message | Back to your message
+queue | queue.close | escape | close | message | Return to your message
 conversation | transcript.up | up,k | move(-1) | | Previous entry
 conversation | transcript.down | down,j | move(1) | | Next entry
 conversation | transcript.page-up | pageup | page_up | | One page up
 conversation | transcript.page-down | pagedown | page_down | | One page down
 conversation | transcript.home | home,g | home | | Go to the start
 conversation | transcript.end | end,G | end | | Go to the end
-conversation | transcript.task-leave | b | task('leave') | go on | Go on without its task
-conversation | transcript.task-cancel | x | task('cancel') | cancel | Cancel its task
+conversation | transcript.task-leave | b | task('leave') | continue | Continue without the task
+conversation | transcript.task-cancel | x | task('cancel') | cancel | Cancel the task of the call
 conversation | transcript.open | enter,space | activate | open | \
     Open or close the entry, or follow its link
-conversation | transcript.follow | o | follow | link | Follow a link of the entry
-conversation | transcript.view | v | view | whole | Show the whole text
+conversation | transcript.follow | o | follow | link | Open a link in the entry
+conversation | transcript.view | v | view | full text | Show the full text
 conversation | transcript.copy | c | copy | copy | Copy the text of the entry
-conversation | transcript.search | slash | search | search | Search
-conversation | transcript.frames | w | frames | protocol | Show what was said for a call
+conversation | transcript.search | slash | search | search | Search the conversation
+conversation | transcript.frames | w | frames | protocol | Show the protocol messages of a call
 conversation | transcript.turn-back | p | turn(-1) | previous turn | Previous turn
 conversation | transcript.turn-on | n | turn(1) | next turn | Next turn
-conversation | transcript.code | y | copy_code | copy code | Copy a block of code
-search | search.earlier | up | step(-1) | earlier | The entry before that
-search | search.later | down | step(1) | later | The entry after that
+conversation | transcript.code | y | copy_code | copy code | Copy a code block
+search | search.earlier | up | step(-1) | earlier | Go to the previous match
+search | search.later | down | step(1) | later | Go to the next match
 search | search.close | escape | close | close | Close
-side | side.chat | escape | screen.go('chat') | chat | Back to the chat
+side | side.chat | escape | screen.go('chat') | chat | Return to the chat
 dialog | dialog.close | escape,q | close | close | Close
 dialog | dialog.up | k | scroll('up') | | Scroll up
 dialog | dialog.down | j | scroll('down') | | Scroll down
 dialog | dialog.first | g | scroll('home') | | Go to the start
 dialog | dialog.last | G | scroll('end') | | Go to the end
-dialog | dialog.choose | enter | choose | | Choose it
-help | help.search | slash | search | pages, search | List all pages, search in them
-help | help.links | enter | links | links | List the links of the page
-help | help.back | backspace | back | back | Go back to the page before
-dialog | server.run | enter | run | run a tool | Choose one of its tools, and run it
-dialog | server.website | o | website | website | Show the website's address, to open it
-dialog | server.copy | c | copy | copy | Copy the page, or one of its commands
-dialog! | arguments.send | ctrl+s | send | show | Show what comes of it
+dialog | dialog.choose | enter | choose | | Choose the selected row
+help | help.search | slash | search | pages, search | List and search all pages
+help | help.links | enter | links | links | List the links on the page
+help | help.back | backspace | back | back | Go back to the previous page
+dialog | server.run | enter | run | run a tool | Choose a tool and run it
+dialog | server.website | o | website | website | Show the website's address, then open it
+dialog | server.copy | c | copy | copy | Copy the page or one of its commands
+dialog! | arguments.send | ctrl+s | send | show | Show the prompt or resource
 dialog | server.imports | ctrl+o | app.open('imports') | other clients | Import servers
+dialog! | server.remove | ctrl+r | remove | remove | Remove the server from your settings
 dialog | welcome.back | escape | close | back | Go back, or close
 viewer | viewer.close | v,ctrl+o | close | | Close
-viewer | viewer.switch | t | switch | switch | Show the picture, the tree, the text or all
-viewer | viewer.open | o | use('open') | open outside | Open the picture outside, or a link
-viewer | viewer.save | s | use('save') | save | Save it in the opened folder
+viewer | viewer.switch | t | switch | switch | Switch between picture, tree and text, or show all
+viewer | viewer.open | o | use('open') | open outside | Open a link, or the picture outside
+viewer | viewer.save | s | use('save') | save | Save it in this folder
 run | run.name | n | name | save call | Save the call under a name
-run | run.command | y | command | copy command | Copy the command that does the same
-viewer | viewer.copy | c | copy | copy all | Copy the whole text
-tree | tree.fold | left | fold | | Fold it, or go to what it is in
-tree | tree.unfold | right | unfold | | Unfold it
+run | run.command | y | command | copy command | Copy the equivalent shell command
+viewer | viewer.copy | c | copy | copy all | Copy the full text
+tree | tree.fold | left | fold | | Fold the node, or go to its parent
+tree | tree.unfold | right | unfold | | Unfold the node
 """
 """Place, id, keys, action, label and description of each key; ``!`` gives it priority."""
 

@@ -15,7 +15,7 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tui.model.chat import ConversationId, EntryId, ToolCall
+from tui.model.chat import ConversationId, EntryId, ToolCall, order_of
 from tui.model.servers import ServerId
 from tui.store.selectors import entries
 from tui.ui import keymap, messages
@@ -243,19 +243,29 @@ class MainScreen(SaysWhy, Screen[None]):
         state = self.bridge.state
         match action, parameters:
             case "last_result", _:
-                calls = (one for one in reversed(entries(state)) if isinstance(one, ToolCall))
-                return "" if any(one.result for one in calls) else "No tool has run here yet."
+                has_run = self._last_result() or state.runs
+                return "" if has_run else "No tool has run here yet."
             case "turn_tab", _ if len(state.conversations) == 1:
                 return "This is the only tab."
             case "tab", (int(number),) if number > len(state.conversations):
                 return f"There is no tab {number}."
             case "move_border", _ if len(self.panes.folded) > len(TABS):
-                return "There is no border to move: nothing stands beside the chat."
+                return "No border to move: no pane is open beside the chat."
             case _:
                 return ""
 
+    def _last_result(self) -> ToolCall | None:
+        calls = (one for one in reversed(entries(self.bridge.state)) if isinstance(one, ToolCall))
+        return next((one for one in calls if one.result), None)
+
     def action_last_result(self) -> None:
-        self.chat.transcript.view_last_result()
+        """Show what the newest call gave, by the model or by hand."""
+        call, runs = self._last_result(), self.bridge.state.runs
+        run = [*runs.values()][-1] if runs else None
+        if run is not None and (call is None or order_of(call.id) < order_of(run.call.id)):
+            self.post_message(messages.ShowRun(run))
+        else:
+            self.chat.transcript.view_last_result()
 
     def action_run_command(self, text: str) -> None:
         """Carry out a command of the screen as if it were typed."""
@@ -304,7 +314,7 @@ class MainScreen(SaysWhy, Screen[None]):
         if conversation in self.bridge.state.conversations:
             self._type_ahead.hold_for(show)
         else:
-            self.notify("Its conversation is closed.", markup=False)
+            self.notify("That conversation is closed.", markup=False)
 
     def action_new_tab(self) -> None:
         self.switch(self.commands.engine.conversations.open)
@@ -326,7 +336,7 @@ class MainScreen(SaysWhy, Screen[None]):
     async def _close_tab(self) -> None:
         state = self.bridge.state
         if len(state.conversations) == 1:
-            self.notify("This is the only conversation. /clear begins a new one.", markup=False)
+            self.notify("This is the only tab. /clear starts a new conversation.", markup=False)
             return
         unfinished = self.chat.unfinished
         if unfinished and not self._closing_tab.is_again(state.current):

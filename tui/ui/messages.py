@@ -37,6 +37,7 @@ class DialogName(StrEnum):
     IMPORTS = "imports"
     MODEL = "model"
     PALETTE = "palette"
+    RUNS = "runs"
     SAMPLE = "sample"
     SETTINGS = "settings"
     THEMES = "themes"
@@ -101,13 +102,9 @@ class RunTool(Opens):
 
 
 class ShowRun(Opens):
-    """Show a call by hand and its result.
-
-    `begun` is when it was made, by `time.monotonic`, if that was just now.
-    """
+    """Show a call by hand and its result."""
 
     run: "ToolRun"
-    begun: float | None = None
 
 
 class FollowLink(Opens):

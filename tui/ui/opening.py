@@ -22,7 +22,7 @@ from tui.ui.dialogs.help import HelpIndex, HelpScreen, lines_here, place_of
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
 from tui.ui.dialogs.server_page import ServerPage
-from tui.ui.dialogs.tool_run import RunScreen, ToolFormScreen
+from tui.ui.dialogs.tool_run import RunScreen, ToolFormScreen, run_list
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.editor import edit
 from tui.ui.main import MainScreen
@@ -82,7 +82,7 @@ def _add(deck: MainScreen) -> Screen[Any] | None:
 
     if deck.bridge.state.configured:
         return ServerScreen(deck.bridge)
-    deck.app.notify("The settings are still being read.", markup=False)
+    deck.app.notify("The settings are still loading.", markup=False)
     return None
 
 
@@ -94,7 +94,7 @@ async def _edit_server(deck: MainScreen, asked: messages.EditServer) -> None:
     if (view := server(deck.bridge.state, asked.server)) is None:
         return
     place, entry = view.source or "gemdeck itself", None
-    words = f"{view.id} comes from {place}: it cannot be changed here."
+    words = f"{view.id} is defined in {place}: it cannot be changed here."
     if view.origin is Origin.USER:
         try:
             file = deck.commands.running.imports.edits.file_of("user")
@@ -107,6 +107,14 @@ async def _edit_server(deck: MainScreen, asked: messages.EditServer) -> None:
         deck.app.notify(words, markup=False)
 
 
+def _runs(deck: MainScreen) -> Screen[Any] | None:
+    if not (made := deck.bridge.state.runs):
+        deck.app.notify("You have run no tool yourself yet: Enter on a tool does.", markup=False)
+        return None
+    title = "Tools you ran"
+    return run_list(title, made.values(), lambda run: deck.post_message(messages.ShowRun(run)))
+
+
 Made = Screen[Any] | None
 
 DIALOGS: Final[Mapping[DialogName, Callable[[MainScreen], Made | Awaitable[Made]]]] = {
@@ -116,6 +124,7 @@ DIALOGS: Final[Mapping[DialogName, Callable[[MainScreen], Made | Awaitable[Made]
     DialogName.IMPORTS: _imports,
     DialogName.MODEL: lambda deck: ModelScreen(deck.bridge),
     DialogName.PALETTE: _palette,
+    DialogName.RUNS: _runs,
     DialogName.SAMPLE: _sample,
     DialogName.SETTINGS: _settings,
     DialogName.THEMES: lambda deck: ThemeScreen(deck.choose_theme),
@@ -143,7 +152,7 @@ async def open_asked(deck: MainScreen, asked: messages.Opens) -> None:
         case messages.RunTool():
             push(ToolFormScreen(bridge, deck.drafts, asked.server, asked.tool, asked.arguments))
         case messages.ShowRun():
-            push(RunScreen(bridge, asked.run, asked.begun))
+            push(RunScreen(bridge, asked.run))
         case messages.FollowLink():
             deck.chat.follow(asked.url, asked.server)
         case messages.ShowResource():

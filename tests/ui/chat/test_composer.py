@@ -120,7 +120,7 @@ async def test_what_is_typed_is_completed_and_esc_stops_one_thing_at_a_time() ->
             return str(app.chat.working.render())
 
         app.start_turn("/slow")
-        await until(pilot, lambda: "esc stops" in words())
+        await until(pilot, lambda: "esc stop" in words())
         await pilot.press(*"next", "enter")
         assert app.commands.calls == [("messages.send", ("next",))]
         assert "queued" not in words()  # the engine may refuse it
@@ -128,12 +128,12 @@ async def test_what_is_typed_is_completed_and_esc_stops_one_thing_at_a_time() ->
         await until(pilot, lambda: "1 queued" in words())
         phase = e.TurnPhaseChanged(TurnId("t1"), TurnPhase.ASKING, ServerId("lib"))
         app.store.dispatch(phase)
-        await until(pilot, lambda: "asking lib" in words())
+        await until(pilot, lambda: "waiting for lib" in words())
         whole = UserMessage(EntryId("t1-user"), "/slow\n\nwhat it says")
         app.store.dispatch(e.MessageExpanded(whole))
         await until(pilot, lambda: "what it says" in "\n".join(screen_lines(app)))
         app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.WAITING))
-        await until(pilot, lambda: "asking" not in words())
+        await until(pilot, lambda: "waiting for lib" not in words())
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
         app.store.dispatch(e.QueueChanged(()))
         app.start_turn("next", "t2")
@@ -301,4 +301,4 @@ async def test_undelivered_messages_wait_and_the_enter_of_a_paste_never_sends() 
         app.post_message(events.Paste("word " * (MAX_MESSAGE // 4)))
         await until(pilot, lambda: len(app.chat.composer.text) > 0)
         assert len(app.chat.composer.message) == MAX_MESSAGE
-        await until(pilot, lambda: any("cut" in words for words in toasts(app)))
+        await until(pilot, lambda: any("truncated" in words for words in toasts(app)))

@@ -173,9 +173,9 @@ async def test_what_comes_back_or_waits_can_be_taken_back_and_typed_over() -> No
         def words() -> str:
             return str(app.chat.working.render())
 
-        await until(pilot, lambda: "trying again in 6" in words())
-        assert "^s now  ^n give up" in words()
-        await until(pilot, lambda: "trying again in 5" in words())
+        await until(pilot, lambda: "retrying in 6" in words())
+        assert "^s retry now  ^n give up" in words()
+        await until(pilot, lambda: "retrying in 5" in words())
         await pilot.press("ctrl+s", "ctrl+n")
         assert app.commands.calls[-2:] == [
             ("send_without_waiting", ()),
@@ -335,7 +335,7 @@ async def test_a_folded_paste_is_shown_told_and_deleted_as_one_character() -> No
         await paste(app, pilot, "x" * MILLION)
         await pilot.press("b")
         await until(pilot, lambda: f"a {SHOWN}b" in str(composer.render_line(0).text))
-        assert toasts(app) == [f"{SHOWN} stands for 1,000,000 pasted characters."]
+        assert toasts(app) == [f"Pasted 1,000,000 characters, shown as {SHOWN}."]
         await pilot.press("backspace", "backspace")
         assert composer.message == "a "
         await pilot.press("ctrl+z")

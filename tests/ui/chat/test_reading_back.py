@@ -228,12 +228,12 @@ async def test_entries_open_and_fold_by_click_by_key_and_by_search_and_code_is_c
 
 async def test_the_foot_names_the_keys_of_the_entry_and_a_click_presses_one() -> None:
     async with running(after_a_call()) as deck:
-        assert "v whole" not in deck.text
+        assert "v full text" not in deck.text
         await deck.press("shift+tab")
-        await deck.until(lambda: "v whole" in deck.text)
+        await deck.until(lambda: "v full text" in deck.text)
         assert "open" not in deck.text, "there is nothing to open in an answer"
         await deck.press("enter")
-        assert deck.lines[-1].strip() == "This entry is open as it is, and has no link."
+        assert deck.lines[-1].strip() == "This entry has nothing to open and no link."
         await deck.press("up")
         await deck.until(lambda: "↵ open" in deck.text)
         await deck.press("enter")
@@ -243,7 +243,7 @@ async def test_the_foot_names_the_keys_of_the_entry_and_a_click_presses_one() ->
         await click(deck.pilot, (x, y))
         await deck.until(lambda: isinstance(deck.focus, SearchWords))
         await deck.press("escape", "escape")
-        await deck.until(lambda: "v whole" not in deck.text)
+        await deck.until(lambda: "v full text" not in deck.text)
 
 
 async def test_ctrl_o_opens_the_last_result_from_anywhere_and_closes_it() -> None:

@@ -56,16 +56,16 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
     again = (Call([("hold", {})]),), (Say("Left again."),)
     async with running("new", monkeypatch, *steps, *again) as deck:
         await deck.pilot.press(*"deploy", "enter")
-        await deck.shows("running hold", "task working · ", " left  look 1")
+        await deck.shows("running hold", "task working · ", "expires in", "look 1")
         await deck.pilot.press("shift+tab")
         transcript = deck.app.screen.query_one(Transcript)
         await deck.until(lambda: transcript.has_focus)
-        await deck.shows("b go on", "x cancel")
+        await deck.shows("b continue", "x cancel")
         await deck.pilot.press("b")
         await deck.idle()
-        await deck.shows("◑ runs on hold", "Going on.", "task working · ")
+        await deck.shows("◑ in background hold", "Going on.", "task working · ")
         assert "check_task" not in str(deck.fake.requests[0].body)
-        assert "The user goes on without this call" in str(deck.fake.requests[1].contents[-1])
+        assert "The user continued without this call" in str(deck.fake.requests[1].contents[-1])
         assert "(hold)" in str(deck.fake.requests[1].body["tools"])
         monkeypatch.setattr("tui.engine.chats.own_tools.LOOK_PATIENCE", 0.05)
         await deck.pilot.press("f7")
@@ -154,7 +154,7 @@ async def test_a_key_cancels_a_task_on_its_server(
         await deck.shows("task working · ")
         if stop == "x":
             await deck.pilot.press("shift+tab")
-            await deck.shows("b go on", "x cancel")
+            await deck.shows("b continue", "x cancel")
         await deck.pilot.press(stop)
         await deck.idle()
         await deck.until(lambda: "tasks/cancel" in deck.said())
@@ -162,5 +162,5 @@ async def test_a_key_cancels_a_task_on_its_server(
         if stop == "x":
             await deck.shows("As you like.")
             assert "x cancel" not in deck.lines[-1], "though the cursor has not moved"
-            assert "v whole" in deck.lines[-1]
+            assert "v full text" in deck.lines[-1]
             assert "The user stopped this call." in str(deck.fake.requests[1].contents[-1])

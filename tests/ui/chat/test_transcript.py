@@ -67,10 +67,10 @@ async def test_an_empty_conversation_says_what_to_try_with_the_tools_that_are_th
     async with chatting(AppState(configured=True)) as (app, pilot):
         welcome = app.chat.welcome
         app.store.dispatch(e.ModelSelected(ModelView("gemini-x", BackendKind.GEMINI)))
-        assert "There are no servers yet" in str(welcome.render())
+        assert "No servers yet" in str(welcome.render())
         app.store.dispatch(e.ServersConfigured((git,)))
         await until(pilot, lambda: "use the list_branches tool of git" in str(welcome.render()))
-        assert "There are no servers yet" not in str(welcome.render())
+        assert "No servers yet" not in str(welcome.render())
         tries = ["what can git do?", "use the list_branches tool of git", "/changes"]
         assert welcome.examples == tries
         await pilot.press("enter")
@@ -234,6 +234,30 @@ async def test_what_a_task_of_the_engine_tells_is_shown_until_the_app_stops_list
         assert len(app.chat.transcript.views) == 1
 
 
+async def test_a_long_message_of_ones_own_is_folded_until_it_is_opened() -> None:
+    async with chatting(size=(100, 30)) as (app, pilot):
+        long = "\n".join(f"row {number}" for number in range(1, 51))
+        for text, first, last, more in (
+            (long, "row 1", "row 6", "▸ 44 more lines"),
+            ("x" * 2_000, "▌ xxx", "", "▸ 1,400 more characters"),
+        ):
+            await afresh(app, pilot)
+            app.start_turn(text)
+            await until(pilot, lambda: len(app.chat.transcript.views) == 1)
+            own = app.chat.transcript.views[0]
+            folded = shown(own)
+            assert first in folded
+            assert last in folded
+            assert more in folded
+            assert "row 7" not in folded
+            app.chat.transcript.focus()
+            await pilot.press("enter")
+            await until(pilot, lambda: "▸" not in shown(own))  # noqa: B023 - awaited at once
+            assert len("".join(shown(own).split())) >= len("".join(text.split()))
+            await pilot.press("enter")
+            await until(pilot, lambda: shown(own) == folded)  # noqa: B023 - awaited at once
+
+
 async def test_a_call_tells_its_server_its_error_and_its_result_at_any_width() -> None:
     async with chatting(size=(100, 30)) as (app, pilot):
         # A tool row lives from waiting to its result.
@@ -376,7 +400,7 @@ async def test_the_working_line_says_what_runs_and_ticks_only_then() -> None:
         message = UserMessage(EntryId("u"), "x")
         app.store.dispatch(e.TurnStarted(TurnId("t1"), message, monotonic() - 12))
         await until(pilot, lambda: "waiting for the model   12 s" in str(line.render()))
-        assert "esc stops" in str(line.render())
+        assert "esc stop" in str(line.render())
         assert ticking() > calm
         app.store.dispatch(e.TurnPhaseChanged(TurnId("t1"), TurnPhase.TOOLS))
         await until(pilot, lambda: "running tools" in str(line.render()))

@@ -11,7 +11,7 @@ from tests.support.stalls import HANG_SECONDS, LoopWatch
 from tests.ui.consent.samples import asked
 from tests.ui.hands import confirming
 from tui.model.consent import Choice, Decision
-from tui.model.requests import FileChange
+from tui.model.requests import FileChange, TextEdit
 from tui.ui.questions.calls.argument_lines import MAX_REVIEWED, ArgumentsText, argument_lines
 from tui.ui.themes import DARK, SIXTEEN
 from tui.ui.widgets.text.difference import marked
@@ -119,6 +119,36 @@ def test_the_difference_stands_between_the_lines() -> None:
         "2 +  c",
         "3    d",
     ]
+
+
+def test_an_edit_is_a_difference_and_what_else_it_says_stays() -> None:
+    lines = (("-", "import os"), ("+", "import sys"), (" ", ""))
+    known = TextEdit("edits[0]", ("old", "new"), "line 3", 3, lines)
+    unknown = TextEdit("edits[1]", ("old", "new"), "", 0, (("-", "a\u200b"), ("+", "")))
+    change = FileChange("path", "", "edits · +2 -2", (), (known, unknown))
+    first = {"old": "import os\n", "new": "import sys\n", "all": True}
+    values = {"edits": [first, {"old": "a\u200b", "new": ""}], "path": "f.py"}
+    assert rows(values, change) == [
+        "path          f.py   edits · +2 -2",
+        "edits[0].all  true",
+        "edits[0]      line 3",
+        "3 -  import os",
+        "3 +  import sys",
+        "4",
+        "edits[1]",
+        "  -  a\\u200b",
+        "  +",
+    ]
+    whole = TextEdit("", ("old", "new"), "", 0, (("-", "a"), ("+", "b")))
+    change = FileChange("", "", "edits · +1 -1", (), (whole,))
+    assert rows({"old": "a", "new": "b"}, change) == ["old → new", " -  a", " +  b"]
+
+
+def test_an_edit_that_is_not_what_would_be_sent_is_not_shown_as_one() -> None:
+    lines = (("-", "a"), ("+", "b"))
+    change = FileChange("", "", "", (), (TextEdit("", ("old", "new"), "", 0, lines),))
+    for values in ({"old": "a", "new": "b\nc"}, {"old": "", "new": "b"}, {"old": "a"}):
+        assert rows(values, change) == rows(values)
 
 
 def changing(before: list[str], after: list[str], at: int) -> FileChange:

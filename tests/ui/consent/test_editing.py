@@ -151,7 +151,7 @@ async def test_an_edit_is_read_mended_dropped_or_sent_as_it_is_shown() -> None:
         assert area.text == '{\n  "branch": main\n}'
         area.move_cursor((1, 12))
         await hands.press('"', "end", '"')
-        assert "Complete JSON" in hands.text
+        assert "Valid JSON" in hands.text
         await hands.finish()
         await hands.press("o")
         assert hands.sent() == {"branch": "main"}
@@ -226,7 +226,7 @@ async def test_json_that_could_not_be_sent_as_it_reads_is_refused() -> None:
         hands.app.post_message(events.Paste("x" * MAX_EDITABLE))
         await hands.pilot.pause()
         assert area.text == before
-        assert "No more than 20,000 characters" in hands.text
+        assert "At most 20,000 characters" in hands.text
         for text, reason in (
             ("[1]", "must be an object"),
             ('{"a": 1, "a": 2}', "duplicate key"),
@@ -317,8 +317,8 @@ async def test_what_the_form_cannot_show_is_edited_as_json() -> None:
     async with confirming() as hands:
         for values, schema, words in (
             (long, many, "it has more than 50 fields"),
-            ({"branch": "two\nli\u200bnes"}, {}, "have no form"),
-            (VALUES, {}, "have no form"),
+            ({"branch": "two\nli\u200bnes"}, {}, "No form fits"),
+            (VALUES, {}, "No form fits"),
         ):
             hands.app.commands.offer(schema)
             await hands.ask_next(asked(values))

@@ -193,12 +193,12 @@ async def test_a_tool_says_what_happens_when_it_is_called_and_anew_with_each_rul
             Effect.ASK, words[tool]
         )
         await deck.press("f3", "down")
-        assert "when called  Refused by a rule." in deck.text
+        assert "approval  Refused by a rule." in deck.text
         await deck.press("up")
-        assert "when called  Asked: nothing" in deck.text
+        assert "approval  Asked: nothing" in deck.text
         words["branch_list"] = "Allowed: you said always."
         await deck.happen(GrantsChanged((SAVED,)))
-        assert "when called  Allowed: you" in deck.text
+        assert "approval  Allowed: you" in deck.text
         await deck.press("g")
         assert deck.on_top(GrantsScreen)
         await deck.press("escape")

@@ -35,7 +35,7 @@ async def test_a_rule_is_made_of_the_call_and_said_before_it_is_kept(size: tuple
         await hands.press("right", "right", "left", "left")
         assert 'content starts with "buy milk "' in shown(hands)
         await hands.press("left", "left", "left")
-        assert "content is anything or left out" in shown(hands), "after the last comes the first"
+        assert "content is anything or missing" in shown(hands), "after the last comes the first"
         await hands.press("up", "right")
         assert "path is in /home/ada/shop/docs" in shown(hands)
         await hands.press("right")

@@ -163,6 +163,43 @@ async def by_hand(
         yield hand
 
 
+async def test_calls_by_hand_are_kept_listed_and_compared() -> None:
+    async with by_hand() as hand:
+        await hand.press("f3", "h")
+        await hand.until(lambda: "You have run no tool yourself yet" in hand.text)
+        for word in ("one", "two", "three"):
+            await hand.open("echo", json.dumps({"text": word}))
+            await hand.run()
+            await hand.ended()
+            await hand.home()
+        await hand.press("ctrl+o")
+        screen = await hand.come(RunScreen)
+        assert screen._run is hand.runs[-1]
+        await hand.press("d")
+        dialog = await hand.come(ListDialog)
+        assert [run for run, *_ in offered(dialog)] == hand.runs[1::-1], "the newest first"
+        await hand.press("down", "enter")
+        await hand.until(lambda: screen.query(LabelledText) and '"text": "one"' in hand.text)
+        assert '"text": "two"' not in hand.text
+        await hand.press("escape")
+        await hand.until(lambda: not screen.query(LabelledText))
+        assert hand.app.screen is screen
+        await hand.press("escape", "h")
+        dialog = await hand.come(ListDialog)
+        found = offered(dialog)
+        assert [run for run, *_ in found] == hand.runs[::-1]
+        assert "✓ echo  shop" in found[0][1]
+        assert "three" in found[0][1]
+        await hand.press(*"two", "enter")
+        screen = await hand.come(RunScreen)
+        assert screen._run is hand.runs[1]
+
+
+def offered(dialog: ListDialog[ToolRun]) -> list[tuple[ToolRun, str]]:
+    """Give the calls that a list offers, and their rows."""
+    return [(one.item, one.row.label) for one in dialog.listed.shown]
+
+
 async def test_a_tool_runs_from_its_pane_and_what_was_typed_is_there_again() -> None:
     async with by_hand() as hand:
         # A tool runs from its pane again edited compared saved and sent.
@@ -192,6 +229,8 @@ async def test_a_tool_runs_from_its_pane_and_what_was_typed_is_there_again() -> 
         await hand.run()
         screen = await hand.ended()
         await hand.press("d")
+        await hand.come(ListDialog)
+        await hand.press("enter")
         await hand.until(lambda: screen.query(LabelledText))
         await hand.pilot.pause()
         lines = [line.strip("│ ").split(maxsplit=1) for line in hand.text.split("\n")]
@@ -240,7 +279,7 @@ async def test_a_tool_runs_from_its_pane_and_what_was_typed_is_there_again() -> 
         assert hand.form.editor.current == JSON
         assert '"what": "tea"' in hand.text
         await hand.press("ctrl+s")
-        assert "Not JSON yet" in hand.text
+        assert "Not valid JSON yet" in hand.text
         text = hand.form.editor.json.text
         await hand.press("escape")
         await hand.open("order")
@@ -266,7 +305,7 @@ async def test_a_form_has_every_kind_of_field_and_keeps_step_with_json() -> None
         hand.row("/tags").value = "[1, "
         hand.row("/to/city").value = "Ulm"
         hand.row("/pay?").value = 1
-        await hand.until(lambda: "Not JSON" in hand.text)
+        await hand.until(lambda: "Not valid JSON" in hand.text)
         hand.row("/tags").value = '["hot", "green"]'
         await hand.until(lambda: any(one.field.key == "/pay/days" for one in editor.form.rows))
         hand.row("/pay/customer").value = "me"

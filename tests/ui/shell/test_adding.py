@@ -184,8 +184,8 @@ async def test_what_fails_is_said_and_can_be_mended_or_saved_all_the_same() -> N
         await deck.paste("http://127.0.0.1:9/sse")
         await deck.shows("http://127.0.0.1:9/sse", "go on")
         await deck.press("ctrl+s", "ctrl+s")
-        await deck.shows("failed", "nothing listens at 127.0.0.1:9")
-        assert "It failed" not in deck.text, "it is tried once"
+        await deck.shows("failed", "nothing is listening at 127.0.0.1:9")
+        assert "Gave up" not in deck.text, "it is tried once"
         await deck.press("escape", "shift+tab")
         await deck.paste("gemdeck-no-such-program --flag\n")
         await deck.shows("gemdeck-no-such-program", "--flag")
@@ -253,17 +253,26 @@ async def test_a_server_is_changed_and_removed(world: World) -> None:
         assert deck.entries == {"n": {**entry, "env": {**env, "N": "1"}}}
         await deck.reaches("n", ServerStatus.READY)
         await deck.open("e")
+        for row in deck.form.rows:
+            if row.field.key in {"timeout", "cwd"}:
+                row.control.value = "9" if row.field.key == "timeout" else str(deck.folder)
         await deck.press("tab", "tab", "tab", "tab", "space", "ctrl+s")
-        await deck.shows("API_KEY=${keyring:n-API_KEY}", "start it")
+        await deck.shows("API_KEY=${keyring:n-API_KEY}", "start it", f'"cwd": "{deck.folder}"')
         await deck.press("ctrl+s")
         await deck.shows("5 tools", "save it")
         await deck.press("ctrl+s")
         await deck.closed()
-        assert deck.entries["n"]["env"] == {**env, "N": "1", "API_KEY": "${keyring:n-API_KEY}"}
+        changed = {**env, "N": "1", "API_KEY": "${keyring:n-API_KEY}"}
+        assert deck.entries["n"] == {**entry, "env": changed, "cwd": str(deck.folder)}
         kept = json.loads((world.state / "credentials.json").read_text("utf-8"))
         assert kept["secret n-API_KEY"] == "hunter2"
         await deck.reaches("n", ServerStatus.READY)
         await deck.open("delete")
+        await deck.shows("remove it", "API_KEY=${keyring:n-API_KEY}")
+        await deck.press("escape")
+        await deck.closed()
+        await deck.open("e")
+        await deck.press("ctrl+r")
         await deck.shows("remove it", "API_KEY=${keyring:n-API_KEY}")
         await deck.press("ctrl+s")
         await deck.closed()
@@ -321,4 +330,4 @@ async def test_what_does_not_stand_in_the_users_file_is_not_changed_here() -> No
         await deck.reaches("notes", ServerStatus.READY)
         await deck.press("e")
         await deck.until(lambda: bool(toasts(deck.app)))
-        assert "notes comes from" in toasts(deck.app)[-1]
+        assert "notes is defined in" in toasts(deck.app)[-1]

@@ -32,7 +32,7 @@ from tui.ui.main import MainScreen
 from tui.ui.messages import PaneName, ShowServer
 from tui.ui.panes.activity import ActivityPane
 from tui.ui.panes.browser import PromptsPane, ResourcesPane, ToolsPane
-from tui.ui.panes.chat import ABOUT_RESOURCE, ChatPane
+from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.side import SidePane
 from tui.ui.panes.side_part import SidePart
 from tui.ui.widgets.chat.completion import mention
@@ -149,7 +149,7 @@ async def test_tools_that_the_model_loads_on_demand_are_marked() -> None:
         assert (rows["near"], rows["far"]) == ("", "on demand")
         await deck.press("f2", "home", "enter")
         assert deck.on_top(ServerPage)
-        assert "Instructions, sent to the model" in deck.text
+        assert "Instructions (sent to the model)" in deck.text
 
 
 async def test_ten_thousand_tools_filter_within_a_frame_or_two() -> None:
@@ -209,7 +209,9 @@ async def test_i_puts_a_prompt_or_a_resource_into_the_message() -> None:
         await deck.press("i")
         assert composer.text.strip() == "@everything:test://static/resource/1"
         await deck.press("f4", "slash", *"simple", "enter")
-        assert deck.on_top(PromptScreen), "Enter in the filter chooses the first match"
+        assert deck.one(PromptsPane).entries.rows.has_focus, "Enter goes to what is listed"
+        await deck.press("enter")
+        assert deck.on_top(PromptScreen)
         assert "/simple_prompt" in deck.text
         await deck.press("escape")
         blank = Catalog(resources=(ResourceView("test://a b", "a b"),))
@@ -338,9 +340,9 @@ REASON = "its name cannot be shown as it is"
 def test_a_tool_a_prompt_and_a_resource_say_what_is_wrong_with_them() -> None:
     tool = ToolView(ToolId("t"), "t", left_out=(f"parameter “x⟨U+200B⟩”: {REASON}",))
     shown = describe_tool(SERVER, tool, schema=False).plain
-    assert f"left out: parameter “x⟨U+200B⟩”: {REASON}" in shown
+    assert f"omitted: parameter “x⟨U+200B⟩”: {REASON}" in shown
     greet = PromptView("(prompt 1)", "greet", problem=REASON)
-    assert f"✕ cannot be sent: {REASON}" in describe_prompt(SERVER, greet).plain
+    assert f"✕ cannot be used: {REASON}" in describe_prompt(SERVER, greet).plain
     memo = ResourceView("memo://a", "a", problem=REASON)
     for resource in (memo, ResourceTemplateView("memo://{x}", "a", problem=REASON)):
         assert f"✕ cannot be read: {REASON}" in describe_resource(SERVER, resource).plain
@@ -350,10 +352,10 @@ def test_a_server_shows_its_instructions_as_they_were_sent() -> None:
     info = ServerInfo("s", "1", "2025-11-25", instructions="Ask first. And more.")
     view = ServerView(SERVER, Origin.USER, Transport.STDIO, "s", info=info)
     unsent = "\n".join(map(str, server_texts(view, "")))
-    assert unsent.endswith("Instructions, not sent to the model\nAsk first. And more.")
+    assert unsent.endswith("Instructions (not sent to the model)\nAsk first. And more.")
     words = "Ask first.\n… [10 more characters left out]"
     sent = "\n".join(map(str, server_texts(view, words)))
-    assert sent.endswith("sent to the model\nAsk first.\n… [10 more characters left out]")
+    assert sent.endswith("sent to the model)\nAsk first.\n… [10 more characters left out]")
     assert "not sent" not in sent
 
 
@@ -364,7 +366,7 @@ def test_a_server_that_starts_elsewhere_says_so() -> None:
     [line] = [one for one in map(str, server_facts(never, 0)) if "exit 1" in one]
     assert line.split() == ["restarted", "3", "×,", "exit", "1"], "it never came, so not back"
     shown = map(str, server_facts(replace(view, is_outside=True), 0))
-    assert "starts in    an empty folder of gemdeck's" in shown
+    assert "working dir  an empty folder of gemdeck's" in shown
 
 
 ONE = "test://static/resource/1"
@@ -449,7 +451,7 @@ async def test_a_resource_opens_over_the_whole_height_is_sent_and_followed() -> 
         assert deck.on_top(ResourceScreen)
         for words in ("the [bold]text[/bold]", "21 characters", "[image/png, 3 kB]", ONE):
             assert words in deck.text
-        assert "7 more characters left out" in deck.text
+        assert "7 more characters omitted" in deck.text
         assert deck.app.screen.query_one(".viewer").region.height == 50
         assert deck.app.screen.check_action("use", ()) is False
         again = e.ResourceRead(decks.EVERYTHING, ONE, content, pictures=(picture(),), raw={"a": 1})
@@ -471,11 +473,11 @@ async def test_a_resource_opens_over_the_whole_height_is_sent_and_followed() -> 
         # A resource is sent with the draft or a question and followed.
         await deck.afresh()
         composer = deck.one(ChatPane).query_one(TextArea)
-        for draft, sent in (("look:", "look:"), ("", ABOUT_RESOURCE)):
+        for draft, left in (("look:", ""), ("", f"@everything:{ONE} ")):
             composer.text = draft
-            await deck.press("f5", "s")
-            assert deck.asked("messages.send_resource")[-1] == (decks.EVERYTHING, ONE, sent)
-            assert composer.text == ""
+            await deck.press("f5", "m")
+            assert deck.asked("messages.send_resource") == [(decks.EVERYTHING, ONE, "look:")]
+            assert composer.text == left
             assert deck.focus is composer
         await deck.press("f5", "down", "w")
         assert deck.asked("features.subscribe") == [(decks.EVERYTHING, TWO, True)]
@@ -489,7 +491,7 @@ async def test_a_resource_opens_over_the_whole_height_is_sent_and_followed() -> 
 async def test_every_kind_of_template_is_filled_in_and_one_that_cannot_be_read_refused() -> None:
     store = decks.full_store()
     async with running(store, (120, 50)) as deck:
-        await deck.press("f5", "end", "s", "w")
+        await deck.press("f5", "end", "m", "w")
         assert deck.commands.calls == [], "nothing is known to send or follow yet"
         for template, keys, uri in (
             ("test://{id}", ("7", "space", "slash"), "test://7%20%2F"),
@@ -503,10 +505,11 @@ async def test_every_kind_of_template_is_filled_in_and_one_that_cannot_be_read_r
             await deck.press("end", "enter", *keys, "ctrl+s")
             await deck.until(lambda: bool(deck.asked("features.read_resource")))
             assert deck.asked("features.read_resource") == [(decks.EVERYTHING, uri)]
-            await deck.press("s")
+            composer = deck.one(ChatPane).query_one(TextArea)
+            composer.text = "look:"
+            await deck.press("m")
             await deck.until(lambda: bool(deck.asked("messages.send_resource")))
-            sent = [(decks.EVERYTHING, uri, ABOUT_RESOURCE)]
-            assert deck.asked("messages.send_resource") == sent
+            assert deck.asked("messages.send_resource") == [(decks.EVERYTHING, uri, "look:")]
             await deck.press("f5")
         deck.commands.calls.clear()
         broken = Catalog(templates=(ResourceTemplateView("file:///{path", "files"),))

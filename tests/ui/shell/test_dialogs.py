@@ -17,7 +17,7 @@ from tests.fakes.commands import RecordingCommands
 from tests.support.samples import confirmation
 from tests.ui.harness import NARROW, WIDE, Running, running, until
 from tests.ui.shell import decks
-from tui.manual import TOPICS
+from tui.manual import TOPICS, parts_of
 from tui.model.catalog import PromptArgument, PromptView
 from tui.model.chat import BackendKind, EntryId, ModelView, Severity, TurnId, TurnPhase, UserMessage
 from tui.model.events import ModelSelected, Notice, NoticeRaised, RequestRaised, TurnStarted
@@ -30,7 +30,7 @@ from tui.ui.commands.palette import DeckPalette, palette_actions
 from tui.ui.dialogs.choices import ThemeScreen
 from tui.ui.dialogs.fetched import ResourceScreen
 from tui.ui.dialogs.grants import GrantsScreen
-from tui.ui.dialogs.help import PAGES, HelpScreen, HelpSection, parts_of
+from tui.ui.dialogs.help import PAGES, HelpScreen, HelpSection
 from tui.ui.dialogs.list_dialog import DetailsScreen, Dialog
 from tui.ui.dialogs.model_setup import ModelScreen, ModelsScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
@@ -91,13 +91,13 @@ async def test_help_begins_with_the_place_and_pane_keys_rest_in_a_dialog() -> No
         assert deck.on_top(HelpScreen)
         here, *pages = told(deck)
         assert "Restart the server" in here
-        assert "Insert it into the message" not in here
+        assert "Insert it into your message" not in here
         assert any(page.startswith("Servers\n") for page in pages), "it fits the place"
         assert not any("<!--" in page for page in pages)
         await deck.press("escape", "f6", "f1")
         here, *pages = told(deck)
         assert "Send the message" in here
-        assert pages[0].startswith("The chat\n")
+        assert pages[0].startswith("Chat\n")
         await deck.press("f1")
         assert deck.on_top(MainScreen)
         await deck.press("f2", "g", "f1")
@@ -138,7 +138,7 @@ def sample_page(topic: str) -> str:
 async def test_all_pages_are_found_by_words_and_links_lead_there_and_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tui.ui.dialogs.help.page", sample_page)
+    monkeypatch.setattr("tui.manual.page", sample_page)
     async with running(decks.full_store()) as deck:
         await deck.press("f1")
         manual = await deck.come(HelpScreen)
@@ -198,9 +198,9 @@ async def test_help_says_first_how_to_get_to_whole_texts_and_scrolls_where_it_do
 ):
     async with running(decks.full_store(), NARROW) as deck:
         await deck.press("f1")
-        words = "Go to the newest entry: ↑ ↓ select, v shows all of"
+        words = "Browse the conversation: ↑ ↓ select, v full text"
         assert any("Shift+Tab" in line and words in line for line in deck.lines)
-        assert "The chat" not in deck.lines[8]
+        assert "Write messages" not in deck.lines[8]
         last = told(deck)[-1].rsplit(maxsplit=1)[1]
         assert last not in deck.text
         await deck.press("G")
@@ -328,7 +328,7 @@ async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
         await deck.press("f12")
         message = UserMessage(EntryId("u9"), "x")
         await deck.happen(TurnStarted(TurnId("t9"), message, monotonic()))
-        await deck.until(lambda: "^B stops" in deck.text)
+        await deck.until(lambda: "^B stop" in deck.text)
 
 
 HOLD: dict[str, str] = {
@@ -465,12 +465,44 @@ async def test_the_palette_has_one_line_an_entry_with_its_key_and_shows_what_it_
         assert deck.app.return_value == 0
 
 
+@pytest.mark.parametrize(
+    ("typed", "section"),
+    [
+        ("lazy", "Lazy servers"),
+        ("profile", "Profiles"),
+        ("secret", "Secrets"),
+        ("keyring", "Secrets"),
+        ("bind", "Key bindings"),
+        ("sleep", "Lazy servers"),
+        ("cost", "Token cost"),
+    ],
+)
+async def test_the_palette_goes_on_into_the_manual(typed: str, section: str) -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("ctrl+p", *typed)
+        await deck.until(lambda: f"In the manual: {section}" in rows(deck)[:1])
+        await deck.press("enter")
+        await deck.until(lambda: deck.on_top(HelpScreen))
+        await deck.until(lambda: told(deck)[:1] and told(deck)[0].startswith(section))
+        assert "Keys that work here" not in "".join(told(deck))
+
+
+async def test_actions_come_before_the_manual_in_the_palette() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("ctrl+p", *"restart")
+        await deck.until(lambda: "Servers: restart all" in rows(deck)[:9])
+        assert not [name for name in rows(deck) if name.startswith("In the manual")]
+        await deck.press("escape", "ctrl+p", *"rsrt")
+        await deck.until(lambda: rows(deck)[-1:] == ["In the manual: Moving around"])
+        assert "restart" in rows(deck)[0]
+
+
 async def test_what_fits_the_place_stands_first_and_other_panes_last() -> None:
     async with running(decks.full_store(), (160, 36)) as deck:
         for key, first in (
             ("f6", "Chat: new conversation"),
-            ("f3", "Run the tool yourself: fill in its form"),
-            ("f7", "Show all lines, warnings or errors"),
+            ("f3", "Run the tool yourself, from a form"),
+            ("f7", "Show all levels, warnings or errors"),
             ("f2", "Restart the server"),
         ):
             await deck.press(key, "ctrl+p")

@@ -72,7 +72,7 @@ async def test_a_model_is_chosen_from_the_services_list() -> None:
 async def test_services_stand_before_models_and_a_name_of_ones_own_can_be_typed() -> None:
     services = (
         ServiceOffer("Gemini", "", is_ready=True),
-        ServiceOffer("ollama", "answers here", is_ready=True, is_local=True),
+        ServiceOffer("ollama", "running here", is_ready=True, is_local=True),
         ServiceOffer("openai", "There is no [b]key[/b].", is_ready=False),
     )
     qwen = ModelOffer("ollama/qwen", "", 8_192, tools=True, thinking=True, pictures=False)
@@ -239,7 +239,7 @@ async def test_another_address_is_kept_with_its_key_which_goes_nowhere_else(
             assert chosen.store.state.model.address == one.url
             assert await chosen.ask() == "one"
             await chosen.choose(1, two.url, "")
-            await chosen.says("No key is kept")
+            await chosen.says("no saved key for this address")
             await chosen.pilot.press("escape", "escape")
         async with deck() as later:
             assert await later.ask() == "one again"

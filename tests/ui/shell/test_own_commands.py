@@ -51,21 +51,21 @@ CALLS: Final[dict[str, tuple[str, tuple[object, ...]]]] = {
     "/directory add ~/more and more": ("features.add_folder", ("~/more and more",)),
 }
 SLIPS: Final = {
-    "/mcp restart": "Type /mcp restart SERVER",
+    "/mcp restart": "Usage: /mcp restart SERVER",
     "/mcp restart gti": "There is no server gti. Did you mean git?",
     "/mcp restrat git": "/mcp has no restrat. Did you mean /mcp restart git?",
     "/mcp start git": "git is ready.",
-    "/mcp start legacy": "legacy is disabled. /mcp enable legacy lets it run.",
-    "/mcp restart team-notes": "team-notes is untrusted. /mcp list team-notes says why.",
+    "/mcp start legacy": "legacy is disabled. Use /mcp enable legacy",
+    "/mcp restart team-notes": "team-notes is untrusted. /mcp list team-notes shows why.",
     "/mcp zzzz": "There is no server zzzz. /mcp lists your servers.",
-    "/clear all": "/clear takes nothing after it.",
+    "/clear all": "/clear accepts no arguments.",
     "/model manage": "There is no command /model manage. /model lists the models.",
     "/mcp disable git --session": "There is no command /mcp disable --session. "
     "/mcp stop stops a server until you start it.",
-    "/copy": "There is no answer to copy yet.",
+    "/copy": "No answer to copy yet.",
     "/theme gemdeck-drak": "There is no theme gemdeck-drak. Did you mean gemdeck-dark?",
-    "/directory add": "Type /directory add FOLDER",
-    "/skill": "Type /skill SKILL [WORDS]",
+    "/directory add": "Usage: /directory add FOLDER",
+    "/skill": "Usage: /skill SKILL [WORDS]",
     "/tools [/x]": "There is no server [/x]. /mcp lists your servers.",
 }
 
@@ -125,9 +125,9 @@ async def test_mcp_shows_how_each_server_is_set_up_and_stands() -> None:
         for row in (
             "● git  ready",
             "command      uvx mcp-server-git --repository ~/shop",
-            "starts in    ~/shop",
+            "working dir  ~/shop",
             "timeout      30 s",
-            "trust        runs its tools unasked",
+            "approval     run without asking",
             "settings     ~/.gemini/settings.json, line 12",
             "extension    tools [/x]",
             "variables    GIT_DIR, 2 inherited",
@@ -233,13 +233,13 @@ async def test_figures_of_the_run_and_of_this_conversation() -> None:
     async with running(store) as deck:
         stats = await report(deck, "/stats")
         for row in (
-            "sent         14,000 (5 of them cached)",
-            "answered     20",
-            "thought      3",
+            "input        14,000 (5 cached)",
+            "output       20",
+            "thinking     3",
             "context      25,000 of 1,000,000 (2%)",
             "messages     1",
             "answers      1",
-            "tool calls   2, 1 failed, 3.0 s in all",
+            "tool calls   2, 1 failed, 3.0 s in total",
             "             git: 2",
         ):
             assert row in stats.splitlines(), row
@@ -269,7 +269,7 @@ async def test_the_folders_and_the_context_files_are_listed() -> None:
         await deck.typed("/context")
         await deck.until(lambda: deck.on_top(DetailsScreen))
         assert ("context_files.refresh", ()) in deck.commands.calls
-        await deck.until(lambda: "none; GEMINI.md and AGENTS.md in ~/.gemini" in shown(deck))
+        await deck.until(lambda: "none (read from ~/.gemini and" in shown(deck))
         store.dispatch(e.ContextRead((good, bad)))
         await deck.until(lambda: "not trusted" in shown(deck))
         lines = shown(deck).splitlines()
@@ -324,6 +324,6 @@ def test_prompts_are_offered_by_server_and_a_renamed_one_says_so() -> None:
     found = complete("/", views)
     assert found is not None
     labels = [(one.label, one.detail) for one in found.completions]
-    assert ("/other_zebra", "search · its zebra, renamed") in labels
+    assert ("/other_zebra", "search · renamed from zebra") in labels
     own = {f"/{command.usage}" for command in OWN_COMMANDS.values()}
     assert [label for label, _ in labels if label not in own] == ["/Ape", "/zebra", "/other_zebra"]

@@ -210,11 +210,11 @@ async def test_a_turn_whose_user_is_asked_waits_for_them(phase: TurnPhase) -> No
     async with running(decks.full_store()) as deck:
         decks.start_turn(deck.store)
         decks.change_phase(deck.store, phase)
-        await deck.until(lambda: "Esc stops" in deck.text)
+        await deck.until(lambda: "Esc stop" in deck.text)
         deck.dispatch(e.RequestRaised(confirmation()))
         working = deck.one(ChatPane).working
         await deck.until(lambda: "waiting for you" in str(working.render()))
-        assert "Esc stops" not in str(working.render())
+        assert "Esc stop" not in str(working.render())
 
 
 def shares(deck: Running) -> tuple[int, int, int]:
@@ -461,7 +461,7 @@ def test_no_saved_layout_takes_the_chat_away(saved: object) -> None:
 
 async def test_the_header_counts_servers_once_the_settings_are_read() -> None:
     async with running(decks.new_store()) as deck:
-        assert "reading settings" in deck.lines[0]
+        assert "loading settings" in deck.lines[0]
         decks.configure(deck.store)
         await deck.settle()
         assert "no servers" in deck.lines[0]

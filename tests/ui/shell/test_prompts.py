@@ -75,7 +75,7 @@ class Deck(EngineDeck):
     async def open(self, pane: PaneName, name: str) -> None:
         """Open a prompt or a resource from its pane."""
         await self.app.deck.show_pane(pane)
-        await self.pilot.press("slash", "ctrl+u", *name, "enter")
+        await self.pilot.press("slash", "ctrl+u", *name, "enter", "enter")
 
     def asked(self, method: str) -> list[dict[str, Any]]:
         """What the server was asked for."""
@@ -180,7 +180,7 @@ async def test_a_prompt_without_arguments_is_shown_at_once_and_goes_into_the_mes
         [(_, texts)] = sent(deck)
         assert texts == [r"\/quit @secret me@home (@lib:memo://two)"]
         await deck.open(PaneName.PROMPTS, "empty")
-        await deck.shows("It was not rendered: The server rendered the prompt as empty.")
+        await deck.shows("It was not rendered: The server returned an empty prompt.")
         await deck.pilot.press("enter", "i")
         assert isinstance(deck.app.screen, PromptScreen), "there is nothing to send"
         await deck.pilot.press("r")
@@ -220,7 +220,7 @@ async def test_a_resource_is_drawn_saved_followed_and_read_again(
         await deck.shows("▀" * 40, "[image/png, ", "read at ", "o open")
         (deck.folder / "resource-dot-1.png").write_text("mine")
         await deck.pilot.press("f")
-        await deck.told("The resource is in ~/shop/resource-dot-2.png.")
+        await deck.told("The resource was saved to ~/shop/resource-dot-2.png.")
         data = base64.b64decode(DRAWN.data)
         assert (deck.folder / "resource-dot-2.png").read_bytes() == data
         assert (deck.folder / "resource-dot-1.png").read_text() == "mine"
@@ -242,13 +242,13 @@ async def test_a_resource_is_drawn_saved_followed_and_read_again(
         await deck.until(lambda: deck.store.state.resource != before)
         await deck.shows("again")
         await deck.pilot.press("f")
-        await deck.told("The resource is in ~/shop/resource-now-1.")
+        await deck.told("The resource was saved to ~/shop/resource-now-1.")
         assert (deck.folder / "resource-now-1").read_text() == "again"
         await deck.pilot.press("escape")
         await deck.open(PaneName.RESOURCES, "two")
-        await deck.shows("Two", "f to a file")
+        await deck.shows("Two", "s save")
         await deck.pilot.press("f")
-        await deck.told("The resource is in ~/shop/resource-two-1.md.")
+        await deck.told("The resource was saved to ~/shop/resource-two-1.md.")
 
 
 async def test_each_variable_of_a_template_is_completed(

@@ -89,7 +89,7 @@ async def test_from_a_call_to_its_frames_and_back_and_all_that_can_be_done_with_
         await deck.press("shift+tab")
         await deck.until(lambda: transcript.has_focus)
         await deck.press("w")
-        assert "Only a tool call leads to the protocol." in deck.text
+        assert "Only tool calls have protocol messages." in deck.text
         await deck.press("up", "w")
         await deck.until(lambda: deck.methods == ["tools/call"])
         assert deck.frames.line.value == f"call:{MAIN}/{call.id}"
@@ -237,7 +237,7 @@ async def test_it_is_watched_only_while_it_can_be_seen_and_rests_then() -> None:
         asked = talk.ask("tools/call", name="slow")
         await follow(deck)
         assert len(listed.shown) == before + 1
-        assert "waits" in deck.text
+        assert "◐ waiting" in deck.text
         assert ticks(deck), "what is open ticks"
         await deck.press("f3")
         assert not is_watched(deck)
@@ -246,7 +246,7 @@ async def test_it_is_watched_only_while_it_can_be_seen_and_rests_then() -> None:
         await deck.press("f7")
         assert is_watched(deck)
         assert not ticks(deck)
-        assert "waits" not in deck.text
+        assert "◐ waiting" not in deck.text
         assert ticking() == at_rest
         await deck.press("v")
         assert not is_watched(deck)
@@ -345,7 +345,7 @@ async def test_a_call_whose_conversation_is_closed_says_so() -> None:
         deck.one(FrameList).set_filter(f"call:{MAIN}/{EntryId('call-1')}")
         await deck.settle()
         await deck.press("w")
-        assert deck.said == "It is no longer in the conversation."
+        assert deck.said == "That entry is no longer in the conversation."
 
 
 async def test_what_is_no_message_is_told_by_its_body_in_every_width() -> None:

@@ -236,7 +236,7 @@ async def test_rows_tell_the_time_of_a_retry_a_slow_start_and_a_return_and_tick_
             )
         )
         await deck.until(lambda: any(told in row for row in deck.lines))
-        assert "came back" in row_of(deck, "● search")
+        assert "restarted" in row_of(deck, "● search")
         assert "downloading" not in deck.text
         assert ticking() > before
         await deck.until(lambda: not any(told in row for row in deck.lines))
@@ -262,8 +262,8 @@ async def test_enter_shows_all_about_a_server_and_follows_it_and_l_opens_its_log
         assert deck.on_top(ServerPage)
         for word in ("● ready", "uvx mcp-server-git", "2025-11-25", "Ask before you write."):
             assert word in deck.text
-        assert "gets HOME, PATH" in deck.text
-        assert "withheld MY_TOKEN" in deck.text
+        assert "passed: HOME, PATH" in deck.text
+        assert "withheld: MY_TOKEN" in deck.text
         await deck.happen(
             e.ServerStatusChanged(decks.GIT, ServerStatus.FAILED, Failure("It fell over."))
         )

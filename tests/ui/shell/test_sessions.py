@@ -53,17 +53,17 @@ async def test_the_last_conversation_is_offered_and_goes_on_by_the_key_that_is_s
         long = replace(ONE, first="a " * 90, changed=1.8e9)
         await deck.happen(LastSessionFound(long))
         [at] = [at for at, line in enumerate(deck.lines) if "^L" in line]
-        assert deck.lines[at].rstrip(" │").endswith("go on with: " + "a " * 24 + "a…")
+        assert deck.lines[at].rstrip(" │").endswith("resume: " + "a " * 24 + "a…")
         assert deck.lines[at + 1].strip(" │") == moment(1.8e9, "%Y-%m-%d %H:%M", "")
         await deck.press("ctrl+l")
         assert deck.asked("sessions.resume")[1:] == [(ONE.id,)]
         deck.app.set_keymap({"chat.go-on": "ctrl+b"})
         await deck.happen(LastSessionFound(ONE, is_cut=True))
-        assert "^B      go on with: list the [b]branches[/b]" in deck.text
-        assert " · was cut off in mid-turn" in deck.text
+        assert "^B      resume: list the [b]branches[/b]" in deck.text
+        assert " · interrupted mid-turn" in deck.text
         await deck.happen(ConversationRestored(TALK))
         await deck.happen(ConversationCleared())
-        assert "go on with: " not in deck.text, "another one is the last now"
+        assert "resume: " not in deck.text, "another one is the last now"
         await deck.press("ctrl+b")
         assert len(deck.asked("sessions.resume")) == 2
 
@@ -97,7 +97,7 @@ async def test_sessions_are_listed_searched_previewed_and_opened() -> None:
         await deck.until(lambda: "two?" in deck.text)
         await deck.happen(SessionsListed((ONE, replace(TWO, title="my trip " * 20))))
         assert "a copy" in next(line for line in deck.lines if "my trip" in line)
-        await deck.press("/", *"trip", "enter")
+        await deck.press("/", *"trip", "enter", "enter")
         assert deck.asked("sessions.resume") == [(TWO.id,)]
         assert not deck.on_top(SessionsScreen)
 
@@ -138,7 +138,7 @@ async def test_a_session_is_renamed_exported_deleted_and_opened_in_a_tab() -> No
         await deck.until(lambda: "again to delete" in deck.text)
         await deck.press("d")
         assert deck.asked("sessions.delete") == [(TWO.id,)]
-        await deck.until(lambda: "t in a tab" in deck.text)
+        await deck.until(lambda: "t new tab" in deck.text)
         await deck.press("t")
         await deck.until(lambda: deck.asked("sessions.resume_beside") == [(TWO.id,)])
         assert not deck.on_top(SessionsScreen)

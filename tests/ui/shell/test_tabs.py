@@ -298,7 +298,7 @@ async def test_a_question_in_the_background_waits_in_its_tab_and_goes_with_it() 
 async def test_a_tab_with_something_unfinished_closes_at_the_second_press() -> None:
     async with tabbed() as deck:
         await deck.press("ctrl+f4")
-        assert deck.said.startswith("This is the only conversation")
+        assert deck.said.startswith("This is the only tab")
         await press_and_see(deck, "ctrl+t", B)
         await deck.press(*"/close", "enter")
         await shows(deck, MAIN)

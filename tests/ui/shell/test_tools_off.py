@@ -85,7 +85,7 @@ async def test_x_takes_a_tool_from_the_model_and_gives_it_back(world: World) -> 
         await deck.press_at(SHOP, "look", "x", Off.SESSION)
         assert "○ off" in deck.text
         assert "5 tools, 1 off" in deck.text
-        assert "off: you switched it off for this session" in deck.details
+        assert "○ off for this session: hidden from the model" in deck.details
         assert await deck.declared() == whole[1:], "no other tool gets its name"
         parts = deck.fake.requests[2].contents[-1]["parts"]
         [refused, given] = [part["functionResponse"]["response"] for part in parts]
@@ -142,12 +142,12 @@ async def test_capital_x_saves_it_with_comments_kept_and_says_the_command(home: 
         assert path.read_text() == before.replace("60000,}", added)
         told = [one.text for one in deck.store.state.notices]
         assert "gemdeck mcp disable shop.look" in told
-        assert "look is off, also in later sessions: ~/.gemini/settings.json says so now." in told
+        assert "look is off, in later sessions too: saved to ~/.gemini/settings.json." in told
         assert deck.engine.servers.usage(SHOP).starts == 1, "it was not started again"
         assert "look" not in await deck.declared()
         refused = deck.engine.runs.start(SHOP, "look", "{}")
         await eventually(lambda: deck.store.state.runs[refused].call.status.is_over)
-        assert "the settings leave it out" in deck.store.state.runs[refused].call.result
+        assert "off in settings" in deck.store.state.runs[refused].call.result
         await deck.pilot.press("x")
         await deck.until(lambda: "X takes that back" in deck.text)
         await deck.press_at(SHOP, "look", "X", None)
@@ -177,12 +177,12 @@ async def test_what_tools_take_is_counted_when_somebody_looks() -> None:
         deck.fake.tokens = 73_400
         checks = len(deck.fake.checks)
         deck.pane.entries.select((SHOP, deck.tool(SHOP, "buy")))
-        await deck.until(lambda: "declaration  about 760 tokens, estimated" in deck.details)
+        await deck.until(lambda: "definition  about 760 tokens, estimated" in deck.details)
         await deck.pilot.press("home")
         await deck.until(lambda: "tokens, estimated, with its" in deck.details)
         assert len(deck.fake.checks) == checks, "nothing is asked for it"
         await deck.pilot.press("f2", "enter")
-        page = "73,400 tokens, counted by the service · takes 7 % of the window"
+        page = "73,400 tokens, counted by the service · uses 7 % of the window"
         await deck.until(lambda: page in deck.text)
         [asked] = deck.fake.checks[checks:]
         sent = asked.body["generateContentRequest"]

@@ -152,7 +152,7 @@ def test_other_names_are_the_users_and_in_a_project_its_own_as_well(
     loaded = reader.load()
     names = [path.name for path in loaded.settings.context.own]
     assert names == ["GEMINI.md", "AGENTS.md"]
-    assert any("its path below a folder" in str(problem) for problem in loaded.settings.problems)
+    assert any("relative path below" in str(problem) for problem in loaded.settings.problems)
     place.user({"context": {"fileName": "AGENTS.md"}})
     place.project("agents", "AGENTS.md")
     place.project("read me", "README.md")
@@ -181,7 +181,7 @@ def test_a_project_names_no_file_outside_of_it(place: Place, reader: Reader, nam
     loaded = reader.load()
     assert offered(loaded) == ()
     [problem] = loaded.settings.problems
-    assert "outside the folder" in problem.message or "path below a folder" in problem.message
+    assert "outside the folder" in problem.message or "path below the folder" in problem.message
 
 
 def test_further_folders_are_the_users_and_of_a_project_those_inside(

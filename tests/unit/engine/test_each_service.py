@@ -13,10 +13,11 @@ from tests.fakes.gemini_script import Call, Say, Stall, Think
 from tests.security.decks import Deck, Script, Turncoat, deck, shop, tool
 from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sessions.test_resuming import notices
+from tui.engine.chats.costs import Costs
 from tui.engine.chats.model_commands import SUMMARISED
 from tui.engine.chats.step import backend_generator
 from tui.engine.mcp.catalog.offered_tool import PromptMessage, TextPart
-from tui.engine.mcp.context import Prompt
+from tui.engine.mcp.context import GenerationError, Prompt
 from tui.model.chat import ModelText, ToolCallStatus, UserMessage
 from tui.model.consent import Choice
 from tui.store.selectors import entries
@@ -27,6 +28,13 @@ pytestmark = [
     pytest.mark.parametrize("kind", [FakeGemini, FakeCompletions], ids=["gemini", "completions"]),
     pytest.mark.writes_secrets("settings.json"),
 ]
+
+ASKED = {
+    "name": "pick",
+    "description": "Picks.",
+    "parametersJsonSchema": {"type": "object", "properties": {}},
+}
+PROMPT = Prompt((PromptMessage("user", (TextPart("x"),)),), (ASKED,), "Be brief.", 50, True)
 
 
 def named(fake: FakeGemini) -> dict[str, Any]:
@@ -129,15 +137,40 @@ async def test_a_summary_takes_the_place_of_a_conversation(
         assert "could not" not in notices(it)
 
 
+@pytest.mark.parametrize("is_priced", [True, False])
+async def test_a_run_that_costs_too_much_asks_no_more(
+    kind: type[FakeGemini], monkeypatch: pytest.MonkeyPatch, shop: Turncoat, *, is_priced: bool
+) -> None:
+    shop.offer(tool("look"))
+    price = {"*" if is_priced else "other": {"input": 1e6, "output": 1e6}}
+    async with kind([[Call([("look", {"text": "a"})])], [Say("1")], [Say("2")]]) as fake:
+        service = named(fake)
+        settings: dict[str, Any] = service.setdefault("settings", {"gemdeck": {}})
+        settings["gemdeck"] |= {"prices": {"models": price}, "maxCost": 0.5}
+        async with deck(fake, monkeypatch, servers=[shop], allows_all=True, **service) as it:
+            await it.ask("one")
+            said_once = "has no known price"
+            if is_priced:
+                assert [call.status for call in it.calls] == [ToolCallStatus.OK]
+                assert "The cost limit of 0.5000 USD" in str(entries(it.store.state))
+                one = it.engine.conversations.current
+                asking = backend_generator(lambda: (one.backend, one.publish), it.engine.costs)
+                with pytest.raises(GenerationError, match="cost limit"):
+                    await asking.generate(PROMPT)
+                it.engine.models.compress()
+                await eventually(lambda: "The cost limit" in notices(it))
+            await it.ask("two")
+            assert len(fake.requests) == (1 if is_priced else 3)
+            assert str(entries(it.store.state)).count(said_once) == (not is_priced)
+        assert fake.violations == []
+
+
 async def test_a_server_may_ask_for_a_text(
     kind: type[FakeGemini], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    schema = {"type": "object", "properties": {}}
-    asked = {"name": "pick", "description": "Picks.", "parametersJsonSchema": schema}
-    prompt = Prompt((PromptMessage("user", (TextPart("x"),)),), (asked,), "Be brief.", 50, True)
     async with playing(kind, monkeypatch, [[Call([("pick", {})])]]) as it:
         one = it.engine.conversations.current
-        made = await backend_generator(lambda: (one.backend, one.publish)).generate(prompt)
+        made = await backend_generator(lambda: (one.backend, one.publish), Costs()).generate(PROMPT)
         assert [call.name for call in made.calls] == ["pick"]
         [request] = it.fake.requests
         assert (request.instruction, request.declared) == ("Be brief.", ["pick"])

@@ -112,7 +112,7 @@ async def test_the_state_the_model_and_the_begin_of_a_turn(monkeypatch: pytest.M
             broken.setattr(reducer, "TurnEnd", bang)
             await run.say("hello")
             assert run.store.state.conversation.turn is None
-            told = "Something that happened could not be shown (RuntimeError)."
+            told = "An event could not be shown (RuntimeError)."
             assert run.store.state.notices[-1].text == told
             assert "TurnFinished could not be shown" in log()
         assert await run.say("again") is TurnOutcome.COMPLETED

@@ -115,13 +115,13 @@ async def test_a_choice_is_kept_with_its_key_until_the_address_changes(
         services = {"fake": {"url": other.url}}
         async with deck(fake, monkeypatch, settings={"gemdeck": {"services": services}}) as it:
             it.engine.choice.use_service("nobody/x")
-            await eventually(lambda: "nobody/x names no service" in notices(it))
+            await eventually(lambda: "nobody/x does not name a service" in notices(it))
             it.engine.choice.use_service(LARGE, "wrong")
             await eventually(lambda: "no access" in notices(it))
             assert it.store.state.model.name == FLASH
             it.engine.choice.use_service(LARGE, KEY)
             await eventually(lambda: it.store.state.model.name == LARGE)
-            assert "GEMINI_API_KEY wins" in it.store.state.notices[-1].advice
+            assert "GEMINI_API_KEY overrides" in it.store.state.notices[-1].advice
             await it.ask("one")
         monkeypatch.setattr("tests.security.decks.KEY", "")
         async with deck(fake, monkeypatch, settings={"gemdeck": {"services": services}}) as it:
@@ -145,10 +145,13 @@ async def test_a_model_that_takes_no_tools_is_said_and_gets_none(
     refused = (Fail(400, "small does not support tools"),)
     steps: list[Step] = [[Say("1")], refused, [Say("2")], [Say("3")]]
     async with beside(monkeypatch, [], steps, shop) as (it, other):
-        no_tools = {"id": "large", "capabilities": {"function_calling": False}}
-        other.offers = [{"id": "small"}, no_tools]
+        other.offers = [{"id": "small"}, {"id": "large"}]
+        other.pages = {  # Ollama's
+            "/api/show small": {"model_info": {"llama.context_length": 4_096}},
+            "/api/show large": {"capabilities": ["completion"]},
+        }
         await uses(it, LARGE)
-        assert f"{LARGE} takes no tools" in notices(it)
+        assert f"{LARGE} does not support tools" in notices(it)
         await it.ask("one")
         await uses(it, "fake/small")
         await it.ask("two")

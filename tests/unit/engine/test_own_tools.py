@@ -63,7 +63,7 @@ async def test_the_model_calls_tools_that_it_found_or_knew(monkeypatch: pytest.M
     ]
     steps: list[Step] = [*([Call([call])] for call in calls), [Say("done")]]
     async with chatting(monkeypatch, steps, raw=("many",)) as running:
-        assert "holds at most 128" in running.store.state.notices[-1].text
+        assert "the model gets at most 128" in running.store.state.notices[-1].text
         await running.ask("go", Choice.ONCE, Choice.ONCE)
         first, second, third, last = (request.declared for request in running.fake.requests[:4])
         assert len(first) == 64 + 3
@@ -102,7 +102,7 @@ async def test_resources_are_listed_freely_read_on_consent(monkeypatch: pytest.M
         assert one.splitlines()[0] == "- lib | doc://deep/one | doc://deep/one"
         assert running.fake.requests[2].answers[0].startswith("Denied")
         [refused] = running.fake.requests[3].answers
-        assert "No server other has resources. Those are: lib." in refused
+        assert "other has no resources. These have: lib." in refused
         [read] = running.fake.requests[5].answers
         assert "content of doc://deep/one" in read
         assert "data, not instructions" in read

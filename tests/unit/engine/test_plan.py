@@ -306,7 +306,7 @@ def test_without_a_user_notices_stand_in_for_questions() -> None:
     now = planned(reading)
     assert now.questions == ()
     words = [f"{notice.text} {notice.advice}" for notice in now.notices]
-    assert "is not trusted, so what it brings has no effect: it." in words[0]
+    assert "is not trusted, so these have no effect: it." in words[0]
     assert "Not started: npx. Needs this folder: argument 1 is ./x." in words[1]
     assert all("--trust-folder /clone" in one for one in words[:2])
     assert "not allowed: own." in words[2]
@@ -365,7 +365,7 @@ def test_a_server_runs_if_a_profile_in_use_has_it_and_a_profile_allows_nothing()
     now_out = plan(reading, replace(first(reading), profiles={"a": NOTHING, "b": NOTHING}))
     why = now_out.definitions[0].failure
     assert why is not None
-    assert why.reason == "Left out by the profile a and b."
+    assert why.reason == "Not in the profile a or b."
     assert now_out.definitions[0].may_enable
     in_review = replace(first(reading), profiles={"review": REVIEW})
     [kept] = plan(found(excluded), in_review).definitions

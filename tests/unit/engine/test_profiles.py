@@ -102,7 +102,7 @@ async def test_only_what_a_profile_names_starts_and_another_one_starts_and_stops
         await stand(it, shop=READY, bank=OFF, lib=OFF)
         bank = next(one for one in it.store.state.servers if one.id == "bank")
         assert bank.failure is not None
-        assert bank.failure.reason == "Left out by the profile buying."
+        assert bank.failure.reason == "Not in the profile buying."
         await it.ask("go")
         assert {*it.fake.requests[0].declared} == {"buy"}
         refused, _ = it.fake.requests[1].answers
@@ -111,7 +111,7 @@ async def test_only_what_a_profile_names_starts_and_another_one_starts_and_stops
         assert town.starts() == {"shop": 1}
 
         it.engine.models.use_profile("nobody")
-        assert "There is no profile nobody. Your settings have: buying" in said(it)
+        assert "There is no profile nobody. Profiles in your settings: buying" in said(it)
         it.engine.models.use_profile("")
         await stand(it, shop=READY, bank=READY, lib=READY)
         assert town.starts() == {"shop": 1, "bank": 1, "lib": 1}
@@ -146,7 +146,7 @@ async def test_each_tab_has_its_profile_and_what_any_of_them_has_runs(town: Town
         await it.ask("what is @lib:memo://today ?")
         [*_, notice, _] = entries(it.store.state)
         assert isinstance(notice, ChatNotice)
-        assert notice.text == "The profile buying leaves the server lib out."
+        assert notice.text == "The server lib is not in the profile buying."
         assert len(it.fake.requests) == 1
 
         conversations.select(first)

@@ -107,7 +107,7 @@ async def test_the_model_reads_on_in_a_result_that_was_cut(home: Path, play: Pla
         found = re.fullmatch(rf"(.+){gap}offset=500\) for the rest\] …\n(.+)", answer)
         assert found is not None
         assert (found[1], found[3]) == (text[:500], text[-500:])
-        shown = "[The model gets 1,000 of 3,200 characters, and can read on.]"
+        shown = "[The model gets 1,000 of 3,200 characters, and can read the rest.]"
         assert running.calls[0].result.endswith(shown)
         asked = ((found[2], 500), (found[2], 2_500), (found[2], 3_200), ("x", 0))
         read = [("read_result", {"id": key, "offset": offset}) for key, offset in asked]

@@ -183,7 +183,7 @@ async def test_rules_changes_and_limits_hold_for_runs_by_hand(shop: Turncoat) ->
         denied = await hand.run(SHOP, "buy", text="a")
         assert denied.call.status is S.ERROR
         assert "alwaysDeny" in denied.call.result
-        for arguments, words in (("[]", "not JSON"), ('{"text": 1}', "do not fit")):
+        for arguments, words in (("[]", "not valid JSON"), ('{"text": 1}', "do not match")):
             wrong = await hand.ended(hand.runs.start(SHOP, "look", arguments))
             assert (wrong.call.status, words in wrong.call.result) == (S.ERROR, True)
         assert "not offer" in (await hand.run(SHOP, "gone")).call.result
@@ -233,7 +233,7 @@ async def test_a_large_result_is_held_once(monkeypatch: pytest.MonkeyPatch) -> N
         for ending, as_json in (("txt", False), ("json", True)):
             running.engine.features.save_result(run, as_json=as_json)
             file = Path.home() / "work" / f"result-give-1.{ending}"
-            words = f"The result is in ~/work/{file.name}."
+            words = f"The result was saved to ~/work/{file.name}."
             await eventually(lambda: words in [e.text for e in running.store.state.notices])  # noqa: B023
             assert size <= file.stat().st_size < size + 1_000
 
@@ -279,7 +279,7 @@ async def test_saved_calls_have_bounds_and_a_corrupt_file_is_set_aside(tmp_path:
     async with saving(tmp_path, told) as saved:
         assert "was renamed to calls.json.corrupt-" in told[0]
         for name in ("", "-a", "a b", "a" * 41, "ä", "a\n"):
-            with pytest.raises(ValueError, match="A name has up to 40"):
+            with pytest.raises(ValueError, match="Use up to 40"):
                 saved.save(call(name))
         with pytest.raises(ValueError, match="no room"):
             saved.save(call("large", "x" * 4_200_000))
@@ -288,7 +288,7 @@ async def test_saved_calls_have_bounds_and_a_corrupt_file_is_set_aside(tmp_path:
         many = [*odd, *({**entry, "name": f"n{n}"} for n in range(MAX_SAVED))]
         file.write_text(json.dumps({"version": 1, "calls": many}), "utf-8")
         await saved.load()
-        with pytest.raises(ValueError, match="forget one first"):
+        with pytest.raises(ValueError, match="delete one first"):
             saved.save(call("more"))
         saved.save(call("n7", "{ }"))
         await eventually(lambda: saved.find(SHOP, "n7") == call("n7", "{ }"))

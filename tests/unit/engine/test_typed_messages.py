@@ -18,7 +18,7 @@ from tui.model.input.mentions import MAX_MENTIONED
 
 __all__ = ["at", "opens"]
 
-SPACE = "A space after the ! sends it as a message."
+SPACE = "Put a space after the ! to send it as a message."
 
 
 async def test_a_prompt_is_rendered_with_its_typed_arguments(at: Typed) -> None:
@@ -108,12 +108,12 @@ async def test_what_is_no_command_or_resource_never_reaches_the_model(at: Typed)
     for text, words in (
         ("/gret Ada and more", "There is no command /gret. Did you mean /greet?"),
         ("/hlep", "There is no command /hlep. Did you mean /help?"),
-        ("/clear all", "/clear works on the screen only."),
-        ("/?", "/help works on the screen only."),
+        ("/clear all", "/clear works only on the screen."),
+        ("/?", "/help works only on the screen."),
         ("/about", "gemdeck doctor says what runs, and where."),
         (
             "/git:fix now",
-            "gemini-cli alone; prompts of servers are commands here (F4).",
+            "in gemini-cli; here, servers' prompts are commands (F4).",
         ),
         ("!", f"no shell: ! was not run. {SPACE}"),
         ("/greet help", "This is a prompt of lib. Type /greet --name [--mood]"),
@@ -122,10 +122,10 @@ async def test_what_is_no_command_or_resource_never_reaches_the_model(at: Typed)
         ("/greet", 'name="…"'),
         ("@lib:memo://tody", "no resource memo://tody. Did you mean @lib:memo://today?"),
         ("@lib:zzzz", "lib has no resource zzzz. F5 shows its resources."),
-        ("@off:x", "cannot be called (disabled). Send the message once it is ready."),
+        ("@off:x", "cannot be called (disabled). Send the message once the server is ready."),
         ("!ls -l", f"no shell: !ls -l was not run. {SPACE}"),
         ("!important", f"no shell: !important was not run. {SPACE}"),
-        (many, "can bring 20 resources and files along, not more. Send several messages."),
+        (many, "can include at most 20 resources and files. Send several messages."),
     ):
         await at.ask(text)
         assert at.notice.endswith(words)
@@ -143,9 +143,9 @@ async def test_a_folder_that_is_added_is_open_and_servers_are_told(home: Path, a
     await eventually(lambda: at.store.state.folders == ("~/work", "~/more"))
     changed = "notifications/roots/list_changed"
     await at.recorded(changed)
-    assert at.notice == "~/more was added; the servers are told."
+    assert at.notice == "~/more was added; the servers were notified."
     for typed, words in (
-        ("../more", "~/more is open already."),
+        ("../more", "~/more is already open."),
         ("nowhere", "There is no folder nowhere."),
         ("a\0b", "There is no folder a␀b."),
     ):
@@ -272,10 +272,10 @@ async def test_files_go_along_with_resources_or_a_message_comes_back(home: Path,
     (work / "big.txt").write_text("x" * 1_000_001)
     (work / "data.bin").write_bytes(b"\0")
     for text, words in (
-        ("see @own.key", "@own.key is left out by .gitignore. Write \\@ for an @ that is"),
-        ("see @/etc/passwd", "@/etc/passwd lies outside the opened folders."),
+        ("see @own.key", "@own.key is ignored by .gitignore. Type \\@ for a plain @."),
+        ("see @/etc/passwd", "@/etc/passwd is outside the opened folders."),
         ("see @big.txt", "@big.txt was not sent: 1,000,001 bytes"),
-        ("see @data.bin", "@data.bin was not sent: it is no text, image or PDF."),
+        ("see @data.bin", "@data.bin was not sent: it is not text, an image or a PDF."),
     ):
         await at.ask(text)
         assert at.error.startswith(words)

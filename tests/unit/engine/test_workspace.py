@@ -107,10 +107,10 @@ def test_what_lies_outside_is_refused_also_behind_a_link(root: Path, tmp_path: P
 
 def test_what_git_ignores_is_neither_read_nor_listed_nor_in_a_folder(root: Path) -> None:
     for typed in ("run.log", "build/out.txt", "build", "src/secret.txt", ".git/config"):
-        with pytest.raises(OutsideError, match=r"left out by \.gitignore"):
+        with pytest.raises(OutsideError, match=r"ignored by \.gitignore"):
             opened(root).find(typed)
     (root / ".geminiignore").write_text("keep.log\n")
-    with pytest.raises(OutsideError, match=r"left out by \.geminiignore"):
+    with pytest.raises(OutsideError, match=r"ignored by \.geminiignore"):
         opened(root).find("keep.log")
     (root / ".geminiignore").unlink()
     listed = opened(root).complete("", 100)
@@ -143,7 +143,7 @@ def test_a_folder_brings_no_secrets_and_a_name_does(root: Path) -> None:
     found = read(opened(root), "sub")
     assert "hush" not in "".join(part.text for part in found.parts if isinstance(part, TextPart))
     assert found.shown.startswith("[sub/: 2 of 7 files; not sub/.env, sub/.env.local, ")
-    assert "sub/.env (not read: it may hold secrets)" in texts(opened(root), "sub")[0]
+    assert "sub/.env (not read: it may contain secrets)" in texts(opened(root), "sub")[0]
     assert texts(opened(root), "sub/.env")[1] == "hush"
 
 
@@ -153,9 +153,9 @@ def test_what_is_too_large_or_unfit_is_said(root: Path, monkeypatch: pytest.Monk
     os.mkfifo(root / "pipe")
     workspace = opened(root)
     for typed, words in (
-        ("big.txt", "3,000 bytes, and a message can bring 2,000 more along"),
-        ("many", "too large as a whole"),
-        ("src/tool.bin", "no text, image or PDF"),
+        ("big.txt", "3,000 bytes, and only 2,000 more fit into the message"),
+        ("many", "too large in total"),
+        ("src/tool.bin", "not text, an image or a PDF"),
         ("pipe", "not a regular file"),
     ):
         with pytest.raises(UnreadablePathError, match=words):

@@ -39,6 +39,9 @@ def test_a_cost_is_that_of_the_whole_name_or_else_of_its_longest_beginning() -> 
         assert PRICES.cost(f"gemini-{model}", MILLION) == pytest.approx(cost)
     assert PRICES.cost("gemini-2.5-pro", MILLION) is None
     assert PriceSettings().cost("gemini-3.8-flash", MILLION) is None
+    assert PriceSettings().cost("gemini-3.8-flash", MILLION, 0.5) == 0.5
+    assert PRICES.cost("gemini-2.5-pro", MILLION, 0.5) is None  # a list's prices are no euros
+    assert PRICES.cost("gemini-3-pro", MILLION, 0.5) == pytest.approx(costs["3-pro"])
 
 
 def test_a_cost_in_words() -> None:

@@ -3,8 +3,10 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +26,7 @@ from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.events import ToolCallDecided
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import reveal
-from tui.model.requests import FileChange
+from tui.model.requests import FileChange, TextEdit
 from tui.model.servers import Origin, ServerId
 from tui.text import sanitize, sanitize_line
 
@@ -43,6 +45,12 @@ _CONTENT: Final = frozenset(
 )
 _MAYBE_CONTENT: Final = frozenset({"body", "code", "data", "source", "text"})
 """Names of arguments that hold a file's content where they have several lines."""
+
+_REPLACED: Final = ("", "text", "string", "str", "content", "code")
+"""What follows ``old`` and ``new`` in the names of a text and of the one that replaces it."""
+
+MAX_EDITS: Final = 200
+"""Texts replaced in one call that are shown as such."""
 
 MAX_SAME_CALLS: Final = 3
 """Times that the same call is made in a turn before the user is asked whatever the rules say."""
@@ -145,9 +153,12 @@ def file_change(folder: Path, arguments: JsonObject, start: str = "") -> FileCha
 
     Returns:
         The difference, harmless to show; None if no argument, or more than one, names a file, if
-        it lies elsewhere, may be another one, or is no text of at most `MAX_FILE` bytes.
+        it lies elsewhere, may be another one, or is no text of at most `MAX_FILE` bytes. Texts that
+        replace others are told all the same, then without the file.
     """
-    if not (content := content_of(arguments)):
+    edits = list(islice(_edits(arguments), MAX_EDITS))
+    content = "" if edits else content_of(arguments)
+    if not content and not edits:
         return None
     place = Path(os.path.realpath(folder))
     paths = [
@@ -155,14 +166,31 @@ def file_change(folder: Path, arguments: JsonObject, start: str = "") -> FileCha
         for name, value in arguments.items()
         if name != content and (path := _file_in(place, value, start)) is not None
     ]
-    if len(paths) != 1:
-        return None
-    ((name, path),) = paths
-    try:
-        before = read_regular(path, MAX_FILE).decode()
-    except (OSError, ValueError):
-        return None
-    return _change(name, content, before, arguments[content])
+    name, before = "", None
+    if len(paths) == 1:
+        with suppress(OSError, ValueError):
+            before = read_regular(paths[0][1], MAX_FILE).decode()
+            name = paths[0][0]
+    if edits:
+        return _edited(name, before, edits)
+    return _change(name, content, before, arguments[content]) if before is not None else None
+
+
+def _edits(arguments: JsonObject) -> Iterator[tuple[str, tuple[str, str], list[str]]]:
+    """Find the objects that replace a text: where each is, the names of both texts, and these."""
+    objects: list[tuple[str, object]] = [("", arguments)]
+    for key, value in arguments.items():
+        if isinstance(value, list) and key.isidentifier() and key.isascii():
+            objects += [(f"{key}[{index}]", one) for index, one in enumerate(value)]
+    for place, found in objects:
+        texts = found if isinstance(found, Mapping) else {}
+        known = [
+            name for name, text in texts.items() if isinstance(text, str) and len(text) <= MAX_FILE
+        ]
+        plain = {name.lower().replace("_", ""): name for name in known}
+        pairs = [(plain.get(f"old{end}", ""), plain.get(f"new{end}", "")) for end in _REPLACED]
+        if len(whole := [pair for pair in pairs if all(pair)]) == 1:
+            yield place, whole[0], [texts[name] for name in whole[0]]
 
 
 def _is_content(name: str, value: object) -> bool:
@@ -177,6 +205,26 @@ def _file_in(place: Path, value: object, start: str) -> Path | None:
     files = [*map(Path, _files_named(value, start or str(place)))]
     is_there = len(files) == 1 and place in files[0].parents and os.path.isfile(files[0])  # noqa: PTH113
     return files[0] if is_there and not leads_through_process(str(files[0]), ["/"]) else None
+
+
+def _edited(
+    path: str, before: str | None, edits: Sequence[tuple[str, tuple[str, str], list[str]]]
+) -> FileChange:
+    """Compare old texts with new ones, and find the old ones in a file, edit by edit."""
+    found: list[TextEdit] = []
+    file = (before or "").replace("\r\n", "\n")
+    for name, names, (old, new) in edits:
+        wanted = old.replace("\r\n", "\n")
+        times = file.count(wanted) if wanted else 0
+        first = file.count("\n", 0, file.index(wanted)) + 1 if times == 1 else 0
+        place = f"line {first:,}" if first else f"{times:,} times in the file"
+        place = place if times else "not found in the file as written here"
+        file = file.replace(wanted, new, 1) if first else file
+        compared = all_lines(old.split("\n"), new.split("\n"))
+        lines = tuple((line.sign, line.text) for line in compared)
+        found.append(TextEdit(name, names, place if path and wanted else "", first, lines))
+    signs = Counter(sign for edit in found for sign, _ in edit.lines)
+    return FileChange(path, "", f"edits · +{signs['+']:,} -{signs['-']:,}", (), tuple(found))
 
 
 def _change(path: str, content: str, before: str, after: str) -> FileChange:

@@ -72,12 +72,12 @@ class SavedCalls:
             ValueError: If it cannot be saved; the message says why.
         """
         if re.fullmatch(SAVED_NAME, call.name) is None:
-            words = "A name has up to 40 letters, digits, - and _; - or _ is not the first."
+            words = "Use up to 40 letters, digits, - and _, beginning with a letter or digit."
             raise ValueError(words)
         kept = [one for key, one in self._calls.items() if key != (call.server, call.name)]
         size = sum(len(one.arguments) for one in (*kept, call))
         if len(kept) >= MAX_SAVED or size > MAX_SAVED_TEXT or not _is_whole(call):
-            raise ValueError("There is no room for another saved call: forget one first.")
+            raise ValueError("There is no room for another saved call: delete one first.")
         self._tasks.start(self._change(call.server, call.name, call))
 
     def forget(self, server: ServerId, name: str) -> None:

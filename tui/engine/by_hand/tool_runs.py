@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shlex
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -69,7 +70,7 @@ class ToolRuns:
     publish: Publish
 
     def __post_init__(self) -> None:
-        self._tasks = TaskSet("a call by hand broke down")
+        self._tasks = TaskSet("a tool run broke down")
         self._running: dict[EntryId, asyncio.Task[None]] = {}
 
     async def aclose(self) -> None:
@@ -135,7 +136,8 @@ class ToolRuns:
     def start(self, server: ServerId, tool: str, arguments: str) -> EntryId:
         """Run a tool with these arguments (JSON); what cannot run ends as an error at once."""
         entry = self.turns.new_id("c")
-        run = _Run(ToolRun(ToolCall(entry, server, tool, arguments)), self.publish)
+        made = ToolRun(ToolCall(entry, server, tool, arguments), begun=time.time())
+        run = _Run(made, self.publish)
         if len(self._running) >= MAX_RUNNING:
             run.problem = f"{MAX_RUNNING} calls are running. Wait for one, or cancel it."
             run.end()
@@ -156,13 +158,13 @@ class ToolRuns:
             given = read_arguments(call.arguments)
             result = await self.call(call.server, call.tool, given, by_user=True, run=run)
         except JsonError as error:
-            run.problem = f"The arguments are not JSON: {error}."
+            run.problem = f"The arguments are not valid JSON: {error}."
             return
         except ToolCallError as error:
             run.problem = sanitize(str(error))
             return
         size = len(await asyncio.to_thread(to_json, result.raw)) + len(result.display)
-        run.now = ToolRun(run.now.call, result.raw, result.faults, size)
+        run.now = replace(run.now, raw=result.raw, faults=result.faults, size=size)
 
     def _ended(self, run: "_Run") -> None:
         del self._running[run.now.call.id]
@@ -206,7 +208,7 @@ class ToolRuns:
             away = self.turns.tools.away_words(server)
             if by_user and held and view and view.changed and not away:
                 words = f"{tool} of {server} has changed since you accepted it."
-                advice = f"To see and accept the change: gemdeck mcp accept {shlex.quote(server)}"
+                advice = f"To review and accept it: gemdeck mcp accept {shlex.quote(server)}"
                 current.publish(e.NoticeRaised(e.Notice(Severity.WARNING, words, advice)))
                 return await runner.run_alone(held, arguments, entry, by_user=True)
             if by_user and held and view and view.off and not view.problem and not away:
@@ -233,7 +235,7 @@ class ToolRuns:
         if method != "tools/call":
             return await (await self.turns.tools.awake(server)).request(method, params)
         if not by_user and (extra := params.keys() - {"name", "arguments", "_meta"}):
-            raise ToolCallError(f"A call with {sanitize_line(min(extra))} is not sent again.")
+            raise ToolCallError(f"A call with {sanitize_line(min(extra))} cannot be sent again.")
         tool, arguments = sanitize_line(str(params.get("name"))), params.get("arguments", {})
         sent = params if by_user else None
         result = await self.call(server, tool, arguments, by_user=by_user, request=sent)

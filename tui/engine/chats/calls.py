@@ -64,7 +64,7 @@ WITHHELD: Final = "The user read the result and withheld it. Go on without it."
 """What the model gets in place of a result that the user withholds."""
 
 _UNSEEN: Final = (
-    "The result is withheld: this server's are shown to the user first, and nobody is there."
+    "The result is withheld: this server's results are reviewed first, and nobody is there."
 )
 
 MAX_FAULTS: Final = 10
@@ -310,7 +310,7 @@ class CallRunner:
     def _misfit(self, tool: OfferedTool, arguments: JsonObject) -> str:
         faults = faults_of(tool.schema, arguments) if self.request is None else []
         listed = "; ".join(map(sanitize_line, faults[:MAX_FAULTS]))
-        words = f"The arguments do not fit the tool's schema: {listed}" if faults else ""
+        words = f"The arguments do not match the tool's schema: {listed}" if faults else ""
         return words or self.tools.why_masked(tool, arguments)
 
     async def _decide(

@@ -372,7 +372,7 @@ class Conversations:
             Its id, or None if there are too many.
         """
         if len(self._open) >= MAX_OPEN:
-            words = f"{MAX_OPEN} conversations are open, and there cannot be more."
+            words = f"{MAX_OPEN} conversations are open, which is the maximum."
             notice = e.Notice(Severity.WARNING, words, "Close one of them first.")
             self._publish(e.NoticeRaised(notice))
             return None

@@ -173,13 +173,13 @@ class FeatureCommands:
             self._say(Severity.WARNING, str(error))
             return
         if folder in folders:
-            self._say(Severity.INFO, f"{shown_path(folder, Path.home())} is open already.")
+            self._say(Severity.INFO, f"{shown_path(folder, Path.home())} is already open.")
             return
         self.open_folders([folder])
         for server in self._servers.catalogs:
             with suppress(ServerCallError):  # it is told when it is ready
                 self._tasks.start(self._servers.features(server).tell_roots_changed())
-        words = f"{shown_path(folder, Path.home())} was added; the servers are told."
+        words = f"{shown_path(folder, Path.home())} was added; the servers were notified."
         self._say(Severity.INFO, words)
 
     def open_folders(self, further: Iterable[Path]) -> None:
@@ -242,9 +242,9 @@ class FeatureCommands:
             path = await asyncio.to_thread(write, *what)
         except (OSError, ValueError) as error:
             words = getattr(error, "strerror", None) or error
-            self._say(Severity.ERROR, f"The {noun} was not written: {words}.")
+            self._say(Severity.ERROR, f"The {noun} could not be saved: {words}.")
             return None
-        self._say(Severity.INFO, f"The {noun} is in {shown_path(path, Path.home())}.")
+        self._say(Severity.INFO, f"The {noun} was saved to {shown_path(path, Path.home())}.")
         return path
 
     async def _open_link(self, url: str) -> None:

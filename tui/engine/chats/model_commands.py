@@ -64,7 +64,7 @@ SUMMARISED: Final = (
 FULL: Final = 0.8
 """The part of the context from which `/compress` is offered."""
 
-UNSAVED: Final = "It is not saved, so only the summary of it remains."
+UNSAVED: Final = "The conversation is not saved, so only its summary remains."
 
 MAX_TEMPERATURE: Final = 2.0
 """The service's highest temperature."""
@@ -130,7 +130,7 @@ async def summarised(
             if error.lacks != "room" or not (told := shortened(told)):
                 raise
     if not made.text.strip():
-        raise ModelError("The model gave no summary.", advice="Try again.")
+        raise ModelError("The model returned no summary.", advice="Try again.")
     history = [
         {"role": "user", "parts": [{"text": SUMMARISED}]},
         {"role": "model", "parts": [{"text": made.text}]},
@@ -205,7 +205,7 @@ class ModelCommands:
             return
         self._apply(options, one)
         one.keep_settings()
-        words = "The model answers like this from the next request on; /options shows all."
+        words = "The new options apply from the next request on; /options shows all of them."
         self._say(Severity.INFO, words)
 
     def use_profile(self, name: str) -> None:
@@ -213,12 +213,12 @@ class ModelCommands:
         known = self._conversations.setup.profiles
         if name not in known:
             names = ", ".join(filter(None, known)) or "none"
-            words = f"There is no profile {name}. Your settings have: {names}."
+            words = f"There is no profile {name}. Profiles in your settings: {names}."
             self._say(Severity.ERROR, sanitize_line(words))
             return
         self.begin_profile(name)
-        what = f"the profile {name}" if name else "all servers and tools"
-        self._say(Severity.INFO, f"This tab uses {what} from now on.")
+        what = f'Profile "{name}" is' if name else "All servers and tools are"
+        self._say(Severity.INFO, f"{what} active in this tab.")
 
     def begin_profile(self, name: str) -> None:
         """Let the current conversation go by a profile, known or not, without a word."""
@@ -301,16 +301,17 @@ class ModelCommands:
 
     async def _compress(self, one: Conversation) -> None:
         context = self._sessions.idle(one)
+        context.setup.costs.check()
         history = context.history
         before = [*history.contents]
         if not before:
             raise ModelError("There is nothing to compress yet.")
         unsaved = "" if one.recorder.view is not None else f" {UNSAVED}"
-        self._say(Severity.INFO, f"The model summarises the conversation.{unsaved}")
+        self._say(Severity.INFO, f"The model is summarising the conversation.{unsaved}")
 
         def check() -> None:
             if history.contents != before or one not in self._conversations or not one.is_idle:
-                raise ModelError("It was not compressed, since the conversation went on meanwhile.")
+                raise ModelError("Not compressed: the conversation continued in the meantime.")
 
         parts = await self._measure(one, context)
         said = await asyncio.to_thread(
@@ -320,7 +321,7 @@ class ModelCommands:
         check()
         size, summary = one.usage.context, made[-1]["parts"][0]["text"]
         if len(SUMMARISED + summary) >= said:
-            raise ModelError("It was not compressed: the summary is longer than the conversation.")
+            raise ModelError("Not compressed: the summary is longer than the conversation.")
         recorder, kept = one.recorder, None
         if recorder.view is not None:
             await recorder.keep_copy(f"{recorder.view.name} (before /compress)")
@@ -334,7 +335,7 @@ class ModelCommands:
         one.publish(e.UsageReported(one.usage))
         brief = f"Compressed from {size:,} to about {after:,} tokens."
         if is_cut:
-            brief += " It was too long to be read whole: long texts and the oldest turns were cut."
+            brief += " It was too long to be read whole: long texts and old turns were shortened."
         words = f"{brief} This is the model's summary:\n\n{sanitize(summary)}"
         advice = "The full version is in /sessions." if kept is not None else UNSAVED
         notice = ChatNotice(context.new_entry(), Severity.INFO, words, advice, brief)
@@ -353,12 +354,12 @@ class ModelCommands:
             return
         if isinstance(event, e.ModelSelected) and one.backend and not one.backend.traits.tools:
             self._say(
-                Severity.WARNING, f"{event.model.name} takes no tools, so it is offered none."
+                Severity.WARNING, f"{event.model.name} does not support tools, so it gets none."
             )
         match event:
             case e.ModelSelected() if problem := _problem(one.asked.options, one):
                 self._apply(replace(one.asked.options, thinking=None), one)
-                self._say(Severity.WARNING, f"{problem} It decides itself how much it thinks.")
+                self._say(Severity.WARNING, f"{problem} The model uses its default.")
             case e.UsageReported(usage) if usage.context:
                 one.usage = usage
             case ConversationRestored(usage=usage):
@@ -368,7 +369,7 @@ class ModelCommands:
             case e.TurnFinished() if not one.has_offered and _is_full(one.usage):
                 one.has_offered = True
                 part = one.usage.context / one.usage.context_limit
-                where, advice = "", "/compress puts a summary in its place."
+                where, advice = "", "/compress replaces the history with a summary."
                 if one is not self._conversations.current:
                     where, advice = " of another conversation", "Go to its tab and type /compress."
                 self._say(Severity.WARNING, f"The context{where} is {part:.0%} full: {advice}")

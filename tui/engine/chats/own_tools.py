@@ -62,8 +62,8 @@ LOOK_PATIENCE: Final = 5.0
 """Seconds that a look at a task waits for its end."""
 
 GONE: Final = (
-    "No result is kept under this id: the oldest go first, and all with the end of gemdeck. "
-    "Repeat the call that gave it."
+    "There is no result with this id: the oldest are dropped first, and all when gemdeck ends. "
+    "Repeat the call."
 )
 
 
@@ -106,7 +106,7 @@ class ProfiledServers:
 
     def left_out(self, server: ServerId) -> str:
         """Return why a server cannot be used; empty if it can."""
-        words = f"The profile {self._asked.options.profile} leaves the server {server} out."
+        words = f"The server {server} is not in the profile {self._asked.options.profile}."
         return "" if self.profile.includes(server) else words
 
 
@@ -249,7 +249,7 @@ def _bind(
     definition = servers.every.registry.definition(server)
     if definition is None or server not in _asked(servers):
         names = ", ".join(_asked(servers)) or "none"
-        raise ToolCallError(f"No server {sanitize_line(server)} has resources. Those are: {names}.")
+        raise ToolCallError(f"{sanitize_line(server)} has no resources. These have: {names}.")
     run = partial(_read, servers, opened, server)
     return replace(of_server(tool, definition, opened), trusted=definition.trust, run=run)
 
@@ -260,7 +260,7 @@ async def _read(
     """Read a resource; what lies in the folder of a skill is read by ``load_skill`` alone."""
     server, typed = ServerId(str(arguments["server"])), str(arguments["uri"])
     if server != allowed:
-        raise ToolCallError("Another server was asked about; it was not read.")
+        raise ToolCallError("Another server was approved; the resource was not read.")
     try:
         uri = find_resource(typed, servers.every.catalogs[server])
         if not uri:
@@ -315,7 +315,7 @@ class KeptResults:
         parts = ends(said, self.limit, 0), ends(beside, room, len(whole) - len(beside))
         media = (part for part in result.parts if isinstance(part, MediaPart))
         got = min(len(said), self.limit) + min(len(beside), room)
-        note = f"[The model gets {got:,} of {len(whole):,} characters, and can read on.]"
+        note = f"[The model gets {got:,} of {len(whole):,} characters, and can read the rest.]"
         kept: tuple[TextPart | MediaPart, ...] = (*map(TextPart, filter(None, parts)), *media)
         return replace(result, parts=kept, display=f"{result.display}\n{note}")
 
@@ -330,7 +330,7 @@ class KeptResults:
     def tool(self) -> OwnTool:
         """Return the tool to read on; a call counts as one of the server that gave the result."""
         place = {"id": {"type": "string"}, "offset": {"type": "integer", "minimum": 0}}
-        words = "Read on in a long result, with the id and the offset that stand where it was cut."
+        words = "Read more of a long result, with the id and the offset given where it was cut."
         made = make_own_tool("read_result", words, place, self._read, *place, is_free=True)
         return replace(made, bind=partial(self._bind, made))
 
@@ -392,7 +392,7 @@ def task_tool(servers: ProfiledServers, conversation: ConversationId) -> Iterato
         return replace(made, server=source.server, is_reviewed=reviews, source=source)
 
     listed = "; ".join(f"{key} ({task.tool.id})" for key, task in left().items())
-    words = f"Look at calls that run on as tasks: how they stand, or their results: {listed}."
+    words = f"Check calls that run on as tasks: their state, or their results: {listed}."
     made = make_own_tool("check_task", words, {"id": {"type": "string"}}, look, "id", is_free=True)
     if listed:
         yield replace(made, bind=bind)

@@ -105,7 +105,7 @@ class Skills:
             if changed.known and not changed.is_trusted and key not in self._told:
                 self._told.add(key)
                 words = f"{changed.server} changed its skill {changed.skill.view.name}."
-                advice = f"The model gets it once you have looked at it: /skill {changed.name}"
+                advice = f"The model gets it once you have reviewed it: /skill {changed.name}"
                 self.publish(NoticeRaised(Notice(Severity.WARNING, words, advice)))
 
     def told(self, profile: Profile = EVERYTHING) -> str:
@@ -133,7 +133,7 @@ class Skills:
         server = max(owners, key=len, default=ServerId(""))
         definition, uri = self.servers.registry.definition(server), name.removeprefix(f"{server}:")
         if definition is None or "://" not in uri:
-            words = "Names are SERVER:SKILL, as they are listed."
+            words = "Names have the form SERVER:SKILL, as listed."
             raise SkillError(f"There is no skill {sanitize_line(name, 200)}. {words}")
         return definition, uri
 
@@ -155,7 +155,7 @@ class Skills:
         definition, _ = found = self.find(str(arguments.get("name")))
         if words := servers.left_out(definition.id):
             raise SkillError(words)
-        basis, run = "a skill is loaded only as you trust it", partial(self._run, opened, found)
+        basis, run = "a skill is loaded only if you trust it", partial(self._run, opened, found)
         return replace(of_server(tool, definition, opened), basis=basis, run=run)
 
     async def _run(self, opened: OpenSkills, allowed: object, arguments: JsonObject) -> ToolResult:
@@ -163,7 +163,7 @@ class Skills:
         name, file = str(arguments["name"]), arguments.get("file")
         definition, uri = found = self.find(name)
         if found != allowed:
-            raise SkillError("Another skill was asked about; it was not loaded.")
+            raise SkillError("Another skill was approved; this one was not loaded.")
         try:
             if not file:
                 return await self.load(name, opened, by_user=False)
@@ -199,7 +199,7 @@ class Skills:
         await self._read_pins(definition)
         if not (by_user or self._pin(definition, uri)):  # the server is not even asked
             words = sanitize_line(name, 200)
-            raise SkillError(f"The user has not looked at {words} yet: /skill {words}")
+            raise SkillError(f"The user has not reviewed {words} yet: /skill {words}")
         features = await self.servers.awake(definition.id)
         found = (one for one in self.servers.registry.skills(definition.id) if one.uri == uri)
         listed = next(found, None)
@@ -256,11 +256,11 @@ class Skills:
         try:
             answer = await self.desk.ask(request)
         except WithdrawnError as error:
-            raise SkillError(f"{one.name} is not trusted as it is now. {error}") from error
+            raise SkillError(f"{one.name} is not trusted in this version. {error}") from error
         word = f"skill text: {answer}" if text else f"skill: {answer}"
         self.audit.record_trust(one.name, skill.definition_hash, decision=word, source="you")
         if not answer.allows:
-            raise SkillError(f"The user looked at {one.name}, and did not want it loaded.")
+            raise SkillError(f"The user reviewed {one.name} and did not allow it to be loaded.")
 
 
 def _text_of(data: bytes) -> str:

@@ -20,6 +20,7 @@ from tui.engine.chats.backends.backend import (
     ModelTraits,
     WirePart,
 )
+from tui.engine.chats.costs import Costs, find_list_price
 from tui.engine.chats.history import StepParts, sign_first_call, wire_contents
 from tui.engine.mcp.context import Generation, GenerationError, Generator, Prompt
 from tui.model.chat import EntryId, Usage
@@ -130,6 +131,7 @@ class ModelStep:
         any_chunk: Whether anything arrived.
         any_text: Whether text other than thoughts arrived.
         finish_reason: Gemini's ``finishReason``, or an empty string.
+        usage: The tokens as the service counted them so far, or None.
 
     Args:
         publish: Publishes the streamed text.
@@ -146,7 +148,7 @@ class ModelStep:
         self._sanitizer = DeltaSanitizer()
         self._characters = 0
         self._since = time.monotonic()
-        self._usage: Usage | None = None
+        self.usage: Usage | None = None
         self.finish_reason = self._block_reason = self._finish_message = ""
         self.gathered = StepParts()
         self.any_chunk = self.any_text = False
@@ -158,14 +160,17 @@ class ModelStep:
 
     async def stream(self, backend: ModelBackend, request: ModelRequest) -> None:
         """Stream the step to its end without evaluating how it ended."""
-        stream = backend.stream(request)
+        stream, finding = backend.stream(request), find_list_price(backend)
         try:
             async for chunk in stream:
                 self._add(chunk)
+            await finding
         finally:
             self._close_entry()
-            if self._usage is not None:
-                self._publish(UsageReported(self._usage, backend.model))
+            if self.usage is not None:
+                is_found = finding.done() and not finding.cancelled()
+                listed = finding.result()(self.usage) if is_found else None
+                self._publish(UsageReported(self.usage, backend.model, listed))
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()
 
@@ -212,7 +217,7 @@ class ModelStep:
         self.finish_reason = chunk.finish_reason or self.finish_reason
         self._finish_message = chunk.finish_message or self._finish_message
         self._block_reason = chunk.block_reason or self._block_reason
-        self._usage = chunk.usage or self._usage
+        self.usage = chunk.usage or self.usage
 
     def _show(self, part: WirePart) -> None:
         if media := part.get("inlineData"):
@@ -247,11 +252,14 @@ class ModelStep:
             self._entry = None
 
 
-def backend_generator(current: Callable[[], tuple[ModelBackend | None, Publish]]) -> Generator:
+def backend_generator(
+    current: Callable[[], tuple[ModelBackend | None, Publish]], costs: Costs
+) -> Generator:
     """Return a generator that uses the backend that is current at each request.
 
     Args:
         current: Returns the backend, or None if there is none, and what takes the token counts.
+        costs: Refuse a request where the run has become too expensive.
     """
 
     def model() -> str:
@@ -263,6 +271,7 @@ def backend_generator(current: Callable[[], tuple[ModelBackend | None, Publish]]
         if backend is None:
             raise GenerationError("No model has been chosen yet.")
         try:
+            costs.check()
             return await generated(backend, _request(prompt, backend.traits), publish)
         except ModelError as error:
             raise GenerationError(str(error), error.advice) from error

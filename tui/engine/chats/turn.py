@@ -14,6 +14,7 @@ from tui.engine.approval.inquiry import TurnRecord
 from tui.engine.bus import Publish
 from tui.engine.chats.backends.backend import Asked, ModelBackend, ModelError, ModelRequest
 from tui.engine.chats.calls import CallRunner, ResultReviewer, StepCall
+from tui.engine.chats.costs import PRICE_ADVICE, CostLimitError, Costs
 from tui.engine.chats.history import FunctionResponse, History, drop_media, sign_first_call
 from tui.engine.chats.instructions import Instructions, compose
 from tui.engine.chats.own_tools import (
@@ -186,6 +187,7 @@ class TurnSetup:
         max_steps: Most answers of the model in one turn; None for any number.
         max_requests: Most requests of all turns together; below 0 or None for any number.
         requests: Those that were made.
+        costs: What requests cost, and how much all may together.
         settings: Say how much a turn may do, and instruct the model.
         profiles: Those that can be chosen, and those in use, by name; "" stands for none.
         numbers: Source of all numbers in ids, so that no id of a conversation is another's.
@@ -200,6 +202,7 @@ class TurnSetup:
     max_steps: int | None = None
     max_requests: int | None = None
     requests: int = 0
+    costs: Costs = field(default_factory=Costs)
     settings: GemdeckSettings = field(default_factory=GemdeckSettings)
     profiles: dict[str, Profile] = field(default_factory=lambda: {"": EVERYTHING})
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
@@ -286,6 +289,7 @@ class Turn:
         self._calls_left = setup.settings.max_tool_calls
         context.kept.limit = setup.settings.max_result_size
         self._limit_reported = self._has_answer = False
+        self._has_counts = True
         self._step = self._new_step()
         self._start = self._accepted = len(self._history.contents)
         self.returned: list[str] = []
@@ -321,7 +325,7 @@ class Turn:
         """End a cancelled turn. A second call does nothing."""
         if not self.has_ended:
             self._interrupt("The user stopped this turn.")
-            self._notify(Severity.INFO, "You stopped this.")
+            self._notify(Severity.INFO, "You stopped this turn.")
             self._finish(TurnOutcome.CANCELLED)
 
     async def run(self) -> None:
@@ -349,6 +353,7 @@ class Turn:
                 drop_media(self._history.contents, self._accepted)
             self._interrupt("The turn ended here because the model could not continue.")
             self._notify(Severity.ERROR, str(error), error.advice, brief=error.brief)
+            outcome = TurnOutcome.TOO_EXPENSIVE if isinstance(error, CostLimitError) else outcome
         except Exception as error:  # noqa: BLE001 - a bug must end only this turn
             _log.exception("A turn failed")
             self._interrupt("The turn ended here because of an internal error.")
@@ -372,7 +377,7 @@ class Turn:
     def _ask(self, server: ServerId) -> None:
         """Say that the message asks a server for what it names."""
         if words := self._context.servers.left_out(server):
-            raise MessageError(words, "/profile chooses another one.")
+            raise MessageError(words, "Choose another one with /profile.")
         self._set_phase(TurnPhase.ASKING, server)
 
     async def _run_steps(self) -> TurnOutcome:
@@ -380,10 +385,13 @@ class Turn:
         for step in itertools.count():
             if step == setup.max_steps or setup.requests == setup.max_requests:
                 break
+            if words := await setup.costs.warning(self.backend, has_counts=self._has_counts):
+                self._notify(Severity.WARNING, words, PRICE_ADVICE)
             setup.requests += 1
             offered = self._offered()
             await self._run_step(offered)
             self._has_answer = True
+            self._has_counts = self._step.usage is not None
             calls = self._step.gathered.calls
             if calls and self.backend.traits.signs_calls:
                 sign_first_call(self._step.gathered.parts)
@@ -412,7 +420,7 @@ class Turn:
         if servers:
             verb = "is" if len(servers) == 1 else "are"
             text = f"Sent without {', '.join(servers)}, which {verb} still starting."
-            self._notify(Severity.INFO, text, "Their tools join as soon as they are ready.")
+            self._notify(Severity.INFO, text, "Their tools are added as soon as they are ready.")
 
     def _offered(self) -> dict[str, OfferedTool]:
         """Return the tools that are declared: those the model holds, and gemdeck's own."""
@@ -451,6 +459,7 @@ class Turn:
             self._step = self._new_step()
             self._set_phase(TurnPhase.WAITING)
             await self._context.save()
+            self._setup.costs.check()
             try:
                 await self._step.run(self.backend, self._request(offered))
                 return
@@ -468,10 +477,10 @@ class Turn:
                     self._notify(Severity.WARNING, f"{brief}: {error}", error.advice, brief=brief)
                 elif error.lacks in {"tools", "instructions"} - self._context.without:
                     self._context.without.add(error.lacks)
-                    self._notify(Severity.WARNING, str(error), "It goes on without.")
+                    self._notify(Severity.WARNING, str(error), "Continuing without them.")
                 elif not has_dropped and (dropped := self._drop_refused(error)):
                     has_dropped = True
-                    text = f"{error} It goes out once more without {' and '.join(sorted(dropped))}."
+                    text = f"{error} Trying again without {' and '.join(sorted(dropped))}."
                     self._notify(Severity.WARNING, sanitize_line(text))
                 elif await self._wait_to_retry(error, waits):
                     waits += 1

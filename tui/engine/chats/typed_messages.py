@@ -49,7 +49,7 @@ MAX_SHOWN: Final = 100
 _SHELL: Final = re.compile(r"!(?:[\w./~]|\s*\Z)")
 """How a command for a shell begins, as gemini-cli has one."""
 
-_AS_TEXT: Final = "Write \\@ for an @ that is only text."
+_AS_TEXT: Final = "Type \\@ for a plain @."
 
 
 Wanted = Sequence[Mention]
@@ -135,7 +135,7 @@ class Attachments:
         """Return the URI of the resource that a mention names."""
         server, typed = mention.server, mention.uri
         if away := self._servers.away_words(server):
-            raise MessageError(away, "Send the message once it is ready.")
+            raise MessageError(away, "Send the message once the server is ready.")
         catalog = self._servers.catalogs[server]
         if uri := find_resource(typed, catalog):
             return uri
@@ -177,7 +177,7 @@ def _check_media(source: ResourceMention | WorkspacePath, part: MediaPart, media
 
 def _check_number(number: int) -> None:
     if number > MAX_MENTIONED:
-        words = f"A message can bring {MAX_MENTIONED} resources and files along, not more."
+        words = f"A message can include at most {MAX_MENTIONED} resources and files."
         raise MessageError(words, "Send several messages.")
 
 
@@ -232,7 +232,7 @@ class TypedMessages:
         try:
             named = self._named(words)
             if isinstance(named, TypedPrompt):
-                reason = "A resource cannot go with a prompt."
+                reason = "A resource cannot be sent with a prompt."
                 raise MessageError(reason, "Send one, then the other.")
         except MessageError as error:
             give_back(conversation.publish, words, error)
@@ -298,13 +298,13 @@ class TypedMessages:
             return prompt
         name, _ = command_words(text)
         if (own := find_own_command(text)) is not None:
-            raise MessageError(f"/{own.words[0]} works on the screen only.")
+            raise MessageError(f"/{own.words[0]} works only on the screen.")
         if name:
             words = f"There is no command /{clip(name, MAX_SHOWN)}."
             raise MessageError(words, self._advice(name))
         if self._conversations.attended and _SHELL.match(text):
             words = f"gemdeck has no shell: {clip(text, MAX_SHOWN)} was not run."
-            raise MessageError(words, "A space after the ! sends it as a message.")
+            raise MessageError(words, "Put a space after the ! to send it as a message.")
         return self._attachments.wanted(text) or None
 
     def _advice(self, name: str) -> str:
@@ -313,13 +313,13 @@ class TypedMessages:
             return str(serving)
         own = f"{GEMINI_FOLDER}/commands/{name.replace(':', '/')}.toml"
         if any(os.path.isfile(base / own) for base in (Path.home(), Path.cwd())):  # noqa: PTH113 - never fails
-            return f"{own} is for gemini-cli alone; prompts of servers are commands here (F4)."
+            return f"{own} works only in gemini-cli; here, servers' prompts are commands (F4)."
         catalogs = self._servers.catalogs.values()
         prompts = (prompt.name for catalog in catalogs for prompt in catalog.prompts)
         if like := nearest(name, chain(OWN_COMMANDS, prompts)):
             return f"Did you mean /{like}?"
         if late := ", ".join(self._servers.waiting_for()):
-            return f"Prompts of {late} come once it is ready."
+            return f"Prompts of {late} appear once it is ready."
         if not self._conversations.attended:
             return "gemdeck mcp show SERVER lists the prompts of a server."
         return "F4 shows the prompts of your servers."

@@ -71,7 +71,7 @@ def demo_server() -> ServerDefinition:
             program=sys.executable,
         ),
         timeout=CALL_TIMEOUT,
-        description="A small notebook on this computer, and slow work to watch.",
+        description="A small notebook on this computer, and a slow task to watch.",
     )
     # nothing in it is secret, so its fingerprint needs no salt
     return replace(definition, fingerprint=server_fingerprint(definition, b""))
@@ -172,9 +172,9 @@ def _report(response: Mapping[str, Any]) -> str:
 
 def _offered(names: Sequence[str]) -> str:
     if not names:
-        return "There are no tools right now: no server is ready, or none has any."
+        return "There are no tools right now: no server is ready, or none offers any."
     more = f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
-    return f"The tools: {', '.join(map(_code, names[:MAX_LISTED]))}{more}."
+    return f"Available tools: {', '.join(map(_code, names[:MAX_LISTED]))}{more}."
 
 
 def _code(text: str) -> str:

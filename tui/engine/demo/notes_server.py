@@ -143,7 +143,7 @@ class Notebook:
         if not text.strip():
             raise RequestError("A note needs some text.")
         if len(joined) > MAX_TEXT or len(self.notes()) >= MAX_NOTES:
-            raise RequestError(f"There is no room: {MAX_NOTES} notes are the most.")
+            raise RequestError(f"The notebook is full: {MAX_NOTES} notes are the maximum.")
         return _add(self._connection, text.strip(), joined)
 
     def delete(self, number: int) -> Note:
@@ -305,7 +305,7 @@ class Server:
         ]
         lines = [f"{note.number}. {note.line}" for note in notes[:MAX_LISTED]]
         more = [f"({len(notes) - MAX_LISTED} older notes are not shown.)"]
-        return "\n".join(lines + more[: len(notes) > MAX_LISTED]) or "There are no such notes."
+        return "\n".join(lines + more[: len(notes) > MAX_LISTED]) or "No notes found."
 
     def _count(self, stopped: Event, token: RequestId | None, steps: int, seconds: float) -> str:
         for step in range(1, steps + 1):
@@ -351,7 +351,7 @@ def _checked(tool: Json, given: Json) -> list[Any]:
         is_fitting = isinstance(value, TYPES[kind]) and not isinstance(value, bool)
         size = len(value) if isinstance(value, str | list) else value
         if not is_fitting or not low <= size <= high:
-            raise RequestError(f"{key} has to be: {kind}, {low} to {high}.")
+            raise RequestError(f"{key} must be: {kind}, {low} to {high}.")
         arguments.append(value)
     return arguments
 

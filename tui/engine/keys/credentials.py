@@ -25,7 +25,7 @@ from tui.engine.keys.services import (
 from tui.engine.logs.redaction import is_secret_variable
 from tui.model.chat import BackendKind
 from tui.model.frozen import Frozen
-from tui.model.input.addresses import is_loopback
+from tui.model.input.addresses import check_key_address, is_loopback
 from tui.model.settings import GemdeckSettings
 from tui.text import sanitize_line
 
@@ -48,8 +48,6 @@ _CLOUD_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
 """A project or location. Both become part of the address, so they must not contain a slash."""
 
 _ENVIRONMENT: Final = "Vertex environment"
-MAX_URL: Final = 2_048
-"""Longest base URL, in characters."""
 
 
 class Service(StrEnum):
@@ -314,10 +312,12 @@ def checked_base_url(url: str, what: str) -> str:
     Raises:
         CredentialError: If it is neither https nor http on loopback.
     """
-    if not _is_safe_for_key(url):
+    try:
+        return check_key_address(url)
+    except ValueError as error:
         advice = "Use an https address, or http on 127.0.0.1 or localhost."
-        raise CredentialError(f"{what} is not a safe address to send a key to.", advice=advice)
-    return url
+        words = f"{what} is not a safe address to send a key to."
+        raise CredentialError(words, advice=advice) from error
 
 
 def typed_base_url(url: str) -> str:
@@ -405,19 +405,6 @@ def _base_url(environ: Mapping[str, str], kind: BackendKind) -> str:
     variable = "GOOGLE_VERTEX_BASE_URL" if kind is BackendKind.VERTEX else "GOOGLE_GEMINI_BASE_URL"
     url = environ.get(variable, "").strip()
     return checked_base_url(url, variable) if url else ""
-
-
-def _is_safe_for_key(url: str) -> bool:
-    if len(url) > MAX_URL or not url.isascii() or not url.isprintable() or set(url) & set(" \\"):
-        return False
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        return False
-    if not host or port == 0 or "@" in parts.netloc or parts.query or parts.fragment:
-        return False
-    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
 
 
 def keep_access(

@@ -4,7 +4,8 @@ import copy
 import logging
 import os
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -14,6 +15,7 @@ from pydantic import SecretStr
 from tui.engine.background import within
 from tui.engine.files.paths import state_dir
 from tui.engine.files.state_file import Content, StateFile, StateFileError
+from tui.model.settings_rules import MAX_KEY
 from tui.text import AdvisedError, sanitize_line
 
 SERVICE: Final = "gemdeck"
@@ -26,9 +28,6 @@ NAMED: Final = "secret "
 """What stands there before the name of a secret of the user's."""
 
 FILE_NAME: Final = "credentials.json"
-
-MAX_KEY: Final = 4_096
-"""Longest API key, in characters."""
 
 KEYRING_LIMIT: Final = 10.0
 """Keyring timeout in seconds; it may be waiting for a password prompt."""
@@ -162,29 +161,21 @@ class KeyringPlace:
         return KeyringPlace(user)
 
     def get(self) -> str | None:
-        try:
+        with _asking_keyring("cannot be read") as keyring:
             key: str | None = within(
-                KEYRING_LIMIT, lambda: _keyring().get_password(SERVICE, self._user)
+                KEYRING_LIMIT, lambda: keyring.get_password(SERVICE, self._user)
             )
-        except TimeoutError as error:
-            raise keyring_timeout() from error
-        except Exception as error:  # backends are plugins and raise errors of their own
-            raise _failure("cannot be read") from error
         return key
 
     def set(self, key: str) -> None:
         """Store it. Waits without a limit: one given up could overwrite a later one."""
-        try:
-            _keyring().set_password(SERVICE, self._user, key)
-        except Exception as error:  # backends are plugins and raise errors of their own
-            raise _failure("did not store it") from error
+        with _asking_keyring("did not store it") as keyring:
+            keyring.set_password(SERVICE, self._user, key)
 
     def forget(self) -> None:
-        try:
-            if _keyring().get_password(SERVICE, self._user) is not None:
-                _keyring().delete_password(SERVICE, self._user)
-        except Exception as error:  # backends are plugins and raise errors of their own
-            raise _failure("did not remove it") from error
+        with _asking_keyring("did not remove it") as keyring:
+            if keyring.get_password(SERVICE, self._user) is not None:
+                keyring.delete_password(SERVICE, self._user)
 
 
 class FilePlace:
@@ -210,11 +201,8 @@ class FilePlace:
 
     def get(self) -> str | None:
         """Return the secret, or None if there is none."""
-        try:
-            content = self._file.read()
-        except StateFileError as error:
-            raise CredentialError(str(error), advice=error.advice) from error
-        key = (content or {}).get(self._user)
+        with _asking_file():
+            key = (self._file.read() or {}).get(self._user)
         return key if isinstance(key, str) else None
 
     def set(self, key: str) -> None:
@@ -224,10 +212,8 @@ class FilePlace:
         self._save(lambda content: {key: content[key] for key in content if key != self._user})
 
     def _save(self, change: Callable[[Content], Content]) -> None:
-        try:
+        with _asking_file():
             self._file.save(change)
-        except StateFileError as error:
-            raise CredentialError(str(error), advice=error.advice) from error
 
 
 def _keyring() -> ModuleType:
@@ -237,8 +223,23 @@ def _keyring() -> ModuleType:
     return keyring
 
 
-def _failure(words: str) -> CredentialError:
-    return CredentialError(f"The keyring {words}.", advice="Unlock the keyring.")
+@contextmanager
+def _asking_keyring(failure: str) -> Iterator[ModuleType]:
+    """Give the library, whose backends are plugins and raise errors of their own."""
+    try:
+        yield _keyring()
+    except TimeoutError as error:
+        raise keyring_timeout() from error
+    except Exception as error:  # see above
+        raise CredentialError(f"The keyring {failure}.", advice="Unlock the keyring.") from error
+
+
+@contextmanager
+def _asking_file() -> Iterator[None]:
+    try:
+        yield
+    except StateFileError as error:
+        raise CredentialError(str(error), advice=error.advice) from error
 
 
 def keyring_timeout() -> CredentialError:

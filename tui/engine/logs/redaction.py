@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import SplitResult, quote, quote_plus, unquote, unquote_plus, urlsplit
 
-from tui.text import clip, clip_middle, sanitize_line, without_sequences
+from tui.text import USUAL_BASE64, clip, clip_middle, sanitize_line, without_sequences
 
 MASK: Final = "***"
 """Replaces a secret on the screen."""
@@ -172,7 +172,6 @@ _HIDING: Final = re.compile(r"[\\%\x1b\x80-\x9f\xad]")
 _CONTROLS: Final = str.maketrans("\b\f\n\r\t", "bfnrt", "\\")
 
 _DATA: Final = re.compile(r"[A-Za-z0-9+/_\s-]{8,}={0,2}\s*")
-USUAL_BASE64: Final = str.maketrans("-_", "+/")
 _MIN_ENCODED: Final = 8
 """Shortest Base64 fragment that is masked; shorter ones occur by chance."""
 

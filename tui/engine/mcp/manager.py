@@ -361,7 +361,7 @@ class ServerManager:
     def why_masked(self, tool: OfferedTool, arguments: Mapping[str, Any]) -> str:
         """Say why a call cannot be made whose arguments contain a mask; or ""."""
         mask = "" if isinstance(tool, OwnTool) else self.redactor.mask_in(arguments)
-        words = f"The arguments contain {mask}, a placeholder for a secret that gemdeck hides."
+        words = f"The arguments contain {mask}, a placeholder for a secret that gemdeck masks."
         ways = "Change only the text around it, or edit the file outside gemdeck."
         return f"{words} The call was not run. {ways}" if mask else ""
 
@@ -374,9 +374,9 @@ class ServerManager:
             raise ToolCallError(self._away_words(tool.server))
         current = self.registry.current(tool)
         if current is None or current.definition_hash != tool.definition_hash:
-            raise ToolCallError("The server has changed this tool meanwhile; it was not run.")
+            raise ToolCallError("The server has changed this tool in the meantime; it was not run.")
         if current.fingerprint != tool.fingerprint:
-            text = f"Another server is called {tool.server} now; the tool was not run."
+            text = f"{tool.server} is now a different server; the tool was not run."
             raise ToolCallError(text)
 
         async def call() -> ToolResult:
@@ -451,7 +451,7 @@ class ServerManager:
         """Return the prompts and resources of a server; raises `ServerCallError` unless ready."""
         live = self._live(server)
         if live is None:
-            raise ServerCallError(f"The server {server} cannot be asked ({self._status(server)}).")
+            raise ServerCallError(f"The server {server} cannot be used ({self._status(server)}).")
         return live.features
 
     def usage(self, server: ServerId) -> ServerUsage:
@@ -498,8 +498,8 @@ class ServerManager:
                 self.catalogs[server] = catalog
                 self._publish(e.CatalogChanged(server, catalog))
         if self.registry.newly_exceeds():
-            words = f"The model holds at most {self._context.budget.words()} of tools at once."
-            advice = "It searches the others and loads what it needs."
+            words = f"Too many tools: the model gets at most {self._context.budget.words()}."
+            advice = "It searches the other tools and loads those that it needs."
             self._publish(e.NoticeRaised(e.Notice(Severity.INFO, words, advice)))
 
     async def _connect(self) -> Connect:

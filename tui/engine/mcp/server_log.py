@@ -135,7 +135,7 @@ class ServerLog:
             for moment, source, severity, text, level in self._pending
         ]
         if self._dropped:
-            note = f"{self._dropped} earlier lines are left out: too many at once"
+            note = f"{self._dropped} earlier lines were dropped: too many at once"
             lines.insert(0, LogLine(lines[0].time, "gemdeck", Severity.WARNING, note))
         self._pending.clear()
         self._dropped = 0

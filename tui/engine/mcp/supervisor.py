@@ -377,7 +377,7 @@ class Supervisor:
                                 words = "offers nothing: no usable tool, no prompt, no resource"
                                 for tool in live.offer.tools[:1]:
                                     words += f" ({tool.view.name}: {tool.view.problem})"
-                                error = ServerError(words, "Look at its log.", permanent=True)
+                                error = ServerError(words, "See its log.", permanent=True)
                             elif not self._must_stop():
                                 self._grant(None)
                                 await self._serve(live)
@@ -538,7 +538,7 @@ class Supervisor:
             retry_at = self._backoff.failed()
             if self._backoff.is_exhausted:
                 times = self._backoff.policy.max_failures
-                often = f"It failed {times} times in a row; r restarts it."
+                often = f"Gave up after {times} attempts: press r to restart it."
                 advice = f"{failure.advice} {often}".strip()
                 self._move(_S.FAILED, replace(failure, advice=advice))
             else:
@@ -570,4 +570,4 @@ class Supervisor:
         """Tell why the task that follows changes ended."""
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.warning("a server's changes are no longer followed", exc_info=error)
-            self._log.remark("its changes are no longer followed; restart it to see them")
+            self._log.remark("its changes are no longer tracked; restart it to see them")

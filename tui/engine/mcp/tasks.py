@@ -83,7 +83,7 @@ class RemoteTask:
     @property
     def place(self) -> str:
         """What stands in the row of its call once nobody waits for it."""
-        return f"Runs on as task {self.kept.key}."
+        return f"Continues in the background as task {self.kept.key}."
 
     @property
     def elapsed(self) -> float:
@@ -111,7 +111,7 @@ class RemoteTask:
         if state.status is not before.status:
             self.say(live)
         if self.elapsed > state.ttl and not state.status.is_over:
-            raise ToolCallError(f"Its time to live of {state.ttl:g} s is over: it is stopped.")
+            raise ToolCallError(f"It exceeded its time to live of {state.ttl:g} s and was stopped.")
 
 
 class RemoteTasks:
@@ -182,7 +182,7 @@ class RemoteTasks:
         if task.following.done():
             return await self.result(task)
         note = (
-            f"The user goes on without this call: it runs on as task {key}, with no result "
+            f"The user continued without this call: it runs on as task {key}, with no result "
             f'yet. Call check_task(id="{key}") when its result is needed.'
         )
         return ToolResult((TextPart(note),), task.place, runs_on=True)
@@ -299,7 +299,7 @@ class RemoteTasks:
             reporter.report = partial(setattr, task, "reported")
         while True:
             if (live := await self._reach(task.tool, RETURN_PATIENCE)) is None:
-                words = f"{task.tool.server} is gone; whether its task goes on is unknown."
+                words = f"{task.tool.server} is not connected; its task may still be running."
                 raise TaskUnreachableError(words)
             before = task.state
             task.say(live)

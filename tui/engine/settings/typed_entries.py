@@ -20,7 +20,10 @@ from tui.model.trust import DifferenceLine
 from tui.text import sanitize
 
 _ADDRESSES: Final = ("httpUrl", "url")
-_SHOWN: Final = frozenset({"command", "args", "env", "headers", "type", *_ADDRESSES})
+OPTIONS: Final = ("start", "cwd", "timeout", "excludeTools")
+"""The keys of an entry that have a field for what is seldom set."""
+
+_SHOWN: Final = frozenset({"command", "args", "env", "headers", "type", *_ADDRESSES, *OPTIONS})
 """The keys of an entry that have a field."""
 
 _REFERENCE: Final = re.compile(
@@ -157,6 +160,7 @@ class EntryFields:
         args: The arguments, as words of a shell.
         env: The variables, likewise.
         headers: The headers, likewise.
+        options: The texts of `OPTIONS`, of a timeout in seconds; empty where the key is not set.
         others: The keys that have no field.
     """
 
@@ -171,9 +175,12 @@ class EntryFields:
         self.words = [*map(self._word, words, ("", *words))]
         self.variables, self.fields = self._named("env", "="), self._named("headers", ": ")
         self.args, self.env, self.headers = map(joined, (self.words, self.variables, self.fields))
+        self.options = {key: _option_text(key, entry.get(key)) for key in OPTIONS}
         self.others = {key: value for key, value in entry.items() if key not in _SHOWN}
 
-    def entry(self, target: str, args: str, env: str, headers: str) -> dict[str, Any]:
+    def entry(
+        self, target: str, args: str, env: str, headers: str, **options: str
+    ) -> dict[str, Any]:
         """Write the entry that edited texts describe.
 
         Raises:
@@ -181,7 +188,15 @@ class EntryFields:
         """
         target = self._hidden.get(target.strip(), target.strip())
         env_words, header = self._words(env), self._words(headers)
-        made = server_entry(target, self._words(args), env=env_words, header=header) | self.others
+        given = {key: text.strip() for key, text in (self.options | options).items()}
+        kept = {key: self._entry.get(key) for key in given if given[key] == self.options[key]}
+        more: dict[str, Any] = {"env": env_words, "header": header}
+        if "timeout" not in kept:
+            more["timeout"] = _milliseconds(given["timeout"])
+        if "excludeTools" not in kept:
+            more["exclude_tools"] = given["excludeTools"]
+        more |= {key: given[key] or None for key in ("start", "cwd") if key not in kept}
+        made = server_entry(target, self._words(args), **more) | kept | self.others
         if self._key and is_address(target):  # it goes on as it was, with SSE where that was tried
             kept = {key: self._entry[key] for key in ("type",) if key in self._entry}
             made = {self._key: made.pop("url"), **made, "type": None} | kept
@@ -223,6 +238,24 @@ def _masked(word: str, before: str = "") -> str:
     """Mask secrets in a word of a command line, and show all the rest, however long it is."""
     pieces = [word[at : at + MAX_SHOWN] for at in range(0, len(word), MAX_SHOWN)]
     return "".join(masked_words((before[:99], piece))[-1] for piece in pieces)
+
+
+def _option_text(key: str, value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case list():
+            return ", ".join(map(str, value))
+        case int() | float() if key == "timeout":
+            return f"{value / 1000:g}"
+    return str(value)
+
+
+def _milliseconds(text: str) -> int | None:
+    try:
+        return round(float(text) * 1000) if text else None
+    except (ValueError, OverflowError) as error:
+        raise EntryError("timeout: must be a number of seconds") from error
 
 
 def address_type(address: str) -> str:

@@ -77,7 +77,7 @@ class CallbackListener:
         host = parts.hostname or ""
         if parts.scheme != "http" or not is_loopback(host) or parts.query or parts.fragment:
             reason = "cannot send the browser back: redirectUri is not a plain http address"
-            advice = f"Set oauth.redirectUri to {DEFAULT_REDIRECT} or leave it out."
+            advice = f"Set oauth.redirectUri to {DEFAULT_REDIRECT} or remove it."
             raise AuthError(f"{reason} of this computer", advice)
         self.redirect_uri = redirect_uri
         self.answer: asyncio.Future[Redirect] = asyncio.get_running_loop().create_future()
@@ -97,7 +97,7 @@ class CallbackListener:
             self._close()
             if not self._may_move:
                 reason = f"cannot send the browser back: port {self._port} is in use"
-                advice = "Close what uses it, or set another port in oauth.redirectUri."
+                advice = "Free that port, or set another one in oauth.redirectUri."
                 raise AuthError(reason, advice) from None
             await self._listen(0)
         if self._may_move:
@@ -126,11 +126,11 @@ class CallbackListener:
         text = "".join(text.split())
         if "://" not in text and "=" not in text:
             if not text or len(text) > MAX_HEAD or not text.isascii():
-                raise AuthError("gave no code that could be used")
+                raise AuthError("has no code that can be used")
             return Redirect(code=text)
         found = _parameters(urlsplit(text).query if "://" in text else text.lstrip("?"))
         if not self._is_ours(found):
-            raise AuthError("gave this address for another sign-in: its state is not ours")
+            raise AuthError("is from another sign-in: its state does not match")
         return _redirect(found)
 
     async def _listen(self, port: int) -> None:
@@ -174,7 +174,7 @@ class CallbackListener:
             if method == "GET" and is_for_us and is_answer and not self.answer.done():
                 self.answer.set_result(_redirect(found))
                 return HTTPStatus.OK, _THANKS
-        return HTTPStatus.BAD_REQUEST, "This belongs to no sign-in that is under way."
+        return HTTPStatus.BAD_REQUEST, "This belongs to no sign-in in progress."
 
     def _is_ours(self, found: Mapping[str, str]) -> bool:
         state = found.get("state", "").encode()

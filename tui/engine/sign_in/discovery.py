@@ -126,7 +126,7 @@ class Discovery:
         offered = metadata.code_challenge_methods_supported if metadata is not None else None
         with_code = metadata is not None and oauth.grant_type is GrantType.AUTHORIZATION_CODE
         if with_code and PKCE_METHOD not in (offered or []):
-            reason = "has an authorization server that does not offer PKCE with S256"
+            reason = "has an authorization server that does not support PKCE with S256"
             advice = "If you know that it does, set oauth.authorizationUrl and oauth.tokenUrl."
             raise AuthError(f"{reason}, without which others could use the code", advice)
         place = self._place(resource, metadata)
@@ -162,10 +162,10 @@ class Discovery:
                 continue
             if not check_resource_allowed(self._server, str(found.resource)):
                 other = sanitize_line(str(found.resource))
-                raise AuthError(f"says that its tokens are for {other}, which it is not")
+                raise AuthError(f"declares its tokens for {other}, which is another server")
             return found
         if odd:
-            raise AuthError(f"sent metadata for its sign-in that is not valid: {odd}")
+            raise AuthError(f"sent invalid metadata for its sign-in: {odd}")
         return None
 
     async def _metadata(self, resource: ProtectedResourceMetadata | None) -> OAuthMetadata | None:
@@ -187,9 +187,9 @@ class Discovery:
                 if issuer == named[-1] or not error.is_transient:
                     raise
         if named[0] or self._is_failing:
-            words = f"names the authorization server {' and '.join(named)}, which does not say how"
+            words = f"names the authorization server {' and '.join(named)}, which fails"
             if not named[0]:
-                words = "has an authorization server that fails"
+                words = "has a failing authorization server"
             raise AuthError(f"{words}: {self._told()}", is_transient=self._is_failing)
         return None
 
@@ -236,8 +236,8 @@ class Discovery:
                 if same_issuer(named, issuer):
                     return
                 other = f"opens a page of another authorization server, {sanitize_line(named)}"
-                why = f"whose answer would go to {sanitize_line(issuer)}; the sign-in is refused"
-                advice = "Tell whoever runs the server: it may want to use what you have there."
+                why = f"whose response would go to {sanitize_line(issuer)}; the sign-in is refused"
+                advice = "Tell the operator of the server: it may be after your account there."
                 raise AuthError(f"{other}, {why}", advice)
 
     def _place(

@@ -80,11 +80,11 @@ MAX_FACT: Final = 500
 """Characters of an address or resource that are shown."""
 
 WAITING: Final = (
-    "Waiting for the browser. If it does not come back, paste its address here. "
-    "If the page does not know gemdeck, cancel and sign in again; gemdeck then registers again."
+    "Waiting for the browser. If nothing happens here, paste the address that it shows. "
+    "If the page does not recognise gemdeck, cancel and sign in again; that registers it anew."
 )
 NO_BROWSER: Final = (
-    "No browser was opened. Open the address above anywhere, and paste the address where it ends."
+    "No browser was opened. Open the address above elsewhere and paste the address it ends at."
 )
 
 OpenUrl = Callable[[str], Awaitable[bool]]
@@ -159,7 +159,7 @@ class SignInFlow:
                 raise
             note = (
                 "The authorization server refused a request that named this resource. Without "
-                "its name the token may count for other servers too."
+                "the name, the token may be valid for other servers too."
             )
             return await self._with_person(replace(place, names_resource=False), note)
 
@@ -226,7 +226,7 @@ class SignInFlow:
     def _settings_client(self, place: SignInPlace) -> SignInRecord:
         oauth = self._oauth
         if not oauth.client_id:
-            reason = "needs a client id to be signed in to without a browser"
+            reason = "needs a client id for sign-in without a browser"
             raise AuthError(reason, "Set oauth.clientId.")
         secret = oauth.client_secret.get_secret_value() if oauth.client_secret else ""
         method = "none"
@@ -238,7 +238,7 @@ class SignInFlow:
     async def _register(self, place: SignInPlace, redirect_uri: str) -> SignInRecord:
         """Register a client (RFC 7591)."""
         if not place.registration_endpoint:
-            reason = "has an authorization server at which clients cannot register themselves"
+            reason = "has an authorization server that does not let clients register"
             raise AuthError(reason, _REGISTER)
         offered = place.auth_methods
         method = next((m for m in _METHODS if m in offered), "") if offered is not None else ""
@@ -271,10 +271,10 @@ class SignInFlow:
         method = found.get("token_endpoint_auth_method") or usual
         lacks_secret = method != "none" and not secret
         if not isinstance(secret, str) or method not in _METHODS or lacks_secret:
-            words = "has an authorization server that registered gemdeck in a way it cannot use"
+            words = "has an authorization server that registered gemdeck in an unusable way"
             raise AuthError(words, _REGISTER)
         if max(len(client_id), len(secret)) > MAX_CLIENT_ID:
-            raise AuthError("has an authorization server that gave a client id that is too long")
+            raise AuthError("has an authorization server that sent a client id that is too long")
         ends_at = found.get("client_secret_expires_at")
         ends_at = ends_at if secret and isinstance(ends_at, int | float) else 0
         own: dict[str, str | float] = {"client_secret": secret, "secret_ends_at": ends_at}
@@ -325,7 +325,7 @@ async def _identity_assertion(
         return token.get_secret_value()  # of a workload, for the authorization server (RFC 7523)
     if token is None or not url:
         advice = "Set oauth.identityTokenFile, or oauth.identityToken and oauth.identityTokenUrl."
-        raise AuthError("needs an identity token to be signed in to", advice)
+        raise AuthError("needs an identity token for sign-in", advice)
     checked_endpoint(url, client.server, "identity provider", is_own=True)
     client_id = oauth.identity_client_id or client.client_id
     change = {"client_id": client_id, "client_secret": "", "auth_method": "none"}
@@ -369,26 +369,26 @@ def _with_query(url: str, parameters: Mapping[str, str]) -> str:
     query = urlencode([*own, *given.items()])
     whole = urlunsplit((parts.scheme, parts.netloc, parts.path, query, ""))
     if len(whole) > 2 * MAX_ENDPOINT:
-        raise AuthError("wants a sign-in at an address that is too long")
+        raise AuthError("has an address for sign-in that is too long")
     return whole
 
 
 def _check_redirect(redirect: Redirect, place: SignInPlace) -> None:
     """Refuse an answer of another authorization server (RFC 9207), and one without a code."""
     if redirect.iss and redirect.iss != place.issuer:
-        raise AuthError("was answered for by another authorization server than the one asked")
+        raise AuthError("got a response from the wrong authorization server")
     if place.names_itself and not redirect.iss:
         advice = "If you pasted a code, paste the whole address."
-        raise AuthError("got an answer that does not say which server it comes from", advice)
+        raise AuthError("got a response that does not name its authorization server", advice)
     if redirect.error:
         said = f"{redirect.error}: {redirect.description}".strip(": ")
         kind = DeclinedError if redirect.error == "access_denied" else AuthError
-        words = f"was not given access: {clipped(said)}"
+        words = f"did not grant access: {clipped(said)}"
         if (about := about_resource(redirect.error, said)) is not None:
             raise about(words, LEAVE_OUT)
         raise kind(words)
     if not redirect.code:
-        raise AuthError("got an answer without a code")
+        raise AuthError("got a response without a code")
 
 
 @dataclass(eq=False, repr=False)
@@ -429,7 +429,7 @@ class PersonAsker:
                 waits: list[asyncio.Future[Any]] = [asking, *((back,) if back else ())]
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
-            reason = f"was not signed in to within {PATIENCE / 60:.0f} minutes"
+            reason = f"was not signed in within {PATIENCE / 60:.0f} minutes"
             raise AuthError(reason, "Try again.") from None
         finally:
             if not asking.done():
@@ -441,12 +441,12 @@ class PersonAsker:
         try:
             reply = asking.result()
         except WithdrawnError as error:
-            words = f"requires sign-in, and nobody could be asked: {str(error).rstrip('.')}"
+            words = f"requires sign-in, which was not possible: {str(error).rstrip('.')}"
             raise DeclinedError(words) from None
         if not reply.allows:
             # A page that was opened may have said that it does not know the client.
             kind = DeclinedError if self._limit.when() is None else AuthError
-            raise kind("was not signed in to: you cancelled it")
+            raise kind("is not signed in: you cancelled")
         self.is_away = False
         return self._pasted
 
@@ -461,7 +461,7 @@ class PersonAsker:
             try:
                 self._pasted = listener.read_pasted(reply.text)
             except AuthError as error:
-                return f"What was pasted {error.reason}."
+                return f"The pasted text {error.reason}."
             return ""
         self.is_away = True
         return WAITING if await self.open_url(request.url) else NO_BROWSER
@@ -472,20 +472,20 @@ class PersonAsker:
         try:
             address = check_address(consent.url or place.token_endpoint)
         except AddressError as error:
-            raise AuthError(f"wants a sign-in at an address that is refused: {error}") from None
+            raise AuthError(f"has an address for sign-in that is refused: {error}") from None
         scopes = place.scope.split()
         if len(scopes) > MAX_SCOPES:
-            raise AuthError(f"asks for {len(scopes)} scopes at once, which is refused")
+            raise AuthError(f"requests {len(scopes)} scopes at once, which is refused")
         account = sanitize_line(definition.endpoint.sign_in.oauth.account)
-        account = f"Sign in there with the account that you call {account}." if account else ""
+        account = f"Sign in with the account that you call {account}." if account else ""
         notes = list(filter(None, (account, consent.note, address.warning)))
         if self.before and self.before != place.issuer:
             known = sanitize_line(urlsplit(self.before).hostname or self.before)
-            notes.append(f"Until now the sign-in was at {known}; the server names another one now.")
+            notes.append(f"The sign-in was at {known} until now; the server names another place.")
         page, issuer, token = map(_host, (address.url, place.issuer, place.token_endpoint))
         if consent.url and page != issuer:
             words = f"The page is at {page}, its issuer at {issuer}"
-            notes.append(f"{words}: go on only if you know that they belong together.")
+            notes.append(f"{words}: continue only if you know that they belong together.")
         return SignInRequest(
             id=self.desk.new_id(),
             server=definition.id,

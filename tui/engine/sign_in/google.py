@@ -126,7 +126,7 @@ class GoogleSession:
             record = self._word()
             self._is_agreed = await read_kept(lambda: self._store.get(record.key)) == record
         if not self._is_agreed:
-            raise AuthError("wants your Google credentials", "Press a to see what they allow.")
+            raise AuthError("requests your Google credentials", "Press a to see what they allow.")
 
     def _word(self) -> SignInRecord:
         """Return what stands for the user's agreement: this server with these scopes."""
@@ -142,7 +142,7 @@ class GoogleSession:
             async with asyncio.timeout(GOOGLE_TIMEOUT):
                 credentials = await in_daemon_thread(self._get_token)
         except TimeoutError:
-            reason = f"gets no Google credentials: there are none after {GOOGLE_TIMEOUT:g} s"
+            reason = f"gets no Google credentials: none came within {GOOGLE_TIMEOUT:g} s"
             raise AuthError(reason, "Check the network.", is_transient=True) from None
         except Exception as error:  # noqa: BLE001 - whatever it is, its text may hold a token
             raise _told(error) from None
@@ -185,9 +185,9 @@ def _told(error: Exception) -> AuthError:
 
     kind = sanitize_line(type(error).__name__)
     if isinstance(error, exceptions.DefaultCredentialsError):
-        return AuthError("gets no Google credentials: there are none here", _LOG_IN)
+        return AuthError("gets no Google credentials: there are none on this computer", _LOG_IN)
     if isinstance(error, exceptions.TransportError | OSError) or getattr(error, "retryable", False):
-        reason = f"gets no Google credentials for now ({kind})"
+        reason = f"gets no Google credentials at the moment ({kind})"
         return AuthError(reason, "Check the network, or try again later.", is_transient=True)
     reason = f"gets no Google credentials ({kind})"
-    return AuthError(reason, f"{_LOG_IN} Check that they may do this.")
+    return AuthError(reason, f"{_LOG_IN} Check their permissions.")

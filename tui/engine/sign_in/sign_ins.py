@@ -105,12 +105,12 @@ class SignIns:
         if isinstance(session, GoogleSession):
             return await self._agree(session)
         if definition.endpoint.sign_in.is_off:
-            reason = "is not signed in to: its entry forbids it"
+            reason = "is not signed in: its entry forbids it"
             raise AuthError(reason, "Remove oauth.enabled from its entry.")
         known = await session.record()
         await self.renew(session, (known and known.lacking) or session.challenge)
         place = await read_kept(lambda: self.store.place)
-        return f"Signed in to {_named(definition)}; the tokens are kept in {place}."
+        return f"Signed in to {_named(definition)}; the tokens are stored in {place}."
 
     async def import_gemini(self, definition: ServerDefinition, home: Path) -> str:
         """Take over gemini-cli's sign-in to a server; return in a sentence what came of it.
@@ -121,9 +121,9 @@ class SignIns:
         session = self._session(definition)
         record = await in_daemon_thread(lambda: gemini_sign_in(home, definition))
         if isinstance(session, GoogleSession) or not record.fits(definition):
-            raise AuthError("is to be signed in to in another way, its entry says")
+            raise AuthError("has an entry that requires another kind of sign-in")
         await session.take(record)
-        return f"{_named(definition)} is signed in to with gemini-cli's token."
+        return f"Signed in to {_named(definition)} with gemini-cli's token."
 
     async def sign_out(self, definition: ServerDefinition) -> str:
         """Revoke and forget the tokens of a server; return in a sentence what came of it.
@@ -141,7 +141,7 @@ class SignIns:
             return f"You were not signed in to {name}."
         if is_revoked:
             return f"Signed out of {name}; the tokens are revoked and removed."
-        return f"Signed out of {name}; the tokens are removed here, but not revoked there."
+        return f"Signed out of {name}; the tokens are removed, but not revoked."
 
     def _session(self, definition: ServerDefinition) -> "TokenSession | GoogleSession":
         """Return the session of a server with these settings; another entry gets another."""
@@ -164,7 +164,7 @@ class SignIns:
 
             scope, url = " ".join(definition.endpoint.sign_in.oauth.scopes), definition.endpoint.url
             place = SignInPlace(ISSUER, url, scope, "", token_endpoint=url)
-            note = "Your Google credentials go to this server, with all that these scopes allow."
+            note = "This server gets your Google credentials, with all that these scopes allow."
             ask = PersonAsker(definition, self.desk, self.open_url, "Google's own files")
             async with self._asking:
                 await ask(Consent(place, note=note))
@@ -196,7 +196,7 @@ class SignIns:
             AuthError: If it did not work.
         """
         if not may_carry_tokens(session.definition.endpoint.url):
-            reason = "is not signed in to: its address is not encrypted"
+            reason = "is not signed in: its address is not encrypted"
             raise AuthError(reason, "Use https in `url`.")
         await asyncio.to_thread(import_alone, _FLOW)
         from tui.engine.sign_in.flow import PersonAsker, SignInFlow  # noqa: PLC0415 - imports the SDK
@@ -329,7 +329,7 @@ class TokenSession:
             self._is_kept = True
         except CredentialError as error:
             self._is_kept = False
-            words = f"The sign-in to {self.definition.id} lasts until the end of this run: {error}"
+            words = f"The sign-in to {self.definition.id} lasts until gemdeck ends: {error}"
             self._owner.publish(NoticeRaised(Notice(Severity.WARNING, words, error.advice)))
 
     async def keep_client(self, client: SignInRecord) -> None:
@@ -426,7 +426,7 @@ class TokenSession:
                     return True
             tries = self._step_ups.get(challenge.scope, 0)
             if tries >= MAX_STEP_UPS:
-                reason = "still refuses this for lack of scopes after signing in for them"
+                reason = "still refuses this for lack of scopes, even after a new sign-in"
                 advice = "Ask whoever runs the server which scopes it needs."
                 raise AuthError(reason, advice, is_permanent=True)
             self._step_ups[challenge.scope] = tries + 1
@@ -438,7 +438,7 @@ class TokenSession:
                     raise
                 scopes = f"the scope {challenge.scope}" if challenge.scope else "more scopes"
                 command = f"gemdeck mcp auth {shlex.quote(self.definition.id)}"
-                words = f"refuses this without {clipped(scopes)} (to sign in for it: {command})"
+                words = f"refuses this without {clipped(scopes)} (sign in for it with: {command})"
                 raise DeclinedError(words) from error
             return True
 

@@ -99,12 +99,12 @@ def checked_endpoint(url: str, server: str, what: str, *, is_own: bool = False) 
     if "@" in parts.netloc:
         raise _refused(what, f"hides its host {shown} behind a user name")
     if parts.fragment:
-        raise _refused(what, f"carries a fragment, at {shown}")
+        raise _refused(what, f"contains a fragment, at {shown}")
     is_local = is_loopback(host)
     if parts.scheme != "https" and not (parts.scheme == "http" and is_local):
         raise _refused(what, f"is not encrypted (https), at {shown}")
     if is_local and not is_own and not is_loopback(urlsplit(server).hostname or ""):
-        raise _refused(what, f"is on this computer, at {shown}, and the server is not")
+        raise _refused(what, f"is on this computer, at {shown}, but the server is not")
     return url
 
 
@@ -216,7 +216,7 @@ async def _answered(
         raise _refusal(answer.status, error_code(content), said)
     if "access_token" not in content:
         wrong = "has no access_token" if content else "is not JSON"
-        raise AuthError(f"got no token: the authorization server's answer {wrong}")
+        raise AuthError(f"got no token: the authorization server's response {wrong}")
     return content
 
 
@@ -314,7 +314,7 @@ def _refusal(status: int, code: str, said: str) -> AuthError:
 def _with_token(record: SignInRecord, content: Mapping[str, Any], kind: str) -> SignInRecord:
     """Return the record with the token of an answer; what is left out stays as it was."""
     if str(content.get("token_type") or kind).lower() != kind:
-        raise AuthError("got a token of an unknown kind; only bearer tokens can be used")
+        raise AuthError("got a token of an unknown type; only bearer tokens are supported")
     token = checked_token(content.get("access_token"))
     refresh_token, scope = content.get("refresh_token"), content.get("scope")
     if not isinstance(scope, str) or len(scope) > MAX_SCOPE or not _SCOPE.fullmatch(scope.strip()):

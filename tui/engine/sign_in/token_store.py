@@ -185,7 +185,7 @@ def gemini_sign_in(home: Path, definition: ServerDefinition) -> SignInRecord:
         if _address(kept.get("mcpServerUrl")) == server:
             account = definition.endpoint.sign_in.oauth.account
             return _record(server, kept).model_copy(update={"account": account})
-    raise AuthError("has no sign-in of gemini-cli's", "Press a to sign in.")
+    raise AuthError("has no sign-in from gemini-cli", "Press a to sign in.")
 
 
 def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -196,7 +196,7 @@ def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
         return
     except (OSError, JsonError, ValueError, RecursionError) as error:
         words = sanitize_line(str(error.strerror if isinstance(error, OSError) else error))
-        reason = f"has no sign-in of gemini-cli's: its file cannot be read ({words})"
+        reason = f"has no sign-in from gemini-cli: its file cannot be read ({words})"
         raise AuthError(reason) from error
     entries = list(found.values()) if isinstance(found, dict) else found
     if isinstance(entries, list):
@@ -246,11 +246,11 @@ def token_in(path: str) -> str:
     Raises:
         AuthError: If there is none that can be sent.
     """
-    named = f"was not signed in to: its oauth.identityTokenFile {sanitize_line(path)}"
+    named = f"is not signed in: its oauth.identityTokenFile {sanitize_line(path)}"
     try:
         held = read_regular(Path(path).expanduser(), MAX_TOKEN + 2)
         return checked_token(held.decode("ascii").strip())
     except OSError as error:
         raise AuthError(f"{named} cannot be read: {error.strerror}", is_transient=True) from error
     except (ValueError, RuntimeError, AuthError):  # its text may hold a part of the file
-        raise AuthError(f"{named} holds no token") from None
+        raise AuthError(f"{named} contains no token") from None

@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from contextlib import suppress
 from typing import Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -10,6 +11,9 @@ from tui.text import sanitize_line
 
 MAX_URL: Final = 4_096
 """Longest address that is shown and opened, in characters."""
+
+MAX_KEY_URL: Final = 2_048
+"""Longest address that a key is sent to."""
 
 MAX_HOST: Final = 253
 """Longest host name, in characters (RFC 1035)."""
@@ -50,16 +54,16 @@ def check_address(url: str) -> Address:
     if len(url) > MAX_URL:
         raise AddressError(f"it is longer than {MAX_URL} characters")
     if _UNSAFE.search(url):
-        raise AddressError("it holds white space, control characters or backslashes")
+        raise AddressError("it contains whitespace, control characters or backslashes")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise AddressError("it cannot be read") from None
+        raise AddressError("it is malformed") from None
     if parts.scheme not in {"http", "https"}:
         raise AddressError("it is neither http nor https")
     if "@" in parts.netloc:
-        raise AddressError("it holds a user name, which hides where it leads")
+        raise AddressError("it contains a user name, which hides its real host")
     host = _ascii_host(parts.hostname or "")
     shown_host = _readable(host)
     netloc = f"[{host}]" if ":" in host else host
@@ -73,7 +77,7 @@ def check_address(url: str) -> Address:
 
 def _ascii_host(host: str) -> str:
     if not host:
-        raise AddressError("it names no host")
+        raise AddressError("it has no host")
     try:
         if ":" in host:
             return str(ipaddress.IPv6Address(host))
@@ -81,7 +85,7 @@ def _ascii_host(host: str) -> str:
     except ValueError:
         ascii_host = ""
     if len(ascii_host) > MAX_HOST or not _HOST.fullmatch(ascii_host) or ".." in ascii_host:
-        raise AddressError("its host cannot be read")
+        raise AddressError("its host is malformed")
     return ascii_host
 
 
@@ -99,13 +103,13 @@ def _warning(scheme: str, host: str, shown_host: str) -> str:
     """Return the gravest suspicious property of an address as one line."""
     if "xn--" in host:
         other = f" It reads as {shown_host}" if shown_host != host else " It is not readable"
-        return f"The host is written in letters that can imitate others.{other}."
+        return f"The host uses letters that can imitate others.{other}."
     if is_loopback(host):
-        return "It leads to this computer."
+        return "It points to this computer."
     if is_number(host):
         return "The host is a bare number, not a name."
     if scheme == "http":
-        return "It is not encrypted: others on the way can read and change what is sent."
+        return "It is not encrypted: others on the network can read and change what is sent."
     return ""
 
 
@@ -124,3 +128,19 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def check_key_address(url: str) -> str:
+    """Return the address of a model service if a key may be sent to it.
+
+    Raises:
+        ValueError: If it is neither https nor http on this computer, or more than an address.
+    """
+    is_safe = len(url) <= MAX_KEY_URL and url.isascii() and not _UNSAFE.search(url)
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        is_near = parts.scheme == "http" and is_loopback(parts.hostname or "")
+        is_more = "@" in parts.netloc or parts.query or parts.fragment or parts.port == 0
+        if is_safe and parts.hostname and not is_more and (parts.scheme == "https" or is_near):
+            return url
+    raise ValueError("must be a plain address: https, or http on this computer")

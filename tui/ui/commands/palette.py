@@ -1,21 +1,23 @@
 """The command palette: every action, server, tool, prompt, resource, theme, session and model."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
+from tui.manual import Part, has_words, sections_with
 from tui.model.input.own_commands import OWN_COMMANDS, Takes
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.text import clip
 from tui.ui import keymap, messages, themes
 from tui.ui.dialogs.choices import log_levels
+from tui.ui.dialogs.help import HelpScreen
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.main import MainScreen
 from tui.ui.messages import DialogName, PaneName
 from tui.ui.panes.browser import Resource, ResourcesPane
 from tui.ui.panes.tabs import shown_tabs
-from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
+from tui.ui.widgets.lists.filter_list import DialogFilterList, Group, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
 from tui.ui.widgets.text.plain import moment, one_line
@@ -47,6 +49,28 @@ class PaletteAction(NamedTuple):
 Actions = Iterator[PaletteAction]
 
 
+class _Actions(DialogFilterList[PaletteAction]):
+    """The actions; if none has the words that are typed, also sections of the manual."""
+
+    def __init__(self, deck: MainScreen) -> None:
+        super().__init__("entry", "", "Type to search", clicks=1)
+        self._deck = deck
+
+    def _find(self, query: str) -> tuple[Sequence[ListEntry[PaletteAction] | Group], Sequence[str]]:
+        found, words = super()._find(query)
+        if words and not any(has_words(f"{one.label} {one.text}", words) for one in self.shown):
+            named, others = (map(self._section, parts) for parts in sections_with(words))
+            found = self.shown = [*named, *self.shown, *others]
+        return found, words
+
+    def _section(self, part: Part) -> ListEntry[PaletteAction]:
+        name, read = f"In the manual: {part.heading}", partial(self._read, part.at)
+        return _entry(PaletteAction(name, part.title, read))
+
+    def _read(self, at: str) -> None:
+        self._deck.app.push_screen(HelpScreen((), at, self._deck.commands))
+
+
 class DeckPalette(ListDialog[PaletteAction]):
     """Find an action by parts of its name; Enter or a click runs it.
 
@@ -60,9 +84,7 @@ class DeckPalette(ListDialog[PaletteAction]):
     enter = "run"
 
     def __init__(self, deck: MainScreen) -> None:
-        prompt = "Type what you are looking for"
-        listed = DialogFilterList[PaletteAction]("entry", "", prompt, clicks=1)
-        super().__init__("Palette", listed, lambda action: action.run())
+        super().__init__("Palette", _Actions(deck), lambda action: action.run())
         self._deck = deck
         self._entries = [*map(_entry, palette_actions(deck))]
         self._panes = [*map(_entry, _pane_actions(deck))]
@@ -73,8 +95,8 @@ class DeckPalette(ListDialog[PaletteAction]):
         commands.list_sessions()
 
     def _show(self) -> None:
-        late = map(_entry, chain(_sessions(self._deck), _models(self._deck)))
-        self.listed.set_entries([*self._entries, *late, *self._panes])
+        late = chain(_sessions(self._deck), _models(self._deck))
+        self.listed.set_entries([*self._entries, *map(_entry, late), *self._panes])
 
 
 def _entry(action: PaletteAction) -> ListEntry[PaletteAction]:
@@ -87,7 +109,7 @@ def palette_actions(deck: MainScreen) -> Actions:
     """List what is possible now: what fits the place first, and those of other panes after them."""
     if deck.bridge.state.pending:
         run, key = partial(deck.run_action, "app.open_question"), _key(deck, "app.question")
-        yield PaletteAction("Question: open the waiting one", "It comes back as it was", run, key)
+        yield PaletteAction("Question: open the waiting one", "Go back to it and answer", run, key)
     groups = {
         PaneName.CHAT: _chat_actions(deck),
         PaneName.SERVERS: _servers_actions(deck),
@@ -140,22 +162,22 @@ def _chat_actions(deck: MainScreen) -> Actions:
         yield PaletteAction("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
     if (transcript := deck.chat.transcript).views:
         key = _key(deck, "deck.last-result")
-        yield PaletteAction("Chat: search", "Find words in it", transcript.action_search)
-        yield PaletteAction("Chat: last result", "Of a tool", deck.action_last_result, key)
+        yield PaletteAction("Chat: search", "Search this conversation", transcript.action_search)
+        yield PaletteAction("Chat: last result", "Show the result", deck.action_last_result, key)
 
 
 def _tab_actions(deck: MainScreen) -> Actions:
     tabs = shown_tabs(deck.bridge.state)
-    new, words = _key(deck, "tabs.new"), "Another conversation beside this one"
+    new, words = _key(deck, "tabs.new"), "Start a conversation in a new tab"
     yield PaletteAction("Tabs: new", words, deck.action_new_tab, new)
     if tabs:
         close = _key(deck, "tabs.close")
-        yield PaletteAction("Tabs: close", "This conversation", deck.action_close_tab, close)
+        yield PaletteAction("Tabs: close", "Close this tab", deck.action_close_tab, close)
     for tab in tabs:
         if not tab.is_current:
             go = partial(deck.show_conversation, tab.key)
             key = _key(deck, f"tabs.{tab.number}")
-            yield PaletteAction(f"Tab {tab.name}", tab.doing or "Go there", go, key)
+            yield PaletteAction(f"Tab {tab.name}", tab.doing or "Go to this tab", go, key)
 
 
 def _app_actions(deck: MainScreen) -> Actions:
@@ -165,12 +187,12 @@ def _app_actions(deck: MainScreen) -> Actions:
         ("Model: choose, enter a key", "Gemini, Vertex AI or the demo", DialogName.MODEL, model),
         ("Servers: add", "A command, an address or JSON", DialogName.ADD, add),
         ("Settings: edit the file", "Open your settings in your editor", DialogName.SETTINGS, ""),
-        ("Servers: import", "Take over servers of other clients", DialogName.IMPORTS, ""),
-        ("Settings: sample", "Show a sample of every key", DialogName.SAMPLE, ""),
+        ("Servers: import", "Import servers from other clients", DialogName.IMPORTS, ""),
+        ("Settings: sample", "Show a sample with every setting", DialogName.SAMPLE, ""),
         ("Help", "The keys that work here, and the manual", DialogName.HELP, helps),
-        ("Grants: rules for tools", "What may run without asking", DialogName.GRANTS, ""),
+        ("Grants: rules for tools", "Tools that run without asking", DialogName.GRANTS, ""),
         ("Review this folder", "Show what its settings would run", engine.review_folder, ""),
-        ("Forget this folder", "Forget its trust and stop its servers", engine.forget_folder, ""),
+        ("Forget this folder", "Revoke its trust and stop its servers", engine.forget_folder, ""),
         ("Theme: choose", "Dark, light and more", DialogName.THEMES, ""),
         ("Quit", "Leave gemdeck at once", partial(deck.run_action, "app.quit"), leave),
     )
@@ -188,7 +210,7 @@ def _servers_actions(deck: MainScreen) -> Actions:
         yield from _server_actions(deck, view)
         if any(tool.changed for tool in view.catalog.tools):
             name, review = f"Review changed tools: {view.id}", engine.access.review.review
-            yield PaletteAction(name, "Show what the server changed", partial(review, view.id))
+            yield PaletteAction(name, "Review the changed definitions", partial(review, view.id))
 
 
 def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
@@ -198,7 +220,7 @@ def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
         return PaletteAction(f"{server}: {verb}", help_text, partial(run, server, **how))
 
     if status in STOPPABLE:
-        yield entry("restart", "Stop the server and start it again", servers.restart)
+        yield entry("restart", "Restart the server", servers.restart)
         yield entry("stop", "Stop the server", servers.stop)
     elif status in STARTABLE:
         yield entry("start", "Start the server", servers.start)
@@ -206,10 +228,10 @@ def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
         words = "Enable the server and start it"
         yield entry("enable", words, servers.set_enabled, enabled=True)
     elif status is not ServerStatus.INVALID:
-        words = "Stop the server and keep it from starting"
+        words = "Stop the server and prevent it from starting"
         yield entry("disable", words, servers.set_enabled, enabled=False)
     edit = partial(deck.post_message, messages.EditServer(server))
-    yield PaletteAction(f"{server}: edit", "Change or remove its entry", edit)
+    yield PaletteAction(f"{server}: edit", "Edit its entry in your settings", edit)
     details = partial(deck.post_message, messages.ShowServer(server))
     yield PaletteAction(f"{server}: details", "Show the server's details", details)
     if view.info is not None and view.info.log_levels:
@@ -295,9 +317,9 @@ def _themes(deck: MainScreen) -> Actions:
 
 def _pane_actions(deck: MainScreen) -> Actions:
     for what, key, run in (
-        ("chat alone, or not", "deck.chat", deck.chat_alone),
-        ("border left", "deck.border-left", partial(deck.action_move_border, -1)),
-        ("border right", "deck.border-right", partial(deck.action_move_border, 1)),
+        ("chat only, or all", "deck.chat", deck.chat_alone),
+        ("move border left", "deck.border-left", partial(deck.action_move_border, -1)),
+        ("move border right", "deck.border-right", partial(deck.action_move_border, 1)),
     ):
         yield PaletteAction(f"Panes: {what}", "", run, _key(deck, key))
     for name in PaneName:

@@ -35,7 +35,7 @@ def describe_servers(
         schemas: Whether to add the schemas of these.
     """
     if not views:
-        return Content("There are no servers.")
+        return Content("No servers.")
     parts: list[Content] = []
     for view in views:
         parts += [Content()] if parts else []
@@ -65,8 +65,8 @@ def describe_model_context(state: AppState) -> Content:
     """Describe what fills the context: tools by server, instructions, files, messages, results."""
     parts, usage = state.context_parts, state.conversation.usage
     limit = f" of {usage.context_limit:,}" if usage.context_limit else ""
-    used = f"{usage.context:,}{limit} tokens are in use; the split is estimated:"
-    sent = used if usage.context else "Nothing was sent yet. The next message takes about:"
+    used = f"{usage.context:,}{limit} tokens used; the breakdown is estimated:"
+    sent = used if usage.context else "Estimated size of the next request:"
     lines = [Content(sent), Content()]
     for part in parts:
         name = f"{part.name} of {one_line(part.server)}" if part.server else part.name
@@ -74,7 +74,7 @@ def describe_model_context(state: AppState) -> Content:
     lines += [Content(), Content.styled("Context files", "bold"), *_context_files(state.context)]
     if state.cost:
         lines += [Content(), field("cost", f"{state.cost} so far")]
-    return Content("\n").join([*lines, Content(), muted("/compress puts a summary in its place.")])
+    return Content("\n").join([*lines, Content(), muted("/compress summarizes the history.")])
 
 
 def _context_files(files: Sequence[ContextFile]) -> Iterable[Content]:
@@ -85,7 +85,7 @@ def _context_files(files: Sequence[ContextFile]) -> Iterable[Content]:
         looks = (problem, "$text-error") if file.problem else (size, "$text-muted")
         yield Content.assemble(f"{one_line(file.place)}  ", looks)
     if not files:
-        yield muted("none; GEMINI.md and AGENTS.md in ~/.gemini and in a trusted folder are read")
+        yield muted("none (read from ~/.gemini and from trusted folders)")
 
 
 def describe_options(state: AppState) -> Content:
@@ -97,8 +97,7 @@ def describe_options(state: AppState) -> Content:
         "output": options.max_output and f"{options.max_output:,} tokens",
     }
     fields = (
-        field(name, "the model's own" if value is None else str(value))
-        for name, value in shown.items()
+        field(name, "default" if value is None else str(value)) for name, value in shown.items()
     )
     how = "To change one: /options thinking high, /options temperature 0.5, /options output 4000"
     return Content("\n").join((*fields, muted(how)))
@@ -121,9 +120,9 @@ def _server(view: ServerView, now: float) -> Iterable[Content]:
 def _tool(tool: ToolView, *, schemas: bool) -> Iterable[Content]:
     yield Content.styled(one_line(tool.name), "bold")
     if tool.off:
-        yield muted(f"○ off: {tool.off}")
+        yield muted(f"○ {tool.off}")
     elif tool.problem:
-        yield Content.styled(f"✕ not offered: {one_line(tool.problem)}", "$text-error")
+        yield Content.styled(f"✕ not available: {one_line(tool.problem)}", "$text-error")
     if tool.description:
         yield Content(block(tool.description))
     if schemas:
@@ -141,9 +140,9 @@ def describe_stats(state: AppState) -> Content:
     seconds = sum(call.seconds or 0.0 for call in calls)
     parts = [
         Content.styled("Tokens so far", "bold"),
-        field("sent", f"{spent.prompt:,} ({spent.cached:,} of them cached)"),
-        field("answered", f"{spent.output:,}"),
-        field("thought", f"{spent.thoughts:,}"),
+        field("input", f"{spent.prompt:,} ({spent.cached:,} cached)"),
+        field("output", f"{spent.output:,}"),
+        field("thinking", f"{spent.thoughts:,}"),
         *known(("cost", state.cost)),
     ]
     if usage.context_limit:
@@ -155,7 +154,7 @@ def describe_stats(state: AppState) -> Content:
         Content.styled("This conversation", "bold"),
         field("messages", f"{sum(isinstance(entry, UserMessage) for entry in said):,}"),
         field("answers", f"{sum(isinstance(entry, ModelText) for entry in said):,}"),
-        field("tool calls", f"{len(calls):,}, {failed:,} failed, {seconds:.1f} s in all"),
+        field("tool calls", f"{len(calls):,}, {failed:,} failed, {seconds:.1f} s in total"),
     ]
     parts += [field("", f"{one_line(name)}: {count:,}") for name, count in by_server.most_common()]
     return Content("\n").join(parts)
@@ -164,5 +163,5 @@ def describe_stats(state: AppState) -> Content:
 def describe_folders(state: AppState) -> Content:
     """Describe the folders that servers are told of as roots."""
     shown = [Content(one_line(folder)) for folder in state.folders[:MAX_FOLDERS]]
-    advice = muted("/directory add FOLDER adds one, until gemdeck ends.")
+    advice = muted("/directory add FOLDER adds a folder until gemdeck quits.")
     return Content("\n").join([*shown, Content(), advice])

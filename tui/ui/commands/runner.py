@@ -53,9 +53,9 @@ async def run_command(deck: MainScreen, typed: TypedCommand) -> None:
         UsageError: If it cannot be, as it was typed.
     """
     if typed.rest and typed.takes is Takes.NOTHING:
-        raise UsageError(f"{typed.usage} takes nothing after it.")
+        raise UsageError(f"{typed.usage} accepts no arguments.")
     if not typed.rest and typed.takes and not typed.takes.startswith("["):
-        raise UsageError(f"Type {typed.usage}")
+        raise UsageError(f"Usage: {typed.usage}")
     if typed.rest:
         from tui.engine.settings.prohibitions import key_table  # noqa: PLC0415 - loads pydantic
 
@@ -66,7 +66,7 @@ async def run_command(deck: MainScreen, typed: TypedCommand) -> None:
     deck.commands.has_dropped = False
     running = COMMANDS[typed.words](deck, typed.rest)
     if deck.commands.has_dropped:
-        raise UsageError("gemdeck is still starting.", "Enter sends it again in a moment.")
+        raise UsageError("gemdeck is still starting.", "Press Enter again in a moment.")
     if isawaitable(running):
         await running
 
@@ -85,7 +85,7 @@ def _copy(deck: MainScreen, _: str) -> None:
     """Copy the last answer."""
     answers = [one.text for one in entries(deck.bridge.state) if isinstance(one, ModelText)]
     if not answers:
-        raise UsageError("There is no answer to copy yet.")
+        raise UsageError("No answer to copy yet.")
     deck.app.copy_to_clipboard(answers[-1])
 
 
@@ -103,7 +103,7 @@ def _choose_theme(deck: MainScreen, name: str) -> None:
         deck.choose_theme(name)
     else:
         like = nearest(name, deck.app.available_themes)
-        advice = f"Did you mean {like}?" if like else "/theme shows all."
+        advice = f"Did you mean {like}?" if like else "/theme lists all themes."
         raise UsageError(f"There is no theme {name}.", advice)
 
 
@@ -121,7 +121,7 @@ def _go_to_tab(deck: MainScreen, number: str) -> None:
     elif number.isdecimal() and 1 <= int(number) <= len(keys):
         deck.show_conversation(keys[int(number) - 1])
     else:
-        raise UsageError(f"There is no tab {number}.", "/tab shows all.")
+        raise UsageError(f"There is no tab {number}.", "/tab lists all tabs.")
 
 
 def _list_sessions(deck: MainScreen, query: str) -> None:
@@ -162,7 +162,7 @@ def _messages(deck: MainScreen) -> list[UserMessage]:
     """Return the user's messages; a `UsageError` says that there are none."""
     found = [one for one in entries(deck.bridge.state) if isinstance(one, UserMessage)]
     if not found:
-        raise UsageError("There is no message yet.")
+        raise UsageError("No message sent yet.")
     return found
 
 
@@ -234,7 +234,7 @@ def _sign_in(deck: MainScreen, name: str) -> None:
     if len(needy) != 1:
         names = ", ".join(needy) or "No server"
         needs = "need" if needy else "needs"
-        raise UsageError(f"{names} {needs} a sign-in.", "Type /mcp auth SERVER")
+        raise UsageError(f"{names} {needs} a sign-in.", "Use /mcp auth SERVER")
     deck.commands.engine.sign_ins.begin(needy[0])
 
 
@@ -283,9 +283,9 @@ def _named(deck: MainScreen, name: str) -> Sequence[ServerView]:
 def _way_out(server: ServerId, status: ServerStatus) -> str:
     match status:
         case ServerStatus.DISABLED:
-            return f"/mcp enable {server} lets it run."
+            return f"Use /mcp enable {server}"
         case ServerStatus.UNTRUSTED | ServerStatus.INVALID:
-            return f"/mcp list {server} says why."
+            return f"/mcp list {server} shows why."
         case _:
             return ""
 

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.dom import DOMNode
 from textual.getters import query_one
 
-from tui.manual import TOPICS, page
+from tui.manual import TOPICS, Part, parts_of
 from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.dialogs.list_dialog import ChoiceDialog, Dialog, ListDialog
@@ -28,10 +28,11 @@ KEY_WIDTH: Final = 16
 """Cells of the column of keys."""
 
 _PLACES: Final = {
-    "servers#in-the-pane": "ServersPane",
-    "servers#connect": "ServerScreen ImportScreen",
-    "servers#tools-by-hand": "ToolsPane ToolFormScreen RunScreen",
-    "servers": "ServerPage",
+    "servers#servers-pane": "ServersPane",
+    "servers#connect": "ImportScreen",
+    "servers#add-a-server": "ServerScreen",
+    "servers#running-tools-yourself": "ToolsPane ToolFormScreen RunScreen",
+    "servers#server-page": "ServerPage",
     "chat": "ChatPane",
     "chat#prompts": "PromptsPane ArgumentsScreen",
     "chat#files-and-resources": "ResourcesPane ResourceScreen",
@@ -42,9 +43,10 @@ _PLACES: Final = {
     "sign-in": "SignInQuestion",
     "permissions#rules": "GrantsScreen",
     "permissions#folders": "TrustQuestion",
-    "permissions#the-question": "Question QuestionStep",
-    "permissions#what-servers-ask": """
+    "permissions#questions": "Question QuestionStep",
+    "permissions#requests-from-servers": """
         FormQuestion AddressQuestion SamplingQuestion ReviewQuestion ResultQuestion""",
+    "servers#protocol-log": "ProtocolPane",
     "troubleshooting": "ActivityPane",
 }
 PAGES: Final = {place: page for page, places in _PLACES.items() for place in places.split()}
@@ -52,7 +54,6 @@ PAGES: Final = {place: page for page, places in _PLACES.items() for place in pla
 
 SAMPLE: Final = "settings.sample.json"
 
-_COMMENT: Final = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 _MARKUP: Final = re.compile(r"\]\([^)]*\)|[`|*\[]")
 
 
@@ -98,34 +99,6 @@ def place_of(node: DOMNode) -> str:
     """Return where the manual tells of a widget, or of what it stands in."""
     kinds = (kind.__name__ for one in node.ancestors_with_self for kind in type(one).__mro__)
     return next((PAGES[name] for name in kinds if name in PAGES), "keys")
-
-
-class Part(NamedTuple):
-    """A heading of a page, and the Markdown up to the next one, the heading included."""
-
-    at: str
-    title: str
-    heading: str
-    text: str
-
-
-def parts_of(topic: str) -> Sequence[Part]:
-    """Divide a page at its headings."""
-    parts: list[tuple[str, list[str]]] = []
-    is_code = False
-    for line in _COMMENT.sub("", page(topic)).splitlines():
-        is_code ^= line.startswith("```")
-        if line.startswith("#") and not is_code:
-            parts.append((line.lstrip("# "), []))
-        parts[-1][1].append(line)
-    return [
-        Part(f"{topic}#{_anchor(heading)}", parts[0][0], heading, "\n".join(lines))
-        for heading, lines in parts
-    ]
-
-
-def _anchor(heading: str) -> str:
-    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 class HelpIndex(ListDialog[str]):
@@ -175,8 +148,9 @@ class HelpScreen(Dialog):
     """Show what the keys do here, and a page of the manual; the others are a key or link away.
 
     Args:
-        here: The keys that work where the focus was when the help was opened.
-        at: Where the manual tells of that place: ``topic#heading``.
+        here: The keys that work where the focus was when the help was opened; none are shown if
+            the manual was opened at a section.
+        at: The page or section that is shown first: ``topic#heading``.
         commands: Opens links of the web.
     """
 
@@ -200,7 +174,8 @@ class HelpScreen(Dialog):
         """Give the page; at first what the keys do here, and the part that fits before the rest."""
         parts = parts_of(self._at.partition("#")[0])
         if not self._visited:
-            yield HelpSection("", [*_key_list(self._here)])
+            if self._here:
+                yield HelpSection("", [*_key_list(self._here)])
             first = next((i for i, part in enumerate(parts) if part.at == self._at), 0)
             parts = [*parts[first:], *parts[:first]]
         for part in parts:

@@ -14,6 +14,7 @@ from textual.widgets import Input, OptionList
 from tui.model.chat import BackendKind, ModelView, Severity
 from tui.model.events import Notice
 from tui.model.models import ModelOffer, ModelsListed, ServiceOffer
+from tui.model.settings_rules import MAX_KEY
 from tui.store.state import AppState
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
@@ -22,9 +23,6 @@ from tui.ui.notices import notices_view
 from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.plain import PlainText, count, fit, one_line
-
-MAX_KEY: Final = 256
-"""Characters of a pasted API key."""
 
 MAX_NAME: Final = 128
 """Characters of a project or a location."""
@@ -36,8 +34,6 @@ KEY_OF_ADDRESS: Final = "API key; empty for the one kept for this address"
 
 TRYING: Final = "Checking…"
 """Shown while the engine tries the input."""
-
-GEMINI: Final = BackendKind.GEMINI.value
 
 KEY_HINT: Final = """\
 Paste a key from https://aistudio.google.com/apikey and press Enter. It is checked with the \
@@ -274,20 +270,17 @@ class ModelsScreen(ListDialog[ModelOffer | ServiceOffer]):
         self.head.say("Asking the service…" if listed is None else one_line(listed.failure))
         if listed is not None:
             current = self._bridge.state.model.name
-            self._models.service = listed.service if listed.service != GEMINI else ""
+            self._models.service = listed.service if listed.service != BackendKind.GEMINI else ""
             others = (_service(one) for one in listed.services if one.name != listed.service)
             models = (_offer(model, current) for model in listed.models)
             self.listed.set_entries([*others, *models])
 
 
 def _offer(model: ModelOffer, current: str) -> ListEntry[ModelOffer | ServiceOffer]:
-    facts = [f"context {count(model.context_limit)}"] if model.context_limit else []
-    facts += [f"output {count(model.output_limit)}"] if model.output_limit else []
-    facts += ["no tools"] if model.tools is False else []
-    takes = {"tools": model.tools, "pictures": model.pictures, "thinking": model.thinking}
-    facts += [word for word, is_taken in takes.items() if is_taken]
     lead = "●" if model.name == current else " "
-    row = Row(lead, one_line(model.name), " · ".join(facts), note=one_line(model.title))
+    row = Row(
+        lead, one_line(model.name), " · ".join(model.facts(count)), note=one_line(model.title)
+    )
     return ListEntry(model, row, model.name.lower(), model.title.lower())
 
 

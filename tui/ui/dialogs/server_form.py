@@ -51,6 +51,12 @@ MAX_GIVEN: Final = 20
 
 ASKS: Final = "It was not started. Save it, and you are asked whether it may."
 
+_STARTS: Final = (
+    FieldOption("", "as the settings say"),
+    FieldOption("eager", "with gemdeck"),
+    FieldOption("lazy", "when needed"),
+)
+
 _SCOPES: Final = (
     FieldOption("user", "you, in every folder"),
     FieldOption("project", "this folder's project"),
@@ -109,7 +115,7 @@ class ServerScreen(Dialog):
 
     KIND = "server"
     AUTO_FOCUS = "Input"
-    BINDINGS = keymap.bindings("arguments.send", "server.imports")
+    BINDINGS = keymap.bindings("arguments.send", "server.imports", "server.remove")
 
     notes = query_one(".notes", PlainText)
     page = query_one(".page", VerticalScroll)
@@ -194,6 +200,15 @@ class ServerScreen(Dialog):
             or self.is_again("dialog.close", "", "drop what you filled in.")
         ):
             self.dismiss()
+
+    def action_remove(self) -> None:
+        """Show what is removed, which the next key does."""
+        self._show(Stage.REMOVING)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to remove a server that is there."""
+        can_remove = self._stage is Stage.FORM and not self._is_new
+        return can_remove if action == "remove" else super().check_action(action, parameters)
 
     def action_label(self, action: str) -> str | None:
         is_form = self._stage is Stage.FORM
@@ -325,6 +340,7 @@ def _fields(shown: EntryFields, name: str, scope: str, asks: Sequence[str]) -> l
     def switch(key: str, title: str) -> FormField:
         return FormField(key, FieldKind.BOOLEAN, title, "", True, False)
 
+    options = shown.options
     return [
         row("name", "Name", name, required=True),
         row("target", "Command or address", shown.target, required=True),
@@ -333,6 +349,10 @@ def _fields(shown: EntryFields, name: str, scope: str, asks: Sequence[str]) -> l
         row("headers", "Headers", shown.headers),
         *(switch(f"give {name}", f"Give it {one_line(name)}") for name in asks[:MAX_GIVEN]),
         switch("keyring", "Secrets in keyring"),
+        FormField("start", FieldKind.CHOICE, "Starts", "", True, options["start"], _STARTS),
+        row("cwd", "Working directory", options["cwd"]),
+        row("timeout", "Timeout in seconds", options["timeout"]),
+        row("excludeTools", "Tools off", options["excludeTools"]),
         FormField("scope", FieldKind.CHOICE, "For", "", True, scope, _SCOPES),
     ]
 

@@ -1,9 +1,9 @@
 """Calls by hand: the form of a tool, and what a call gave."""
 
 import json
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
-from time import monotonic
+from time import localtime, strftime, time
 from typing import Final
 
 from textual import on
@@ -22,6 +22,7 @@ from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import pick, use_one
+from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.dialogs.viewer import FetchedScreen
 from tui.ui.messages import FollowLink, RunTool, ShowRun, ShowSent
 from tui.ui.questions.calls.steps import EditingScreen
@@ -120,7 +121,7 @@ class ToolFormScreen(EditingScreen):
         made = runs.start(*self._tool, arguments)
         deck = self.app.screen_stack[0]
         self.action_close()
-        deck.post_message(ShowRun(self._bridge.state.runs[made], monotonic()))
+        deck.post_message(ShowRun(self._bridge.state.runs[made]))
 
     def action_saved(self) -> None:
         """Let a saved call be chosen, and fill it in."""
@@ -150,7 +151,6 @@ class RunScreen(FetchedScreen):
     Args:
         bridge: Provides the call, cancels it, and makes it again.
         run: The call.
-        begun: When it was made, by `time.monotonic`, if that is known.
     """
 
     AUTO_FOCUS = ""
@@ -159,10 +159,9 @@ class RunScreen(FetchedScreen):
 
     name_line = query_one(Input)
 
-    def __init__(self, bridge: StoreBridge, run: ToolRun, begun: float | None) -> None:
+    def __init__(self, bridge: StoreBridge, run: ToolRun) -> None:
         super().__init__(bridge, f"{run.call.server} · {run.call.tool}")
         self._run = run
-        self._begun = begun
         self._filled: ToolRun | None = None
         self._links: list[str] = []
 
@@ -212,8 +211,8 @@ class RunScreen(FetchedScreen):
         call = self._run.call
         glyph, verb, _ = CALL_LOOKS[call.status]
         seconds = call.seconds
-        if seconds is None and self._begun is not None and not call.status.is_over:
-            seconds = float(int(monotonic() - self._begun))
+        if seconds is None and self._run.begun and self._is_running:
+            seconds = float(int(max(0, time() - self._run.begun)))
         lines = call.result.count("\n") + 1 if call.result else 0
         facts = (
             duration(seconds) if seconds is not None else "",
@@ -239,7 +238,7 @@ class RunScreen(FetchedScreen):
         return {
             "dismiss": self._is_running,
             "use": is_over and can_use,
-            "compare": is_over and self._before() is not None,
+            "compare": is_over and bool(self._others()),
             **dict.fromkeys(("again", "send", "copy"), is_over),
             "switch": len(self.views) > 1,
         }.get(action, True)
@@ -261,10 +260,13 @@ class RunScreen(FetchedScreen):
         return not self._run.call.status.is_over
 
     def action_close(self) -> None:
-        """Leave the line for the name, else cancel what runs, on its server too, else close."""
+        """Leave the name or the difference, else cancel what runs on its server too, or close."""
         if self.name_line.display:
             self.name_line.display = False
             self.body.children[0].focus()
+        elif self._shows("difference"):
+            del self.views[0]
+            self.call_next(self.show, self.views[0][1]())
         elif self._is_running:
             self._commands.engine.runs.cancel(self._run.call.id)
         else:
@@ -274,7 +276,6 @@ class RunScreen(FetchedScreen):
         """Make the same call again, and follow that one."""
         call = self._run.call
         made = self._commands.running.runs.start(call.server, call.tool, call.arguments)
-        self._begun = monotonic()
         self._show(self._bridge.state.runs[made])
 
     def action_edit(self) -> None:
@@ -282,22 +283,32 @@ class RunScreen(FetchedScreen):
         call = self._run.call
         self.leave_for(RunTool(call.server, call.tool, call.arguments))
 
-    def _before(self) -> ToolRun | None:
-        """Return the run of the same tool before this one."""
-        found, call = None, self._run.call
-        for one in self._bridge.state.runs.values():
-            if one.call.id == call.id:
-                break
-            is_same = (one.call.server, one.call.tool) == (call.server, call.tool)
-            found = one if is_same and one.call.status.is_over else found
-        return found
+    def _others(self) -> list[ToolRun]:
+        """Return the other runs of the same tool that have ended."""
+        call = self._run.call
+        return [
+            one
+            for one in self._bridge.state.runs.values()
+            if one.call.status.is_over
+            and one.call.id != call.id
+            and (one.call.server, one.call.tool) == (call.server, call.tool)
+        ]
 
     async def action_compare(self) -> None:
-        """Show what differs from the run before, in arguments and result."""
+        """Compare it with the only other run of the tool, or with one that is picked."""
+        others = self._others()
+        if len(others) == 1:
+            await self._compare(others[0])
+        else:
+            self.app.push_screen(run_list("Compare with", others, self._compare))
+
+    async def _compare(self, other: ToolRun) -> None:
+        """Show what differs from another run, in arguments and result."""
         from tui.engine.definitions.definition_diff import compared_lines  # noqa: PLC0415 - late
 
-        runs = filter(None, (self._before(), self._run))
-        sides = (f"{one.call.arguments}\n\n{one.call.result[:MAX_READ]}" for one in runs)
+        sides = (
+            f"{one.call.arguments}\n\n{one.call.result[:MAX_READ]}" for one in (other, self._run)
+        )
         lines = compared_lines(*(side.split("\n") for side in sides))
         if all(line.sign == " " for line in lines):
             self.say("It gave the same with the same arguments.")
@@ -351,6 +362,22 @@ class RunScreen(FetchedScreen):
             return
         self.action_close()
         self.say(f"Saved: gemdeck mcp call {call.server} @{name}")
+
+
+def run_list(
+    title: str, runs: Iterable[ToolRun], use: Callable[[ToolRun], object]
+) -> ListDialog[ToolRun]:
+    """Return the dialog that picks a call by hand, the newest first."""
+    return pick(title, "call", ((_run_words(one), one) for one in reversed([*runs])), use)
+
+
+def _run_words(run: ToolRun) -> str:
+    call = run.call
+    glyph, verb, _ = CALL_LOOKS[call.status]
+    when = strftime("%H:%M:%S", localtime(run.begun)) if run.begun else ""
+    took = duration(call.seconds) if call.seconds is not None else ""
+    words = when, f"{glyph} {call.tool}", call.server, arguments_line(call.arguments), verb, took
+    return "  ".join(filter(None, (*words, call.result)))
 
 
 def _raw_text(run: ToolRun) -> str:

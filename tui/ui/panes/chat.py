@@ -13,6 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
 from tui.model.chat import ASKING_PHASES, MAIN, ConversationId, EntryId, TurnPhase, UserMessage
+from tui.model.input.mentions import typed_mention
 from tui.model.servers import ServerId
 from tui.store.selectors import last_session, pending_here, waiting_text
 from tui.store.selectors import server as find_server
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from tui.ui.widgets.chat.completion import CompletionPopup
     from tui.ui.widgets.chat.entries import EntryView
     from tui.ui.widgets.chat.transcript import QueuedMessages, Transcript
-
-ABOUT_RESOURCE: Final = "What is in this resource?"
-"""Sent with a resource if the composer is empty."""
 
 EDITING: Final = "Enter sends this in place of the earlier message, Esc leaves it."
 
@@ -293,12 +291,14 @@ class ChatPane(Vertical):
         self.composer.focus()
 
     def send_resource(self, server: ServerId, uri: str) -> None:
-        """Send a resource with the draft, or with `ABOUT_RESOURCE` if there is none."""
-        if draft := self.composer.message.strip():
-            self._history.add(draft)
-            self.composer.clear()
+        """Send a resource with the draft, or insert it into the message if there is none."""
+        if not (draft := self.composer.message.strip()):
+            self.composer.insert_words(typed_mention(uri, server))
+            return
+        self._history.add(draft)
+        self.composer.clear()
         self.transcript.go_to_end()
-        self._commands.engine.messages.send_resource(server, uri, draft or ABOUT_RESOURCE)
+        self._commands.engine.messages.send_resource(server, uri, draft)
 
     async def paste_picture(self) -> bool:
         """Mention the picture in the desktop's clipboard; return whether there is one."""

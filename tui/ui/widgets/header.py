@@ -160,7 +160,7 @@ def _right(view: HeaderView, most: int) -> list[Field]:
 def _servers(view: HeaderView, most: int) -> Field:
     """Return the numbers of servers by status, at most so many and the number of the others."""
     if view.servers is None:
-        return (("reading settings", _MUTED),)
+        return (("loading settings", _MUTED),)
     if not view.servers:
         return (("no servers", _MUTED),)
     parts: list[tuple[str, str]] = []

@@ -74,4 +74,4 @@ def status_or_count(view: ServerView, now: float) -> str:
     if view.status is not _S.READY or not view.catalog.tools:
         return status_word(view, now)
     number = counted(len(view.catalog.tools), "tool") + view.catalog.off_words
-    return "came back" if recovery(view, now) else number
+    return "restarted" if recovery(view, now) else number

@@ -133,7 +133,7 @@ async def test_a_changed_tool_waits_until_that_is_accepted(shop: Turncoat, world
             assert all(one["source"].startswith("it has changed") for one in told[:2])
             assert len(told[-1]["fingerprint"]) == len(told[-1]["definition"]) == 64
         rows: list[tuple[str, Any, str]] = [
-            *(("buy", {"text": 5}, "do not fit"), ("steal", {}, "does not offer it")),
+            *(("buy", {"text": 5}, "do not match"), ("steal", {}, "does not offer it")),
             ("buy", [1], "must be an object"),
         ]
         for name, arguments, words in rows:
@@ -235,6 +235,6 @@ async def test_every_tool_can_be_explained(shop: Turncoat) -> None:
     assert [look.effect, unknown.effect] == [Effect.ALLOW, Effect.DENY]
     for one, words in (
         *((look, "Allowed: its server has trust: true in "), (buy, "gemdeck.alwaysDeny")),
-        *((hidden, "the settings leave it out"), (odd, "no object")),
+        *((hidden, "off in settings"), (odd, "not an object")),
     ):
         assert words in one.words

@@ -283,7 +283,7 @@ async def test_a_permit_is_for_the_very_call_that_was_allowed_and_for_one() -> N
     assert isinstance(permit, Permit)
     assert (permit.tool is tool, permit.arguments is arguments) == (True, True)
     permit.use()
-    with pytest.raises(ToolCallError, match="Nobody has allowed"):
+    with pytest.raises(ToolCallError, match="This call was approved only once"):
         permit.use()
 
 

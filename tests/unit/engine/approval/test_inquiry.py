@@ -57,6 +57,38 @@ def test_all_lines_of_both_are_there_with_what_becomes_of_the_file(folder: Path)
     assert change.lines[0] == ("-", "a\\u200bb\\u001b[2J"), "what a file hides is shown"
 
 
+def test_an_edit_is_compared_with_the_text_that_it_replaces(folder: Path) -> None:
+    edits = [
+        {"newText": "import sys\n", "oldText": "import os\n"},
+        {"newText": "print(3)", "oldText": "print"},  # which is there twice
+        {"newText": "", "oldText": "import sys\r\n"},  # which the first edit has written
+        {"newText": "x", "oldText": "print(9)"},
+        {"note": "no edit"},
+    ]
+    change = file_change(folder, {"path": "src/a.py", "edits": edits, "dryRun": False})
+    assert change is not None
+    assert (change.path, change.content, change.summary) == ("path", "", "edits · +3 -4")
+    assert [(edit.name, edit.place, edit.first) for edit in change.edits] == [
+        ("edits[0]", "line 1", 1),
+        ("edits[1]", "2 times in the file", 0),
+        ("edits[2]", "line 1", 1),
+        ("edits[3]", "not found in the file as written here", 0),
+    ]
+    assert change.edits[0].lines == (("-", "import os"), ("+", "import sys"), (" ", ""))
+    assert all(edit.texts == ("oldText", "newText") for edit in change.edits)
+
+
+def test_an_edit_of_a_file_elsewhere_is_shown_without_its_place(folder: Path) -> None:
+    for path in ("../outside.py", "new.py"):
+        asked = {"path": path, "old_str": "a", "new_str": "b", "content": "c"}
+        change = file_change(folder, asked)
+        assert change is not None
+        (edit,) = change.edits
+        assert (change.path, edit.name, edit.place) == ("", "", "")
+        assert edit.texts == ("old_str", "new_str")
+        assert edit.lines == (("-", "a"), ("+", "b"))
+
+
 def test_only_texts_of_the_folder_are_read(folder: Path) -> None:
     (folder / "link.py").symlink_to(folder.parent / "outside.py")
     (folder / "up").symlink_to(folder.parent)

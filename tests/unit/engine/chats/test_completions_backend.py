@@ -328,13 +328,13 @@ async def test_each_failure_says_what_happened() -> None:
         (Fail(400, f"API key {KEY} is odd"), "[key]", False),
         (Fail(400, "This model's maximum context length is 9 tokens."), "too long", False),
         (Page(502), "web page", True),
-        (Page(200), "A web page came instead of an answer", True),
+        (Page(200), "a web page instead of an answer", True),
         (Page(302, location="http://127.0.0.1:1/"), "redirects", False),
-        (Reset(), "closed the connection before its answer", True),
-        (Raw("data: {nonsense}\n\n"), "a service of chat completions sends", True),
-        (Raw(cut), "broke off the answer: It fell over.", True),
+        (Reset(), "closed the connection before its response", True),
+        (Raw("data: {nonsense}\n\n"), "a chat completions service sends", True),
+        (Raw(cut), "aborted the answer: It fell over.", True),
         (Raw(own), "Too many requests", True),
-        (Raw("event: error\ndata: It fell.\n\n"), "broke off the answer: It fell.", True),
+        (Raw("event: error\ndata: It fell.\n\n"), "aborted the answer: It fell.", True),
     )
     for action, words, retryable in cases:
         async with FakeCompletions([(action,)]) as fake:
@@ -466,7 +466,66 @@ async def test_models_are_listed_with_what_the_service_says_of_them() -> None:
         said = found.context_limit, found.output_limit, found.tools, found.pictures, found.thinking
         assert said == expected, found.name
     assert (traits.context_limit, traits.tools) == (32_000, False)
-    assert traits.thinking_problem("high") == "fake/mistral has no thinking to set."
+    assert traits.thinking_problem("high") == "fake/mistral has no thinking setting."
+
+
+def shown(*able: str, size: int = 8_192, set_to: str = "") -> Json:
+    info = {"general.architecture": "qwen3", "qwen3.context_length": size}
+    return {"capabilities": ["completion", *able], "model_info": info, "parameters": set_to}
+
+
+SAID_ELSEWHERE: dict[str, tuple[dict[str, Json], list[tuple[int, bool | None, bool | None]]]] = {
+    "ollama": (
+        {
+            "/api/show plain:latest": shown(set_to="stop <|end|>\nnum_ctx    4096\n"),
+            "/api/show able": shown("tools", "vision", "thinking"),
+        },
+        [(4_096, False, False), (8_192, True, True)],
+    ),
+    "lm studio": (
+        {
+            "/api/v0/models": {
+                "data": [
+                    {"id": "able", "type": "vlm", "capabilities": ["tool_use"]},
+                    {"id": "plain:latest", "type": "llm", "max_context_length": 4_096},
+                ]
+            }
+        },
+        [(4_096, None, False), (0, True, True)],
+    ),
+    "hostile": (
+        {
+            "/api/show plain:latest": {"capabilities": 5, "model_info": [], "parameters": {"a": 1}},
+            "/api/show able": {
+                "model_info": {"a.context_length": -5},
+                "capabilities": {"tools": []},
+            },
+        },
+        [(0, None, None), (0, False, None)],
+    ),
+    "none": ({}, [(0, None, None), (0, None, None)]),
+}
+
+
+@pytest.mark.parametrize("kind", SAID_ELSEWHERE)
+async def test_a_local_server_says_elsewhere_what_its_models_take(kind: str) -> None:
+    pages, expected = SAID_ELSEWHERE[kind]
+    async with FakeCompletions([[Say("1")]]) as fake:
+        fake.models, fake.pages = ["plain:latest", "able"], pages
+        backend = await open_completions(fake.url, model="plain")
+        listed = await backend.models()
+        tools, said = backend.traits.tools, backend.traits.offer
+        await backend.aclose()
+    assert [(one.context_limit, one.tools, one.pictures) for one in listed] == expected
+    assert tools is (expected[0][1] is not False)
+    assert said is not None
+    assert ("no tools" in said.facts(str)) is not tools
+
+
+async def test_no_service_elsewhere_is_asked_more_than_its_list() -> None:
+    backend = await open_completions("https://work.example/v1")
+    assert await backend._more(["large"]) == ()
+    await backend.aclose()
 
 
 async def look(status: int, text: str) -> ModelError | None:
@@ -484,9 +543,9 @@ async def look(status: int, text: str) -> ModelError | None:
 
 async def test_a_check_says_what_is_wrong_with_an_address() -> None:
     for status, text, words, advice in (
-        (404, "{}", "is not a service of chat completions", "before /chat/completions"),
-        (200, '{"odd": 1}', "is not a service of chat completions", "gemdeck.services"),
-        (200, "<html>hi</html>", "A web page came", "the address of fake"),
+        (404, "{}", "is not a chat completions service", "before /chat/completions"),
+        (200, '{"odd": 1}', "is not a chat completions service", "gemdeck.services"),
+        (200, "<html>hi</html>", "sent a web page", "the address of fake"),
         (200, "hi", "could not be read", "the address of fake"),
         (401, "{}", "The key has no access", "gemdeck key set --service fake"),
         (503, "{}", "overloaded or failing", "Try again"),

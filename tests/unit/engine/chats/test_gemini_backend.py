@@ -222,10 +222,10 @@ async def test_each_failure_says_what_happened() -> None:
         (Fail(400, "The input token count (9) exceeds the maximum"), "too long", False),
         (Fail(400, "has too many states for serving."), "schemas are too complex", False),
         (Page(502), "web page", True),
-        (Page(200), "A web page came instead of an answer", True),
+        (Page(200), "a web page instead of an answer", True),
         (Raw('data: {"usageMetadata": {"totalTokenCount": 1.5}}\r\n\r\n'), "not be read", True),
         (Page(302, location="http://127.0.0.1:1/"), "redirects", False),
-        (Reset(), "closed the connection before its answer", True),
+        (Reset(), "closed the connection before its response", True),
         (Raw("data: {nonsense}\r\n\r\n"), "not be read", True),
     )
     errors = await failures(*((action,) for action, *_ in cases))

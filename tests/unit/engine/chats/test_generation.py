@@ -11,6 +11,7 @@ from tui.engine.bus import Publish
 from tui.engine.chats import step
 from tui.engine.chats.backends.backend import ModelBackend, ModelChunk, ModelError, ModelRequest
 from tui.engine.chats.backends.gemini import context_limit, generation, thinks, traits
+from tui.engine.chats.costs import Costs
 from tui.engine.chats.history import UNSIGNED
 from tui.engine.chats.step import MalformedCallError, ModelStep, backend_generator
 from tui.engine.demo.model import DEMO_MODEL, DemoBackend
@@ -63,7 +64,7 @@ def text(words: str, reason: str = "") -> ModelChunk:
 async def generate(
     backend: ModelBackend, prompt: Prompt = ASK, publish: Publish = lambda _: None
 ) -> Generation:
-    return await backend_generator(lambda: (backend, publish)).generate(prompt)
+    return await backend_generator(lambda: (backend, publish), Costs()).generate(prompt)
 
 
 async def test_text_and_calls_are_gathered_thoughts_are_not_and_a_limit_is_marked() -> None:
@@ -120,11 +121,11 @@ async def test_the_tokens_of_a_generation_are_counted_without_its_context() -> N
 
 
 async def test_without_a_model_there_is_an_error_and_the_demo_keeps_to_its_tokens() -> None:
-    generator = backend_generator(lambda: (None, lambda _: None))
+    generator = backend_generator(lambda: (None, lambda _: None), Costs())
     assert generator.model() == ""
     with pytest.raises(GenerationError, match="No model"):
         await generator.generate(ASK)
-    generator = backend_generator(lambda: (DemoBackend(), lambda _: None))
+    generator = backend_generator(lambda: (DemoBackend(), lambda _: None), Costs())
     made = await generator.generate(ASK)
     assert made.model == generator.model() == DEMO_MODEL
     assert made.is_cut

@@ -30,7 +30,7 @@ END: Final = (
     'data: {"candidates": [{"content": {"parts": [{"text": "!"}]}, "finishReason": "STOP"}]}'
 )
 NO_ERROR: Final = '{"error": null, '
-CUT: Final = "closed the connection before its answer was complete"
+CUT: Final = "closed the connection before its response was complete"
 HALF: Final = 'data: {"candidates": [{"content": {"par'
 
 STREAMS: Final[Mapping[str, tuple[str, str]]] = {
@@ -50,21 +50,21 @@ STREAMS: Final[Mapping[str, tuple[str, str]]] = {
     "cut between events": (HELLO, "the stream ended early"),
     "an error in a half event": (
         f'{HELLO}{HALF}\ndata: {{"type": "error", "error": {{"message": "read failed"}}}}\n\n',
-        "broke off the answer: read failed",
+        "aborted the answer: read failed",
     ),
     "an error as an event": (
         f'{HELLO}event: error\ndata: {{"message": "out of memory"}}\n\n',
-        "broke off the answer: out of memory",
+        "aborted the answer: out of memory",
     ),
-    "an error in words": (f"{HELLO}data: error: no GPU\n\n", "broke off the answer: error: no GPU"),
-    "an error as a string": (f'{HELLO}data: "no GPU"\n\n', 'broke off the answer: "no GPU"'),
+    "an error in words": (f"{HELLO}data: error: no GPU\n\n", "aborted the answer: error: no GPU"),
+    "an error as a string": (f'{HELLO}data: "no GPU"\n\n', 'aborted the answer: "no GPU"'),
     "an error between events": (
         f'{HELLO}{{\n "error": {{\n  "code": 503, "message": "Busy."\n }}\n}}\n\n{END}\n\n',
         "overloaded or failing (HTTP 503): Busy.",
     ),
     "an error with an odd code": (
         f'{HELLO}data: {{"error": {{"code": "rate_limit", "message": "Slow down."}}}}\n\n',
-        "broke off the answer: Slow down.",
+        "aborted the answer: Slow down.",
     ),
     "a malformed call in a list": (
         '[{"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "f(x"}]}]',
@@ -76,7 +76,7 @@ STREAMS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "nested beyond measure": (f"data: {'[' * 200_000}\n\n", "could not be read"),
     "more values than are parsed": (f"data: [{'1,' * 300_000}1]\n\n", "too complex"),
-    "a page": ("<!doctype html>\n<p>data: 1</p>", "A web page came"),
+    "a page": ("<!doctype html>\n<p>data: 1</p>", "The service sent a web page"),
     "nothing": ("", "empty answer"),
 }  # fmt: skip
 

@@ -198,7 +198,7 @@ async def test_a_picture_the_service_refuses_does_not_poison_the_conversation() 
         await chat.say("go on")
     assert [notice.text for notice in chat.notices] == [
         "The service refused the request: Unable to process input image. "
-        "It goes out once more without audio/wav and image/png."
+        "Trying again without audio/wav and image/png."
     ]
     assert [PNG in str(one.contents) for one in chat.fake.requests[1:3]] == [True, False]
     assert chat.answer.startswith("fine")
@@ -292,8 +292,8 @@ async def test_a_model_goes_without_the_tools_and_instructions_that_it_does_not_
             await chat.say("x")
             assert chat.last_turn.outcome is TurnOutcome.COMPLETED
         told = [notice.text.partition(":")[0] for notice in chat.notices]
-        takes = "gemma-3-27b-it takes no"
-        assert told == [f"{takes} tools", f"{takes} system instruction"], "said once"
+        takes = "gemma-3-27b-it does not support"
+        assert told == [f"{takes} tools", f"{takes} system instructions"], "said once"
         keys = [{"tools", "systemInstruction"} & set(one.body) for one in chat.fake.requests]
         whole, bare = {"tools", "systemInstruction"}, {"systemInstruction"}
         assert keys == [whole, bare, set(), set()]

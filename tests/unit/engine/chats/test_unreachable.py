@@ -49,7 +49,7 @@ async def test_no_tls_where_it_should_be() -> None:
 
     async with await asyncio.start_server(plain, "127.0.0.1", 0) as server:
         error = await failure(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    assert "does not speak TLS as it should" in str(error)
+    assert "does not use TLS correctly" in str(error)
     assert "GOOGLE_GEMINI_BASE_URL" in error.advice
 
 
@@ -58,7 +58,7 @@ async def test_nobody_listens() -> None:
         port = closed.getsockname()[1]
     error = await failure(f"http://127.0.0.1:{port}")
     where = f"127.0.0.1:{port}"
-    assert str(error) == f"http://{where} refused the connection: nothing listens at {where}."
+    assert str(error) == f"http://{where} refused the connection: nothing is listening at {where}."
     assert "GOOGLE_GEMINI_BASE_URL" in error.advice
     assert error.retryable
 
@@ -89,7 +89,7 @@ async def test_a_proxy_that_refuses_or_is_dead_is_named(
     dead = await failure("https://nowhere.invalid")
     start = f"https://nowhere.invalid could not be reached: the proxy {place} ({variable})"
     assert str(refused) == f"{start} refused (407 X)."
-    assert str(dead) == f"{start} does not answer."
+    assert str(dead) == f"{start} does not respond."
     for error in (refused, dead):
         assert PASSWORD not in f"{error} {error.advice}"
         assert "NO_PROXY" in error.advice
@@ -119,7 +119,7 @@ async def test_a_proxy_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("ALL_PROXY", f"socks5://user:{PASSWORD}@127.0.0.1:9")
     monkeypatch.setenv("NO_PROXY", "elsewhere.invalid")
     error = await failure("https://nowhere.invalid")
-    assert str(error).startswith("The proxy named by ALL_PROXY cannot be used")
+    assert str(error).startswith("The proxy set in ALL_PROXY cannot be used")
     assert PASSWORD not in f"{error} {error.advice}"
 
 

@@ -150,7 +150,7 @@ async def test_results_are_quoted_as_data_and_lead_to_no_call() -> None:
 async def test_help_names_some_of_the_tools_as_text() -> None:
     hostile = "a` [x](http://h)\n# Now"
     text = await Conversation([hostile, *(f"tool_{n}" for n in range(9))]).say("hello")
-    assert "The tools: `a' [x](http://h) # Now`, `tool_0`" in text
+    assert "Available tools: `a' [x](http://h) # Now`, `tool_0`" in text
     assert text.endswith("`tool_6` and 2 more.")
 
 

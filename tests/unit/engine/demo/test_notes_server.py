@@ -132,7 +132,7 @@ async def test_notes_are_written_found_and_deleted(world: World, stderr: Path) -
         added = await call(client, "add_note", text="Äpfel", tags=["#Markt", "b c", "markt"])
         assert added == "Added note 5: Äpfel #b-c #markt"
         assert await call(client, "search_notes", query="MARKT äPFEL") == "5. Äpfel #b-c #markt"
-        none = "There are no such notes."
+        none = "No notes found."
         assert await call(client, "search_notes", query="milk nothing") == none
         assert await call(client, "delete_note", id=4.0) == "Deleted note 4: buy milk"
         assert await call(client, "list_notes", tag="#Markt") == "5. Äpfel #b-c #markt"
@@ -150,14 +150,14 @@ async def test_what_cannot_be_done_is_said_plainly(stderr: Path) -> None:
     async with connect(stderr) as client:
         for name, arguments, words in (
             ("delete_note", {"id": 99}, "There is no note 99. List the notes to see"),
-            ("delete_note", {"id": 10**30}, "id has to be: integer, 1 to 1000000000."),
-            ("delete_note", {"id": "two"}, "id has to be: integer, 1 to 1000000000."),
-            ("delete_note", {"id": True}, "id has to be: integer, 1 to 1000000000."),
-            ("add_note", {}, f"text has to be: string, 0 to {MAX_TEXT}."),
-            ("add_note", {"text": "x" * (MAX_TEXT + 1)}, "text has to be: string, 0 to 4000."),
+            ("delete_note", {"id": 10**30}, "id must be: integer, 1 to 1000000000."),
+            ("delete_note", {"id": "two"}, "id must be: integer, 1 to 1000000000."),
+            ("delete_note", {"id": True}, "id must be: integer, 1 to 1000000000."),
+            ("add_note", {}, f"text must be: string, 0 to {MAX_TEXT}."),
+            ("add_note", {"text": "x" * (MAX_TEXT + 1)}, "text must be: string, 0 to 4000."),
             ("add_note", {"text": " "}, "A note needs some text."),
-            ("count_slowly", {"steps": 101}, "steps has to be: integer, 1 to 100."),
-            ("count_slowly", {"seconds_per_step": 11}, "seconds_per_step has to be: number"),
+            ("count_slowly", {"steps": 101}, "steps must be: integer, 1 to 100."),
+            ("count_slowly", {"seconds_per_step": 11}, "seconds_per_step must be: number"),
         ):
             result = await client.call_tool(name, arguments)
             assert result.is_error
@@ -266,7 +266,7 @@ def test_a_full_notebook_takes_no_more(path: Path) -> None:
     other.close()
     assert notebook.add("the last", []).number == MAX_NOTES
     for tags in ([], ["x" * MAX_TEXT]):
-        with pytest.raises(RequestError, match="no room"):
+        with pytest.raises(RequestError, match="is full"):
             notebook.add("one too many", tags)
     assert len(notebook.notes()) == MAX_NOTES
 

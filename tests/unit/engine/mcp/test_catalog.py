@@ -66,7 +66,7 @@ def test_a_malformed_tool_is_shown_with_its_problem_and_the_others_stay() -> Non
     )
     assert [(tool.view.name, tool.view.problem) for tool in offer.tools] == [
         ("echo", ""),
-        ("no_schema", "its input schema is no object"),
+        ("no_schema", "its input schema is not an object"),
         ("list", "its arguments are not an object"),
         ("(tool 4)", "it has no readable name"),
         ("(tool 5)", "it has no readable name"),
@@ -88,7 +88,7 @@ def test_what_does_not_matter_in_a_tool_keeps_it_in() -> None:
             assert not tool.view.claims_to_read
     [odd_tool] = read({"name": "a", "description": ["x"]}).tools
     assert odd_tool.is_usable
-    assert odd_tool.view.left_out == ("its description, which is no text",)
+    assert odd_tool.view.left_out == ("its description, which is not text",)
 
 
 def test_text_of_a_server_is_sanitised_and_its_raw_name_kept_for_calls() -> None:
@@ -102,7 +102,8 @@ def test_at_most_ten_thousand_tools_are_read_and_the_rest_is_told() -> None:
     tools = read(*({**ECHO, "name": f"t{n}"} for n in range(10_200))).tools
     assert [tool.name for tool in tools if tool.is_usable] == [f"t{n}" for n in range(10_000)]
     [rest] = [tool.view for tool in tools if not tool.is_usable]
-    assert (rest.name, rest.problem) == ("(200 more tools)", "of one server 10,000 tools are taken")
+    said = "only 10,000 tools per server are used"
+    assert (rest.name, rest.problem) == ("(200 more tools)", said)
 
 
 def test_a_long_description_is_cut_with_a_mark() -> None:

@@ -92,7 +92,7 @@ async def test_a_call_offered_by_one_server_never_runs_on_another_of_its_name() 
         await eventually(lambda: watcher.statuses("s")[-1] is S.READY)
         [now] = manager.offered_tools()
         assert now.definition_hash == offered.definition_hash
-        with pytest.raises(ToolCallError, match="Another server is called s now"):
+        with pytest.raises(ToolCallError, match="s is now a different server"):
             await manager.call_tool(permit(offered), lambda _: None)
         with pytest.raises(NotImplementedError):  # it reaches the pretended server
             await manager.call_tool(permit(now), lambda _: None)

@@ -184,7 +184,7 @@ def test_D21_a_mask_in_data_keeps_it_out() -> None:
     for data in (f"{DATA[:40]}{mask}{DATA[40:]}", mask, f"data:image/png;base64,{mask}{DATA}"):
         for kind in ("image", "audio"):
             result = convert({"type": kind, "data": data, "mimeType": "image/svg+xml"})
-            assert texts(result)[-1].startswith("[The data is left out: it holds a secret")
+            assert texts(result)[-1].startswith("[The data is left out: it contains a secret")
             assert mask not in texts(result)[-1]
             assert not any(isinstance(part, MediaPart) for part in result.parts)
 
@@ -204,7 +204,7 @@ def test_D21_a_secret_in_data_is_masked_however_it_is_written(
         masked, _ = redactor.redact_message(message.model_dump(), line)
         result = convert_raw(masked["result"])
         assert "s3cr3t" not in repr(result)
-        assert "holds a secret" in texts(result)[-1]
+        assert "contains a secret" in texts(result)[-1]
 
 
 def test_a_picture_is_for_the_screen() -> None:
@@ -346,7 +346,7 @@ def test_D13_data_that_the_model_would_refuse_are_left_out_with_a_word() -> None
     none = "application/octet-stream"
     for data, kind, given in [
         ("no base64!", "image/png", TextPart("[The data is left out: it is not valid base64.]")),
-        ("A" * 12_000_004, "image/png", TextPart("[The data is left out: 9000 kB is too much.]")),
+        ("A" * 12_000_004, "image/png", TextPart("[The data is left out: 9000 kB is too large.]")),
         ("", "image/png", TextPart("[There is no data.]")),
         (DATA[:76] + "\n" + DATA[76:], "image/png", MediaPart("image/png", DATA)),
         (DATA, "image/png\r\nX: y", MediaPart(none, DATA)),

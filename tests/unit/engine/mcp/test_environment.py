@@ -140,8 +140,8 @@ def test_a_program_that_cannot_run_is_explained(tmp_path: Path) -> None:
         ("./folder", "its command is a folder", "Install it"),
         ("sh -c true", "command not found", "arguments into `args`"),
         ("./tool --now", "command not found", "arguments into `args`"),
-        ('"/bin/sh" -c true', "command not found", "Leave the quotes out"),
-        ("'sh'", "command not found", "Leave the quotes out"),
+        ('"/bin/sh" -c true', "command not found", "Remove the quotes"),
+        ("'sh'", "command not found", "Remove the quotes"),
         ("~/bin/tool", "command not found", "the full path: ~ is not expanded"),
         ("C:\\nodejs\\npx.cmd", "command not found", "a Windows command"),
         *((name, "command not found", "a Windows command") for name in ("npx.CMD", "cmd", "x.exe")),
@@ -163,8 +163,8 @@ async def test_a_program_that_the_system_does_not_start_is_explained(
     server = altered(SERVER, command=str(file), cwd=tmp_path)
     for head, reason in [
         (b"#!/usr/bin/no-\x1b[31mpython -u\n", "line does not exist: /usr/bin/no-python -u"),
-        (b"#!/bin/sh\r\necho\r\n", "its #! line ends with CR, as Windows ends lines"),
-        (b"#!" + b"x" * 5_000, "the interpreter of its #! line does not exist: xxx"),
+        (b"#!/bin/sh\r\necho\r\n", "its #! line has a Windows line ending (CR)"),
+        (b"#!" + b"x" * 5_000, "the interpreter in its #! line does not exist: xxx"),
         (b"MZ\x90\0 a program of Windows", "it is not a program for this machine"),
         (b"", "it is not a program for this machine"),
     ]:
@@ -189,7 +189,7 @@ def test_another_error_of_a_start_stays_as_it_is(tmp_path: Path) -> None:
 
 def test_a_folder_that_does_not_exist_is_explained(tmp_path: Path) -> None:
     assert launch.resolve_folder(tmp_path) == tmp_path
-    with pytest.raises(ServerError, match="its working folder does not exist"):
+    with pytest.raises(ServerError, match="its working directory does not exist"):
         launch.resolve_folder(tmp_path / "gone")
 
 
@@ -203,7 +203,7 @@ def test_the_users_program_is_the_one_that_its_grants_are_for(tmp_path: Path) ->
     other = program(first / "tool")
     assert launch.own_program(server, path, tmp_path) == str(known)
     known.unlink()
-    with pytest.raises(ServerError, match=f"is now {other}"):
+    with pytest.raises(ServerError, match=f" to {other}"):
         launch.own_program(server, path, tmp_path)
     assert launch.own_program(altered(server, program=""), path, tmp_path) == str(other)
 

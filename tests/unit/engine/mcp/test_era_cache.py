@@ -222,7 +222,7 @@ async def test_a_wrong_memory_mends_itself(tmp_path: Path) -> None:
 async def test_a_server_that_cannot_do_what_the_settings_demand_says_so() -> None:
     async with running(replace(script("raw"), protocol=STATELESS)) as (_, watcher):
         failed = await watcher.fails("raw", S.STARTING, S.FAILED)
-        assert failed.reason.startswith("speaks revision 2025-06-18, but the settings")
+        assert failed.reason.startswith("uses revision 2025-06-18, but the settings")
 
 
 async def test_a_server_that_asks_back_is_old_and_remembered_so(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ async def test_a_server_that_asks_back_is_old_and_remembered_so(tmp_path: Path) 
         assert (await watcher.info("asking", S.READY)).era is STATELESS
         slow = asyncio.create_task(call(manager, "wait", {"seconds": 0.3}))
         await asyncio.sleep(0)
-        words = "being reconnected that way: repeat the call"
+        words = "reconnecting with that one: repeat the call"
         await refuses(words, manager, "ask_in_vain", asking)
         assert watcher.last("asking").status is S.READY
         assert (await slow).display == "waited", "other calls are not broken off"
@@ -244,6 +244,6 @@ async def test_a_server_that_asks_back_is_old_and_remembered_so(tmp_path: Path) 
 
 @stateless
 async def test_a_forced_era_is_not_changed_behind_the_users_back(stage: Stage) -> None:
-    words = r"Set it to auto or handshake in gemdeck\.protocols"
+    words = r"Set the server to auto or handshake in gemdeck\.protocols"
     await refuses(words, stage.manager, "ask_in_vain", {"seconds": 0})
     assert stage.watcher.statuses("asking") == [S.READY]

@@ -198,8 +198,8 @@ def test_what_does_not_fit_is_named() -> None:
         ({"type": "number"}, "1e999", "Enter a number."),
         ({"type": "number"}, "9" * 9_000, "Enter a number."),
         ({"type": "boolean"}, "perhaps", "yes or no"),
-        ({"type": "string", "enum": ["a"]}, "b", "among the options"),
-        ({"type": "array", "items": {"enum": ["a"]}}, ("b",), "among the options"),
+        ({"type": "string", "enum": ["a"]}, "b", "from the options"),
+        ({"type": "array", "items": {"enum": ["a"]}}, ("b",), "from the options"),
         ({"type": "array", "items": {"enum": ["a"]}, "minItems": 1}, (), "is required"),
         (LIST | {"items": {"enum": ["a", "b"]}, "maxItems": 1}, ("a", "b"), "At most 1 option."),
     ]

@@ -87,7 +87,7 @@ async def test_an_address_that_cannot_be_opened_is_given_to_the_user(stage: Stag
     calling = start(stage, "visit", url="https://nobrowser.example/")
     await stage.answer(UrlRequest)
     assert await result(calling) == {"action": "accept"}
-    assert stage.notices() == ["No browser could be opened for asking."]
+    assert stage.notices() == ["Could not open a browser for asking."]
 
 
 @handshake

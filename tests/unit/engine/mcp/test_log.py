@@ -52,7 +52,7 @@ async def test_a_flood_is_thinned_out_and_counted() -> None:
     log.flush()
     assert len(events) < 20
     assert all(isinstance(e, ServerLogged) and len(e.lines) <= 201 for e in events)
-    assert "earlier lines are left out" in logged(events)[0]
+    assert "earlier lines were dropped" in logged(events)[0]
     assert logged(events)[-1] == "line 999"
 
 

@@ -40,7 +40,7 @@ async def test_of_more_tools_than_fit_the_model_holds_a_share_and_loads_others()
         assert watcher.catalog("few").excess == frozenset()
         assert len(manager.offered_tools()) == 1_200 + own
         told = watcher.of(NoticeRaised)
-        words = "The model holds at most 128 or 5 % of its context of tools at once."
+        words = "Too many tools: the model gets at most 128 or 5 % of its context."
         assert told[-1].notice.text == words
         every = {tool.name: tool for tool in manager.offered_tools()}
         manager.load_tools([every[f"tool_{number}"] for number in range(1_000, 1_064)])

@@ -183,7 +183,7 @@ async def test_what_is_logged_is_shown_whatever_its_form(params: Message) -> Non
     async with answering(answer) as (_, manager, watcher):
         await call(manager, "echo")
         await eventually(lambda: "the needle" in "".join(watcher.log(WEB)))
-        assert "an answer to no request: id 99999" in watcher.log(WEB)
+        assert "a response to no request: id 99999" in watcher.log(WEB)
 
 
 LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources"}

@@ -68,13 +68,13 @@ async def test_a_server_that_ends_is_noticed_says_its_last_words_and_comes_back(
     async with ready(script("raw"), retry=RetryPolicy()) as (manager, watcher):
         os.kill(pid_of("raw.py"), signal.SIGKILL)
         failed = await watcher.fails("raw", S.READY, S.RETRYING)
-        assert failed.reason == "was killed (SIGKILL)"
+        assert failed.reason == "was killed by SIGKILL"
         assert manager.offered_tools() == ()
         await watcher.until("raw", S.RETRYING, S.STARTING, S.READY)
         calling = asyncio.create_task(call(manager, "hang"))
         await asyncio.sleep(0)
         os.kill(pid_of("raw.py"), signal.SIGKILL)
-        with pytest.raises(ToolCallError, match=r"was killed \(SIGKILL\) during the call"):
+        with pytest.raises(ToolCallError, match=r"was killed by SIGKILL during the call"):
             await calling
         await watcher.until("raw", S.RETRYING)
         manager.start(RAW)
@@ -125,7 +125,7 @@ async def test_a_flood_of_stderr_disturbs_nobody(loop_watch: LoopWatch) -> None:
 
 async def test_what_is_odd_or_an_error_concerns_its_call_only(loop_watch: LoopWatch) -> None:
     async with ready(script("raw")) as (manager, watcher):
-        unreadable = "The server sent a reply that {}.*effect is unknown"
+        unreadable = "The server sent a response that {}.*effect is unknown"
         await refuses(unreadable.format("cannot be read"), manager, "deep")
         await refuses(unreadable.format("is too complex"), manager, "complex")
         await refuses("cannot be sent", manager, "echo", {"text": "\ud800"})
@@ -172,9 +172,9 @@ async def test_a_message_over_the_limit_ends_the_server_alone(loop_watch: LoopWa
     async with ready(script("raw")) as (manager, watcher):
         before = psutil.Process().memory_info().rss
         loop_watch.clear()
-        await refuses("wrote a message of more than 16 MiB", manager, "long")
+        await refuses("sent a message larger than 16 MiB", manager, "long")
         failed = await watcher.fails("raw", S.RETRYING)
-        assert failed.reason == "wrote a message of more than 16 MiB"
+        assert failed.reason == "sent a message larger than 16 MiB"
         assert psutil.Process().memory_info().rss - before < 60_000_000
     loop_watch.assert_smooth()
 
@@ -183,19 +183,19 @@ async def test_a_server_that_reads_nothing_is_given_up(monkeypatch: pytest.Monke
     monkeypatch.setattr(process_module, "WRITE_TIMEOUT", 0.2)
     async with ready(script("raw", "sleepy")) as (manager, watcher):
         long = {"text": "x" * 1_000_000}
-        with pytest.raises(ToolCallError, match="left its standard input unread"):
+        with pytest.raises(ToolCallError, match="did not read its standard input"):
             await asyncio.gather(call(manager, "sleep"), call(manager, "echo", long))
         failed = await watcher.fails("raw", S.RETRYING)
-        assert failed.reason.startswith("left its standard input unread")
+        assert failed.reason.startswith("did not read its standard input")
 
 
 async def test_all_pages_are_read_and_endless_ones_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "MAX_ITEMS", 100)
     for behaviour, count, word in [
         ("paging", 15, ""),
-        ("cursor_loop", 1, "repeats a cursor"),
-        ("endless_pages", 100, "is too long"),
-        ("fat_pages", 4, "is too long"),
+        ("cursor_loop", 1, "repeated a cursor"),
+        ("endless_pages", 100, "returned too much"),
+        ("fat_pages", 4, "returned too much"),
     ]:
         async with ready(script("raw", behaviour)) as (manager, watcher):
             assert len(manager.offered_tools()) == count, behaviour
@@ -252,7 +252,7 @@ async def test_a_server_that_did_not_start_says_why_without_a_secret() -> None:
     for behaviour, reason, *said in (
         (
             "exit",
-            "exited with code 3 before it was ready: cannot read the config",
+            "exited with code 3 during startup: cannot read the config",
             "cannot read the config",
             "giving up",
         ),

@@ -136,8 +136,8 @@ async def test_what_cannot_start_says_so_and_leaves_nothing(zygote: Zygote, tmp_
         (("./gone",), {}, "", "No such file or directory"),
         (("/bin/true",), {}, "gone", "No such file or directory"),
         (("/bin/true",), {}, "/bin/sh", "Not a directory"),
-        (("/bin/true", "a\0b"), {}, "/", "an argument or a variable contains a NUL"),
-        (("/bin/true",), {"A=": "b"}, "/", "a variable has an invalid name"),
+        (("/bin/true", "a\0b"), {}, "/", "an argument or an environment variable contains a NUL"),
+        (("/bin/true",), {"A=": "b"}, "/", "an environment variable has an invalid name"),
     ]:
         launch = Invocation(arguments, env, tmp_path / folder)
         with pytest.raises(ServerError) as caught:
@@ -152,7 +152,7 @@ async def test_a_signal_to_the_reaper_reaches_the_server() -> None:
         [reaper] = reapers()
         reaper.send_signal(signal.SIGTERM)
         failed = await watcher.fails("raw", S.RETRYING)
-        assert failed.reason == "was killed (SIGTERM)"
+        assert failed.reason == "was killed by SIGTERM"
 
 
 async def test_a_reaper_that_hangs_does_not_hold_up_the_close(hasty_ends: float) -> None:

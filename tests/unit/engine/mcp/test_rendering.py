@@ -87,7 +87,7 @@ def test_a_resource_of_several_contents_names_each() -> None:
 
 
 def test_an_empty_prompt_is_refused_and_a_long_one_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ServerCallError, match="rendered the prompt as empty"):
+    with pytest.raises(ServerCallError, match="returned an empty prompt"):
         convert_prompt(types.GetPromptResult(messages=[]))
     long = said("user", "x" * (MAX_PROMPT_TEXT * 2))
     [part] = convert_prompt(types.GetPromptResult(messages=[long])).parts

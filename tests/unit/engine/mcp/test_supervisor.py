@@ -76,7 +76,7 @@ async def test_a_server_that_hangs_at_each_start_is_given_up_like_any_other() ->
         assert "was not ready within 0.02 s" in await stage.reason(S.FAILED)
         assert stage.connection.opened == HASTY.max_failures
         assert stage.supervisor.failure is not None
-        assert "failed 5 times" in stage.supervisor.failure.advice
+        assert "after 5 attempts" in stage.supervisor.failure.advice
         stage.connection.may_open.set()
         stage.supervisor.restart()
         await stage.reach(S.READY)
@@ -203,12 +203,12 @@ async def test_commands_in_any_order_never_break_the_table() -> None:
 
 
 async def test_a_crash_loop_ends_after_five_failures_with_the_last_one_and_advice() -> None:
-    refusal = ServerError("exited with code 3", "Look at its log.")
+    refusal = ServerError("exited with code 3", "See its log.")
     async with refusing_stage(refusal, retry=HASTY) as stage:
         await stage.reach(S.FAILED)
         assert stage.connection.opened == 5
         assert stage.listener.statuses == [S.STARTING, S.RETRYING] * 4 + [S.STARTING, S.FAILED]
-        advice = "Look at its log. It failed 5 times in a row; r restarts it."
+        advice = "See its log. Gave up after 5 attempts: press r to restart it."
         assert stage.supervisor.failure == Failure("exited with code 3", advice)
         stage.supervisor.restart()
         await stage.reach(S.RETRYING)

@@ -163,7 +163,7 @@ async def test_E47_no_task_asks_for_input_without_end(stage: Tasking) -> None:
     running = stage.make("pester")
     for _ in range(task_requests().MAX_INPUTS):
         await stage.fill_in("ada")
-    with pytest.raises(ToolCallError, match="asked for input too often in one task"):
+    with pytest.raises(ToolCallError, match="requested input too often in one task"):
         await running
     await eventually(lambda: "tasks/cancel" in stage.said())
     assert stage.raised() == task_requests().MAX_INPUTS
@@ -195,7 +195,7 @@ async def test_E47_no_call_asks_for_input_without_end_and_the_next_may(tmp_path:
 async def test_a_task_that_needs_a_model_is_told_once_that_there_is_none(stage: Tasking) -> None:
     stage.model.model = ""
     if stage.kind == "new":
-        words = "What the task asks for cannot be given: There is no model."
+        words = "The task's request cannot be answered: There is no model."
         await refuses(words, stage.manager, "think")
     else:
         assert (await stage.make("think")).display == "There is no model."
@@ -220,15 +220,15 @@ async def test_who_stops_the_call_stops_the_task_and_its_question(stage: Tasking
 
 
 async def test_a_task_ends_with_its_time_to_live(stage: Tasking) -> None:
-    await refuses("time to live of 0.7 s is over", stage.manager, "brief")
+    await refuses("time to live of 0.7 s and was stopped", stage.manager, "brief")
     await eventually(lambda: stage.said()[-1] == "tasks/cancel")
 
 
 @pytest.mark.parametrize(
     ("tool", "words"),
     [
-        ("other", "answered about another task"),
-        ("odd", "a task of an unknown status"),
+        ("other", "sent the state of another task"),
+        ("odd", "a task with an unknown status"),
         ("nameless", "whose id cannot be used"),
         ("fail", "no disk"),
         ("quit", "The server cancelled the task. changed my mind"),
@@ -281,7 +281,7 @@ async def test_a_task_survives_the_end_of_its_server_if_it_is_known(stage: Taski
 async def test_a_server_that_is_stopped_ends_the_wait(stage: Tasking) -> None:
     held = await stage.hold()
     stage.manager.stop(SERVER)
-    with pytest.raises(ToolCallError, match="tasking is gone; whether its task goes on"):
+    with pytest.raises(ToolCallError, match="tasking is not connected; its task may"):
         await held
 
 

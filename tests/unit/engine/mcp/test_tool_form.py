@@ -397,7 +397,7 @@ def test_an_argument_that_its_row_cannot_show_is_json_and_a_missing_one_is_missi
 
 def test_json_that_cannot_be_read_is_refused_by_the_name_of_its_field() -> None:
     for text in ["[1", "1, 2", '1, "value": 2', "NaN", '{"a": 1, "a": 2}', ""]:
-        with row(text), pytest.raises(ValueError, match=r"^tags is not JSON: "):
+        with row(text), pytest.raises(ValueError, match=r"^tags is not valid JSON: "):
             merge_tool_form(SHOP, {}, {}, {"/tags": text})
 
 
@@ -414,12 +414,12 @@ CYCLE: Final[Json] = {"anyOf": [{"$ref": "#/$defs/a"}, TEXT]}
 def test_a_schema_that_no_form_can_be_made_of_is_refused() -> None:
     rows: list[tuple[Json, str]] = [
         ({"properties": {str(n): {} for n in range(MAX_FIELDS + 1)}}, "more than 50 fields"),
-        ({"properties": {"x": {"$ref": "#/nowhere"}}}, "refers to what is not in it"),
-        ({"properties": {"x": {"$ref": "https://example.org/x"}}}, "refers to what is not in it"),
-        ({"allOf": [{"$ref": "#"}]}, "round in circles"),
+        ({"properties": {"x": {"$ref": "#/nowhere"}}}, "refers to something outside it"),
+        ({"properties": {"x": {"$ref": "https://example.org/x"}}}, "something outside it"),
+        ({"allOf": [{"$ref": "#"}]}, "schema is circular"),
         (HEAVY, "too large"),
         (WIDE, "too large"),
-        ({"properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {"a": CYCLE}}, "round in circles"),
+        ({"properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {"a": CYCLE}}, "schema is circular"),
     ]
     for schema, words in rows:
         with row(schema), pytest.raises(UnusableFormError, match=words):

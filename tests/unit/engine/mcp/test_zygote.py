@@ -49,7 +49,7 @@ async def test_one_zygote_forks_reapers_that_end_their_servers_alone(tmp_path: P
         assert first is not None
         first.kill()
         failed = await watcher.fails("raw", S.RETRYING)
-        assert failed.reason == "was killed (SIGKILL)"
+        assert failed.reason == "was killed by SIGKILL"
         await gone(server, grandchild)
         assert is_alive(other)
         assert watcher.last("other").status is S.READY
@@ -108,7 +108,7 @@ async def test_a_zygote_that_hangs_goes(zygote: Zygote, monkeypatch: pytest.Monk
         first.suspend()
         with monkeypatch.context() as hasty:
             hasty.setattr("tui.engine.mcp.transports.stdio.process.START_TIMEOUT", 0.2)
-            with pytest.raises(ServerError, match="its parent process does not answer") as caught:
+            with pytest.raises(ServerError, match="its parent process does not respond") as caught:
                 await started(zygote)
         assert not caught.value.permanent
         assert not is_alive(first.pid)

@@ -79,9 +79,9 @@ async def test_more_than_one_shown_and_eight_waiting_are_declined_at_once() -> N
     assert len(asking) - len(declined) == 1 + MAX_WAITING
     assert {task.result() for task in declined} == {DECLINE}
     assert len(remarks) == len(declined)
-    assert set(remarks) == {"a request was declined unasked: 9 requests already wait for the user."}
+    assert set(remarks) == {"declined without asking: 9 requests are already waiting for the user."}
     assert [e.notice.text for e in room.events if isinstance(e, NoticeRaised)] == [
-        "a asks for too much at once; further requests are declined."
+        "a sends too many requests at once; further ones are declined."
     ]
     queued = [event for event in room.events if isinstance(event, RequestsQueued)]
     assert list(dict.fromkeys(event.queued for event in queued)) == [*range(1, MAX_WAITING + 1)]
@@ -154,7 +154,7 @@ async def test_without_a_user_servers_are_declined_and_nothing_else_is_asked() -
     desk.answer(form.id, ACCEPT)
     [told] = events
     assert isinstance(told, NoticeRaised)
-    assert told.notice.text == "a asked for what only a user can give, so it was declined."
+    assert told.notice.text == "a requested what only a user can give, so it was declined."
 
 
 def trust_request(desk: Desk) -> TrustRequest:

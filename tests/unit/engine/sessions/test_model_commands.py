@@ -110,7 +110,7 @@ async def test_what_another_model_cannot_think_is_dropped_with_a_word(play: Play
         await it.ask("one")
         it.engine.models.use_model(PRO)
         await eventually(lambda: it.store.state.options == ModelOptions(temperature=0.5))
-        assert f"{PRO} takes a budget" in notices(it)
+        assert f"{PRO} supports a budget" in notices(it)
         await it.ask("two")
         assert [request.model for request in it.fake.requests] == [FLASH, PRO]
         assert (asked_with(it)["temperature"], remarks(it)) == (0.5, "")
@@ -127,7 +127,7 @@ async def test_options_that_the_model_does_not_take_are_refused(play: Play) -> N
         await eventually(lambda: "name of a model" in notices(it))
         assert it.store.state.options == ModelOptions()
         assert "from the next request" not in notices(it)
-        for words in ("levels minimal, low, medium, high, xhigh", "between 0 and 2"):
+        for words in ("levels: minimal, low, medium, high, xhigh", "between 0 and 2"):
             assert words in notices(it)
 
 
@@ -182,7 +182,7 @@ async def test_a_conversation_that_is_too_long_is_cut_until_it_can_be_summarised
             await it.ask(words)
         it.engine.models.compress()
         await eventually(lambda: "Compressed" in remarks(it))
-        assert "long texts and the oldest turns were cut" in remarks(it)
+        assert "long texts and old turns were shortened" in remarks(it)
         sizes = [len(str(request.contents)) for request in it.fake.requests[3:]]
         assert sizes == sorted(sizes, reverse=True)
         assert (len(sizes), it.fake.violations) == (3, [])
@@ -215,7 +215,7 @@ async def test_a_full_context_offers_the_summary_once_and_is_anothers_in_the_bac
         await eventually(lambda: it.store.state.model.choice == 1)
         await it.ask("one")
         await it.ask("two")
-        assert notices(it).count("/compress puts a summary in its place") == 1
+        assert notices(it).count("/compress replaces the history with a summary") == 1
         first = it.store.state.current
         it.engine.conversations.open()
         second = it.store.state.current
@@ -233,7 +233,7 @@ async def test_no_summary_leaves_the_history(monkeypatch: pytest.MonkeyPatch, pl
         main, recorder = it.engine.conversations.current.context, it.engine.sessions.recorder
         assert main is not None
         it.engine.models.compress()
-        await eventually(lambda: "gave no summary" in notices(it))
+        await eventually(lambda: "returned no summary" in notices(it))
         it.engine.models.compress()
         await eventually(lambda: "the summary is longer" in notices(it))
         assert len(main.history.contents) == 2
@@ -243,7 +243,7 @@ async def test_no_summary_leaves_the_history(monkeypatch: pytest.MonkeyPatch, pl
 
         monkeypatch.setattr(recorder, "keep_copy", go_on)
         it.engine.models.compress()
-        await eventually(lambda: "went on meanwhile" in notices(it))
+        await eventually(lambda: "continued in the meantime" in notices(it))
         assert len(main.history.contents) == 3
 
 

@@ -147,7 +147,8 @@ def test_what_makes_no_sense_is_left_out_and_counted(library: SessionLibrary) ->
     junk += [b'{"t":"cut","at":-1}', b'{"t":"call","id":"x"}', b'{"t":"text","id":"y","text":7}']
     path.write_bytes(path.read_bytes() + b"\n".join([*junk, b'{"t":"new kind of line"}', b""]))
     saved = library.read(view)
-    assert (words(saved), saved.remarks) == (["one?", "1"], ["8 lines of it were left out."])
+    assert words(saved) == ["one?", "1"]
+    assert saved.remarks == ["8 lines of the session were unreadable."]
     cut = write(library, WORK, turn(1, "one?", "1"))
     with library.path_of(cut).open("ab") as file:
         file.write(b'{"t":"user","id":"e9","te')
@@ -163,11 +164,11 @@ def test_a_file_of_junk_ends(library: SessionLibrary, monkeypatch: pytest.Monkey
         file.writelines(json.dumps(line).encode() + b"\n" for line in turn(3, "two?", "2"))
     saved = library.read(view)
     assert words(saved) == ["one?", "1"]
-    assert saved.remarks == ["The rest of it was not read.", "101 lines of it were left out."]
+    assert saved.remarks == ["The rest was not read.", "101 lines of the session were unreadable."]
     before = library.path_of(view).read_bytes()
     again, lock = library.open(view, Redactor())
     assert lock is None, "what follows would not be read either"
-    assert again.remarks[-1] == "What is said now begins another session."
+    assert again.remarks[-1] == "New messages go into a new session."
     assert library.path_of(view).read_bytes() == before
 
 
@@ -190,11 +191,11 @@ def test_too_much_is_left_out(library: SessionLibrary, monkeypatch: pytest.Monke
     monkeypatch.setattr(replay, "MAX_RECORD", 4 * 1024)
     saved = library.read(huge)
     assert words(saved)[:3] == ["one?", "1", "two?"]
-    assert "Only its first" in " ".join(saved.remarks)
+    assert "Only the first" in " ".join(saved.remarks)
     monkeypatch.setattr(replay, "MAX_ENTRIES", 4)
     saved = library.read(many)
     assert words(saved) == ["one?", "1", "two?", "2"]
-    assert saved.remarks == ["3 lines of it were left out."]
+    assert saved.remarks == ["3 lines of the session were unreadable."]
 
 
 def lines_of_turns() -> list[bytes]:

@@ -85,12 +85,12 @@ async def test_a_held_session_is_copied_and_a_damaged_one_goes_on(home: Path, pl
     async with play([[Say("2")], [Say("2")]]) as it:
         it.engine.sessions.resume(view.id)
         await eventually(lambda: asked(it) == ["mine?"])
-        assert "open in another gemdeck, so you go on in a copy" in remarks(it)
+        assert "open in another gemdeck, so you continue in a copy" in remarks(it)
         await it.ask("and?")
         copied = it.engine.sessions.recorder.view
         it.engine.sessions.resume(other.id)
         await eventually(lambda: asked(it) == ["theirs?"])
-        assert "1 line of it was left out." in remarks(it)
+        assert "1 line of the session was unreadable." in remarks(it)
         await it.ask("and?")
         assert it.fake.violations == []
     held.release()
@@ -218,10 +218,10 @@ async def test_what_an_unsaved_conversation_loses_is_said(play: Play) -> None:
         it.engine.sessions.edit_message(first.id, "other")
         await it.fake.wait_for_requests(2)
         await it.idle()
-        assert "so what followed the earlier message is gone" in notices(it)
+        assert "so the later messages are lost" in notices(it)
         it.engine.models.compress()
-        await eventually(lambda: "only the summary of it remains" in remarks(it))
-        assert "only the summary of it remains" in notices(it)  # before it is made, too
+        await eventually(lambda: "only its summary remains" in remarks(it))
+        assert "only its summary remains" in notices(it)  # before it is made, too
 
 
 @pytest.mark.writes_secrets("settings.json", "shop-calls.jsonl")

@@ -131,7 +131,7 @@ async def resume_the_same(one: Instance, other: Instance, view: SessionView) -> 
     for instance in (one, other):
         instance.order("resume", view.id)
     remarks = [await instance.told("remarks") for instance in (one, other)]
-    assert sorted("you go on in a copy" in remark for remark in remarks) == [False, True]
+    assert sorted("you continue in a copy" in remark for remark in remarks) == [False, True]
     sessions = await asyncio.gather(one.ask("a"), other.ask("b"))
     assert sessions[remarks.index("")] == view.id
     told = [told_in(library().find(session)) for session in sessions]

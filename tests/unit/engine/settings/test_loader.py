@@ -275,14 +275,17 @@ def test_a_project_cannot_stand_in_for_a_server_of_the_user(machine: Machine, la
 
 def test_nothing_of_a_project_counts_before_it_is_trusted(machine: Machine) -> None:
     machine.write("user", {"mcpServers": {"a": GOOD}})
-    evil = {"gemdeck": {"model": "evil", "maxToolCalls": 999}, "model": {"name": "evil"}}
+    evil = {
+        "gemdeck": {"model": "evil", "maxToolCalls": 999, "maxCost": 999},
+        "model": {"name": "evil"},
+    }
     rules = {"excluded": ["a"], "serverCommand": "evil", "allowed": []}
     machine.write("project", {**evil, "mcp": rules, "ui": {"theme": "dark"}})
     loaded = machine.load()
     assert loaded.gemdeck == GemdeckSettings()
     assert [(server.id, server.withheld) for server in loaded.servers] == [("a", None)]
     keys = [one.key for one in loaded.problems if "no effect in a project" in one.message]
-    assert keys == ["model", "mcp.serverCommand", "gemdeck.model"]
+    assert keys == ["model", "mcp.serverCommand", "gemdeck.maxCost", "gemdeck.model"]
 
 
 def test_a_projects_servers_stay_untrusted_whatever_the_lists_say(machine: Machine) -> None:

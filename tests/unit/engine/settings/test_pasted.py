@@ -157,6 +157,22 @@ def test_an_entry_is_edited_without_its_secrets_on_the_screen(entry: dict[str, A
     assert shown.entry(*texts) == entry
 
 
+def test_what_is_seldom_set_is_edited_as_well_and_what_is_odd_stays() -> None:
+    entry = {"command": "a", "start": "lazy", "timeout": 2500, "excludeTools": ["x", "y"]}
+    shown = EntryFields(entry)
+    options = {"start": "lazy", "cwd": "", "timeout": "2.5", "excludeTools": "x, y"}
+    assert shown.options == options
+    edited = shown.entry("a", "", "", "", start="", cwd="/b", timeout="3", excludeTools="y , z")
+    assert edited == {"command": "a", "cwd": "/b", "timeout": 3000, "excludeTools": ["y", "z"]}
+    gone = shown.entry("a", "", "", "", **dict.fromkeys(options, ""))
+    assert gone == {"command": "a"}
+    for text in ("x", "0", "nan", "1e400"):
+        with pytest.raises(EntryError, match="timeout"):
+            shown.entry("a", "", "", "", timeout=text)
+    odd = {"command": "a", "timeout": "$T", "excludeTools": [1]}
+    assert EntryFields(odd).entry("a", "", "", "") == odd
+
+
 def test_what_is_long_is_shown_to_its_end() -> None:
     word = " ".join(f"w{number}" for number in range(5_000))
     shown = EntryFields({"command": "a", "args": ["-x", word], "env": {"A": word}})

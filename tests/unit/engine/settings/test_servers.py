@@ -250,10 +250,10 @@ def test_what_runs_for_headers_and_certificates_tell_one_server_from_another(
 
 def test_the_path_of_a_file_with_a_secret_or_certificate_is_whole(machine: Machine) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"tls": {"caFile": "ca.pem"}}, "tls.caFile: must be a whole path"),
+        ({"tls": {"caFile": "ca.pem"}}, "tls.caFile: must be an absolute path"),
         ({"tls": {"ca": "/ca.pem"}}, "tls.ca: unknown key"),
-        ({"tls": {"keyFile": "/key.pem"}}, "tls: keyFile is the key of a certFile"),
-        ({"oauth": {"identityTokenFile": "token"}}, "oauth.identityTokenFile: must be a whole"),
+        ({"tls": {"keyFile": "/key.pem"}}, "tls: keyFile needs certFile"),
+        ({"oauth": {"identityTokenFile": "token"}}, "oauth.identityTokenFile: must be an absolute"),
     ]
     for entry, key in wrong:
         server = machine.server(url="https://h/mcp", **entry)

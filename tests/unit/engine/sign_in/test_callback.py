@@ -206,7 +206,7 @@ async def test_a_malformed_token_is_refused() -> None:
         ({"access_token": "a\r\nX-Evil: 1"}, "cannot be sent"),
         *(({"access_token": "ü"}, "cannot be sent"), ({"access_token": "a b"}, "cannot be sent")),
         ({"access_token": "a" * 20_000}, "cannot be sent"),
-        *(({"refresh_token": "a\n"}, "cannot be sent"), ({"token_type": "mac"}, "unknown kind")),
+        *(({"refresh_token": "a\n"}, "cannot be sent"), ({"token_type": "mac"}, "unknown type")),
         ({"body": b"<html>"}, "not JSON"),
         ({"body": b'{"expires_in": 1' + b"0" * 500 + b"}"}, "has no access_token|not JSON"),
         ({"status": 302}, "refused .HTTP 302"),

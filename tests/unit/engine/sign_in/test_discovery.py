@@ -111,7 +111,7 @@ async def test_a_page_inside_or_without_a_name_is_refused(monkeypatch: pytest.Mo
 
 
 async def unreachable() -> AuthResponse:
-    raise AuthError("does not answer", is_transient=True)
+    raise AuthError("does not respond", is_transient=True)
 
 
 async def test_a_proxy_is_no_way_into_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,12 @@ async def test_members_of_metadata_that_do_not_matter_may_be_odd(
     for name, value in (("resource", 5), ("authorization_servers", "https://as.example")):
         web = Web(monkeypatch)
         web.documents[RESOURCE][1][name] = value
-        with row(name), pytest.raises(AuthError, match=f"not valid: its {name} is missing or"):
+        with (
+            row(name),
+            pytest.raises(
+                AuthError, match=f"invalid metadata for its sign-in: its {name} is missing or"
+            ),
+        ):
             await web.find()
 
 
@@ -219,7 +224,7 @@ async def test_a_code_is_not_carried_from_one_authorization_server_to_another() 
         silent = {"authorization_response_iss_parameter_supported": None}
         victim.metadata, victim.redirect = silent, {"iss": None}
         thief.metadata = {**silent, "authorization_endpoint": f"{victim.issuer}/authorize"}
-        words = f"{victim.issuer}, whose answer would go to {thief.issuer}"
+        words = f"{victim.issuer}, whose response would go to {thief.issuer}"
         assert words in await refusal(server, person)
         assert [thief.forms, thief.clients, victim.asked, person.asked] == [[], {}, [], []]
 
@@ -299,7 +304,7 @@ async def test_what_an_authorization_server_says_is_checked() -> None:
         ({"code_challenge_methods_supported": ["plain"]}, "PKCE"),
         ({"issuer": "https://evil.example"}, "calls itself https://evil.example"),
         ({"token_endpoint": 5}, "token_endpoint is missing or not valid"),
-        ({"registration_endpoint": None}, "cannot register themselves"),
+        ({"registration_endpoint": None}, "does not let clients register"),
     ]
     person = Person()
     async with guarded() as server:
@@ -312,13 +317,13 @@ async def test_what_an_authorization_server_says_is_checked() -> None:
 
 async def test_what_a_server_says_and_what_comes_back_is_checked() -> None:
     rows: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-        ({"resource": "https://other.example/mcp"}, {}, "tokens are for https://other.example/mcp"),
+        ({"resource": "https://other.example/mcp"}, {}, "tokens for https://other.example/mcp"),
         ({"authorization_servers": ["http://169.254.169.254/"]}, {}, "not encrypted"),
-        ({"authorization_servers": []}, {}, "which does not say how"),
+        ({"authorization_servers": []}, {}, "which fails"),
         ({"authorization_servers": ["https://u:p@evil.example"]}, {}, "user name"),
-        ({}, {"iss": "https://evil.example"}, "another authorization server"),
-        ({}, {"iss": None}, "does not say which server"),
-        ({}, {"error": "no", "error_description": "no\x1b[2J", "code": None}, "not given"),
+        ({}, {"iss": "https://evil.example"}, "the wrong authorization server"),
+        ({}, {"iss": None}, "does not name its authorization server"),
+        ({}, {"error": "no", "error_description": "no\x1b[2J", "code": None}, "did not grant"),
     ]
     async with guarded() as server:
         for resource, redirect, words in rows:
@@ -344,7 +349,7 @@ async def test_ten_megabytes_of_metadata_are_not_read() -> None:
 
     async with RawServer(on={"GET": endless}) as big:
         send = make_send(define(big.url))
-        with pytest.raises(AuthError, match=f"more than {MAX_ANSWER // 1024} KiB"):
+        with pytest.raises(AuthError, match=f"larger than {MAX_ANSWER // 1024} KiB"):
             await send("GET", big.url, {}, None)
 
 
@@ -436,7 +441,7 @@ async def test_another_issuer_gets_nothing_of_the_old_one_and_is_named(tmp_path:
         one.manager.restart(WEB)
         await one.connect()
         assert len(second.clients) == 1
-        assert any("Until now the sign-in was at" in note for note in one.person.asked[-1].notes)
+        assert any("The sign-in was at" in note for note in one.person.asked[-1].notes)
         sent = b"".join(request.body for request in second.requests)
         assert b"refresh" not in sent.replace(b'refresh_token"]', b"")
 

@@ -74,7 +74,7 @@ async def test_what_an_address_says_of_the_sign_in_itself_does_not_count() -> No
 async def test_whoever_answers_is_the_one_that_was_asked(change: Callable[[str], str]) -> None:
     async with support.guarded() as server:
         server.authority.redirect = {"iss": change(server.authority.issuer)}
-        with pytest.raises(AuthError, match="another authorization server"):
+        with pytest.raises(AuthError, match="wrong authorization server"):
             await sign_in(server)
         assert not server.authority.forms
 
@@ -89,7 +89,7 @@ async def test_a_code_alone_is_enough_for_who_has_no_name(names_itself: bool | N
     async with support.guarded() as server:
         server.authority.metadata = {"authorization_response_iss_parameter_supported": names_itself}
         if names_itself:
-            with pytest.raises(AuthError, match="does not say which server") as caught:
+            with pytest.raises(AuthError, match="does not name its authorization server") as caught:
                 await sign_in(server, paste)
             assert caught.value.advice == "If you pasted a code, paste the whole address."
             assert not server.authority.forms

@@ -110,7 +110,7 @@ async def test_another_host_gets_them_after_one_question(tmp_path: Path, google:
     sign_ins = make_sign_ins(person, tmp_path)
     one = sign_ins.credentials(definition)
     assert one is not None
-    with pytest.raises(AuthError, match="wants your Google credentials"):
+    with pytest.raises(AuthError, match="requests your Google credentials"):
         await one.signature()
     with pytest.raises(AuthError, match="cancelled"):
         await sign_ins.sign_in(definition)
@@ -127,10 +127,10 @@ async def test_another_host_gets_them_after_one_question(tmp_path: Path, google:
     assert (await one.signature()).token == f"{ADC}-1"
     await session(definition, tmp_path).signature()
     more = replace(OWN, oauth=OAuthSettings(scopes=(*SCOPES, "more")))
-    with pytest.raises(AuthError, match="wants your"):
+    with pytest.raises(AuthError, match="requests your"):
         await session(define(definition.endpoint.url, sign_in=more), tmp_path).signature()
     await sign_ins.sign_out(definition)
-    with pytest.raises(AuthError, match="wants your"):
+    with pytest.raises(AuthError, match="requests your"):
         await session(definition, tmp_path).signature()
 
 

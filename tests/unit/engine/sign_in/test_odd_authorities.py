@@ -285,9 +285,9 @@ async def test_odd_members_of_a_registration_do_not_matter() -> None:
         ({**secret, "client_secret_expires_at": "never"}, ""),
         ({"client_id": ""}, "did not register gemdeck .HTTP 201, no client_id"),
         ({"client_id": 5, **secret}, "did not register gemdeck .HTTP 201, no client_id"),
-        ({"token_endpoint_auth_method": "private_key_jwt"}, "in a way it cannot use"),
-        ({"token_endpoint_auth_method": "client_secret_post"}, "in a way it cannot use"),
-        ({"client_secret": [FIXTURE_SECRET]}, "in a way it cannot use"),
+        ({"token_endpoint_auth_method": "private_key_jwt"}, "in an unusable way"),
+        ({"token_endpoint_auth_method": "client_secret_post"}, "in an unusable way"),
+        ({"client_secret": [FIXTURE_SECRET]}, "in an unusable way"),
     ]
     for given, words in rows:
         async with unsigned() as (server, sign_ins, definition):
@@ -421,9 +421,9 @@ async def test_what_does_not_matter_keeps_nobody_out(
 @pytest.mark.parametrize(
     ("others", "words"),
     [
-        (["https://10.1.2.3"], "it is refused"),
+        (["https://10.1.2.3"], "which is refused"),
         (["http://far.example"], "not encrypted"),
-        (["{web}/a", "{web}/b", "{web}/c"], "{web}/a and {web}/b and {web}/c, which does not say"),
+        (["{web}/a", "{web}/b", "{web}/c"], "{web}/a and {web}/b and {web}/c, which fails"),
     ],
 )
 async def test_who_names_several_authorization_servers_gets_no_more_than_with_one(

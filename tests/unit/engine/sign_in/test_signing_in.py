@@ -211,7 +211,7 @@ async def test_the_token_wins_over_a_header_of_the_entry_with_a_word() -> None:
         await one.sign_in()
         await one.ready()
         assert server.seen[-1] in server.authority.tokens
-        words = "not the Authorization"
+        words = "instead of the Authorization"
         await eventually(lambda: any(words in line for line in one.watcher.log(WEB)))
 
 
@@ -479,7 +479,7 @@ async def test_a_workload_signs_in_with_the_token_that_its_file_has_then(tmp_pat
             assert await one.echo() == "hi"
             assert [form["assertion"][-3:] for form in authority.forms] == ["one", "two"]
             authority.tokens.clear()
-            for content, words in (("a b", "holds no token"), ("x" * 20_000, "larger than")):
+            for content, words in (("a b", "contains no token"), ("x" * 20_000, "larger than")):
                 file.write_text(content)
                 with pytest.raises(AuthError, match=words):
                     await one.sign_ins.sign_in(one.definition)

@@ -211,7 +211,7 @@ def test_both_shapes_are_read(home: Path, content: object) -> None:
 
 def test_what_cannot_be_used_is_said(home: Path) -> None:
     for content, words in [
-        *((None, "has no sign-in of gemini-cli's"), ("{", "cannot be read")),
+        *((None, "has no sign-in from gemini-cli"), ("{", "cannot be read")),
         *(("5", "has no sign-in"), ([[], 5, None], "has no sign-in")),
         ([{"token": TOKEN, **REST, "mcpServerUrl": "https://mcp.example/two"}], "has no sign-in"),
         ([{"token": {**TOKEN, "accessToken": "a\nb"}, **REST}], "cannot be sent"),

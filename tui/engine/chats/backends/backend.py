@@ -117,14 +117,18 @@ class ModelTraits(Frozen):
         thinking_problem: Returns why it cannot think like that, or an empty string.
         tools: Whether tools may be declared.
         plain_schemas: Whether it takes JSON Schema as it is, and not only Gemini's part of it.
+        offer: What its service says of it, or has not said.
+        address: Where its service is, by which its list price is found; empty if unknown.
     """
 
     context_limit: int = 0
     signs_calls: bool = False
     media_in_responses: bool = False
-    thinking_problem: Callable[[str], str] = lambda _: "This model has no thinking to set."
+    thinking_problem: Callable[[str], str] = lambda _: "This model has no thinking setting."
     tools: bool = True
     plain_schemas: bool = False
+    offer: ModelOffer | None = None
+    address: str = ""
 
 
 class ModelBackend(Protocol):

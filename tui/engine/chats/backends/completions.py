@@ -4,21 +4,14 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any, Final
 
 import httpx2
 
+from tui.engine.chats.backends import completions_wire as wire
 from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest, ModelTraits
-from tui.engine.chats.backends.completions_wire import (
-    Json,
-    StepReader,
-    WireNames,
-    read_offer,
-    wire_messages,
-    wire_tools,
-)
 from tui.engine.chats.backends.event_stream import read_events, read_values
 from tui.engine.chats.backends.service_errors import (
     Refusal,
@@ -36,10 +29,13 @@ from tui.engine.chats.backends.service_http import (
     open_http,
 )
 from tui.engine.keys.credentials import ModelAccess
-from tui.engine.keys.services import ModelService
 from tui.model.bounded_json import as_list, text_in, value_or_none
+from tui.model.input.addresses import is_loopback
 from tui.model.models import ModelOffer
 from tui.model.settings import GemdeckSettings, ServiceModel
+
+MORE_PATIENCE: Final = 5.0
+"""Seconds for what a service says of its models elsewhere than in its list."""
 
 LEVELS: Final = ("none", "minimal", "low", "medium", "high", "xhigh")
 """The efforts of reasoning; not every model has all."""
@@ -72,7 +68,8 @@ class CompletionsBackend:
     """
 
     def __init__(self, access: ModelAccess, settings: GemdeckSettings) -> None:
-        service = access.service or ModelService("", "")
+        assert access.service is not None  # noqa: S101 - else it is Gemini's
+        service = access.service
         self.kind, self.model = service.name, settings.model
         self._service, self._thoughts = service, settings.thoughts
         self._name = settings.model.removeprefix(f"{service.name}/")
@@ -83,15 +80,15 @@ class CompletionsBackend:
         self._headers = dict(access.headers)
         if secret and "authorization" not in map(str.lower, self._headers):
             self._headers["authorization"] = f"Bearer {secret}"
+        self._http, _, proxy = open_http(settings.idle_timeout, service.url)
         self._context = RequestContext(
             *(service.name, self._name, service.url, settings.idle_timeout),
             secrets=access.secrets,
-            api="a service of chat completions",
+            proxy=proxy,
+            api="a chat completions service",
             place=f"the address of {service.name} (gemdeck.services)",
             key_advice=f"Enter its key: gemdeck key set --service {service.name}",
         )
-        self._http, _, proxy = open_http(settings.idle_timeout, service.url)
-        self._context = replace(self._context, proxy=proxy)
 
     @property
     def traits(self) -> ModelTraits:
@@ -101,17 +98,19 @@ class CompletionsBackend:
             thinking_problem=self._thinking_problem,
             tools=self._offer.tools is not False,
             plain_schemas=True,
+            address=self._service.url,
+            offer=self._offer,
         )
 
     def _thinking_problem(self, chosen: str) -> str:
         if self._offer.thinking is False:
-            return f"{self.model} has no thinking to set."
-        words = f"{self.model} thinks at one of the levels {', '.join(LEVELS)}."
+            return f"{self.model} has no thinking setting."
+        words = f"{self.model} supports these thinking levels: {', '.join(LEVELS)}."
         return "" if chosen in LEVELS else words
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """Stream one step; see `ModelBackend.stream`. Calls are given whole at its end."""
-        names = WireNames(request.declarations)
+        names = wire.WireNames(request.declarations)
         context = replace(self._context, tools=names.declared)
         while True:
             try:
@@ -131,9 +130,13 @@ class CompletionsBackend:
     async def models(self) -> Sequence[ModelOffer]:
         """Ask the service for its models, and learn what it says of this one."""
         async with answering(self._translated):
-            listed = await self._listed()
-        found = [read_offer(one, self._service.name) for one in listed[:MAX_MODELS]]
-        self._offer = next((one for one in found if one.name == self.model), self._offer)
+            listed = (await self._listed())[:MAX_MODELS]
+            more = await self._more([text_in(one, "id") for one in listed])
+        more = [*more, *({} for _ in listed)]  # what the list says counts first
+        told = ({**said, **one} for one, said in zip(listed, more, strict=False))
+        found = [wire.read_offer(one, self._service.name) for one in told]
+        names = {self.model, f"{self.model}:latest"}  # Ollama's, which needs not be typed
+        self._offer = next((one for one in found if one.name in names), self._offer)
         return found
 
     async def count(self, request: ModelRequest) -> int:  # noqa: ARG002
@@ -164,14 +167,39 @@ class CompletionsBackend:
         if isinstance(listed, Mapping):
             listed = listed.get("data", listed.get("models"))
         if not isinstance(listed, list):
-            raise wrong_api(self._context, "it named none", _PART)
+            raise wrong_api(self._context, "it listed none", _PART)
         return [one for one in listed if isinstance(one, Mapping)]
 
+    async def _more(self, names: Sequence[str]) -> Sequence[wire.Json]:
+        """Ask what servers on this computer say of models elsewhere than in their lists."""
+        if not names or not is_loopback(httpx2.URL(self._service.url).host):
+            return ()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MORE_PATIENCE):
+                if shown := await self._ask("POST", "/api/show", model=names[0]):
+                    others = (self._ask("POST", "/api/show", model=one) for one in names[1:])
+                    return [*map(wire.read_shown, (shown, *await asyncio.gather(*others)))]
+                known = as_list((await self._ask("GET", "/api/v0/models")).get("data"))
+                by_name = {text_in(one, "id"): wire.read_known(one) for one in known}
+                return [by_name.get(name, {}) for name in names]
+        return ()
+
+    async def _ask(self, method: str, path: str, **body: str) -> Mapping[str, Any]:
+        """Ask for what not every server has; it says nothing where it has not."""
+        url = self._service.url.removesuffix("/v1") + path
+        with suppress(httpx2.HTTPError):
+            async with self._http.stream(
+                method, url, headers=self._headers, json=body or None
+            ) as answer:
+                said = value_or_none(await answer.aread())
+                return said if answer.is_success and isinstance(said, Mapping) else {}
+        return {}
+
     async def _answer(
-        self, request: ModelRequest, names: WireNames, context: RequestContext
+        self, request: ModelRequest, names: wire.WireNames, context: RequestContext
     ) -> AsyncGenerator[ModelChunk, None]:
         body = self._body(request, names)
-        reader, has_begun = StepReader(names, self.traits.context_limit), False
+        reader, has_begun = wire.StepReader(names, self.traits.context_limit), False
         headers = {**self._headers, "accept": f"{STREAM}, application/json"}
         url = f"{self._service.url}/chat/completions"
         async with self._http.stream("POST", url, headers=headers, json=body) as answer:
@@ -204,18 +232,18 @@ class CompletionsBackend:
         if reader.has_read:
             yield reader.end()
 
-    def _body(self, request: ModelRequest, names: WireNames) -> Json:
+    def _body(self, request: ModelRequest, names: wire.WireNames) -> wire.Json:
         options, without = request.options, self._without
         most = request.max_output_tokens or options.max_output
         limit = "max_completion_tokens" if "max_tokens" in without else "max_tokens"
-        messages = wire_messages(
+        messages = wire.wire_messages(
             request.contents,
             names,
             with_reasoning="reasoning" not in without,
             with_pictures=self._offer.pictures is not False,
         )
         system = request.system_instruction
-        body: Json = {
+        body: wire.Json = {
             "model": self._name,
             "messages": [*([{"role": "system", "content": system}] if system else []), *messages],
             "stream": True,
@@ -225,7 +253,7 @@ class CompletionsBackend:
             "reasoning_effort": options.thinking,
         }
         if request.declarations:
-            body["tools"] = wire_tools(request.declarations, names)
+            body["tools"] = wire.wire_tools(request.declarations, names)
             body["tool_choice"] = "required" if request.must_call else None
         return {key: body[key] for key in body if body[key] is not None} | self._said.options
 
@@ -254,7 +282,7 @@ class CompletionsBackend:
         reasons = [str(inner[key]) for key in ("code", "type", "param") if inner.get(key)]
         return Refusal.read(code, raw, reasons, [wait], self._context.clean)
 
-    def _refused(self, refusal: Refusal, body: Json, context: RequestContext) -> Exception:
+    def _refused(self, refusal: Refusal, body: wire.Json, context: RequestContext) -> Exception:
         """Return the error for a refusal, or that the request goes out again without an option.
 
         Only what gemdeck chose by itself gives way; what the user chose, the user changes.
@@ -269,7 +297,7 @@ class CompletionsBackend:
         return told
 
 
-def _sent(body: Json) -> set[str]:
+def _sent(body: wire.Json) -> set[str]:
     """Return what was sent: options, and whether reasoning went back."""
     messages = as_list(body.get("messages"))
     is_back = any(key.startswith("reasoning") for message in messages for key in message)

@@ -40,10 +40,16 @@ _FINISH: Final = {
     "content_filter": "SAFETY",
 }
 
-_CONTEXT: Final = ("context_length", "context_window", "max_context_length", "max_model_len")
+_CONTEXT: Final = (
+    *("context_length", "context_window", "max_context_length", "max_model_len"),
+    "n_ctx_train",
+)
+"""Where services have the size of the context, what counts first."""
+
+_CONTEXT_SET: Final = re.compile(r"^num_ctx\s+(\d{1,9})$", re.MULTILINE)
 _OUTPUT: Final = ("max_completion_tokens", "max_output_tokens")
 
-_LEFT_OUT: Final = "[This part of the answer is left out: it is no text.]"
+_LEFT_OUT: Final = "[This part of the answer is left out: it is not text.]"
 
 _BESIDE: Final = "[gemdeck: what the tools gave beside their texts]"
 """Stands before media of results, which have to go as the user's."""
@@ -193,7 +199,7 @@ def _wire_part(part: WirePart, with_pictures: bool) -> Json:
         case ["application", "pdf"]:
             return {"type": "file", "file": {"filename": "file.pdf", "file_data": address}}
         case _:
-            return {"type": "text", "text": f"[The {kind} is left out: the model takes none.]"}
+            return {"type": "text", "text": f"[The {kind} is left out: the model cannot read it.]"}
 
 
 @dataclass(slots=True)
@@ -360,7 +366,8 @@ def read_offer(one: Mapping[str, Any], service: str) -> ModelOffer:
     name = name.rpartition("/")[2] if name.startswith("/") else name  # a file of llama.cpp's
     more = [one, *(one.get(key) for key in ("top_provider", "meta", "limits"))]
     found = [part for part in more if isinstance(part, Mapping)]
-    context = max((_count(p, key) for p in found for key in (*_CONTEXT, "n_ctx_train")), default=0)
+    sizes = (_count(part, key) for key in _CONTEXT for part in found)
+    context = next(filter(None, sizes), 0)
     output = max((_count(p, key) for p in found for key in _OUTPUT), default=0)
     takes = one.get("capabilities") or one.get("supported_parameters")
     architecture = one.get("architecture")
@@ -377,9 +384,27 @@ def read_offer(one: Mapping[str, Any], service: str) -> ModelOffer:
     )
 
 
+def read_shown(said: Mapping[str, Any]) -> Json:
+    """Return what Ollama's ``/api/show`` says of a model, in the form of an entry of a list."""
+    info = said.get("model_info")
+    sizes = info.items() if isinstance(info, Mapping) else ()
+    size = next((value for key, value in sizes if key.endswith(".context_length")), 0)
+    own = _CONTEXT_SET.search(text_in(said, "parameters"))
+    size = int(own[1]) if own else size
+    return {"capabilities": said.get("capabilities"), "context_length": size}
+
+
+def read_known(said: Mapping[str, Any]) -> Json:
+    """Return what LM Studio's ``/api/v0/models`` says of a model; see `read_shown`."""
+    tools, kind = _takes(said.get("capabilities"), "tool_use"), said.get("type")
+    size = said.get("loaded_context_length") or said.get("max_context_length")
+    able = {"tools": tools or None, "vision": kind == "vlm" if kind else None}
+    return {"capabilities": able, "context_length": size}
+
+
 def _takes(said: object, *words: str) -> bool | None:
     """Return whether a list or an object of abilities has one of them; None if it says nothing."""
     if isinstance(said, Mapping):
-        known = [bool(said[word]) for word in words if word in said]
+        known = [bool(said[word]) for word in words if said.get(word) is not None]
         return any(known) if known else None
     return any(word in said for word in words) if isinstance(said, list) else None

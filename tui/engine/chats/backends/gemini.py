@@ -146,12 +146,12 @@ def thinking_problem(model: str, chosen: str) -> str:
         chosen: A level, or a budget in tokens for Gemini 2.5.
     """
     if generation(model) >= (3, 0):
-        words = f"{model} thinks at one of the levels {', '.join(LEVELS)}."
+        words = f"{model} supports these thinking levels: {', '.join(LEVELS)}."
         return "" if chosen in LEVELS else words
     if not thinks(model):
-        return f"{model} has no thinking to set."
+        return f"{model} has no thinking setting."
     is_budget = chosen.removeprefix("-").isdecimal() and -1 <= int(chosen) <= MAX_BUDGET
-    return "" if is_budget else f"{model} takes a budget of -1 to {MAX_BUDGET:,} tokens."
+    return "" if is_budget else f"{model} supports a budget of -1 to {MAX_BUDGET:,} tokens."
 
 
 def context_limit(model: str) -> int:
@@ -192,7 +192,7 @@ class GeminiBackend:
     ) -> None:
         self._client, self._http, self._context = client, http, context
         self._thoughts = thoughts and thinks(context.model)
-        self.traits = traits(context.model)
+        self.traits = replace(traits(context.model), address=context.address or GOOGLE)
 
     @property
     def kind(self) -> str:
@@ -258,7 +258,7 @@ class GeminiBackend:
             if is_vertex:  # its list of models takes any project
                 await models.count_tokens(model=self.model, contents="-")
             elif not (await models.list(config={"page_size": 1})).page:
-                raise wrong_api(self._context, "it named none", _PART)
+                raise wrong_api(self._context, "it listed none", _PART)
 
     def _translated(self, error: Exception) -> ModelError:
         return _translate(error, self._context)

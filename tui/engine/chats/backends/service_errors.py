@@ -143,8 +143,8 @@ def _unreadable(text: str, context: RequestContext) -> ModelError:
 def _web_page(
     context: RequestContext, *, retryable: bool, retry_after: float | None = None
 ) -> ModelError:
-    words = "A web page came instead of an answer."
-    advice = f"Sign in to the network, or look at the proxy and at {context.place}."
+    words = "The service sent a web page instead of an answer."
+    advice = f"Sign in to the network, or check the proxy and {context.place}."
     return ModelError(words, advice=advice, retryable=retryable, retry_after=retry_after)
 
 
@@ -212,7 +212,7 @@ def from_status(error: Refusal, context: RequestContext) -> ModelError:
     """Return the error for a refusal, with advice."""
     match error.code:
         case 0:
-            words = "The service broke off the answer"
+            words = "The service aborted the answer"
             return error.told(words, "Send the message again.", retryable=True)
         case code if 300 <= code < 400:
             words = f"The service redirects to another address (HTTP {code}), which is not followed"
@@ -296,7 +296,7 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
     failure = network_error(error, httpx2.URL(context.address or GOOGLE)).error
     is_connecting = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
     if context.proxy and is_connecting and not isinstance(telling_cause(error), ssl.SSLError):
-        return _from_proxy("does not answer", where, context)
+        return _from_proxy("does not respond", where, context)
     is_untrusted = isinstance(telling_cause(error), ssl.SSLCertVerificationError)
     check = f"Check the network, the proxy and {context.place}, then try again."
     advice, retryable = CERTIFICATE_ADVICE if is_untrusted else check, not failure.permanent
@@ -305,5 +305,5 @@ def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelEr
 
 def _from_proxy(what: str, where: str, context: RequestContext) -> ModelError:
     words = f"{where} could not be reached: the proxy {context.proxy} {what}."
-    advice = "Correct or unset that variable, or put the service's host into NO_PROXY."
+    advice = "Correct or unset that variable, or add the service's host to NO_PROXY."
     return ModelError(words, advice=advice, retryable=True)

@@ -142,7 +142,7 @@ def open_http(
         is_file = isinstance(error, OSError)
         names = _set(_CERTIFICATE_VARIABLES if is_file else _PROXY_VARIABLES)
         what = "certificates" if is_file else "proxy"
-        words = f"The {what} named by {names} cannot be used ({type(error).__name__})."
+        words = f"The {what} set in {names} cannot be used ({type(error).__name__})."
         more = "; SOCKS proxies are not supported" if isinstance(error, ImportError) else ""
         raise ModelError(words, advice=f"Correct or unset {names}{more}.") from None
     client.event_hooks = {"request": [limit_request], "response": [limit_response]}

@@ -86,8 +86,8 @@ _BEGUN: Final = b'\n{"t":"user"'
 _ENDED: Final = tuple(b'\n{"t":"%b"' % kind for kind in (b"end", b"resumed", b"back"))
 """After one of these no turn is open."""
 
-_OPEN: Final = "It is open in another gemdeck. Close it there first."
-_COPY: Final = "This session is open in another gemdeck, so you go on in a copy."
+_OPEN: Final = "This session is open in another gemdeck. Close it there first."
+_COPY: Final = "This session is open in another gemdeck, so you continue in a copy."
 
 KIND: Final = "gemdeck session"
 """What an export says that it is."""
@@ -224,7 +224,7 @@ class SessionLibrary:
         if saved.is_whole:
             return saved, lock
         lock.release()
-        saved.remarks.append("What is said now begins another session.")
+        saved.remarks.append("New messages go into a new session.")
         return saved, None
 
     def lock(self, view: SessionView) -> SessionLock | None:

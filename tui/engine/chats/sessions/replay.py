@@ -40,7 +40,7 @@ from tui.model.servers import ServerId
 from tui.model.sessions import SessionView
 from tui.text import counted, for_model, is_shown_whole, sanitize, sanitize_line
 
-INTERRUPTED: Final = "Interrupted: gemdeck ended before there was a result. It may have run."
+INTERRUPTED: Final = "Interrupted: gemdeck ended before there was a result. The call may have run."
 """The response to a call that has none."""
 
 ENDED: Final = "The turn ended here because gemdeck ended."
@@ -279,7 +279,7 @@ def read_session(path: Path, view: SessionView, *, with_contents: bool = True) -
             replay.take(line)
             unpruned += len(line)
             if replay.bad > MAX_BAD:
-                replay.saved.remarks.append("The rest of it was not read.")
+                replay.saved.remarks.append("The rest was not read.")
                 replay.saved.is_whole = False
                 break
             if unpruned > FORGET_EVERY:
@@ -287,7 +287,7 @@ def read_session(path: Path, view: SessionView, *, with_contents: bool = True) -
                 forget_old([content for content in replay.contents if is_whole(content)])
         if file.tell() >= MAX_SESSION:
             size = MAX_SESSION // 1024 // 1024
-            replay.saved.remarks.append(f"Only its first {size} MiB were read.")
+            replay.saved.remarks.append(f"Only the first {size} MiB were read.")
             replay.saved.is_whole = False
     return replay.finish()
 
@@ -397,7 +397,7 @@ class Replay:
 
     def _check_version(self, record: Record) -> None:
         if record["t"] != "session":
-            self.saved.remarks.append("Its first line is missing.")
+            self.saved.remarks.append("The first line of the session is missing.")
         elif record["version"] != STATE_VERSION:
             raise UnfitFileError("it was written by another version of gemdeck")
 
@@ -453,7 +453,7 @@ class Replay:
                 self._entries[place] = replace(entry, text="".join(pieces))
         if self.bad:
             verb = "was" if self.bad == 1 else "were"
-            saved.remarks.append(f"{counted(self.bad, 'line')} of it {verb} left out.")
+            saved.remarks.append(f"{counted(self.bad, 'line')} of the session {verb} unreadable.")
         saved.contents, places = valid_contents(self.contents)
         waiting = [*self._stopped_message(places), *self._queued, self._draft]
         saved.unsent = "\n\n".join(filter(None, waiting))

@@ -45,10 +45,10 @@ from tui.text import AdvisedError, sanitize_line
 MAX_PREVIEW: Final = 40
 """Last entries of a session that a preview shows."""
 
-CLOSED: Final = "The conversation was closed meanwhile."
+CLOSED: Final = "The conversation was closed in the meantime."
 BUSY: Final = "Stop the running turn first (Esc)."
 UNSAVED: Final = "This conversation is not saved, so there is nothing to export."
-DROPPED: Final = "This conversation is not saved, so what followed the earlier message is gone."
+DROPPED: Final = "This conversation is not saved, so the later messages are lost."
 NO_PLACE: Final = "There is no folder for sessions. Set GEMDECK_HOME to a writable one."
 
 
@@ -250,7 +250,7 @@ class SessionCommands:
         library = self._place()
         await self.conversations.settle()
         if self.conversations.with_session(session) is not None:
-            raise SessionError("This session is open in a tab. Close that, or type /clear in it.")
+            raise SessionError("This session is open in a tab. Close it, or type /clear there.")
         view = await asyncio.to_thread(library.find, session, self.folder)
         await asyncio.to_thread(library.delete, view)
         await self._list()
@@ -298,7 +298,7 @@ class SessionCommands:
         contents, recorder = self.idle(one).history.contents, one.recorder
         start, messages = recorder.starts.get(message), [*recorder.messages]
         if start is None:
-            raise SessionError("A summary stands for this message, so it cannot be sent again.")
+            raise SessionError("A summary replaced this message, so it cannot be sent again.")
         place, before = messages.index(message), recorder.messages[message]
         after = messages[place + 1 :]
         turn = contents[start : recorder.starts[after[0]] if after else None]
@@ -333,7 +333,7 @@ class SessionCommands:
     def _idle_without(self, session: SessionId, one: Conversation) -> TurnContext:
         """Do the same where a session is to be opened, which is open nowhere yet."""
         if self.conversations.with_session(session) is not None:
-            raise SessionError("This session is open already.")
+            raise SessionError("This session is already open.")
         return self.idle(one)
 
     def start(self, command: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -347,7 +347,7 @@ class SessionCommands:
             self._say(Severity.ERROR, sanitize_line(f"{error} {error.advice}".strip()))
         except OSError as error:
             reason = sanitize_line(error.strerror or type(error).__name__)
-            self._say(Severity.ERROR, f"That could not be written: {reason}.")
+            self._say(Severity.ERROR, f"The file could not be written: {reason}.")
 
     def _say(self, severity: Severity, text: str) -> None:
         self.publish(NoticeRaised(Notice(severity, text, is_answer=True)))

@@ -103,7 +103,7 @@ def _masked(value: Any, redactor: Redactor, names: frozenset[str]) -> Any:  # no
         case list():
             return [_masked(item, redactor, names) for item in value]
         case {"inlineData": {"data": str(data)} as media} if redactor.redact_known(data) != data:
-            return {"text": f"[The {media.get('mimeType')} is not kept: it contains a secret.]"}
+            return {"text": f"[The {media.get('mimeType')} is not saved: it contains a secret.]"}
         case dict():
             return _masked_object(value, redactor, names)
     return value
@@ -220,8 +220,8 @@ class SessionFile:
             if self.path.stat().st_size > MAX_SESSION:
                 self._is_full = True
                 size = MAX_SESSION // 1024 // 1024
-                words = f"This conversation takes over {size} MiB, so the rest of it is not saved."
-                self.on_problem(f"{words} Begin a new one, or let /compress do it.")
+                words = f"This conversation exceeds {size} MiB, so the rest of it is not saved."
+                self.on_problem(f"{words} Start a new one, or use /compress.")
 
 
 def _encoded(record: Record) -> bytes:

@@ -128,7 +128,7 @@ def _fitting(control: Control, entered: FormValue) -> FormValue:
             case FieldKind.CHOICE | FieldKind.CHOICES:
                 chosen = entered if isinstance(entered, tuple) else (str(entered),)
                 if not all(one in control.values for one in chosen):
-                    raise ValueError("Choose among the options.")
+                    raise ValueError("Choose from the options.")
                 value = chosen if field.kind is FieldKind.CHOICES else chosen[0]
     if problem := problem_of(field, value):
         raise ValueError(problem)
@@ -138,7 +138,7 @@ def _fitting(control: Control, entered: FormValue) -> FormValue:
 def _text(control: Control, entered: FormValue) -> str:
     field = control.field
     if not isinstance(entered, str):
-        raise ValueError("Enter a text.")
+        raise ValueError("Enter text.")
     if len(entered) > MAX_ANSWER_TEXT:
         raise ValueError(f"At most {MAX_ANSWER_TEXT:,} characters.")
     if field.format:
@@ -148,7 +148,7 @@ def _text(control: Control, entered: FormValue) -> str:
             if re.fullmatch(pattern, entered):
                 example = ""
         if example:
-            raise ValueError(f"Enter one such as {example}.")
+            raise ValueError(f"Enter a value such as {example}.")
     if control.pattern and safe_regex.find(control.pattern, entered) is False:
         raise ValueError(f"It does not match {sanitize_line(control.pattern, MAX_PATTERN)}.")
     return entered
@@ -196,7 +196,7 @@ class Elicitation:
         for params in required:
             if await self._visit(check_address(params.url), params) is not ReplyAction.ACCEPT:
                 return False
-        words = f"Finish in the browser first. Accepting then calls {tool} again."
+        words = f"Finish in the browser, then accept to call {tool} again."
         request = FormRequest(self._context.desk.new_id(), self._server, words, fields=())
         return bool(required) and (await self._context.desk.ask(request)).allows
 
@@ -238,8 +238,8 @@ class Elicitation:
                 self._opened.pop(next(iter(self._opened)))
             self._opened[params.elicitation_id] = address.host
         if not await self._context.open_url(address.url):
-            words = f"No browser could be opened for {self._server}."
-            self._notify(Severity.WARNING, words, f"Open it yourself: {address.url}")
+            words = f"Could not open a browser for {self._server}."
+            self._notify(Severity.WARNING, words, f"Open this address yourself: {address.url}")
         return ReplyAction.ACCEPT
 
     def _notify(self, severity: Severity, text: str, advice: str = "") -> None:

@@ -270,7 +270,7 @@ class Sampling:
         try:
             generation = await generator.generate(prompt.request)
         except GenerationError as error:
-            words = f"{self._definition.id} asked for generated text, which failed: {error}"
+            words = f"Generating text for {self._definition.id} failed: {error}"
             notice = Notice(Severity.ERROR, sanitize_line(words), sanitize_line(error.advice))
             self._context.publish(NoticeRaised(notice))
             words = "The model could not answer the prompt."

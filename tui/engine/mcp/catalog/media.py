@@ -5,7 +5,7 @@ import re
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from tui.engine.logs.redaction import USUAL_BASE64
+from tui.text import USUAL_BASE64
 
 _HEAD: Final = 64
 """Characters of base64 that are looked at for the kind."""

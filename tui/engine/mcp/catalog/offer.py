@@ -224,7 +224,7 @@ def _read_tools(raw: RawOffer) -> tuple[Tool, ...]:
         seen.add(name)
         tools.append(_tool(item, problem))
     if (left_out := len(raw.tools) - MAX_LISTED) > 0:
-        problem = f"of one server {MAX_LISTED:,} tools are taken"
+        problem = f"only {MAX_LISTED:,} tools per server are used"
         tools.append(_placeholder(f"({left_out:,} more tools)", {}, problem))
     return tuple(tools)
 
@@ -251,7 +251,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
     if (cut := len(description) - MAX_DESCRIPTION) > 0:
         left_out = (f"{counted(cut, 'character')} of its description", *left_out)
     if not isinstance(item.get("description", ""), str | None):
-        left_out = ("its description, which is no text", *left_out)
+        left_out = ("its description, which is not text", *left_out)
     shown = sanitize(description, MAX_DESCRIPTION)
     for_model = shown if description else sanitize(title, MAX_DESCRIPTION)
     definition = definition_text(item)
@@ -290,7 +290,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
 def _unusable(item: dict[str, Any]) -> str:
     """Return why a tool could only fail, or an empty string."""
     if not isinstance(item.get("inputSchema") or {}, dict):
-        return "its input schema is no object"
+        return "its input schema is not an object"
     visibility = _object(_object(item.get("_meta")).get("ui")).get("visibility")
     if isinstance(visibility, list) and "model" not in visibility:
         return "its server offers it to apps, not to the model"

@@ -31,10 +31,10 @@ class Permit:
     def use(self) -> None:
         """Use it up; raises `ToolCallError` the second time."""
         if self._is_used:
-            raise ToolCallError("Nobody has allowed this call again; it was not run.")
+            raise ToolCallError("This call was approved only once; it was not run again.")
         self._is_used = True
 
     def check(self) -> None:
         """Look once more where paths lead; raises `ToolCallError` if the rule allows it no more."""
         if self.rule is not None and not self.rule.allows(self.arguments):
-            raise ToolCallError("A path leads elsewhere than a rule allows; it was not run.")
+            raise ToolCallError("A path leads outside what the rule allows; the call was not run.")

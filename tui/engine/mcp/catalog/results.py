@@ -154,9 +154,9 @@ def picture_of(part: MediaPart) -> Picture | None:
 def data_problem(data: str) -> str:
     """Say why the model's service would refuse data in the usual base64, or nothing."""
     if MASK_ENDING in data:
-        return "The data is left out: it holds a secret of this server's"
+        return "The data is left out: it contains a secret of this server"
     if len(data) > MAX_MEDIA_CHARS:
-        return f"The data is left out: {_size(data)} is too much"
+        return f"The data is left out: {_size(data)} is too large"
     try:
         decoded = base64.b64decode(data, validate=True)
     except ValueError:
@@ -321,7 +321,7 @@ def convert_prompt(result: types.GetPromptResult) -> RenderedPrompt:
     pieces = [piece for _, own in said for piece in own]
     parts = [piece.part for piece in pieces]
     if not any(isinstance(part, MediaPart) or part.text.strip() for part in parts):
-        raise ServerCallError("The server rendered the prompt as empty.")
+        raise ServerCallError("The server returned an empty prompt.")
     notes = [*hidden_note(pieces), *_more(len(result.messages) - len(messages), "messages")]
     total = text_length(parts)
     share = MAX_PROMPT_TEXT / max(1, total)
@@ -415,7 +415,7 @@ def convert_resource(
 def _problem(blobs: Iterable[types.BlobResourceContents], length: int) -> str:
     """Say what of a resource the model cannot be given."""
     if length > MAX_RESOURCE_TEXT:
-        return f"it is too large: {length:,} characters, of which {MAX_RESOURCE_TEXT:,} can go"
+        return f"it is too large: {length:,} characters, the limit is {MAX_RESOURCE_TEXT:,}"
     given = (plain_base64(one.blob)[0] for one in blobs if one.blob)
     return next(filter(None, map(data_problem, given)), "")
 

@@ -92,7 +92,7 @@ class Skill(Frozen):
         """Return the address of a file by its path or address, if it is listed."""
         inside = posixpath.normpath(path.removeprefix(self.folder))
         if inside not in self.files:
-            raise SkillError(f"{sanitize_line(path, 200)} is not among the files of the skill.")
+            raise SkillError(f"{sanitize_line(path, 200)} is not one of the skill's files.")
         return self.folder + inside
 
     def check(self, uri: str, answer: Mapping[str, Any]) -> bytes:
@@ -111,11 +111,11 @@ class Skill(Frozen):
         if len(data) != size:
             words = f"it has {len(data):,} bytes, not {size:,} as listed"
         elif f"sha256:{hashlib.sha256(data).hexdigest()}" != digest:
-            words = "its digest is not the listed one"
+            words = "its digest differs from the listed one"
         else:
             return data
-        words = f"{path} is not what the skill's entry says: {words}. It was not used."
-        raise SkillError(f"{words} If the skill has changed, loading it again shows how.")
+        words = f"{path} does not match the skill's entry: {words}. It was not used."
+        raise SkillError(f"{words} If the skill has changed, load it again to see how.")
 
     def read(self, answer: Mapping[str, Any]) -> str:
         """Return the text of SKILL.md, if it is what the entry says. Takes a while."""
@@ -125,9 +125,9 @@ class Skill(Frozen):
             text = data.decode()
             written = canonical_text(read_yaml(found[1].decode())) if found else ""
         except (ValueError, TypeError, RecursionError) as error:  # odd keys, or nested too deeply
-            raise SkillError(f"Its {FILE_NAME} cannot be read.") from error
+            raise SkillError(f"The skill's {FILE_NAME} cannot be read.") from error
         if written != canonical_text(self.front_matter):
-            raise SkillError(f"The front matter of its {FILE_NAME} is not what its entry says.")
+            raise SkillError(f"The front matter of {FILE_NAME} does not match the skill's entry.")
         return text
 
 
@@ -153,7 +153,7 @@ class OpenSkills(dict[tuple[ServerId, str], Skill]):
         """Say which skills of others may have led to a read of a server, if there are any."""
         others = [(one, skill) for (one, _), skill in self.items() if one != server]
         names = ", ".join(f"{owner}:{skill.view.name}" for owner, skill in others)
-        return names and f"A loaded skill of another server may be why {server} is read: {names}."
+        return names and f"Another server's loaded skill may have prompted this: {names}."
 
 
 def _spelling(uri: str) -> str:
@@ -184,9 +184,9 @@ def read_skill(item: Any) -> Skill | None:  # noqa: ANN401 - any JSON
     total = sum(size for size, _ in files.values())
     front, problem = json.dumps(own, indent=2, sort_keys=True, ensure_ascii=False), ""
     if listed == "dynamic":
-        problem = "its files are made anew each time, so nothing could be checked"
+        problem = "its files are generated anew each time, so they cannot be checked"
     elif FILE_NAME not in files or not uri.endswith(f"/{name}/{FILE_NAME}"):
-        problem = "its list of files does not hold, for all in its folder, one size and digest each"
+        problem = "its file list is incomplete: every file needs a size and a digest"
     elif len(files) > MAX_FILES or total > MAX_BYTES or files[FILE_NAME][0] > MAX_TEXT:
         problem = f"it is too large: {len(files):,} files, {total:,} bytes"
     elif len(front) > 2 * MAX_FRONT_MATTER:

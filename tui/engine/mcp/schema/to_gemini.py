@@ -69,7 +69,7 @@ def unknown_dialect(schema: Mapping[str, Any]) -> str:
     """Say that nothing is checked by a schema, if it declares a dialect that we do not know."""
     named = str(schema.get("$schema", ""))
     words = (
-        f"nothing is checked, as its schema is in the unknown dialect {sanitize_line(named, 80)}"
+        f"arguments are not checked: the schema uses the unknown dialect {sanitize_line(named, 80)}"
     )
     return words if named and not _KNOWN.fullmatch(named) else ""
 
@@ -148,7 +148,7 @@ def _reason(error: Exception) -> str:
         case RemoteReferenceError():
             return f"refers to another document: {sanitize_line(str(error), 200)}"
         case RecursionError():
-            return "is too deep"
+            return "is nested too deeply"
         case _:
             return "is too large"
 

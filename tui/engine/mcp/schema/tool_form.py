@@ -77,7 +77,7 @@ def _not_in_circles() -> Iterator[None]:
     try:
         yield
     except RecursionError as error:
-        raise UnusableFormError("its schema goes round in circles") from error
+        raise UnusableFormError("its schema is circular") from error
 
 
 @_not_in_circles()
@@ -211,7 +211,7 @@ class _Reader:
             try:
                 return read_json(entered, MAX_DEPTH)
             except JsonError as error:
-                raise ValueError(f"{field.title} is not JSON: {error.reason}.") from None
+                raise ValueError(f"{field.title} is not valid JSON: {error.reason}.") from None
 
         field = replace(field, key=self._key(spot.path), title=_label(spot.path, field.title))
         return _Place(replace(field, kind=FieldKind.JSON, default=shown), spot.path, read)
@@ -293,7 +293,7 @@ class _Reader:
             try:
                 parts = [resolve_reference(self._document, reference), *parts]
             except (RemoteReferenceError, UnresolvedReferenceError) as error:
-                raise UnusableFormError("its schema refers to what is not in it") from error
+                raise UnusableFormError("its schema refers to something outside it") from error
         own = {key: value for key, value in schema.items() if key not in {"$ref", "allOf"}}
         for part in reversed(parts):
             own = self._joined(self.plain(part), own)

@@ -64,10 +64,10 @@ _TOO_EARLY: Final = types.ErrorData(
 _TOO_OFTEN: Final = types.ErrorData(code=types.INVALID_REQUEST, message="Too many requests")
 _FAILED: Final = types.ErrorData(code=types.INTERNAL_ERROR, message="The request failed")
 
-_REFUSAL: Final = "The server asked for input, which only the older protocol supports."
+_REFUSAL: Final = "The server requested input, which only the older protocol supports."
 _SETTING: Final = "gemdeck.protocols"
 _RELATED: Final = "io.modelcontextprotocol/related-task"
-_NO_RESULT: Final = "The server's answer is not a valid tool result."
+_NO_RESULT: Final = "The server's response is not a valid tool result."
 
 CLIENT_NAME: Final = "gemdeck"
 
@@ -241,8 +241,8 @@ class EraChoice:
             ServerError: If the settings require the stateless protocol and it is not spoken.
         """
         if self._definition.protocol is ProtocolEra.STATELESS and version < "2026-07-28":
-            reason = f"speaks revision {version}, but the settings require the stateless protocol"
-            raise ServerError(reason, f"Set it to auto in {_SETTING}.", permanent=True)
+            reason = f"uses revision {version}, but the settings require the stateless protocol"
+            raise ServerError(reason, f"Set the server to auto in {_SETTING}.", permanent=True)
 
     def distrust(self, *, of_probe: bool, is_kept: bool = False) -> bool:
         """Make the next attempt another one: with a probe, if this one relied on the cache.
@@ -279,11 +279,11 @@ class EraChoice:
         none, so the connection is replaced, unless the settings force it.
         """
         if self._definition.protocol is not ProtocolEra.AUTO:
-            return ToolCallError(f"{_REFUSAL} Set it to auto or handshake in {_SETTING}.")
+            return ToolCallError(f"{_REFUSAL} Set the server to auto or handshake in {_SETTING}.")
         await self.remember(ProtocolEra.HANDSHAKE)
         self._is_wrong = True
         self._replace_when_idle()
-        return ToolCallError(f"{_REFUSAL} It is being reconnected that way: repeat the call.")
+        return ToolCallError(f"{_REFUSAL} It is reconnecting with that one: repeat the call.")
 
     def _replace_when_idle(self) -> None:
         if self._is_wrong and self._calls == 0:
@@ -368,7 +368,7 @@ class Connection:
         except Exception as error:  # whatever the SDK raises, the user wants the reason
             failure = await self._explain(error)
             if self._era.distrust(of_probe=not (self.connected or failure.permanent)):
-                words = f"{failure.reason}; it is started again and greeted with initialize"
+                words = f"{failure.reason}; restarting it with the older handshake (initialize)"
                 self._log.remark(words)
                 failure = ProbeError(failure.reason)
             raise failure from error
@@ -489,14 +489,14 @@ class Connection:
                         await self._send_call(client, name, arguments, {"progress_token": token})
         except CallTimeoutError as error:
             raise ToolCallError(
-                f"The tool gave {error}. It was told to stop; whether it had any effect is unknown."
+                f"The tool returned {error} and was told to stop; it may have had an effect."
             ) from None
         except MCPError as error:
             raise await self._call_error(error) from error
         except ValidationError as error:
             raise ToolCallError(_NO_RESULT) from error
         except InputRequiredRoundsExceededError as error:
-            raise ToolCallError("The server asked for input too often in one call.") from error
+            raise ToolCallError("The server requested input too often in one call.") from error
         except RuntimeError as error:
             raise ToolCallError(self._clean(str(error))) from error
         raw = kept[-1]
@@ -568,11 +568,11 @@ class Connection:
             kind = CallNotTakenError if error.code == SESSION_LOST else ToolCallError
             return kind(f"The server {sanitize_line(error.error.message)}.")
         if error.code == types.URL_ELICITATION_REQUIRED:
-            words = "The call was not run: the server needs an address to be opened before it."
+            words = "The call was not run: an address of the server must be opened first."
             places = ", ".join(check_address(one.url).url for one in required_addresses(error))
-            return ToolCallError(words, places and f"It is {places}", sdk_patches.reply_of(error))
+            return ToolCallError(words, places and f"Open {places}", sdk_patches.reply_of(error))
         if error.code == REFUSED and self.info.is_stateless:
-            words = "The call ended because the generated text it asked for was refused."
+            words = "The call ended because its request for generated text was refused."
             return ToolCallError(words)
         if error.code != types.CONNECTION_CLOSED:
             text = self._clean(sdk_patches.error_words(error))
@@ -606,15 +606,15 @@ class Connection:
             return problem
         for cause in causes:
             if isinstance(cause, MCPError) and cause.code == types.CONNECTION_CLOSED:
-                reason = f"{await self._reason_of_end()} before it was ready"
-                return ServerError(reason, "Its last output is in its log.")
+                reason = f"{await self._reason_of_end()} during startup"
+                return ServerError(reason, "See its log for the last output.")
             if isinstance(cause, MCPError):
                 reason = f"refused to connect: {sdk_patches.error_words(cause)}"
                 is_final = cause.code == types.UNSUPPORTED_PROTOCOL_VERSION
                 return ServerError(reason, permanent=is_final)
             if isinstance(cause, ValidationError):
-                reason = "sent an answer that is not MCP"
-                return ServerError(reason, "Is this an MCP server?", permanent=True)
+                reason = "sent a response that is not MCP"
+                return ServerError(reason, "Check that it is an MCP server.", permanent=True)
             if isinstance(cause, RuntimeError):  # no revision of the protocol in common
                 return ServerError(str(cause), permanent=True)
         return internal_error(error)

@@ -75,7 +75,7 @@ class Subscriptions:
         if uri in self._listening:
             return
         if len(self._listening) >= MAX_SUBSCRIPTIONS:
-            raise ServerCallError(f"There are {MAX_SUBSCRIPTIONS} subscriptions already.")
+            raise ServerCallError(f"There are already {MAX_SUBSCRIPTIONS} subscriptions.")
         try:
             if sdk_patches.is_stateless(self._client):
                 await self._open_stream(uri)
@@ -111,7 +111,7 @@ class Subscriptions:
 
         def give_up(_ended: "asyncio.Task[None]") -> None:
             if not accepted.done():
-                accepted.set_exception(ServerCallError("It was cancelled meanwhile."))
+                accepted.set_exception(ServerCallError("It was cancelled in the meantime."))
 
         task = asyncio.create_task(self._listen(uri, accepted), name=f"listen to {uri!r}")
         task.add_done_callback(give_up)
@@ -233,7 +233,7 @@ class Features:
     async def request(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Send any request; return its answer as the server wrote it, its `result` or `error`."""
         if not isinstance(params.get("_meta", {}), dict):  # the SDK writes into it
-            raise ServerCallError("Its _meta has to be an object.")
+            raise ServerCallError("Its _meta must be an object.")
         async with self._requesting():
             with sdk_patches.keeping_results() as kept:
                 try:
@@ -307,7 +307,7 @@ class Features:
         problems = [r.problem for r in offer.resources if r.uri == shown]
         problems += [p.problem for p in offer.prompts if p.name == shown]
         if problems and all(problems):
-            raise ServerCallError(f"It was not asked for: {problems[0]}.")
+            raise ServerCallError(f"It was not requested: {problems[0]}.")
 
     async def _resume(self) -> None:
         """Restore the log level and the subscriptions of the previous connection."""
@@ -349,11 +349,11 @@ class Features:
             async with self._call_timeout.watch():
                 yield
         except CallTimeoutError as error:
-            raise ServerCallError(f"The server gave {error}.") from None
+            raise ServerCallError(f"The server returned {error}.") from None
         except MCPError as error:
             raise _call_error(error) from error
         except ValidationError as error:
-            raise ServerCallError("The server's answer could not be read.") from error
+            raise ServerCallError("The server's response could not be read.") from error
         except RuntimeError as error:
             raise ServerCallError(sanitize_line(str(error))) from error
 
@@ -371,7 +371,7 @@ def _call_error(error: MCPError) -> ServerCallError:
         case types.METHOD_NOT_FOUND:
             return ServerCallError("The server does not support this request.", reply=reply)
         case code if code == REFUSED:
-            return ServerCallError("The server asked for generated text, which was refused.")
+            return ServerCallError("The server requested generated text, which was refused.")
         case code if code in OWN_CODES:
             return ServerGoneError(f"The server {sanitize_line(error.error.message)}.")
         case _:

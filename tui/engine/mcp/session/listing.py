@@ -233,7 +233,7 @@ async def _list_all(client: Client, method: str, key: str, log: ServerLog) -> li
         cursor = cursor if type(cursor) in (str, int) else None
         is_repeated = cursor is not None and cursor in seen
         if not isinstance(found, list):
-            log.remark(f"{method} was answered without a list of {key}")
+            log.remark(f"the response to {method} has no list of {key}")
         else:
             known = set(map(to_json, items)) if is_repeated else ()  # perhaps the last page again
             items.extend(one for one in found if not known or to_json(one) not in known)
@@ -241,12 +241,12 @@ async def _list_all(client: Client, method: str, key: str, log: ServerLog) -> li
         if cursor is None:
             return items
         if is_repeated or len(str(cursor)) > MAX_CURSOR_CHARS:
-            log.remark(f"{method} repeats a cursor; the list ends there")
+            log.remark(f"{method} repeated a cursor; the list ends there")
             return items
         if len(items) >= MAX_ITEMS or size >= MAX_CHARS:
             break
         seen.add(cursor)
-    log.remark(f"{method} is too long; {len(items)} items were read")
+    log.remark(f"{method} returned too much; reading stopped after {len(items)} items")
     return items[:MAX_ITEMS]
 
 

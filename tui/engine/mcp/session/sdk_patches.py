@@ -92,7 +92,7 @@ def check_weight(raw: JsonObject) -> JsonObject:
     """
     if is_light(raw, MAX_VALUES):
         return raw
-    words = "sent a reply that is too complex to be read"
+    words = "sent a response that is too complex to be read"
     raise MCPError(EXCHANGE_FAILED, f"{words}; whether the request had any effect is unknown")
 
 

@@ -27,7 +27,7 @@ MAX_INPUTS: Final = 32
 ANSWER_PATIENCE: Final = 30.0
 """Seconds for an answer about a task."""
 
-_TOO_OFTEN: Final = "The server asked for input too often in one task."
+_TOO_OFTEN: Final = "The server requested input too often in one task."
 _ENDED: Final = "The connection has ended."
 _GONE: Final = frozenset({types.CONNECTION_CLOSED, types.INTERNAL_ERROR, *OWN_CODES})
 """Errors after which another request may be answered."""
@@ -109,7 +109,7 @@ class TaskRequests:
     async def _get(self, task_id: str) -> TaskState:
         state = read_task(await self._ask("tasks/get", task_id))
         if state.id != task_id:
-            raise ToolCallError("The server answered about another task.")
+            raise ToolCallError("The server sent the state of another task.")
         return state
 
     async def _outcome(self, state: TaskState) -> JsonObject:
@@ -151,14 +151,14 @@ class TaskRequests:
                 sdk_patches.check_weight(dict(raw)), by_name=False
             )
         except (TypeError, ValueError, MCPError):
-            raise ToolCallError("The task asks for something that nobody can give.") from None
+            raise ToolCallError("The task requests something gemdeck cannot provide.") from None
         context = ClientRequestContext(session=self._session, request_id=key)
         answer = await self._session.dispatch_input_request(context, request)
         if not isinstance(answer, types.ErrorData):
             return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
         if self._is_closed:
             raise TaskUnreachableError(_ENDED)
-        raise ToolCallError(f"What the task asks for cannot be given: {answer.message}")
+        raise ToolCallError(f"The task's request cannot be answered: {answer.message}")
 
     async def cancel(self, task_id: str) -> None:
         """Tell the server to stop a task; raises as `follow`."""
@@ -178,10 +178,10 @@ class TaskRequests:
             async with asyncio.timeout(patience):
                 return await sdk_patches.request(self._client, method, params, task_id)
         except TimeoutError:
-            raise TaskUnreachableError("The server does not answer.") from None
+            raise TaskUnreachableError("The server does not respond.") from None
         except MCPError as error:
             words = self._clean(sdk_patches.error_words(error))
             is_own = error.code == types.INTERNAL_ERROR and method == "tasks/result"
             if error.code in _GONE and not is_own:
-                raise TaskUnreachableError(f"The server does not answer: {words}.") from None
-            raise ToolCallError(f"The server gave an error on its task: {words}") from None
+                raise TaskUnreachableError(f"The server does not respond: {words}.") from None
+            raise ToolCallError(f"The server returned an error for the task: {words}") from None

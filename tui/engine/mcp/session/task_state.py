@@ -70,11 +70,11 @@ def read_task(raw: JsonObject) -> TaskState:
     task: JsonObject = found if isinstance(found, dict) else {}
     task_id, message = task.get("taskId"), task.get("statusMessage")
     if not isinstance(task_id, str) or not task_id or not is_shown_whole(task_id, MAX_ID):
-        raise ToolCallError("The server answered with a task whose id cannot be used.")
+        raise ToolCallError("The server sent a task whose id cannot be used.")
     try:
         status = TaskStatus(str(task.get("status")))
     except ValueError:
-        raise ToolCallError("The server answered with a task of an unknown status.") from None
+        raise ToolCallError("The server sent a task with an unknown status.") from None
     inputs, outcome = task.get("inputRequests"), task.get("result", task.get("error"))
     return TaskState(
         task_id,

@@ -318,7 +318,7 @@ def _unreadable(line: bytes, secrets: Redactor, reason: str) -> types.JSONRPCErr
     """Return an error reply for an unreadable reply, and noise for anything else."""
     if (reply_id := _id_by_pattern(line)) is None:
         return _noise(line, secrets)
-    words = f"sent a reply that {reason}; whether the request had any effect is unknown"
+    words = f"sent a response that {reason}; whether the request had any effect is unknown"
     problem = types.ErrorData(code=EXCHANGE_FAILED, message=words)
     return types.JSONRPCError(jsonrpc="2.0", id=reply_id, error=problem)
 
@@ -407,14 +407,14 @@ class FlowControl:
             ):
                 if not self._drops:
                     self._drops = True
-                    self._log.remark("sends reports faster than they are read; some are dropped")
+                    self._log.remark("sends reports too fast to be read; some are dropped")
                 message, cost = None, DROPPED_COST
             case types.JSONRPCRequest(id=request):
                 self._open[request] += 1
                 cost = REQUEST_COST
             case types.JSONRPCResponse(id=answered) | types.JSONRPCError(id=answered):
                 if answered is not None and str(answered) not in self._asked:
-                    self._note_noise(f"id {answered!r}", "an answer to no request")
+                    self._note_noise(f"id {answered!r}", "a response to no request")
                 self._asked.discard(str(answered))
             case types.JSONRPCNotification(
                 method="notifications/cancelled", params={"requestId": int() | str() as request}
@@ -465,7 +465,7 @@ class FlowControl:
             elif now - self._exceeds_since > MAX_EXCESS:
                 size = f"{RATE * PIECE / 2**20:.0f} MiB"
                 much = f"{RATE:,.0f} messages or {size} a second for {MAX_EXCESS:.0f} s"
-                advice = "Its log may say why; r restarts it."
+                advice = "Its log may show why; press r to restart it."
                 raise FloodError(f"sent more than {much}", advice, permanent=True)
             await self._sleep(max(PAUSE, -self._allowance / RATE))
         elif now - self._turn_began > SLICE:
@@ -487,4 +487,4 @@ class FlowControl:
         elif self._noise <= MAX_NOISE_LINES:
             self._log.remark(f"{what}: {noise}", Severity.INFO)
         if self._noise == MAX_NOISE_LINES:
-            self._log.remark("further such lines are ignored silently", Severity.INFO)
+            self._log.remark("further lines like this are not listed", Severity.INFO)

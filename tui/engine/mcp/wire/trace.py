@@ -43,7 +43,7 @@ def begin_trace(path: Path) -> None:
     """
     for part in parts_of(path):
         if not part.is_file():
-            raise UnfitFileError("it is no file")
+            raise UnfitFileError("it is not a file")
         with part.open("rb") as file:
             _checked(file.read(max(map(len, _BEGINS))))
     LineFile(path, MAX_TRACE_BYTES, MAX_TRACE_FILES).make()
@@ -65,7 +65,7 @@ def _read(part: Path) -> str:
 
 def _checked(data: bytes) -> bytes:
     if data and not data.startswith(_BEGINS):
-        raise UnfitFileError("it is no trace")
+        raise UnfitFileError("it is not a trace")
     return data
 
 

@@ -33,7 +33,7 @@ MAX_TAPS: Final = 500
 INTERVAL: Final = 0.1
 """Shortest time between two `FramesNoted`, in seconds."""
 
-NOT_AGAIN: Final = "Only a request that gemdeck sent, and of which all is kept, can be sent again."
+NOT_AGAIN: Final = "Only a request that gemdeck sent and kept in full can be sent again."
 
 CHECKED_AT_ONCE: Final = 200
 """Frames that are checked in an interval, the newest first: a flood leaves time for the rest."""
@@ -261,7 +261,7 @@ class Wire:
             return self._redactor.redact_json(text)
         head, tail = self._redactor.redact_ends(text, noted.tail.decode("utf-8", "replace"))
         left = noted.size - len(noted.head) - len(noted.tail)
-        return f"{head}\n[… {left:,} bytes are not kept …]\n{tail}"
+        return f"{head}\n[… {left:,} bytes not kept …]\n{tail}"
 
     def _line(self, noted: Noted, data: bytes) -> str:
         """Write a frame as a line of a trace, in ASCII."""

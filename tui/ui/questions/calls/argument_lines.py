@@ -6,7 +6,7 @@ so are blanks that deceive; many blank lines in a row are one line that counts t
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
@@ -18,7 +18,7 @@ from textual.content import Content
 from tui.model.bounded_json import JsonError
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import read_arguments, reveal, reveal_character
-from tui.model.requests import FileChange
+from tui.model.requests import FileChange, TextEdit
 from tui.text import clip, counted, sanitize
 from tui.ui.widgets.text.difference import SIGN_STYLES, marked
 from tui.ui.widgets.text.folded_text import Fold, FoldedText, fold_beside
@@ -84,14 +84,18 @@ def argument_lines(
 
     Args:
         values: The arguments.
-        change: How one of them differs from the file that another one names.
+        change: What they change in the file that one of them names.
     """
     if not values:
         return [ArgumentLine("", Content.styled("no arguments", MUTED))]
     table: list[ArgumentLine] = []
     long: list[ArgumentLine] = []
     blocks: list[ArgumentLine] = []
-    for name, value in _leaves("", values):
+    edits = {edit.name: edit for edit in change.edits} if change is not None else {}
+    for name, value in _leaves("", values, edits):
+        if isinstance(value, TextEdit):
+            blocks += _edited(value)
+            continue
         is_compared = change is not None and change.content == name
         if isinstance(value, str) and ("\n" in value or is_compared):
             signs = change.lines if change is not None and is_compared else ()
@@ -109,18 +113,35 @@ def argument_lines(
     return table + long + blocks
 
 
-def _leaves(name: str, value: object) -> Iterator[tuple[str, object]]:
+def _leaves(
+    name: str, value: object, edits: Mapping[str, TextEdit]
+) -> Iterator[tuple[str, object]]:
     """Yield what is shown each by itself, with the path to it: whatever holds no text of lines."""
-    if isinstance(value, Mapping) and value and (not name or _holds_lines(value)):
+    edit = edits.get(name)
+    edit = edit if edit and _is_of(edit, value) else None
+    is_above = any(one.startswith(f"{name}[") for one in edits)
+    if isinstance(value, Mapping) and value and (not name or edit or _holds_lines(value)):
+        if edit:
+            yield name, edit
         for key, item in value.items():
+            if edit and key in edit.texts:
+                continue
             plain = _IDENTIFIER.fullmatch(key) is not None
             inner = f"[{json.dumps(key, ensure_ascii=False)}]"
-            yield from _leaves((f"{name}.{key}" if name else key) if plain else name + inner, item)
-    elif isinstance(value, list) and _holds_lines(value):
+            path = (f"{name}.{key}" if name else key) if plain else name + inner
+            yield from _leaves(path, item, edits)
+    elif isinstance(value, list) and (is_above or _holds_lines(value)):
         for index, item in enumerate(value):
-            yield from _leaves(f"{name}[{index}]", item)
+            yield from _leaves(f"{name}[{index}]", item, edits)
     else:
         yield name, value
+
+
+def _is_of(edit: TextEdit, value: object) -> bool:
+    """Tell whether the lines of an edit are all of the texts that would be sent."""
+    texts = [value.get(name) for name in edit.texts] if isinstance(value, Mapping) else []
+    kept = [[text for sign, text in edit.lines if sign != other] for other in "+-"]
+    return ["\n".join(lines) for lines in kept] == texts
 
 
 def _holds_lines(value: object) -> bool:
@@ -157,11 +178,23 @@ def _block(name: str, text: str, signs: Sequence[tuple[str, str]] = ()) -> Itera
     if not text.endswith("\n"):
         words += ", no line break at the end"
     yield ArgumentLine(_shown(name), Content.styled(words, MUTED), is_name=True)
-    numbered = (
-        _compared(lines, signs)
-        if signs
-        else (ArgumentLine(str(number), line) for number, line in enumerate(lines, 1))
-    )
+    of_text = iter(lines)
+    # what did not change is shown, too: a tool may do something else with it than write that file
+    texts = [(sign, drawn(gone) if sign == "-" else next(of_text)) for sign, gone in signs]
+    plain = (ArgumentLine(str(number), line) for number, line in enumerate(lines, 1))
+    yield from _without_blanks(_compared(texts) if signs else plain)
+
+
+def _edited(edit: TextEdit) -> Iterator[ArgumentLine]:
+    """Show a text that replaces another as the difference between both, line by line."""
+    name = edit.name or " → ".join(edit.texts)
+    yield ArgumentLine(_shown(name), Content.styled(edit.place, MUTED), is_name=True)
+    texts = [(sign, drawn(text)) for sign, text in edit.lines]
+    yield from _without_blanks(_compared(texts, edit.first))
+
+
+def _without_blanks(numbered: Iterable[ArgumentLine]) -> Iterator[ArgumentLine]:
+    """Count blank lines where there are many in a row."""
     blank_or_sign = lambda line: (not line.text.plain.strip(" ·→"), line.sign)  # noqa: E731
     for (is_blank, _), group in groupby(numbered, blank_or_sign):
         run = list(group)
@@ -173,17 +206,12 @@ def _block(name: str, text: str, signs: Sequence[tuple[str, str]] = ()) -> Itera
             yield from run
 
 
-def _compared(lines: Sequence[Content], signs: Sequence[tuple[str, str]]) -> Iterator[ArgumentLine]:
-    """Put what the file has and the text has not between the lines of the text.
-
-    What did not change is shown, too: a tool may do something else with it than write that file.
-    """
-    of_text = iter(lines)
-    texts = [(sign, drawn(gone) if sign == "-" else next(of_text)) for sign, gone in signs]
-    old = new = 0
+def _compared(texts: Iterable[tuple[str, Content]], first: int = 1) -> Iterator[ArgumentLine]:
+    """Number the lines of a difference from the first one; 0 for no numbers."""
+    old = new = first - 1
     for sign, text in marked(texts):
         old, new = old + (sign != "+"), new + (sign != "-")
-        label = f"{old if sign == '-' else new} {sign}"
+        label = f"{(old if sign == '-' else new) if first else ''} {sign}"
         yield ArgumentLine(label, text, SIGN_STYLES.get(sign, MUTED), sign=sign)
 
 

@@ -51,7 +51,7 @@ _FOLDER: Final = re.compile(r"/directory +add +([^\n]*)\Z")
 _TYPED: Final = re.compile(r"/([\w.:-]+) +([^\n]*)\Z")
 _NUMBERS: Final = count(1)
 
-SEARCHING: Final = "Type to search your messages: Enter takes one, Ctrl+R the next, Esc ends."
+SEARCHING: Final = "Type to search your messages · Enter use · Ctrl+R next · Esc cancel"
 
 
 class Completion(Frozen):
@@ -261,7 +261,7 @@ def _prompts(servers: Sequence[ServerView]) -> Iterator[Completion]:
         for prompt in server.catalog.prompts:
             if prompt.problem or prompt.name.startswith(("/", "*")):  # no command when typed
                 continue
-            renamed = f" · its {one_line(prompt.own_name)}, renamed" if prompt.own_name else ""
+            renamed = f" · renamed from {one_line(prompt.own_name)}" if prompt.own_name else ""
             yield Completion(f"/{prompt.name} ", usage(prompt), f"{server.id}{renamed}")
 
 

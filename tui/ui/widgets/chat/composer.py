@@ -396,10 +396,10 @@ class Composer(TextArea, inherit_bindings=False):
         room = MAX_MESSAGE - len(self.message)
         if len(text) > room:
             text = text[: max(0, room)]
-            words = f"The paste was cut: a message can have {MAX_MESSAGE:,} characters."
+            words = f"Paste truncated: a message has at most {MAX_MESSAGE:,} characters."
             self.notify(words, severity="warning", markup=False)
         if len(text) >= MIN_FOLD and len(self.text) + len(text) > FOLD_AT:
-            self.notify(f"{SHOWN} stands for {len(text):,} pasted characters.", markup=False)
+            self.notify(f"Pasted {len(text):,} characters, shown as {SHOWN}.", markup=False)
             word = (self.get_text_range((0, 0), min(self.selection)) + SHOWN).split()[-1]
             text = " " * ("@" in word) + self._folds.fold(text, self.text)
         self.replace(text, *self.selection)

@@ -38,6 +38,12 @@ MAX_MARKDOWN: Final = 20_000
 MAX_MARKDOWN_LINES: Final = 1_000
 """Lines of a text that are parsed as Markdown; they limit blocks, list items and table rows."""
 
+FOLDED_LINES: Final = 6
+"""Lines drawn of a long message until it is opened."""
+
+FOLDED: Final = 600
+"""Characters drawn of a long message until it is opened."""
+
 FLUSH_INTERVAL: Final = 0.05
 """Seconds between two renderings of a growing text."""
 
@@ -201,7 +207,7 @@ def more_hint(left_out: int) -> list[Block]:
     """Return a line that says how much of a text is left out, if any."""
     if not left_out:
         return []
-    text = f"… {counted(left_out, 'more character')} · Shift+Tab, then v shows all of it"
+    text = f"… {counted(left_out, 'more character')} · Shift+Tab, then v for the full text"
     return [TextBlock(styled(text, ".entry-muted"), spaced=False)]
 
 
@@ -212,14 +218,34 @@ def clipped_text(text: str) -> list[Block]:
 
 
 class UserEntry(TextEntry):
-    """A message of the user, with a bar along it."""
+    """A message of the user, with a bar along it; of a long one the start until it is opened."""
 
     entry: UserMessage
     TITLE = "Your message"
 
+    def __init__(self, entry: UserMessage) -> None:
+        super().__init__(entry)
+        self.expandable = self._is_long
+
+    def show(self, entry: Entry) -> None:
+        super().show(entry)
+        self.expandable = self._is_long
+
+    @property
+    def _is_long(self) -> bool:
+        return self.entry.text.count("\n") >= 2 * FOLDED_LINES or len(self.entry.text) > 2 * FOLDED
+
     def blocks(self) -> Sequence[Block]:
         bar = styled("▌ ", ".entry-label").stylize(SIGN)
-        return [IndentBlock(bar, bar, clipped_text(self.entry.text))]
+        text = clipped_text(self.entry.text)
+        if self.expandable and not self.expanded:
+            start = "\n".join(self.entry.text.split("\n", FOLDED_LINES)[:FOLDED_LINES])[:FOLDED]
+            lines, left = self.entry.text.count("\n"), len(self.entry.text) - len(start)
+            more = counted(lines - start.count("\n"), "more line") if lines else ""
+            words = f"▸ {more or counted(left, 'more character')}"
+            text = [TextBlock(linked(Content(start)), spaced=False)]
+            text += [TextBlock(styled(words, ".entry-muted"), spaced=False)]
+        return [IndentBlock(bar, bar, text)]
 
 
 class ModelEntry(TextEntry):

@@ -331,8 +331,8 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
 
     def _label_edges(self) -> None:
         before, after = self._window.first, self._total - self._window.last
-        self.earlier.say(f"↑ {before:,} earlier · PageUp or click loads more" if before else "")
-        self.later.say(f"↓ {after:,} later · End goes there" if after else "")
+        self.earlier.say(f"↑ {before:,} earlier · PageUp or click for more" if before else "")
+        self.later.say(f"↓ {after:,} later · End to jump there" if after else "")
 
     def _follow_if_at_end(self) -> None:
         if self._is_at_end:

@@ -61,13 +61,13 @@ _S = ToolCallStatus
 
 CALL_LOOKS: Final[Mapping[ToolCallStatus, tuple[str, str, str]]] = {
     _S.WAITING: ("○", "waiting", ".entry-muted"),
-    _S.ASKING: ("◆", "asking", ".entry-warning"),
+    _S.ASKING: ("◆", "waiting for you", ".entry-warning"),
     _S.RUNNING: ("◐", "running", ".entry-running"),
     _S.OK: ("✓", "ran", ".entry-ok"),
     _S.ERROR: ("✕", "failed", ".entry-error"),
     _S.DENIED: ("⊘", "denied", ".entry-warning"),
     _S.CANCELLED: ("■", "cancelled", ".entry-muted"),
-    _S.RUNS_ON: ("◑", "runs on", ".entry-running"),
+    _S.RUNS_ON: ("◑", "in background", ".entry-running"),
 }
 """Glyph, verb and style of each status."""
 
@@ -248,6 +248,6 @@ def progress_line(progress: Progress, width: int) -> Content:
         )
     count = f"{progress.progress:g}  "
     if isinstance(progress, TaskProgress):
-        left = f"{duration(progress.left)} left"
+        left = f"expires in {duration(progress.left)}"
         count = f"task {progress.status.words} · {duration(progress.progress)} · {left}  "
     return Content.assemble(INDENT, (count, ".entry-muted"), message)

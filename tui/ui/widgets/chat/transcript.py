@@ -173,7 +173,7 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
                 self.cursor = self.reveal(index)
                 break
         else:
-            self.notify("It is no longer in the conversation.", markup=False)
+            self.notify("That entry is no longer in the conversation.", markup=False)
 
     def view_last_result(self) -> None:
         """Show the newest result of a tool, if there is one."""
@@ -306,15 +306,15 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
         view = self.cursor
         match action:
             case "activate" if view is None or not (view.expandable or view.links()):
-                return "This entry is open as it is, and has no link."
+                return "This entry has nothing to open and no link."
             case "follow" if view is None or not view.links():
                 return "This entry has no link."
             case "frames" if view is None or not isinstance(view.entry, ToolCall):
-                return "Only a tool call leads to the protocol."
+                return "Only tool calls have protocol messages."
             case "task" if not self._task_keys.issuperset(map(str, parameters)):
-                return "Only for a call that runs as a task."
+                return "Only for calls that run as tasks."
             case "copy_code" if not any(view.may_hold_code for view in self._upwards()):
-                return "There is no code here or above."
+                return "No code block here or above."
             case _:
                 return ""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
 QUIET_SECONDS: Final = 2
 """Seconds after which the line shows how long the turn has been running."""
 
-STANDS_IN: Final = "none was found, so this is the offline demo"
+STANDS_IN: Final = "no key found, so this is the offline demo"
 """Shown while the demo stands in for want of a key."""
 
 MAX_EXAMPLES: Final = 3
@@ -35,16 +35,16 @@ _SENSITIVE: Final = re.compile("env|secret|key|token|pass|cred|conf", re.IGNOREC
 """What a suggestion may name: its result, which a model gets, must give nothing away."""
 
 _NO_SERVERS: Final = (
-    ("F2 +", "adds one"),
-    ("F2 d", "starts the demo's"),
-    ("", "gemdeck import takes over those of other clients"),
+    ("F2 +", "add one"),
+    ("F2 d", "start the demo server"),
+    ("", "gemdeck import: servers from other clients"),
 )
 
 _KEYS: Final = (
-    ("/", "lists commands and prompts"),
-    ("@", "adds resources and files"),
-    ("^J", "starts a new line"),
-    ("F1", "helps, with all keys"),
+    ("/", "commands and prompts"),
+    ("@", "resources and files"),
+    ("^J", "new line"),
+    ("F1", "help and keys"),
 )
 
 
@@ -76,15 +76,15 @@ class Welcome(PlainText):
                 _key_line("", STANDS_IN),
             ]
         if last is not None:
-            words = f"go on with: {clip(last.view.name, limit=50)}"
+            words = f"resume: {clip(last.view.name, limit=50)}"
             when = moment(last.view.changed, "%Y-%m-%d %H:%M", "")
-            when += " · was cut off in mid-turn" * last.is_cut
+            when += " · interrupted mid-turn" * last.is_cut
             offers += [_key_line(go_on, words, ""), _key_line("", when)]
         tries = [Content.styled(f"  {example}", "$text-primary") for example in self.examples]
         if servers == ():
-            tries = [_faint("There are no servers yet"), *starmap(_key_line, _NO_SERVERS)]
+            tries = [_faint("No servers yet"), *starmap(_key_line, _NO_SERVERS)]
         elif tries:
-            tries.insert(0, _faint("Try · Tab takes one"))
+            tries.insert(0, _faint("Try one of these (Tab inserts it)"))
         keys = [_faint("Keys"), *starmap(_key_line, _KEYS)]
         parts = ([Content.styled("What would you like to do?", "bold")], offers, tries, keys)
         self.update(Content("\n\n").join(Content("\n").join(part) for part in parts if part))
@@ -181,7 +181,7 @@ class WorkingLine(PlainText):
     def _parts(self) -> list[Content]:
         turn, queued, servers, is_asking = self._work
         if turn is None and servers:
-            taking_back = key_hints(self.app, ("chat.stop", "takes it back"))
+            taking_back = key_hints(self.app, ("chat.stop", "take it back"))
             return [Content.styled(f"◐ {servers}", "$text-primary"), taking_back]
         if turn is None:
             return [Content.styled(self.hint, "$text-muted")] if self.hint else []
@@ -198,10 +198,10 @@ class WorkingLine(PlainText):
             parts.append(Content.styled(f"{queued} queued", "$text-warning"))
         keys = list[tuple[str, str]]()
         if servers:
-            keys += [("chat.send-now", "sends without")]
+            keys += [("chat.send-now", "send now")]
         elif turn.until is not None:
-            keys += ("chat.send-now", "now"), ("chat.give-up", "give up")
-        keys.append(("chat.stop", "stops"))
+            keys += ("chat.send-now", "retry now"), ("chat.give-up", "give up")
+        keys.append(("chat.stop", "stop"))
         if queued:
-            keys.append(("composer.take-back", "takes the last back"))
+            keys.append(("composer.take-back", "take back the last"))
         return [*parts, key_hints(self.app, *keys)]

@@ -27,8 +27,8 @@ LABEL_GAP: Final = 3
 BESIDE: Final = 120
 """Columns of the terminal from which JSON stands beside a form."""
 
-INCOMPLETE: Final = "Not done yet: look at the marked fields."
-TOO_LONG: Final = f"No more than {MAX_EDITABLE:,} characters can be edited here."
+INCOMPLETE: Final = "Fix the marked fields."
+TOO_LONG: Final = f"At most {MAX_EDITABLE:,} characters can be edited here."
 
 NOTHING: Final = "{}"
 """No arguments: what is typed begins between the braces."""
@@ -183,7 +183,7 @@ class ArgumentEditor(ContentSwitcher):
             left = len(read_arguments(self._made.arguments).keys() - shown)
             are = "is" if left == 1 else "are"
             more = f"{left} more {are} not in this form; ^T shows all."
-            return more if left else "Enter goes on to the next field.", False
+            return more if left else "Enter: next field", False
         if self.current == TEXT:
             if len(self.text.text) > MAX_EDITABLE:
                 return TOO_LONG, True
@@ -192,7 +192,7 @@ class ArgumentEditor(ContentSwitcher):
             _read(self.json.text)
         except ValueError as error:
             return str(error), True
-        return "Complete JSON.", False
+        return "Valid JSON.", False
 
     def finished(self) -> str:
         """Give the arguments as canonical JSON.
@@ -249,7 +249,7 @@ class ArgumentEditor(ContentSwitcher):
             await self._refill(made)
             self.current = FORM
         else:
-            return made.problem or "These arguments have no form; they are edited as JSON."
+            return made.problem or "No form fits these arguments: edit them as JSON."
         return ""
 
     async def load(self, arguments: str) -> None:
@@ -342,7 +342,7 @@ def _read(text: str) -> dict[str, Any]:
     try:
         return read_arguments(text)
     except JsonError as error:
-        raise ValueError(f"Not JSON yet: {error}") from None
+        raise ValueError(f"Not valid JSON yet: {error}") from None
 
 
 def _long_text(form: ToolForm, values: Mapping[str, Any]) -> str:

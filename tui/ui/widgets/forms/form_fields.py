@@ -54,7 +54,7 @@ _HINTS: Final[Mapping[str, str]] = {
     FieldKind.NUMBER: "a number",
     FieldKind.JSON: 'JSON: [1, 2], {"a": "b"}, "text"',
     "server": "npx -y …   claude mcp add …   {…}   https://…",
-    "args": "as in a shell",
+    "args": "quoted as in a shell",
     "env": "NAME=value …",
     "headers": "'Name: value' …",
 }
@@ -314,7 +314,7 @@ class TypedField(FieldRow):
             try:
                 read_json(text, MAX_DEPTH)
             except JsonError as error:
-                raise ValueError(f"Not JSON: {error.reason}.") from None
+                raise ValueError(f"Not valid JSON: {error.reason}.") from None
         return text or None
 
     @property

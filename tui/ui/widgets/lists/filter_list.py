@@ -138,7 +138,7 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         """Another entry is under the cursor, or none."""
 
     Chosen: TypeAlias = RowList.Chosen
-    """An entry was chosen, here also by Enter in the filter; never a heading, which folds."""
+    """An entry was chosen; never a heading, which folds."""
 
     def __init__(
         self,
@@ -226,9 +226,9 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
             case "filter" if is_typing or not self.line.display:
                 return "The filter is open." if is_typing else "This list has no filter."
             case "clear_filter" if not is_typing and not is_filtered:
-                return "There is no filter to clear."
+                return "No filter to clear."
             case "fold" | "toggle_fold" if is_typing or is_filtered:
-                return "Groups fold only in the whole list: clear the filter first."
+                return "Groups cannot fold while a filter is set: clear it first."
             case _:
                 return ""
 
@@ -260,8 +260,12 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
     @on(FilterLine.Submitted)
     def _on_filter_submitted(self, event: FilterLine.Submitted) -> None:
         event.stop()
+        self.submit()
+
+    def submit(self) -> None:
+        """Go on from the filter to what it lists."""
         if self.shown:
-            self.post_message(self.Chosen())
+            self.rows.focus()
 
     @on(RowList.Chosen)
     def _fold_chosen(self, event: RowList.Chosen) -> None:
@@ -316,7 +320,11 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
 
 
 class DialogFilterList(FilterList[T]):
-    """The list of a dialog that Esc closes, whatever was typed."""
+    """The list of a dialog: Enter in the filter chooses, Esc closes whatever was typed."""
+
+    def submit(self) -> None:
+        if self.shown:
+            self.post_message(self.Chosen())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action != "clear_filter" and super().check_action(action, parameters)

@@ -61,7 +61,7 @@ def _state(exchange: Exchange) -> str:
     if exchange.is_bad:
         return "✕ error" if any(one.is_error for one in exchange.frames) else "! fault"
     if exchange.waits:
-        return "◐ waits"
+        return "◐ waiting"
     if exchange.is_cancelled:
         return "■ cancelled"
     return "✓ ok" if exchange.answer is not None else ""

@@ -56,14 +56,14 @@ def describe_tool(
     """
     parts = _titles(server, tool.name, tool.title, framed=False)
     if tool.changed:
-        reason = one_line(tool.problem) or "the model gets it back when you accept the change"
+        reason = one_line(tool.problem) or "hidden from the model until you accept the change"
         parts += [Content(), Content.styled(f"◌ withheld: {reason}", "$text-warning")]
     elif tool.off:
-        parts += [Content(), muted(f"○ off: {tool.off}; the model does not get it")]
+        parts += [Content(), muted(f"○ {tool.off}: hidden from the model")]
     elif tool.problem:
-        parts += _problem("not offered", tool.problem)
+        parts += _problem("not available", tool.problem)
     elif standing is not None:
-        parts += [Content(), Content.assemble(("when called  ", _MUTED), one_line(standing.words))]
+        parts += [Content(), Content.assemble(("approval  ", _MUTED), one_line(standing.words))]
     if tool.description:
         parts += [Content(), Content(block(tool.description))]
     if tool.claims:
@@ -77,12 +77,12 @@ def describe_tool(
         ]
         parts += _named("parameters", listed)
     if context is not None and (tool.off or not tool.problem):
-        parts += [Content(), Content.assemble(("declaration  ", _MUTED), context.words)]
+        parts += [Content(), Content.assemble(("definition  ", _MUTED), context.words)]
     if saved:
         parts += [Content(), Content.assemble(("saved calls  ", _MUTED), "  ".join(saved))]
-    parts += [muted(f"left out: {one_line(words)}") for words in tool.left_out]
+    parts += [muted(f"omitted: {one_line(words)}") for words in tool.left_out]
     if tool.has_icons:
-        parts += [Content(), muted("has icons, which are not loaded")]
+        parts += [Content(), muted("has icons (not loaded)")]
     if schema:
         parts += [Content(), section("Schema"), Content(block(tool.schema))]
         if tool.output_schema:
@@ -94,8 +94,8 @@ def describe_prompt(server: ServerId, prompt: PromptView, *, arguments: bool = T
     """Describe a prompt, with its name and arguments unless they are shown around it."""
     parts = _titles(server, f"/{prompt.name}", prompt.title, framed=not arguments)
     if prompt.own_name:
-        parts.append(muted(f"renamed: its server calls it {one_line(prompt.own_name)}"))
-    parts += _problem("cannot be sent", prompt.problem)
+        parts.append(muted(f"renamed from {one_line(prompt.own_name)}"))
+    parts += _problem("cannot be used", prompt.problem)
     if prompt.description:
         parts += [Content(), Content(block(prompt.description))]
     if arguments or not prompt.arguments:
@@ -136,7 +136,7 @@ def resource_facts(uri: str, content: ResourceContent, at: float) -> Content:
     facts = (
         one_line(content.mime_type),
         size or ("" if blobs else "empty"),
-        f"{counted(content.omitted, 'more character')} left out" if content.omitted else "",
+        f"{counted(content.omitted, 'more character')} omitted" if content.omitted else "",
         *blobs,
         f"{more} more" if more else "",
         moment(at, "read at %H:%M:%S", ""),
@@ -148,17 +148,17 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
     """Say how a server stands, where it is defined, what it says of itself, and what it offers."""
     runs_here, catalog, info = view.transport is Transport.STDIO, view.catalog, view.info
     is_away = runs_here and view.is_outside and not view.cwd
-    folder = (view.cwd or "the opened folder") if runs_here else ""
-    unasked = "runs its tools unasked" if view.trusted else "asks, unless a rule allows it"
+    folder = (view.cwd or "this folder") if runs_here else ""
+    unasked = "run without asking" if view.trusted else "ask, unless a rule allows"
     parts = [
         field("status", f"{LOOKS[view.status][0]} {status_word(view, now)}"),
-        field("defined by", view.origin.value),
+        field("origin", view.origin.value),
         field("transport", view.transport.value),
         field("command" if runs_here else "address", view.target),
         *known(
-            ("starts in", "an empty folder of gemdeck's" if is_away else folder),
+            ("working dir", "an empty folder of gemdeck's" if is_away else folder),
             ("timeout", f"{view.timeout:g} s" if view.timeout else ""),
-            ("trust", unasked),
+            ("approval", unasked),
             ("account", view.account),
             ("settings", view.source),
             ("extension", view.extension),
@@ -167,7 +167,7 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
     ]
     if info is not None:
         claimed = f"{info.name} {info.version}".strip()
-        parts.append(field("reported as", f"{info.title} · {claimed}" if info.title else claimed))
+        parts.append(field("software", f"{info.title} · {claimed}" if info.title else claimed))
         parts.append(field("protocol", f"{info.protocol_version} · {era(info)}"))
         parts += known(("website", info.website))
         parts.append(field("server can", ", ".join(info.capabilities) or "nothing"))
@@ -177,8 +177,8 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
         ("prompts", f"{len(catalog.prompts):,}"),
         ("resources", f"{len(catalog.resources) + len(catalog.templates):,}"),
         ("restarted", view.restarted.removeprefix("restarted ")),
-        ("lacks", view.lacks),
-        ("last words", view.last_words),
+        ("missing", view.lacks),
+        ("last output", view.last_words),
     )
 
 
@@ -187,15 +187,15 @@ def server_texts(view: ServerView, sent: str) -> list[Content]:
     parts = list[Content]()
     own = view.info.instructions if view.info is not None else ""
     if sent or own:
-        title = "Instructions, sent to the model" if sent else "Instructions, not sent to the model"
+        title = f"Instructions ({'' if sent else 'not '}sent to the model)"
         parts += [Content(), section(title), Content(block(sent or own))]
     if view.environment:
         passed, withheld = ", ".join(view.environment), ", ".join(view.withheld) or "nothing"
-        parts += [Content(), section("Environment"), muted(f"gets {passed}")]
-        parts += [muted(f"withheld {withheld}")]
+        parts += [Content(), section("Environment"), muted(f"passed: {passed}")]
+        parts += [muted(f"withheld: {withheld}")]
         if view.left_out:
-            parts += [muted(f"left out, outside this folder: {', '.join(view.left_out)}")]
-        parts += [muted(f"its entry sets {', '.join(view.variables)}")] if view.variables else []
+            parts += [muted(f"not passed outside this folder: {', '.join(view.left_out)}")]
+        parts += [muted(f"set by its entry: {', '.join(view.variables)}")] if view.variables else []
     return parts
 
 
@@ -217,7 +217,7 @@ def summarize_server(view: ServerView, now: float) -> Content:
     if view.status is ServerStatus.STARTING and view.last_words:
         parts.append(muted(one_line(view.last_words)))
     if view.runs_outside:
-        parts.append(muted("runs outside this folder; t trusts it"))
+        parts.append(muted("runs outside this folder · t trust"))
     if view.description:
         parts.append(Content(one_line(view.description)))
     if view.info is not None and failure is None:
@@ -271,14 +271,14 @@ def server_problem(view: ServerView) -> list[Content]:
         parts.append(Content(block(failure.advice)))
     if failure.stderr_tail:
         tail = block("\n".join(failure.stderr_tail))
-        parts += [Content(), section("Last lines of standard error"), muted(tail)]
+        parts += [Content(), section("stderr"), muted(tail)]
     return parts
 
 
 def _named(kind: str, entries: Sequence[tuple[str, str, str, str]]) -> list[Content]:
     """List names, each with what is known of it, and its description below."""
     if not entries:
-        return [Content(), muted(f"takes no {kind}")]
+        return [Content(), muted(f"no {kind}")]
     parts = [Content(), section(kind.capitalize())]
     width = min(NAME_WIDTH, max(len(name) for name, *_ in entries))
     for name, what, need, description in entries[:MAX_PARAMETERS]:

@@ -62,7 +62,7 @@ class JsonTree(Tree[object]):
             else:
                 node.add_leaf(label, value)
         if (more := len(node.data) - MAX_CHILDREN) > 0:
-            node.add_leaf(plain_label(f"… {more:,} more: the text has them"))
+            node.add_leaf(plain_label(f"… {more:,} more in the text view"))
 
     def action_fold(self) -> None:
         """Fold the node, or go to the one around it."""

@@ -72,7 +72,7 @@ def examine(url: str) -> Link:
     if parts.scheme not in {"http", "https"}:
         return Link(url, refusal="Only http and https addresses are opened.")
     if not host:
-        return Link(url, refusal="The address names no host.")
+        return Link(url, refusal="The address has no host.")
     if parts.username is not None or parts.password is not None:
         return Link(url, host, "The address hides its host behind a user name.")
     if (ascii_host := _ascii(host)) is None:

@@ -66,7 +66,7 @@ class PictureBlock(Block):
         except TooManyPixelsError as error:
             self._problem = str(error)
         except Exception:  # noqa: BLE001 - hostile data, and the errors of four decoders
-            self._problem = "The picture cannot be shown: it is damaged or of an unknown kind."
+            self._problem = "The picture cannot be shown: it is damaged or in an unknown format."
         self._width = -1
 
     def layout(self, width: int) -> list[Content]:

@@ -100,16 +100,16 @@ def announcing(length: str) -> Handler:
 
 async def test_what_is_packed_or_sized_amiss_fails_its_call_only() -> None:
     amiss: list[tuple[Handler, str]] = [
-        (pouring(b"", b" " * MIB), "more than 16 MiB"),
-        (announcing(str(17 * MIB)), "more than 16 MiB"),
-        (announcing("9" * 30), "more than 16 MiB|not valid HTTP"),
+        (pouring(b"", b" " * MIB), "larger than 16 MiB"),
+        (announcing(str(17 * MIB)), "larger than 16 MiB"),
+        (announcing("9" * 30), "larger than 16 MiB|not valid HTTP"),
     ]
     packed = gzip.compress(result(0, "x"))
     for encoding, kind in itertools.product(("br", "gzip, br", "x\x1b[31m"), (JSON, STREAM)):
         refused = answer(200, packed, content_type=kind, content_encoding=encoding)
-        amiss.append((refused, "is packed .*, which gemdeck asks not to do|broke"))
+        amiss.append((refused, "a compressed response .*, which gemdeck did not accept|broke"))
     failed = answer(503, packed, content_type=JSON, content_encoding="gzip")
-    amiss.append((failed, "failed: HTTP 503"))
+    amiss.append((failed, "failed with HTTP 503"))
     async with answering() as (server, manager, watcher):
         for handler, words in amiss:
             server.on["tools/call"] = handler
@@ -131,7 +131,7 @@ async def test_large_answers_arrive_and_a_giant_fails_its_call_only(loop_watch: 
             assert "x" * 1_000 in (await call(manager, "echo")).display
         size = 20 * MIB
         loop_watch.clear()
-        await refuses("an event of more than 16 MiB", manager, "echo")
+        await refuses("an event larger than 16 MiB", manager, "echo")
         loop_watch.assert_smooth(HANG_SECONDS)  # the server itself takes long to send it
         await lives(manager, server)
 
@@ -148,7 +148,7 @@ async def test_an_sse_stream_carries_large_events_and_ends_at_a_giant() -> None:
     async with server, connected(server.url, Transport.SSE) as (manager, watcher):
         assert "x" * 1_000 in (await call(manager, "echo")).display
         size = 20 * MIB
-        await refuses("an event of more than 16 MiB during the call", manager, "echo")
+        await refuses("an event larger than 16 MiB during the call", manager, "echo")
         await watcher.until(WEB, S.READY, S.RETRYING)
 
 
@@ -160,7 +160,7 @@ async def test_an_odd_session_id_is_refused() -> None:
     async with RawServer(on={"initialize": give}) as server:
         for session in ("x" * 1_025, "a\x1b[2J", "a b", "é"):  # noqa: B007 - the server gives it
             words = await reason(server.url)
-            assert "session id that is not valid" in words or "closed the connection" in words
+            assert "an invalid session id" in words or "closed the connection" in words
 
 
 async def test_slow_heads_hold_up_nobody_else() -> None:

@@ -74,8 +74,8 @@ async def test_a_packed_answer_is_read(coding: str, kind: str) -> None:
 async def test_what_is_packed_keeps_the_limits_and_fails_its_call_only() -> None:
     bomb = gzip.compress(b" " * 40 * MIB)
     amiss: list[tuple[bytes, str, str]] = [
-        (bomb, "gzip", "more than 16 MiB"),
-        (raw_deflate(b" " * 40 * MIB), "deflate", "more than 16 MiB"),
+        (bomb, "gzip", "larger than 16 MiB"),
+        (raw_deflate(b" " * 40 * MIB), "deflate", "larger than 16 MiB"),
         (gzip.compress(bomb), "gzip", "not JSON|broke|is unknown"),
         (b"no gzip", "gzip", "is unknown"),
     ]
@@ -259,7 +259,7 @@ async def test_a_stream_that_was_open_is_asked_for_again_while_it_is_taken() -> 
         taken.append(405)
         await announcer.streams[1].cut()
         await eventually(
-            lambda: any("stream of changes was lost" in one for one in watcher.log(WEB))
+            lambda: any("lost its stream of change notices" in one for one in watcher.log(WEB))
         )
     async with answering({"GET": answer(409)}, sessions=True) as (server, manager, _):
         await call(manager, "echo")
@@ -394,7 +394,7 @@ async def test_an_answer_is_json_whatever_it_is_called(kind: str) -> None:
     async with answering(rename) as (server, manager, watcher):
         assert (await call(manager, "echo")).parts == HI
         server.on["tools/call"] = answer(200, b"hi", content_type="text/plain")
-        await refuses("answered with text/plain and not with MCP", manager, "echo")
+        await refuses("responded with text/plain instead of MCP", manager, "echo")
         assert watcher.statuses(WEB) == [S.STARTING, S.READY]
 
 
@@ -428,7 +428,7 @@ async def test_a_server_that_asks_to_wait_is_waited_for(
 
 async def test_a_server_that_always_asks_to_wait_is_told_of() -> None:
     async with answering(answer(429, b"Busy.", retry_after="1")) as (server, manager, _):
-        await refuses("asks to slow down .HTTP 429.. It says: Busy", manager, "echo")
+        await refuses("limits the rate of requests .HTTP 429.. It says: Busy", manager, "echo")
         assert len(server.calls()) == 2
 
 
@@ -458,7 +458,7 @@ async def test_a_connection_that_breaks_off_costs_a_question_nothing_and_a_call_
 )
 async def test_what_is_not_http_is_told_as_that(sent: bytes) -> None:
     async with answering(lambda exchange: exchange.write(sent)) as (_, manager, _):
-        await refuses("answered with what is not valid HTTP", manager, "echo")
+        await refuses("sent a response that is not valid HTTP", manager, "echo")
 
 
 async def test_the_newer_era_is_asked_for_once_and_not_for_long(
@@ -491,7 +491,7 @@ async def test_a_session_id_may_come_twice() -> None:
         async with RawServer(on={"initialize": begin}) as server:
             if second == "b":
                 _, failure = await refused(server.url)
-                assert "gave a session id that is not valid" in failure.reason
+                assert "sent an invalid session id" in failure.reason
                 continue
             async with connected(server.url) as (manager, _):
                 await call(manager, "echo")
@@ -502,7 +502,7 @@ async def test_a_token_that_is_refused_is_told_as_such() -> None:
     refusing = answer(401, b"wrong audience")
     async with RawServer(on={"initialize": refusing, "server/discover": refusing}) as server:
         _, failure = await refused(server.url, headers=TOKEN)
-        assert failure.reason.startswith("refuses the token that was sent (HTTP 401). It says: wr")
+        assert failure.reason.startswith("rejected the token (HTTP 401). It says: wr")
         _, failure = await refused(server.url)
         assert failure.reason.startswith("requires sign-in (HTTP 401)")
 

@@ -86,12 +86,12 @@ async def test_a_program_prints_headers_at_first_and_after_a_401(tmp_path: Path)
         assert runs.read_text() == "xx"
         assert server.seen[-2:] == [f"Bearer {SECRET}0", f"Bearer {SECRET}1"]
         server.token = "another"
-        with pytest.raises(ToolCallError, match="refuses what headersCommand prints"):
+        with pytest.raises(ToolCallError, match="rejects the headers that headersCommand prints"):
             await call(manager, "echo", {"text": "hi"})
         assert runs.read_text() == "xxx", "once more, and not without end"
         manager.restart(WEB)
         failure = await watcher.fails(WEB, S.STARTING, S.FAILED)
-        assert "Run the command by hand" in failure.advice
+        assert "Run the command yourself" in failure.advice
         await eventually(lambda: "run 4 ***" in watcher.log(WEB))
         assert FIXTURE_SECRET not in str(watcher.events)
         exported = context.wire.export(one.number for one in context.wire.frames())
@@ -101,16 +101,16 @@ async def test_a_program_prints_headers_at_first_and_after_a_401(tmp_path: Path)
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("import sys; sys.exit('no network')", "ended with 1: no network"),
-        ("print('token')", "printed no JSON object of headers"),
-        ("print('[1]')", "printed no JSON object of headers"),
-        ("print('{\"A\": 1}')", "printed a header that is no text"),
+        ("import sys; sys.exit('no network')", "exited with code 1: no network"),
+        ("print('token')", "did not print a JSON object of headers"),
+        ("print('[1]')", "did not print a JSON object of headers"),
+        ("print('{\"A\": 1}')", "printed a header that is not text"),
         ('print(\'{"A": "s3cr3t-fixture-\\\\n"}\')', "has a header 'A' with characters"),
         ('print(\'{"Content-Length": "3"}\')', "which only the request itself can set"),
         ("print('x' * 70_000)", "printed more than 64 KiB"),
         ("print('x' * 70_000, end='')", "printed more than 64 KiB"),
         ("print('{\"A\": \"s3cr3t-fixture-\"}'); raise SystemExit('s3cr3t-fixture-')", "1: ***"),
-        ("import time; time.sleep(60)", "did not end within"),
+        ("import time; time.sleep(60)", "did not finish within"),
     ],
 )
 async def test_why_none_is_sent(script: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:

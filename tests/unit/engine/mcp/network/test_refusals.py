@@ -37,12 +37,12 @@ def refusing(handler: Handler) -> RawServer:
 @pytest.mark.parametrize(
     ("status", "expected", "words", "advice"),
     [
-        (400, S.RETRYING, "refused the request: HTTP 400", "Check `url`"),
+        (400, S.RETRYING, "refused the request (HTTP 400)", "Check `url`"),
         (404, S.RETRYING, "offers nothing at this address (HTTP 404)", "/mcp"),
         (405, S.FAILED, "accepts no messages at this address (HTTP 405)", '"sse"'),
-        (429, S.RETRYING, "asks to slow down (HTTP 429)", "later"),
-        (500, S.RETRYING, "failed: HTTP 500", "try again later"),
-        (599, S.RETRYING, "failed: HTTP 599", "try again later"),
+        (429, S.RETRYING, "limits the rate of requests (HTTP 429)", "later"),
+        (500, S.RETRYING, "failed with HTTP 500", "try again later"),
+        (599, S.RETRYING, "failed with HTTP 599", "try again later"),
     ],
 )
 async def test_a_status_is_told_in_words(status: int, expected: S, words: str, advice: str) -> None:
@@ -81,7 +81,7 @@ async def test_a_call_that_is_refused_leaves_the_connection_as_it_is() -> None:
             (403, r"refused access \(HTTP 403\); the request had no effect"),
             (404, "offers nothing at this address"),
             (413, "too large"),
-            (500, "failed: HTTP 500; whether the request had any effect is unknown"),
+            (500, "failed with HTTP 500; whether the request had any effect is unknown"),
         ]:
             server.on["tools/call"] = answer(status)
             await refuses(words, manager, "echo")
@@ -108,7 +108,7 @@ async def test_a_page_instead_of_an_answer_is_named() -> None:
     kinds = {"text/html; charset=utf-8": "a web page (text/html)", "image/png": "image/png"}
     for kind, words in kinds.items():
         async with refusing(answer(200, b"<html><script>", content_type=kind)) as server:
-            assert await reason(server.url) == f"answered with {words} and not with MCP"
+            assert await reason(server.url) == f"responded with {words} instead of MCP"
 
 
 async def test_an_answer_that_answers_nothing_fails_the_call_at_once() -> None:
@@ -117,7 +117,7 @@ async def test_an_answer_that_answers_nothing_fails_the_call_at_once() -> None:
         useless = [answer(200, body, content_type="application/json") for body in bodies]
         for handler in (*useless, answer(202)):
             server.on["tools/call"] = handler
-            words = "is unknown" if handler in useless else "will send no answer"
+            words = "is unknown" if handler in useless else "will send no response"
             await refuses(words, manager, "echo")
             del server.on["tools/call"]
             assert (await call(manager, "echo", {"text": "hi"})).parts == (TextPart("hi"),)
@@ -171,7 +171,7 @@ async def test_a_redirect_within_the_origin_is_followed_three_times() -> None:
 
 async def test_nobody_at_the_address_is_told_apart_from_no_such_host() -> None:
     port = free_port()
-    expected = f"refused the connection: nothing listens at 127.0.0.1:{port}"
+    expected = f"refused the connection: nothing is listening at 127.0.0.1:{port}"
     assert await reason(f"http://127.0.0.1:{port}/mcp") == expected
     assert await reason(f"http://127.0.0.1:{port}/sse", Transport.SSE) == expected
     expected = "was not found: there is no host nowhere.invalid"
@@ -242,7 +242,7 @@ async def test_an_authority_of_ours_counts(tmp_path: Path, monkeypatch: pytest.M
 async def test_https_towards_a_plain_server_is_named() -> None:
     async with serving(sample.streamable_http_app()) as base:
         address = base.replace("http:", "https:")
-        assert "does not speak TLS" in await reason(address)
+        assert "does not use TLS correctly" in await reason(address)
 
 
 def test_the_proxy_is_of_the_environment_not_for_here(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ async def test_a_tool_that_changed_with_the_session_is_not_run() -> None:
     async with answering(sessions=True, retry=HASTY) as (server, manager, _):
         server.forget()
         server.tools = [{**ECHO, "description": "Delete everything."}]
-        await refuses("changed this tool meanwhile; it was not run", manager, "echo")
+        await refuses("changed this tool in the meantime; it was not run", manager, "echo")
         assert len(server.calls()) == 1
 
 
@@ -104,7 +104,7 @@ async def test_a_server_that_is_gone_is_noticed_at_the_next_use() -> None:
     server = RawServer()
     async with server, connected(server.url) as (manager, watcher):
         await server.stop()
-        await refuses(r"nothing listens .* the request had no effect", manager, "echo")
+        await refuses(r"nothing is listening .* the request had no effect", manager, "echo")
         change = await watcher.fails(WEB, S.READY, S.RETRYING)
         assert "refused the connection" in change.reason
 

@@ -57,7 +57,7 @@ class _AuthRequests:
             async with asyncio.timeout(AUTH_TIMEOUT):
                 return await self._send(method, address, headers, body)
         except TimeoutError:
-            reason = f"has an authorization server, {host}, that does not answer"
+            reason = f"has an authorization server, {host}, that does not respond"
             raise AuthError(reason, is_transient=True) from None
         except ExchangeError as fault:
             told = _told(fault.error, host)
@@ -84,7 +84,7 @@ class _AuthRequests:
                 except ExchangeError as fault:
                     if not fault.is_gone or place == places[-1]:
                         raise
-            raise AuthError(f"has an authorization server at {url.host}, which is unknown")
+            raise AuthError(f"has an authorization server at an unknown address, {url.host}")
         finally:
             await http.aclose()
 
@@ -100,9 +100,9 @@ class _AuthRequests:
                 around = await _look_up(self._server_host, port)
         if not all(may_reach(one, url.host, self._server_host, around) for one in found):
             named = f"names {sanitize_line(url.host)} for the sign-in"
-            reason = "which is a bare number or leads into a private network; it is refused"
+            reason = "which is refused: it is a bare number or leads into a private network"
             names = "oauth.issuer, or oauth.authorizationUrl and oauth.tokenUrl"
-            advice = f"If you trust it, name it yourself: {names}."
+            advice = f"If you trust it, set it yourself: {names}."
             raise RefusedAddressError(f"{named}, {reason}", advice)
         return found
 

@@ -144,7 +144,7 @@ class StreamableHttp:
                     return await self._post(outgoing)
             except TimeoutError:
                 reply = overdue(getattr(outgoing.message, "id", None), types.REQUEST_TIMEOUT)
-                raise ExchangeError(ServerError("is silent"), reply=reply) from None
+                raise ExchangeError(ServerError("does not respond"), reply=reply) from None
             except ExchangeError as fault:
                 # A server may close a connection just as it is used again (RFC 9112, 9.5).
                 is_lost = fault.is_cut and not fault.status and asks
@@ -234,11 +234,11 @@ class StreamableHttp:
         if request.method == "initialize":
             session_id = ", ".join(dict.fromkeys(response.headers.get_list(SESSION_HEADER)))
             if len(session_id) > MAX_SESSION_ID or not all("!" <= c <= "~" for c in session_id):
-                raise ExchangeError(ServerError("gave a session id that is not valid"))
+                raise ExchangeError(ServerError("sent an invalid session id"))
             self._session_id = session_id
         match media_type(response):
             case _ if response.status_code == 202:
-                error = ServerError("took the request and will send no answer (HTTP 202)")
+                error = ServerError("accepted the request but will send no response (HTTP 202)")
                 raise ExchangeError(error, status=202)
             case "text/event-stream":
                 await self._answer_from_stream(request, response)
@@ -247,7 +247,7 @@ class StreamableHttp:
                 if kind in _UNTYPED and body.lstrip()[:1] not in {b"{", b"["}:
                     raise content_error(response)
                 if not await self._take(body, request.id):
-                    raise ExchangeError(ServerError("sent an answer that answers something else"))
+                    raise ExchangeError(ServerError("sent a response to a different request"))
             case _:
                 raise content_error(response)
 
@@ -334,7 +334,7 @@ class StreamableHttp:
             await asyncio.sleep(position.retry or _pause(attempts))
             attempts += 1
         if was_open:
-            self._transport.remark("its stream of changes was lost; restart it to see changes")
+            self._transport.remark("lost its stream of change notices; restart it to see changes")
 
     @asynccontextmanager
     async def _open_stream(self, position: StreamPosition) -> AsyncIterator[httpx2.Response]:
@@ -357,11 +357,11 @@ class StreamableHttp:
             case None:
                 return False
             case types.JSONRPCError(id=None) if request_id is None:
-                self._transport.remark("an error that answers no request, ignored")
+                self._transport.remark("ignored an error that belongs to no request")
                 return False
             case types.JSONRPCResponse() | types.JSONRPCError() as reply if request_id is not None:
                 if reply.id is not None and str(reply.id) != str(request_id):
-                    self._transport.remark("an answer to another request, ignored")
+                    self._transport.remark("ignored a response to a different request")
                     return False
                 await self._transport.deliver(reply.model_copy(update={"id": request_id}))
                 return True
@@ -411,7 +411,7 @@ class ServerSentEvents:
                 await asyncio.shield(self._endpoint)
         except TimeoutError:
             reading.cancel()
-            reason = f"did not say within {patience:g} s where it takes messages"
+            reason = f"did not name its address for messages within {patience:g} s"
             raise ExchangeError(ServerError(reason), Outcome.NOT_EXECUTED) from None
 
     async def send(self, outgoing: SessionMessage) -> None:
@@ -472,9 +472,9 @@ def _resolve(place: str, base: httpx2.URL) -> httpx2.URL:
     with suppress(httpx2.InvalidURL):
         address = base.join(place.strip()) if len(place) <= MAX_ENDPOINT else None
     if address is None:
-        raise ExchangeError(ServerError("named an address for messages that is not valid"))
+        raise ExchangeError(ServerError("named an invalid address for messages"))
     if (address.scheme, address.host, address.port) != (base.scheme, base.host, base.port):
-        reason = f"wants messages to go to another origin, {address.host}, which is refused"
-        advice = "Put the address of that server into `url`, if you trust it."
+        reason = f"wants messages sent to another origin, {address.host}, which is refused"
+        advice = "If you trust that server, put its address into `url`."
         raise ExchangeError(ServerError(reason, advice))
     return address

@@ -22,7 +22,7 @@ HEADERS_TIMEOUT: Final = 30.0
 MAX_PRINTED: Final = 64 * 1024
 """Most bytes that it may print."""
 
-_BY_HAND: Final = "Run the command by hand: are its credentials still good?"
+_BY_HAND: Final = "Run the command yourself to check that its credentials are still valid."
 
 
 class HeadersCommand:
@@ -58,7 +58,7 @@ class HeadersCommand:
         if challenge.status != 401:
             return False
         if attempt:
-            reason = "refuses what headersCommand prints (HTTP 401)"
+            reason = "rejects the headers that headersCommand prints (HTTP 401)"
             # transient, as no sign-in would help
             raise AuthError(reason, _BY_HAND, is_transient=True, is_permanent=True)
         async with self._lock:
@@ -78,14 +78,14 @@ class HeadersCommand:
             await self._run(said, printed)
             headers = read_object(bytes(printed))
             if not all(isinstance(value, str) for value in headers.values()):
-                raise ServerError("printed a header that is no text")
+                raise ServerError("printed a header that is not text")
             for name, value in headers.items():
                 check_header(name, value)
             return headers
         except JsonError:
-            why = "printed no JSON object of headers"
+            why = "did not print a JSON object of headers"
         except TimeoutError:
-            why = f"did not end within {HEADERS_TIMEOUT:g} s"
+            why = f"did not finish within {HEADERS_TIMEOUT:g} s"
         except ServerError as error:
             why, is_permanent = error.reason, error.permanent
         finally:
@@ -115,4 +115,4 @@ class HeadersCommand:
             finally:
                 await process.close()
         if code := process.exit_code:
-            raise ServerError(f"ended with {code}")
+            raise ServerError(f"exited with code {code}")

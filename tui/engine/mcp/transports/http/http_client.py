@@ -184,8 +184,8 @@ class HttpClient:
             return await asyncio.to_thread(cls, address, headers, proxy, tls)
         except (ImportError, ValueError, httpx2.InvalidURL) as error:
             raise ServerError(
-                "cannot be reached through the proxy of the environment",
-                "Use an http:// proxy in HTTP_PROXY, HTTPS_PROXY and ALL_PROXY.",
+                "cannot be reached through the proxy in the environment variables",
+                "Set HTTP_PROXY, HTTPS_PROXY and ALL_PROXY to an http:// proxy.",
                 permanent=True,
             ) from error
 
@@ -320,8 +320,8 @@ async def read_pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
     """
     coding = response.headers.get("content-encoding", "").strip().lower()
     if coding not in _CODINGS:
-        reason = f"sent an answer that is packed ({sanitize_line(coding, 40)})"
-        raise ExchangeError(ServerError(f"{reason}, which gemdeck asks not to do"))
+        reason = f"sent a compressed response ({sanitize_line(coding, 40)})"
+        raise ExchangeError(ServerError(f"{reason}, which gemdeck did not accept"))
     window, unpacker = _CODINGS[coding], None
     with converting_errors(response.url, response.status_code):
         async for piece in response.aiter_raw():
@@ -429,9 +429,9 @@ def _is_same_place(origin: httpx2.URL, target: httpx2.URL) -> bool:
     return is_upgrade and origin.host == target.host and origin.port is target.port is None
 
 
-def _too_large(limit: int, what: str = "an answer") -> ExchangeError:
+def _too_large(limit: int, what: str = "a response") -> ExchangeError:
     size = f"{limit // 2**20} MiB" if limit >= 2**20 else f"{limit // 2**10} KiB"
-    return ExchangeError(ServerError(f"sent {what} of more than {size}"), told=FrameFault.TOO_LARGE)
+    return ExchangeError(ServerError(f"sent {what} larger than {size}"), told=FrameFault.TOO_LARGE)
 
 
 async def read_events(

@@ -21,10 +21,10 @@ _HEADERS: Final = (
     'or put a token into `headers` in the settings, such as "Authorization": "Bearer …".'
 )
 _SIGN_IN: Final = f"Press a to sign in, {_HEADERS}"
-_USE_HEADERS: Final = f"Sign in as someone who may use it, {_HEADERS}"
+_USE_HEADERS: Final = f"Sign in with an account that has access, {_HEADERS}"
 CERTIFICATE_ADVICE: Final = (
-    "Connections are never made without a valid certificate. One of a private authority is "
-    "accepted if SSL_CERT_FILE names that authority."
+    "gemdeck never connects without a valid certificate. To accept one of a private authority, "
+    "set SSL_CERT_FILE to the certificate of that authority."
 )
 _BREAKS: Final = {"closed", "disconnected"}  # in what the library says of a connection
 _NAMED: Final = (ssl.SSLError, socket.gaierror, ConnectionRefusedError)
@@ -44,7 +44,7 @@ _REFUSALS: Final[Mapping[int, tuple[str, str]]] = {
     407: ("could not be reached: the proxy requires sign-in", "Check HTTP_PROXY and HTTPS_PROXY."),
     410: _NOTHING_HERE,
     413: ("refused the request because it is too large", ""),
-    429: ("asks to slow down", "Try again later."),
+    429: ("limits the rate of requests", "Try again later."),
 }
 """Per status: what happened, and what to do."""
 
@@ -115,15 +115,15 @@ def network_error(error: Exception, url: httpx2.URL, status: int = 0) -> Exchang
             return _no_connection(error, url)
         case httpx2.ProxyError():
             advice = "Check HTTP_PROXY, HTTPS_PROXY and NO_PROXY."
-            return _unreachable("could not be reached: the proxy refused", advice)
+            return _unreachable("could not be reached: the proxy refused the connection", advice)
         case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError() | httpx2.InvalidURL():
             # The library's own message may contain a header's value.
-            reason = "cannot be asked: its address or a header is not valid"
+            reason = "cannot be reached: its address or a header is not valid"
             advice = "Check `url` and `headers` in the settings."
             return ExchangeError(ServerError(reason, advice, permanent=True), Outcome.NOT_EXECUTED)
         case httpx2.RemoteProtocolError() if _BREAKS.isdisjoint(str(error).split()):
             # What the library says quotes what the server sent.
-            return ExchangeError(ServerError("answered with what is not valid HTTP", _LATER))
+            return ExchangeError(ServerError("sent a response that is not valid HTTP", _LATER))
         case httpx2.TimeoutException():
             return ExchangeError(ServerError("accepted the request too slowly", _LATER))
         case _:
@@ -132,7 +132,7 @@ def network_error(error: Exception, url: httpx2.URL, status: int = 0) -> Exchang
 
 def cut_error(status: int = 0) -> ExchangeError:
     """Return the error of a response that broke off."""
-    reason = "closed the connection before its answer was complete"
+    reason = "closed the connection before its response was complete"
     return ExchangeError(ServerError(reason), status=status, is_cut=True)
 
 
@@ -142,7 +142,7 @@ def status_error(response: httpx2.Response, said: str) -> ExchangeError:
     outcome = Outcome.UNKNOWN if status >= 500 else Outcome.NOT_EXECUTED
     error = _refused(status)
     if isinstance(error, SignInError) and "authorization" in response.request.headers:
-        error.reason = f"refuses the token that was sent (HTTP {status})"
+        error.reason = f"rejected the token (HTTP {status})"
     if said:
         error.reason += f". It says: {said}"
     return ExchangeError(error, outcome, status=status)
@@ -159,7 +159,7 @@ def auth_error(problem: AuthError, status: int) -> ExchangeError:
 
 def session_error(status: int) -> ExchangeError:
     """Return the error of a lost session."""
-    error = SessionLostError("no longer knows this session: it was restarted or let it expire")
+    error = SessionLostError("no longer knows this session: it restarted, or the session expired")
     return ExchangeError(error, Outcome.NOT_EXECUTED, status=status)
 
 
@@ -170,7 +170,7 @@ def redirect_error(response: httpx2.Response) -> ExchangeError:
         # Without user, query and fragment, which may contain secrets.
         there = response.next_request.url
         place = str(there.copy_with(userinfo=b"", query=None, fragment=None))
-    advice = "Put that address into `url` in the settings, if you trust it."
+    advice = "If you trust that address, put it into `url` in the settings."
     error = ServerError(f"redirects to {place}, which is not followed", advice, permanent=True)
     return ExchangeError(error, Outcome.NOT_EXECUTED, status=response.status_code)
 
@@ -181,8 +181,8 @@ def content_error(response: httpx2.Response) -> ExchangeError:
     advice = "Check `url`."
     if kind == "text/html":
         kind = "a web page (text/html)"
-        advice = "Check `url`; a sign-in page or a proxy may stand in between."
-    reason = f"answered with {kind or 'content of no type'} and not with MCP"
+        advice = "Check `url`; a sign-in page or a proxy may be in the way."
+    reason = f"responded with {kind or 'content of no type'} instead of MCP"
     return ExchangeError(ServerError(reason, advice), status=response.status_code)
 
 
@@ -206,13 +206,13 @@ def _no_connection(error: Exception, url: httpx2.URL) -> ExchangeError:
             return _unreachable(reason, CERTIFICATE_ADVICE, permanent=True)
         case ssl.SSLError():
             advice = "Check whether `url` should begin with http:// rather than https://."
-            return _unreachable(f"does not speak TLS as it should at {place}", advice)
+            return _unreachable(f"does not use TLS correctly at {place}", advice)
         case socket.gaierror():
             reason = f"was not found: there is no host {url.host}"
             return _unreachable(reason, "Check the name in `url`, and the network.")
         case ConnectionRefusedError():
-            reason = f"refused the connection: nothing listens at {place}"
-            return _unreachable(reason, "Check that it runs, and its port in `url`.")
+            reason = f"refused the connection: nothing is listening at {place}"
+            return _unreachable(reason, "Check that it is running, and the port in `url`.")
         case OSError(errno=int() as number):
             return _unreachable(f"cannot be reached: {os.strerror(number)}", _CHECK_NETWORK)
     return _unreachable(f"cannot be reached at {place}", _CHECK_NETWORK)
@@ -237,5 +237,5 @@ def _refused(status: int) -> ServerError:
         is_permanent = status == HTTPStatus.METHOD_NOT_ALLOWED
         return ServerError(f"{reason} (HTTP {status})", advice, permanent=is_permanent)
     if status >= 500:
-        return ServerError(f"failed: HTTP {status}", _LATER)
-    return ServerError(f"refused the request: HTTP {status}", "Check `url`.")
+        return ServerError(f"failed with HTTP {status}", _LATER)
+    return ServerError(f"refused the request (HTTP {status})", "Check `url`.")

@@ -179,14 +179,14 @@ class HttpTransport:
         if http.proxy:
             self._log.remark(f"reached through the proxy {http.proxy}", Severity.INFO)
         if http.url.scheme == "http" and not is_loopback(http.url.host):
-            words = "the connection is not encrypted: use https:// in `url` if the server can"
+            words = "the connection is not encrypted: use https:// in `url` if supported"
             self._log.remark(words)
         names = {name.lower() for name in self._definition.endpoint.headers}
         if self._credentials is None or "authorization" not in names:
             return
         with suppress(AuthError):  # the first request says why
             if (await self._credentials.signature()).token:
-                words = "the token of the sign-in is sent, not the Authorization header of "
+                words = "the token of the sign-in is sent instead of the Authorization header in "
                 self._log.remark(f"{words}`headers`", Severity.INFO)
 
     async def _open_sse(self, patience: float | None = None) -> None:
@@ -284,7 +284,7 @@ class HttpTransport:
 
     async def _begin_request(self, outgoing: SessionMessage, request: types.JSONRPCRequest) -> None:
         if len(self._requests) >= MAX_REQUESTS:
-            error = ServerError("has too many requests under way")
+            error = ServerError("has too many requests in progress")
             await self.deliver(_reply(request, ExchangeError(error, Outcome.NOT_EXECUTED)))
             return
         task = self.spawn(self._run_request(outgoing, request))
@@ -361,11 +361,11 @@ class HttpTransport:
             if _is_final(fault, fault.error):
                 await self.end(fault.error)
             else:
-                self.remark(f"a message did not get through: the server {fault.error.reason}")
+                self.remark(f"a message was not delivered: the server {fault.error.reason}")
         except TimeoutError:
-            self.remark("a message was not taken in time")
+            self.remark("a message was not accepted in time")
         except ValueError:
-            self.remark("a message holds text that cannot be sent")
+            self.remark("a message contains text that cannot be sent")
         finally:
             self._notices -= 1
 

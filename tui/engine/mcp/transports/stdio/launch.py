@@ -83,7 +83,7 @@ def resolve_folder(folder: Path | None) -> Path:
     """
     resolved = folder if folder is not None else Path.cwd()
     if not resolved.is_dir():
-        reason = f"its working folder does not exist: {resolved}"
+        reason = f"its working directory does not exist: {resolved}"
         raise ServerError(reason, "Correct `cwd` in the settings.", permanent=True)
     return resolved
 
@@ -133,8 +133,8 @@ def own_program(
         return known
     found = resolve_program(definition.launch.command, environment, folder, avoid)
     if known:
-        reason = f"its program was {known} and is now {found}"
-        raise ServerError(reason, "If that is right, restart gemdeck.", permanent=True)
+        reason = f"its program changed from {known} to {found}"
+        raise ServerError(reason, "If you expected this change, restart gemdeck.", permanent=True)
     return found
 
 
@@ -146,7 +146,7 @@ def shown_program(definition: ServerDefinition) -> str:
     """
     if not definition.launch.program:
         reason = f"command not found: {definition.launch.command}"
-        advice = f"Review the folder again; {definition.entry.source} says what is started."
+        advice = f"Review the folder again; {definition.entry.source} defines what is started."
         raise ServerError(reason, advice, permanent=True)
     return definition.launch.program
 
@@ -242,7 +242,7 @@ def _place_of(folder: Path) -> str:
     try:
         found = folder.stat()
     except OSError as error:
-        raise ServerError(f"its working folder is gone: {folder}") from error
+        raise ServerError(f"its working directory no longer exists: {folder}") from error
     return f"{found.st_dev}:{found.st_ino}"
 
 
@@ -252,8 +252,8 @@ def _check_opened(judged: FolderIdentity | None) -> None:
     Who follows the files of the settings learns of that a moment later, or never.
     """
     if judged is not None and identify(judged.path) != judged:
-        reason = f"another folder has come to the place of {judged.path}"
-        raise ServerError(sanitize_line(reason), "Restart gemdeck: then it asks about that folder.")
+        reason = f"{judged.path} is now a different folder"
+        raise ServerError(sanitize_line(reason), "Restart gemdeck to review that folder.")
 
 
 def _start_folder(definition: ServerDefinition, outside: Outside) -> Path:
@@ -261,4 +261,4 @@ def _start_folder(definition: ServerDefinition, outside: Outside) -> Path:
         return outside.start_folder(definition.id)
     except OSError as error:
         reason = f"cannot start outside the opened folder: {error.strerror or error}"
-        raise ServerError(reason, "Press t to trust that folder: then it starts in it.") from error
+        raise ServerError(reason, "Press t to trust that folder and start it there.") from error

@@ -276,7 +276,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             raise ServerError("closed its standard input")
         pipe.write(data)
         if not await wait_within(self._writable, WRITE_TIMEOUT):
-            raise ServerError(f"left its standard input unread for {WRITE_TIMEOUT:.0f} s")
+            raise ServerError(f"did not read its standard input for {WRITE_TIMEOUT:.0f} s")
 
     def end_input(self) -> None:
         if (pipe := self._input()) is not None:
@@ -347,7 +347,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             lines = self._output.feed(data)
         except LineTooLongError:
             self.overlong = (self._output.finish() or data)[:OVERLONG_KEPT]
-            self.give_up(f"wrote a message of more than {MAX_MESSAGE_BYTES // 1024 // 1024} MiB")
+            self.give_up(f"sent a message larger than {MAX_MESSAGE_BYTES // 1024 // 1024} MiB")
             return
         if not lines:
             return
@@ -476,7 +476,7 @@ class ReaperClient(asyncio.SubprocessTransport):
         self._send(request)
         if not await wait_within(self._answered, START_TIMEOUT):
             zygote.close()  # it may hang; the next server gets another
-            raise ServerError("could not be started: its parent process does not answer")
+            raise ServerError("could not be started: its parent process does not respond")
         if not self._pid:
             raise self._failure
 
@@ -624,11 +624,11 @@ def start_error(number: int) -> ServerError:
 def _request(invocation: Invocation) -> bytes:
     """Encode what to start."""
     if any(not name or "=" in name for name in invocation.environment):
-        raise ValueError("a variable has an invalid name")
+        raise ValueError("an environment variable has an invalid name")
     variables = (f"{name}={value}" for name, value in invocation.environment.items())
     arguments, folder = invocation.arguments, str(invocation.folder)
     words = (str(len(arguments)), folder, invocation.place, *arguments, *variables)
     if any("\0" in word for word in words):
-        raise ValueError("an argument or a variable contains a NUL")
+        raise ValueError("an argument or an environment variable contains a NUL")
     body = b"\0".join(map(os.fsencode, words))
     return b"%08x%b" % (len(body), body)

@@ -13,7 +13,7 @@ from tui.text import sanitize_line
 MAX_HEAD: Final = 256
 """Bytes of a program that are read."""
 
-_INSTALL: Final = "Install it, or give the path of an executable file as `command` in the settings."
+_INSTALL: Final = "Install it, or set `command` to the path of an executable file in the settings."
 _WINDOWS: Final = (".cmd", ".exe", ".bat", ".ps1")
 
 
@@ -35,9 +35,9 @@ def not_found(command: str, folder: Path) -> ServerError:
             f"Make it executable: chmod +x {shlex.quote(command)}",
         )
     elif command[:1] in {"'", '"'}:
-        advice = "Leave the quotes out of `command`: no shell reads it. Arguments go into `args`."
+        advice = "Remove the quotes from `command`: no shell reads it. Put arguments into `args`."
     elif rest and (shutil.which(first) or shutil.which(str(folder / first))):
-        advice = "Put the program alone into `command`, and its arguments into `args`."
+        advice = "Put only the program into `command`, and its arguments into `args`."
     elif command.startswith("~"):
         advice = "Write the full path: ~ is not expanded in `command`."
     elif "\\" in command or command.lower() == "cmd" or command.lower().endswith(_WINDOWS):
@@ -55,13 +55,13 @@ def not_started(program: str, error: ServerError) -> ServerError:
         return error
     first, _, _ = head[2:].partition(b"\n")
     if not head.startswith(b"#!"):
-        reason = "could not be started: it is not a program for this machine, and has no #! line"
+        reason = "could not be started: it is not a program for this machine and has no #! line"
         return ServerError(reason, permanent=True)
     if first.endswith(b"\r"):
-        reason = "could not be started: its #! line ends with CR, as Windows ends lines"
-        return ServerError(reason, "Convert it to Unix line endings.", permanent=True)
+        reason = "could not be started: its #! line has a Windows line ending (CR)"
+        return ServerError(reason, "Convert the file to Unix line endings.", permanent=True)
     interpreter = sanitize_line(first.decode("utf-8", "replace").strip(), MAX_HEAD)
-    reason = f"could not be started: the interpreter of its #! line does not exist: {interpreter}"
+    reason = f"could not be started: the interpreter in its #! line does not exist: {interpreter}"
     return ServerError(reason, "Install it, or correct that line.", permanent=True)
 
 

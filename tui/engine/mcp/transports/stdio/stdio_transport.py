@@ -218,6 +218,6 @@ def describe_exit(code: int) -> str:
     if code >= 0:
         return f"exited with code {code}"
     try:
-        return f"was killed ({signal.Signals(-code).name})"
+        return f"was killed by {signal.Signals(-code).name}"
     except ValueError:
-        return f"was killed (signal {-code})"
+        return f"was killed by signal {-code}"
