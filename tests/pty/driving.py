@@ -49,11 +49,18 @@ def wait_for_end_of_turn(terminal: Terminal) -> str:
     return terminal.wait_for(lambda screen: re.search(r"── .*tokens ──", screen) is not None)
 
 
+def progress_in(terminal: Terminal) -> list[str]:
+    """Return what the terminal's tab has shown, one after the other."""
+    return [one.decode() for one in re.findall(rb"\x1b\]9;4;([0-9;]+)", terminal.raw)]
+
+
 def assert_restored(terminal: Terminal) -> None:
     raw = terminal.raw
     for mode in MODES:
         assert raw.rindex(b"\x1b[?%bl" % mode) > raw.rindex(b"\x1b[?%bh" % mode), mode
     assert raw.rindex(b"\x1b[?25h") > raw.rindex(b"\x1b[?25l")
+    assert raw.count(b"\x1b[?2031h") == raw.count(b"\x1b[?2031l"), "the theme is asked no more"
+    assert progress_in(terminal)[-1:] in ([], ["0;0"]), "its tab shows nothing any more"
     assert raw.count(b"\x1b[22;2t") == raw.count(b"\x1b[23;2t"), "the window has its title back"
     assert terminal.attributes == terminal.attributes_before
     assert "Traceback" not in terminal.screen

@@ -17,6 +17,7 @@ from tests.pty.driving import (
     assert_gone,
     assert_restored,
     leave,
+    progress_in,
     say,
     wait_for_end_of_turn,
     wait_for_question,
@@ -134,6 +135,56 @@ def test_a_denied_or_stopped_call_does_not_run_and_only_who_looks_elsewhere_hear
         screen = terminal.wait_for("Welcome!")  # the oldest note, which is listed last
         _, _, listed = screen.partition("list_notes returned")
         assert "never keep" not in listed
+        say(terminal, "list my notes")
+        wait_for_question(terminal)
+        leave(terminal)
+
+
+LIGHT: Final = b"48;2;251;250;248"
+"""The background of the light theme, as it is drawn."""
+
+
+def test_the_theme_follows_the_background_of_the_terminal(deck: Deck) -> None:
+    with deck("--demo") as terminal:
+        terminal.wait_for("1 ready")
+        assert b"\x1b]11;?\x1b\\" in terminal.raw
+        assert LIGHT not in terminal.raw, "nothing was answered yet"
+        terminal.type("\x1b]11;rgb:ffff/ffff/eeee\x1b\\")
+        terminal.wait_for(lambda _: LIGHT in terminal.raw)
+        light = terminal.raw.count(LIGHT)
+        terminal.type("\x1b[?997;1n\x1b[?997;2n")  # as the user changes the terminal's theme
+        terminal.wait_for(lambda _: terminal.raw.count(LIGHT) > light)
+        terminal.type("typed")
+        assert "997" not in terminal.wait_for("> typed")
+        leave(terminal)
+
+
+@pytest.mark.parametrize("environ", [{"TERM": "linux"}, {"STY": "1.pts"}, {"TERM": "screen"}])
+def test_a_terminal_that_might_print_it_is_asked_nothing(
+    deck: Deck, environ: dict[str, str]
+) -> None:
+    with deck("--demo", env=environ) as terminal:
+        terminal.wait_for("1 ready")
+        assert b"\x1b]11;" not in terminal.raw
+        assert b"2031" not in terminal.raw
+
+
+def test_the_tab_shows_how_far_a_call_is_and_that_a_question_waits(deck: Deck) -> None:
+    ghostty = {"TERM_PROGRAM": "ghostty", "TERM_PROGRAM_VERSION": "1.2.3"}
+    with deck("--demo", env=ghostty) as terminal:
+        terminal.wait_for("1 ready")
+        assert progress_in(terminal) == []
+        say(terminal, "count_slowly steps=4")
+        wait_for_question(terminal)
+        terminal.wait_for(lambda _: progress_in(terminal)[-1:] == ["4;100"])
+        answer(terminal, "o")
+        wait_for_end_of_turn(terminal)
+        terminal.wait_for(lambda _: progress_in(terminal)[-1] == "0;0")
+        shown = progress_in(terminal)
+        assert "3;0" in shown
+        percents = [int(one[2:]) for one in shown if one.startswith("1;")]
+        assert percents == sorted(percents)
+        assert {25} <= set(percents) <= {0, 25, 50, 75, 100}
         say(terminal, "list my notes")
         wait_for_question(terminal)
         leave(terminal)

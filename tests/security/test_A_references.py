@@ -57,6 +57,10 @@ FILES: Final = {
     "windsurf": ("", ".codeium/windsurf/mcp_config.json", "mcpServers"),
     "claude-desktop": ("", ".config/Claude/claude_desktop_config.json", "mcpServers"),
     "gemini-cli": (".gemini/settings.json", "", "mcpServers"),
+    "opencode": ("opencode.json", ".config/opencode/opencode.json", "mcp"),
+    "copilot": (".github/mcp.json", ".copilot/mcp-config.json", "mcpServers"),
+    "agents": (".agents/mcp.json", ".agents/mcp.json", "mcpServers"),
+    "goose": ("", ".config/goose/config.yaml", "extensions"),
 }
 """By client, the file of a folder, that of the home, and the key of its servers."""
 

@@ -316,6 +316,7 @@ def test_A02_before_the_decision_nothing_is_run_contacted_or_set(place: Place) -
         str(place.folder / ".gemini" / "settings.json"),
         str(place.folder / ".mcp.json"),
         str(place.folder / "GEMINI.md"),
+        str(place.folder / "AGENTS.md"),
     }
     assert place.songs() == []
 

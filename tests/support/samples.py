@@ -157,6 +157,7 @@ def one_of_each() -> dict[type, e.Event]:
         models.ModelOptionsChanged(models.ModelOptions(temperature=1.0)),
         models.ContextMeasured((models.ContextPart("messages", 5),)),
         sessions.SessionPreviewed(SESSION.id, (chat.UserMessage(chat.EntryId("r1"), "hello"),)),
+        sessions.SessionsSearched("hello", (sessions.SessionMatch(SESSION, "…hello…"),)),
         runs.ToolRunChanged(runs.ToolRun(tool_call(chat.EntryId("call-3")), {"content": []})),
         runs.SavedCallsChanged((runs.SavedCall(SERVER, "milk", "add_note", "{}"),)),
         runs.PromptRendered("token-2", (runs.RenderedMessage("user", ("Greet me.",)),)),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tui.ui.terminal import clipboard
-from tui.ui.terminal.clipboard import MAX_SEQUENCE, bring, terminal_takes
+from tui.ui.terminal.clipboard import MAX_SEQUENCE, bring, picture, terminal_takes
 
 KEEPS = 'cat >"$0.kept"'
 
@@ -63,13 +63,52 @@ def test_a_copy_is_given_to_what_keeps_it_here(
         assert (tmp_path / f"{kept}.kept").read_text() == text
 
 
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 400
+GIVES = 'echo "$*" >"$0.asked"; cat "$0.png"'
+
+
+@pytest.mark.parametrize(
+    ("scripts", "environ", "asked"),
+    [
+        ({"wl_paste": GIVES}, WAYLAND, "--type image/png"),
+        ({"xclip": GIVES}, DESKTOP, "-selection clipboard -target image/png -out"),
+        ({"wl_paste": "exit 1", "xclip": GIVES}, {**WAYLAND, **DESKTOP}, "-selection"),
+        ({"wl_paste": "echo No selection", "xclip": GIVES}, {**WAYLAND, **DESKTOP}, "-selection"),
+        ({"wl_paste": GIVES}, {**WAYLAND, **FAR}, ""),
+        ({"wl_paste": GIVES}, {}, ""),
+        ({"wl_paste": f"{GIVES}; exec cat /dev/zero"}, WAYLAND, ""),
+        ({"wl_paste": f"{GIVES}; exec sleep 60"}, WAYLAND, ""),
+        ({"wl_paste": "exec sleep 60"}, WAYLAND, ""),
+        ({}, DESKTOP, ""),
+    ],
+)
+def test_a_picture_is_read_out_of_the_clipboard_within_bounds(
+    scripts: dict[str, str],
+    environ: dict[str, str],
+    asked: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    if any("sleep" in script for script in scripts.values()):
+        monkeypatch.setattr(clipboard, "PATIENCE", 0.5)
+    for name in ("wl-paste", "xclip"):
+        (tmp_path / f"{name}.png").write_bytes(PNG)
+    found = picture({**programs(tmp_path, **scripts), **environ})
+    assert found == (PNG if asked else b"")
+    said = "".join(one.read_text() for one in tmp_path.glob("*.asked"))
+    assert said.startswith(asked)
+
+
 def test_no_program_of_the_opened_folder_gets_a_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     environ = programs(tmp_path, xclip=KEEPS)
     assert bring("a", {**environ, "PATH": f"{tmp_path}{os.pathsep}.", **DESKTOP}) == []
-    assert not (tmp_path / "xclip.kept").exists()
+    programs(tmp_path, xclip=GIVES)
+    assert picture({"PATH": f"{tmp_path}{os.pathsep}.", **DESKTOP}) == b""
+    assert not [*tmp_path.glob("xclip.*")]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from tui.model.events import TerminalSet
 from tui.store.store import Store
 from tui.ui import driver
 from tui.ui.driver import MAX_ANSWER, MAX_SIDE, DeckDriver, TerminalInput
+from tui.ui.terminal.background import BackgroundReported
 
 NUMBERS: Final = ("", "0", "1", "5", "27", "113", "1114112", "55296", "65535", "9" * 8, "9" * 20)
 FINALS: Final = "ABCDEFHIMORPQSTcmnptuy~$^_\\\x07\x11\x1b\x7f\x9b\xff"
@@ -110,7 +111,7 @@ class Taking(DeckDriver):
         self.taken: list[Message] = []
         self.written: list[str] = []
         self._mouse_pixels = False
-        self._title = ""
+        self._title = self._progress = ""
         super(LinuxDriver, self).__init__(app)
         self._watching = Lock()
         self._watching.acquire()
@@ -338,9 +339,34 @@ def test_a_report_is_no_key_whole_twice_or_in_pieces(
         source, found = TerminalInput(), list[Message]()
         for part in (report[:size], report[size:]):
             found += (*source.feed(part), *source.tick())
-        found = [one for one in found if not isinstance(one, events.CursorPosition)]
+        told = events.CursorPosition | BackgroundReported
+        found = [one for one in found if not isinstance(one, told)]
         assert [getattr(one, "key", one) for one in found] == (["escape"] if size == 1 else [])
     assert keys(report, b"x") == ["x"]
+
+
+@pytest.mark.parametrize("size", [1, 5, 4096])
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (b"\x1b]11;rgb:1414/1616/1a1a\x1b\\", [True]),
+        (b"\x1b]11;rgb:ffff/ffff/dddd\x07", [False]),
+        (b"\x1b]11;rgba:ff/FF/dd/ff\x1b\\", [False]),
+        (b"\x1b[?997;1n", [True]),
+        (b"\x1b[?997;2n", [False]),
+        (b"\x1b[?997;3n", []),
+        (b"\x1b]11;rgb:ffff/ffff\x1b\\", []),
+        (b"\x1b]11;rgb:fffff/0/0\x1b\\", []),
+        (b"\x1b]10;rgb:ffff/ffff/dddd\x1b\\", []),
+        (b"\x1b]11;rgb:ffff/ffff/dddd\x1bx", []),
+    ],
+)
+def test_the_background_is_read_out_of_an_answer_and_of_no_paste(
+    answer: bytes, told: list[bool], size: int
+) -> None:
+    pasted = b"\x1b[200~", answer, b"\x1b[201~"
+    found = read(b"a", *cut(answer, size), b"b", *pasted)
+    assert [one.is_dark for one in found if isinstance(one, BackgroundReported)] == told
 
 
 def test_an_unfinished_sequence_types_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

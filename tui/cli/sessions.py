@@ -1,5 +1,6 @@
-"""``gemdeck sessions``: saved conversations, listed, read, exported and deleted."""
+"""``gemdeck sessions``: saved conversations, listed, searched, read, exported and deleted."""
 
+import asyncio
 import json
 import time
 from dataclasses import asdict
@@ -25,7 +26,7 @@ from tui.text import counted
 
 @click.group()
 def sessions() -> None:
-    """List, read, export and delete saved sessions."""
+    """List, search, read, export and delete saved sessions."""
 
 
 _everywhere = click.option("--all", "everywhere", is_flag=True, help="Include all folders.")
@@ -40,7 +41,7 @@ async def list_sessions(*, everywhere: bool) -> CommandOutput:
     rows = [
         (
             str(one.id),
-            time.strftime("%Y-%m-%d %H:%M", time.localtime(one.changed)),
+            _moment(one),
             counted(one.turns, "turn"),
             one.model,
             one.title or one.first,
@@ -49,6 +50,22 @@ async def list_sessions(*, everywhere: bool) -> CommandOutput:
     ]
     value = {"sessions": [asdict(one) for one in found]}
     return CommandOutput(value, table(rows) or "There are no sessions.")
+
+
+@sessions.command(epilog="Example: gemdeck sessions search branch rebase")
+@click.argument("words", nargs=-1, required=True, metavar="WORDS…")
+@_everywhere
+@prints_json
+async def search(words: tuple[str, ...], *, everywhere: bool) -> CommandOutput:
+    """Find the sessions with a message, an answer or a tool call that has all these words."""
+    library, folder = SessionLibrary(state_dir()), _folder(everywhere=everywhere)
+    found = await asyncio.to_thread(library.search, " ".join(words), folder)
+    rows = [(str(one.view.id), _moment(one.view), one.line) for one in found.matches]
+    sessions = [asdict(one.view) | {"line": one.line} for one in found.matches]
+    text = table(rows) or "No session has these words."
+    if found.left:
+        text += f"\nNot searched: the {counted(found.left, 'oldest session')}."
+    return CommandOutput({"sessions": sessions, "not_searched": found.left}, text)
 
 
 @sessions.command(epilog="Example: gemdeck sessions show")
@@ -87,6 +104,10 @@ async def delete(ids: tuple[str, ...], *, everywhere: bool) -> CommandOutput:
         library.delete(one)
     names = [str(one) for one in chosen]
     return CommandOutput({"deleted": names}, f"Deleted: {', '.join(names)}.")
+
+
+def _moment(view: SessionView) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(view.changed))
 
 
 def _folder(*, everywhere: bool) -> Path | None:

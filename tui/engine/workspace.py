@@ -3,7 +3,10 @@
 import base64
 import mimetypes
 import os
+import shutil
+import tempfile
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -11,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from tui.engine.files.atomic import read_regular
+from tui.engine.files.atomic import free_path, read_regular
 from tui.engine.files.ignored import HIDDEN, IgnoreRules
 from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
 from tui.model.frozen import Frozen
@@ -103,6 +106,7 @@ class Workspace:
     def __init__(self, roots: Callable[[], Sequence[Path]]) -> None:
         self._roots = roots
         self._listed: tuple[float, tuple[Path, ...], list[str]] | None = None
+        self._pictures: tuple[Path, ...] = ()
 
     def find(self, typed: str) -> WorkspacePath | None:
         """Return what a typed path means; None if there is no such file or folder.
@@ -113,7 +117,7 @@ class Workspace:
         if "\0" in typed or not (typed in _ROOT or any(map(str.isalnum, typed))):
             return None
         place = Path(typed).expanduser() if typed.startswith("~/") else Path(typed)
-        roots = self._real_roots()
+        roots = (*self._real_roots(), *self._pictures)
         is_outside = False
         for root in roots:
             path = os.path.realpath(root / place)
@@ -132,6 +136,16 @@ class Workspace:
         if is_outside:
             raise OutsideError("is outside the opened folders")
         return None
+
+    def keep_picture(self, data: bytes) -> str:
+        """Keep a picture of the clipboard's until gemdeck ends; return the path that names it."""
+        if not self._pictures:
+            folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="gemdeck-")))
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            self._pictures = (folder,)
+        path = free_path(self._pictures[0], "picture", ".png")
+        path.write_bytes(data)
+        return str(path)
 
     def complete(self, typed: str, limit: int) -> list[str]:
         """Return the paths that fit best to what is typed of one; folders end with a slash."""

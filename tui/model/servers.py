@@ -229,6 +229,7 @@ class ServerView(Frozen):
         cwd: The folder where it starts; empty for the opened one, and over HTTP.
         timeout: Seconds that one of its calls may take.
         trusted: Whether its tools run unasked.
+        account: The user's name for the account that it is signed in to with, or empty.
         source: The file that defines it, with the line.
         extension: The gemini-cli extension that it belongs to, or an empty string.
     """
@@ -256,6 +257,7 @@ class ServerView(Frozen):
     cwd: str = ""
     timeout: float = 0.0
     trusted: bool = False
+    account: str = ""
     source: str = ""
     extension: str = ""
 

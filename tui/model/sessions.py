@@ -93,6 +93,27 @@ class SessionPreviewed(StateEvent):
     failure: str = ""
 
 
+class SessionMatch(Frozen):
+    """A session whose text has the words that were searched for.
+
+    Attributes:
+        view: The session.
+        line: The text around the first match, in one line.
+    """
+
+    view: SessionView
+    line: str
+
+
+class SessionsSearched(StateEvent):
+    """The sessions of a search, newest first; `left` is how many were not read any more."""
+
+    part = "searched"
+    words: str
+    matches: tuple[SessionMatch, ...]
+    left: int = 0
+
+
 class ConversationOpened(Event):
     """A new conversation stands beside the others; it answers as the one on the screen does."""
 

@@ -169,6 +169,10 @@ class OAuthSettings(Section):
 
     enabled: Flag | None = None
     """Whether gemdeck may sign in. If not set, it may."""
+    account: str = Field("", max_length=100)
+    """Your name for the account, where several entries have one address: each account signs in by
+    itself. A project's file cannot name one.
+    """
     client_id: str | None = None
     """OAuth client ID. If not set, gemdeck registers itself if possible. For servers that support
     it, the https address of a client metadata document.
@@ -464,7 +468,7 @@ class ContextSettings(Section):
 
     file_name: ContextNames | None = None
     """Names of the context files that the model gets in every turn, from `~/.gemini` and trusted
-    projects. Default: GEMINI.md. In a project, its own names are added.
+    projects. Default: GEMINI.md and AGENTS.md. In a project, its own names are added.
     """
     include_directories: Words = ()
     """Additional folders that servers may work in. A project's own folders, if inside its
@@ -593,7 +597,7 @@ class GemdeckSettings(Section):
     bell: Flag = True
     """Ring the bell for a question or the end of a long turn while the terminal has no focus."""
     title: Flag = True
-    """Show the current state in the terminal's title."""
+    """Show the current state in the terminal's title and the progress in its tab."""
     mouse: Flag = True
     """Use the mouse; `false` leaves selecting and scrolling to the terminal."""
     thoughts: Flag = True

@@ -25,7 +25,12 @@ if TYPE_CHECKING:  # loaded after the first frame, with the engine
     from tui.model.events import ArgumentCompleted, ContextFile, LogLine, Notice, ResourceRead
     from tui.model.requests import PendingRequest
     from tui.model.runs import PromptRendered, SavedCall, ToolRun
-    from tui.model.sessions import LastSessionFound, SessionPreviewed, SessionView
+    from tui.model.sessions import (
+        LastSessionFound,
+        SessionPreviewed,
+        SessionsSearched,
+        SessionView,
+    )
     from tui.model.settings import PriceSettings, Profile
 
 MAX_LOG_LINES: Final = 1_000
@@ -151,6 +156,7 @@ class AppState(Frozen):
         sessions: The saved sessions of the folder as they were listed last, newest first.
         last_session: What an earlier run left to go on with, or None.
         preview: The end of a session as it was read last, or None.
+        searched: What the last search in the text of sessions found, or None.
         prices: What models cost, or None.
         profiles: The profiles that can be chosen, and those in use, by name.
         wire_revision: Grows with the frames of the wire while somebody watches it.
@@ -191,6 +197,7 @@ class AppState(Frozen):
     sessions: "tuple[SessionView, ...]" = ()
     last_session: "LastSessionFound | None" = None
     preview: "SessionPreviewed | None" = None
+    searched: "SessionsSearched | None" = None
     prices: "PriceSettings | None" = None
     profiles: "Mapping[str, Profile]" = field(default_factory=dict)
     wire_revision: int = 0

@@ -45,6 +45,7 @@ from tui.ui.widgets.key_bar import why_not
 
 if TYPE_CHECKING:
     from tui.ui.pending import PendingController
+    from tui.ui.terminal.background import BackgroundReported
 
 QUIT_KEY: Final = "ctrl+q"
 
@@ -95,6 +96,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
         quit_keys: The keys that quit.
         is_leaving: Whether it ends.
         is_lent: Whether another program has the terminal.
+        follows_terminal: Whether the theme is dark or light as the terminal is.
     """
 
     TITLE = NAME
@@ -137,8 +139,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self._pending: PendingController | None = None
         for theme in themes.OWN:
             self.register_theme(theme)
-        known = preferences.theme in self.available_themes
-        self._start_with_theme(preferences.theme if known else themes.DEFAULT)
+        self.follows_terminal = preferences.theme not in self.available_themes
+        self._start_with_theme(themes.DEFAULT if self.follows_terminal else preferences.theme)
 
     def _start_with_theme(self, theme: str) -> None:
         """Set the theme before any style is parsed.
@@ -154,6 +156,20 @@ class GemdeckApp(App[int], inherit_bindings=False):
         self.set_reactive(GemdeckApp.theme, theme)
         self.add_class(f"-theme-{theme}", "-dark-mode", update=False)
         self.stylesheet.set_variables(self.get_css_variables())
+
+    def use_theme(self, theme: str) -> None:
+        """Change the theme, or let it follow the terminal from now on."""
+        driver: Any = self._driver
+        self.follows_terminal = theme == themes.AUTO
+        if not self.follows_terminal:
+            self.theme = theme
+        elif hasattr(driver, "follow_background"):  # ours, which is none without a terminal
+            driver.follow_background()
+
+    def on_background_reported(self, reported: "BackgroundReported") -> None:
+        """Follow the terminal, unless the user has chosen a theme meanwhile."""
+        if self.follows_terminal:
+            self.theme = (themes.DARK if reported.is_dark else themes.LIGHT).name
 
     def get_driver_class(self) -> type[Driver]:
         """Replace Textual's driver for terminals with ours; in tests there is none."""

@@ -23,6 +23,7 @@ from textual.keys import Keys
 from textual.message import Message
 
 from tui.ui.paste import Keystrokes, Pasted, PasteReader, clean_paste
+from tui.ui.terminal.background import ASK, ASK_NO_MORE, read_background
 from tui.ui.terminal.drawn import ChangesOnly, Drawn
 from tui.ui.terminal.key_forms import in_one_form
 
@@ -150,7 +151,10 @@ class DeckParser(XTermParser):
         while not self.is_eof:
             begun, left = left, ""
             with suppress(Exception):  # whatever it is that a terminal sends
-                left = yield from self._up_to_answer(super().parse(token_callback), begun)
+                answer = yield from self._up_to_answer(super().parse(token_callback), begun)
+                left = "\x1b" if answer[-1:] == "\x1b" else ""
+                if (reported := read_background(answer)) is not None:
+                    token_callback(reported)
 
     def _up_to_answer(
         self, reader: Generator[Any, str, None], begun: str
@@ -162,7 +166,7 @@ class DeckParser(XTermParser):
             begun: What it gets first, or nothing.
 
         Returns:
-            What broke the answer off, and begins a key.
+            The end of the answer; Esc at its end broke it off, and begins a key.
         """
         wanted, seen, size = next(reader), begun, 0
         if begun:
@@ -185,7 +189,7 @@ class DeckParser(XTermParser):
                 seen = (seen + (yield self.read1(ANSWER_PATIENCE)))[-MAX_TAIL:]
                 if seen[-1] == "\x1b" and (yield self.peek1(ANSWER_PATIENCE)) != "\\":
                     break
-        return "\x1b" if seen[-1] == "\x1b" else ""
+        return seen
 
     def parse_mouse_code(self, code: str) -> Message | None:
         sizes = (*(self.terminal_size or (0,)), *(self.terminal_pixel_size or (0,)))
@@ -255,6 +259,8 @@ class DeckDriver(LinuxDriver):
             self._file = cast("io.TextIOWrapper", VanishingOutput(self._file))
         self._drawn = Drawn()
         self._title = ""
+        self._progress = ""
+        self._asks_background = False
         self._watching = Lock()
         self._mouse = _takes_mouse(wanted=self._mouse)
 
@@ -274,6 +280,27 @@ class DeckDriver(LinuxDriver):
         self.write(f"{before}\x1b]2;{title}\x1b\\" if title else _OLD_TITLE)
         self._title = title
 
+    def set_progress(self, progress: str) -> None:
+        """Show in the terminal's tab how far the work is, until the terminal is ours no more.
+
+        Args:
+            progress: A state and percent of OSC 9;4, such as ``1;40``; an empty text ends that.
+        """
+        if progress != self._progress:
+            self.write(f"\x1b]9;4;{progress or '0;0'}\x1b\\")
+            self._progress = progress
+
+    def follow_background(self) -> None:
+        """Ask for the terminal's background, and to be told of changes, where that prints nothing.
+
+        GNU screen passes the question on, and gives the answer to whichever window is current.
+        """
+        term = os.environ.get("TERM", "")
+        is_screen = term.startswith("screen") and "TMUX" not in os.environ
+        if term not in _UNTITLED and not is_screen and "STY" not in os.environ:
+            self._asks_background = True
+            self.write(ASK)
+
     def use_mouse(self, *, wanted: bool) -> None:
         """Take the mouse, or leave it to the terminal."""
         if self._mouse != (takes := _takes_mouse(wanted=wanted)):
@@ -284,10 +311,14 @@ class DeckDriver(LinuxDriver):
                 self._enable_mouse_pixels()
 
     def stop_application_mode(self) -> None:
-        """Stop, and give the window its title back until the next start."""
-        title = self._title
+        """Stop, and give the window its title and its tab back until the next start."""
+        if self._asks_background:
+            self._asks_background = False
+            self.write(ASK_NO_MORE)
+        title, progress = self._title, self._progress
         self.set_title("")
-        self._title = title
+        self.set_progress("")
+        self._title, self._progress = title, progress
         super().stop_application_mode()
 
     def start_application_mode(self) -> None:
@@ -302,7 +333,12 @@ class DeckDriver(LinuxDriver):
         if self._writer_thread is not None:  # else it is in the background, and goes on later
             self.write(_WITH_ALTERNATES)
             title, self._title = self._title, ""
+            progress, self._progress = self._progress, ""
             self.set_title(title)
+            self.set_progress(progress)
+            app: Any = self._app
+            if app.follows_terminal:
+                self.follow_background()
 
     def _sigcont_application(self, *_: object) -> None:
         """Go on after the process was stopped.

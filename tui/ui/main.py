@@ -276,7 +276,8 @@ class MainScreen(SaysWhy, Screen[None]):
 
     def choose_theme(self, theme: str) -> None:
         """Change the theme, and keep it for later runs."""
-        self.app.theme = theme
+        app: Any = self.app
+        app.use_theme(theme)
         self.panes.preferences.save(theme)
 
     def switch(self, command: Callable[[], object]) -> None:

@@ -97,12 +97,15 @@ OWN: Final = (DARK, LIGHT, SIXTEEN)
 """gemdeck's themes, in the order in which they are offered."""
 
 DEFAULT: Final = DARK.name
-"""The theme of a first start, and if the saved one does not exist."""
+"""The theme of a first start, until the terminal tells its background."""
+
+AUTO: Final = "auto"
+"""What is chosen for the theme that follows the terminal."""
 
 
 def in_order(themes: Iterable[str]) -> list[str]:
     """Sort the names of themes, gemdeck's own first."""
-    own = [theme.name for theme in OWN]
+    own = [*(theme.name for theme in OWN), AUTO]
     return own + sorted(set(themes) - set(own))
 
 
@@ -122,7 +125,7 @@ class UiPreferences(Frozen):
     """The look to start with. Saving must not block.
 
     Attributes:
-        theme: The name of a theme; an unknown one falls back to `DEFAULT`.
+        theme: The name of a theme; with `AUTO` or an unknown one it follows the terminal.
         save: Called with the theme's name when the user has chosen one.
         layout: Which panes stand beside the chat, and how wide.
         save_layout: Called with the layout when the user has changed it.

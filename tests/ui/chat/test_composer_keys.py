@@ -356,7 +356,7 @@ async def test_what_is_cut_and_pasted_or_brought_back_is_whole() -> None:
         composer.action_cut()
         assert app.clipboard == text
         assert composer.message == ""
-        composer.action_paste()
+        await composer.action_paste()
         assert composer.message == text
         await pilot.pause(2 * PASTE_TAIL)  # Enter at once would be the paste's
         composer.action_send()

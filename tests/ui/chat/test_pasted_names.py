@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from textual import events
@@ -13,6 +13,7 @@ from tests.fakes.gemini_script import Fail, Say
 from tests.ui.engine_deck import EngineDeck, engine_deck
 from tui.ui.widgets.chat.composer import FOLD_AT, SHOWN
 
+PNG: Final = b"\x89PNG\r\n\x1a\n" + bytes(40)
 MAIL: Final = (
     "see @src/ and (@README.md)\n@.env for more, @.env.\nmail jane@shop.example, @ once; "
     r'say \@README.md "@.env" @"README.md" @scope/pkg'
@@ -43,12 +44,17 @@ class Writing(EngineDeck):
 
     async def send(self) -> list[str]:
         """Press Enter, and give the texts that the model got."""
+        return [part["text"] for part in await self.parts()]
+
+    async def parts(self) -> list[dict[str, Any]]:
+        """Press Enter, and give the parts that the model got."""
         self.composer._pasted_at = 0.0
         before = len(self.fake.requests)
         await self.pilot.press("enter")
         await self.until(lambda: len(self.fake.requests) > before)
         await self.idle()
-        return [part["text"] for part in self.fake.requests[-1].contents[-1]["parts"]]
+        parts: list[dict[str, Any]] = self.fake.requests[-1].contents[-1]["parts"]
+        return parts
 
 
 @asynccontextmanager
@@ -163,3 +169,48 @@ async def test_C15_what_a_paste_named_counts_once_its_backslash_is_gone_or_it_is
         await at.until(lambda: at.composer.completing)
         await at.pilot.press("tab")
         assert len(await at.send()) == 4
+
+
+async def test_C15_the_path_of_a_picture_attaches_it_within_the_opened_folders() -> None:
+    shop = Path.home() / "shop"
+    async with writing() as at:
+        for path in (shop / "my shot.png", Path.home() / "outside.png"):
+            path.write_bytes(PNG)
+        await at.pilot.press(*"see ")
+        await at.paste(f"'{shop}/my shot.png'")
+        assert at.composer.message == f'see @"{shop}/my shot.png" '
+        assert (await at.parts())[2]["inlineData"]["mimeType"] == "image/png"
+        for text in (f"{Path.home()}/outside.png", f"{shop}/.env", f"x {shop}/my\\ shot.png"):
+            await at.paste(text)
+            assert ("@" in at.composer.message) is text.endswith("outside.png")
+            if text.endswith("outside.png"):
+                at.composer._pasted_at = 0.0
+                await at.pilot.press("enter")
+                await at.until(lambda: r"Write \@ for an @ that is only text." in at.text)
+                at.composer.clear()
+            else:
+                assert await at.send() == [text]
+
+
+def kept(path: Path) -> tuple[bytes, int]:
+    """Return what is in a file, and what others may do in its folder."""
+    return path.read_bytes(), path.parent.stat().st_mode & 0o077
+
+
+async def test_a_picture_in_the_clipboard_is_attached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held = [PNG, b"", PNG]
+    monkeypatch.setattr("tui.ui.terminal.clipboard.picture", lambda _: held.pop(0))
+    async with writing() as at:
+        await at.pilot.press(*"what is ", "ctrl+v", *"this?")
+        await at.until(lambda: at.composer.message.endswith("picture.png this?"))
+        path = Path(at.composer.message.split("@")[1].split()[0])
+        assert kept(path) == (PNG, 0)
+        _, named, picture = await at.parts()
+        assert (named["text"], "inlineData" in picture) == ("[File picture.png: image/png]", True)
+        await at.pilot.press(*"/paste", "enter")
+        await at.until(lambda: "There is no picture in the clipboard." in at.text)
+        at.composer.clear()
+        await at.pilot.press(*"/paste", "enter")
+        await at.until(lambda: "picture-2.png" in at.composer.message)

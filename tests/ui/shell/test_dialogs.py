@@ -435,11 +435,13 @@ async def test_the_palette_has_one_line_an_entry_with_its_key_and_shows_what_it_
     async with running(decks.full_store()) as deck:
         await deck.press("ctrl+p")
         assert any(re.search(r"Model: choose, enter a key .* F9 ", line) for line in deck.lines)
-        assert any(re.search(r"Quit  .* \^Q ", line) for line in deck.lines)
         names = rows(deck)
         assert {f"Chat: {name}" for name in ("sessions", "stats", "copy", "model")} <= set(names)
         assert not {f"Chat: {name}" for name in ("import", "mcp", "quit")} & set(names)
         palette = await deck.come(DeckPalette)
+        palette.listed.line.value = "quit"
+        await deck.settle()
+        assert any(re.search(r"Quit  .* \^Q ", line) for line in deck.lines)
         palette.listed.line.value = "help"
         await deck.settle()
         await deck.pilot.click(palette.listed.rows, offset=(3, 0))
@@ -530,12 +532,14 @@ async def test_themes_are_tried_at_once_and_kept_when_chosen() -> None:
     async with running(decks.full_store(), preferences=preferences) as deck:
         await run_from_palette(deck, "theme: choose")
         names = [row.label for row in deck.app.screen.query_one(RowList).rows]
-        assert names[:3] == ["gemdeck-dark", "gemdeck-light", "gemdeck-16"]
+        assert names[:4] == ["gemdeck-dark", "gemdeck-light", "gemdeck-16", "auto"]
         assert "dark · current" in deck.text
         await deck.press("up")
         assert deck.app.theme == names[-1]
         await deck.press("down", "down")
         assert deck.app.theme == "gemdeck-light"
+        await deck.press("down", "down")
+        assert deck.app.theme == "gemdeck-dark", "as it was before"
         await deck.press("escape")
         assert (deck.app.theme, saved) == ("gemdeck-dark", [])
         await run_from_palette(deck, "theme: choose")

@@ -22,6 +22,7 @@ from tui.ui.app import ControlCharacterFilter, GemdeckApp
 from tui.ui.driver import DeckDriver
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.panes.servers_tree import ServersTree
+from tui.ui.terminal.background import BackgroundReported
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.transcript import Transcript
 from tui.ui.widgets.text.plain import block, count, fit
@@ -76,6 +77,27 @@ async def test_ctrl_q_quits_at_once_from_everywhere_whatever_the_theme() -> None
             assert saved == ["gemdeck-dark"]
             await deck.press(*keys, "ctrl+q")
             assert deck.app.return_code == 0
+
+
+@pytest.mark.parametrize(
+    ("chosen", "after"),
+    [("", "gemdeck-light"), ("auto", "gemdeck-light"), ("nord", "nord")],
+)
+async def test_only_a_theme_that_nobody_chose_follows_the_terminal(chosen: str, after: str) -> None:
+    saved: list[str] = []
+    preferences = UiPreferences(chosen, saved.append)
+    async with running(decks.full_store(), preferences=preferences) as deck:
+        deck.app.post_message(BackgroundReported(is_dark=False))
+        await deck.until(lambda: deck.app.theme == after)
+        await deck.typed("/theme gemdeck-16")
+        await deck.until(lambda: saved == ["gemdeck-16"])
+        deck.app.post_message(BackgroundReported(is_dark=False))  # late
+        await deck.settle()
+        assert deck.app.theme == "gemdeck-16"
+        await deck.typed("/theme auto")
+        await deck.until(lambda: saved[1:] == ["auto"])
+        deck.app.post_message(BackgroundReported(is_dark=True))
+        await deck.until(lambda: deck.app.theme == "gemdeck-dark")
 
 
 async def run_and_fail(crash_dir: Path, fail: Callable[[GemdeckApp], object]) -> None:

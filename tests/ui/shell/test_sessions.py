@@ -11,8 +11,10 @@ from tui.model.sessions import (
     ConversationRewound,
     LastSessionFound,
     SessionId,
+    SessionMatch,
     SessionPreviewed,
     SessionsListed,
+    SessionsSearched,
     SessionView,
 )
 from tui.store.store import Store
@@ -98,6 +100,21 @@ async def test_sessions_are_listed_searched_previewed_and_opened() -> None:
         await deck.press("/", *"trip", "enter", "enter")
         assert deck.asked("sessions.resume") == [(TWO.id,)]
         assert not deck.on_top(SessionsScreen)
+
+
+async def test_a_filter_finds_what_only_the_text_of_a_session_has() -> None:
+    async with running(decks.full_store(), NARROW) as deck:
+        screen = await open_sessions(deck, "/sessions rebase")
+        assert screen.listed.current is None
+        await deck.until(lambda: deck.asked("sessions.search") == [("rebase",)])
+        match = SessionMatch(TWO, "how do I [b]rebase[/b]?")
+        await deck.happen(SessionsSearched("rebase", (match,)))
+        assert screen.listed.current == TWO
+        await deck.happen(SessionPreviewed(TWO.id, TALK))
+        assert "how do I [b]rebase[/b]?" in deck.text
+        await deck.press("/", "s")
+        assert screen.listed.current is None, "that was not searched for yet"
+        await deck.until(lambda: deck.asked("sessions.search")[1:] == [("rebases",)])
 
 
 async def test_a_session_is_renamed_exported_deleted_and_opened_in_a_tab() -> None:

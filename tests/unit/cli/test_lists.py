@@ -142,6 +142,18 @@ def test_sessions_are_listed_by_folder_or_all(run: Run, saved: SessionView) -> N
     assert {one["id"] for one in everywhere} == {saved.id, "20260101-000000-aaaaaa"}
 
 
+def test_sessions_are_searched_by_their_text(run: Run, saved: SessionView) -> None:
+    found = run("sessions", "search", "fine", "THANKS", code=0).stdout
+    assert str(saved.id) in found
+    assert "Fine ⟨U+202E⟩thanks." in found
+    assert run("sessions", "search", "elsewhere").stdout == "No session has these words.\n"
+    everywhere = run("sessions", "search", "elsewhere", "--all", "--json").json
+    [one] = everywhere["sessions"]
+    assert (one["id"], one["line"]) == ("20260101-000000-aaaaaa", "elsewhere")
+    assert everywhere["not_searched"] == 0
+    assert run("sessions", "search").code == ExitCode.USAGE
+
+
 @pytest.mark.usefixtures("saved")
 def test_a_session_is_printed_and_written_to_a_new_file(run: Run) -> None:
     shown = run("sessions", "show", code=0)

@@ -50,7 +50,7 @@ def test_the_value_that_counts_is_shown_with_what_it_wins_over(run: Run, tmp_pat
 def test_the_names_of_files_of_context_are_shown(run: Run) -> None:
     [*_, named, folders] = run("settings", "show", "--json").json["settings"]
     assert (folders["key"], folders["value"]) == ("context.includeDirectories", [])
-    assert (named["key"], named["value"]) == ("context.fileName", ["GEMINI.md"])
+    assert (named["key"], named["value"]) == ("context.fileName", ["GEMINI.md", "AGENTS.md"])
     assert named["places"] == ["default"]
     write_settings({"context": {"fileName": "NOTES.md"}})
     shown = run("settings", "show", "--json").json

@@ -112,12 +112,46 @@ def test_files_above_count_in_a_repository_and_no_link_out(place: Place, reader:
     assert any("links to a file outside" in str(one) for one in loaded.settings.problems)
 
 
+@pytest.mark.parametrize(
+    ("agents", "texts"),
+    [
+        ("Run the tests.", ["Be brief.", "Run the tests."]),
+        ("Be brief.", ["Be brief."]),
+        (Path("GEMINI.md"), ["Be brief."]),
+        (Path("../up.md"), ["Be brief."]),
+    ],
+    ids=["another text", "the same", "a link", "a link out of the folder"],
+)
+def test_agents_md_is_read_beside_gemini_md_and_its_text_once(
+    place: Place, reader: Reader, agents: str | Path, texts: list[str]
+) -> None:
+    (place.home / "up.md").write_text("up")
+    (place.folder / "GEMINI.md").write_text("Be brief.")
+    if isinstance(agents, Path):
+        (place.folder / "AGENTS.md").symlink_to(agents)
+    else:
+        (place.folder / "AGENTS.md").write_text(agents)
+    loaded = reader.load()
+    assert [one.text for one in offered(loaded)] == texts
+    assert plan(loaded, Answers()).context == (), "nobody trusted the folder"
+    reader.say_yes()
+    assert [one.text for one in plan(reader.load(), Answers()).context] == texts
+
+
+def test_what_gemini_md_imports_is_not_sent_again(place: Place, reader: Reader) -> None:
+    place.project("Be brief.\n@./AGENTS.md", "GEMINI.md")
+    place.project("Run the tests.", "AGENTS.md")
+    [both] = offered(reader.load())
+    assert both.text.count("Run the tests.") == 1
+
+
 def test_other_names_are_the_users_and_in_a_project_its_own_as_well(
     place: Place, reader: Reader
 ) -> None:
     place.user({"context": {"fileName": ["AGENTS.md", "../up.md"]}})
     loaded = reader.load()
-    assert loaded.settings.context.own == (place.home / ".gemini" / "GEMINI.md",)
+    names = [path.name for path in loaded.settings.context.own]
+    assert names == ["GEMINI.md", "AGENTS.md"]
     assert any("relative path below" in str(problem) for problem in loaded.settings.problems)
     place.user({"context": {"fileName": "AGENTS.md"}})
     place.project("agents", "AGENTS.md")

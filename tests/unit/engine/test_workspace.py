@@ -1,5 +1,6 @@
 """Files and folders of the workspace: which word means which, and what goes into a message."""
 
+import gc
 import os
 from collections.abc import Mapping
 from itertools import count, islice
@@ -70,6 +71,24 @@ def test_a_file_is_named_from_the_root_and_a_word_that_is_no_path_means_nothing(
         assert texts(opened(root), typed) == ["[File README.md]", "read me", "[End of README.md]"]
     for typed in ("nothing.md", "todo", "a\0b", "..", "~nobody", "/", "x" * 5_000):
         assert opened(root).find(typed) is None, typed
+
+
+def test_a_picture_of_the_clipboard_is_named_by_its_path_until_the_workspace_ends(
+    root: Path,
+) -> None:
+    workspace = opened(root)
+    first, second = workspace.keep_picture(PNG), workspace.keep_picture(PNG)
+    assert first != second
+    assert read(workspace, first).shown.startswith("[picture.png: image/png")
+    with pytest.raises(OutsideError):
+        opened(root).find(first)
+    folder = Path(first).parent
+    with pytest.raises(OutsideError):
+        workspace.find(str(folder.parent))
+    assert workspace.complete("picture", 9) == ["src/picture.png"]
+    del workspace
+    gc.collect()
+    assert not folder.exists()
 
 
 def test_what_lies_outside_is_refused_also_behind_a_link(root: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tui.model.input.mentions import (
     ResourceMention,
     as_sent,
     as_text,
+    dropped_pictures,
     find_resource,
     mentions,
     pasted,
@@ -252,6 +253,36 @@ def test_a_paste_adds_no_whole_mention(text: str, before: str, replaced: str, af
     there = {*mentions(before + replaced + after, {}), *mentions(after, {})}
     typed_on = [one for one in mentions(before + written + after, {}) if one not in there]
     assert len(typed_on) <= 1 + (replaced != "") * len(mentions(before + after, {}))
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("/shop/a.png", "@/shop/a.png"),
+        ("'/shop/a b.PNG' \n", '@"/shop/a b.PNG"'),
+        ('"/shop/a.jpeg"', "@/shop/a.jpeg"),
+        (r"/shop/a\ b.webp", '@"/shop/a b.webp"'),
+        ("file:///shop/a%20b.heic", '@"/shop/a b.heic"'),
+        ("file://localhost/shop/a.png", "@/shop/a.png"),
+        ("~/a.png '/b c.jpg'", '@~/a.png @"/b c.jpg"'),
+        ("a.png", ""),
+        ("see /shop/a.png", ""),
+        ("/shop/a.png is it", ""),
+        ("/shop/.env", ""),
+        ("/shop/a.svg", ""),
+        ("'/shop/a.png", ""),
+        ("file://elsewhere/a.png", ""),
+        ("https://a.example/a.png", ""),
+        ("file:///shop/.env%0a/a.png", ""),
+        ("/shop/\u202ea.png", ""),
+        ("'/shop/a\"b.png'", ""),
+        ("/" + "x" * 5_000 + ".png", ""),
+        ("", ""),
+    ],
+)
+def test_only_the_path_of_a_picture_is_attached_when_it_is_pasted(text: str, named: str) -> None:
+    assert dropped_pictures(text) == named
+    assert len(mentions(named, {})) == named.count("@")
 
 
 def test_a_paste_is_judged_in_its_place() -> None:

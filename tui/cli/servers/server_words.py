@@ -123,6 +123,7 @@ def server_details(
         "templates": [template.uri_template for template in catalog.templates],
         "skills": [f"{view.id}:{skill.name}" for skill in catalog.skills],
         "settings": view.source,
+        "account": view.account,
         "variables": list(view.variables),
         "environment": list(view.environment),
         "withheld": list(view.withheld),

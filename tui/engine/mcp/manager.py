@@ -635,6 +635,7 @@ def server_view(
         cwd="" if cwd is None else shown_path(cwd, Path.home()),
         timeout=definition.timeout,
         trusted=definition.trust,
+        account=sanitize_line(definition.endpoint.sign_in.oauth.account),
         source=entry.source + (f", line {entry.line}" if entry.line else ""),
         extension=entry.extension,
     )

@@ -4,6 +4,7 @@ Pasted are a command line, ``mcp add`` of any client, JSON, an address. Nothing 
 reads it: what only a shell can do is refused, and ``$NAME`` stays.
 """
 
+import json
 import math
 import re
 import shlex
@@ -22,7 +23,12 @@ from tui.engine.definitions.expansion import Expansion, references_in, secret_na
 from tui.engine.files.atomic import read_text
 from tui.engine.files.paths import shown_path
 from tui.engine.settings.entries import known_part, salvaged, server_id
-from tui.engine.settings.sources.document import BadDocumentError, dotted, parse_document
+from tui.engine.settings.sources.document import (
+    BadDocumentError,
+    dotted,
+    parse_document,
+    read_yaml,
+)
 from tui.engine.settings.sources.source import MAX_SERVERS, SHARED_FILE_NAME, validation_problems
 from tui.engine.settings.typed_entries import EntryError, address_type, is_address, server_entry
 from tui.model.bounded_json import mapped
@@ -50,6 +56,9 @@ ASKED_FOR: Final = "Set the environment variable {}; the client prompts for it."
 MAX_CLIENT_FILE: Final = 16 * 1024 * 1024
 """Largest file, in bytes: that of Claude Code also holds what it did."""
 
+MAX_YAML: Final = 200_000
+"""Most characters of YAML that are parsed."""
+
 
 class Client(Frozen):
     """A client whose servers can be taken over.
@@ -59,12 +68,14 @@ class Client(Frozen):
         user: The file in which it lists those of the user; see `Machine.places`.
         project: That of a folder, or an empty string.
         key: The key under which they stand there.
+        also: Further files of either.
     """
 
     title: str
     user: str
     project: str = ""
     key: str = "mcpServers"
+    also: tuple[str, ...] = ()
 
 
 CLIENTS: Final[Mapping[str, Client]] = {
@@ -76,6 +87,16 @@ CLIENTS: Final[Mapping[str, Client]] = {
     "zed": Client("Zed", "{config}/zed/settings.json", ".zed/settings.json", "context_servers"),
     "codex": Client("Codex", "{codex}/config.toml", ".codex/config.toml", "mcp_servers"),
     "gemini-cli": Client("gemini-cli", "{home}/.gemini/settings.json", ".gemini/settings.json"),
+    "opencode": Client(
+        "opencode",
+        "{config}/opencode/opencode.json",
+        "opencode.json",
+        "mcp",
+        ("{config}/opencode/opencode.jsonc", "{folder}/opencode.jsonc"),
+    ),
+    "copilot": Client("Copilot CLI", "{home}/.copilot/mcp-config.json", ".github/mcp.json"),
+    "goose": Client("goose", "{config}/goose/config.yaml", key="extensions"),
+    "agents": Client(".agents/mcp.json", "{home}/.agents/mcp.json", ".agents/mcp.json"),
 }
 
 
@@ -100,6 +121,7 @@ class Machine(Frozen):
         is_mac = self.platform == "darwin"
         roots = {
             "home": self.home,
+            "folder": self.folder,
             "config": config,
             "settings": self.home / "Library" / "Application Support" if is_mac else config,
             "claude": self.environ.get("CLAUDE_CONFIG_DIR") or self.home,
@@ -108,13 +130,18 @@ class Machine(Frozen):
         yield Path(CLIENTS[client].user.format_map(roots))
         if project := CLIENTS[client].project:
             yield self.folder / project
+        yield from (Path(one.format_map(roots)) for one in CLIENTS[client].also)
 
 
-LITERAL: Final = frozenset({"claude-desktop", "windsurf", "zed", "codex"})
+LITERAL: Final = frozenset({"claude-desktop", "windsurf", "zed", "codex", "opencode"})
 """Clients that do not fill in ``$NAME``."""
 
 
-_RENAMED: Final = {"serverUrl": "url", "transport": "type", "disabledTools": "excludeTools"}
+_RENAMED: Final = {
+    **{"serverUrl": "url", "transport": "type", "disabledTools": "excludeTools"},
+    "environment": "env",  # opencode
+    **{"cmd": "command", "uri": "url", "envs": "env", "available_tools": "includeTools"},  # goose
+}
 """Keys that clients spell otherwise, and ours."""
 
 
@@ -134,12 +161,23 @@ class Translation:
 
     def entry(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Return our entry; empty if it does not say how to reach the server."""
+        raw = {**raw, **_object(raw.get("config"))} if self.client == "goose" else raw
         raw = {_RENAMED.get(key, key): value for key, value in raw.items()}
         if self.client in LITERAL and (names := references_in(dict(raw))):
             words = f"{self.client} leaves ${', $'.join(names)} as it is; gemdeck expands it."
             self._warn(words)
         if self.client == "codex":
             raw = _from_codex(raw)
+        if self.client == "goose":
+            raw = _from_goose(raw)
+        if self.client == "copilot":
+            tools = raw.pop("tools", None)
+            raw = {**raw, "includeTools": tools if tools != ["*"] else None}
+        command = raw.get("command")
+        if self.client in {"opencode", ""} and isinstance(command, list) and command:
+            raw = {**raw, "command": command[0], "args": command[1:]}
+        if raw.get("oauth") is False:
+            raw = {**raw, "oauth": {"enabled": False}}
         if self.client == "zed" and isinstance(command := raw.get("command"), dict):
             raw = {**raw, **command, "command": command.get("path")}
         if raw.get("enabled") is False:
@@ -167,7 +205,11 @@ class Translation:
 
     def _filled(self, value: object) -> object:
         """Write the client's references in a text as ours."""
-        return _REFERENCE.sub(self._reference, value) if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        if self.client == "opencode":
+            value = re.sub(r"\{(?=(?:env|file):)", "${", value)
+        return _REFERENCE.sub(self._reference, value)
 
     def _reference(self, found: re.Match[str]) -> str:
         kind, name = found["kind"], found["name"]
@@ -205,21 +247,39 @@ def _from_codex(raw: Mapping[str, Any]) -> dict[str, Any]:
         headers[name] = f"${{{variable}}}"
     if variable := entry.pop("bearer_token_env_var", None):
         headers["Authorization"] = f"Bearer ${{{variable}}}"
-    passed = entry.pop("env_vars", None)
-    names = [name for name in passed if isinstance(name, str)] if isinstance(passed, list) else []
-    env = {**{name: f"${{{name}}}" for name in names}, **_object(entry.get("env"))}
-    seconds = entry.pop("tool_timeout_sec", None)
-    is_time = isinstance(seconds, int | float) and 0 < seconds < math.inf  # TOML has inf and nan
+    passed, seconds = entry.pop("env_vars", None), entry.pop("tool_timeout_sec", None)
     entry.pop("startup_timeout_sec", None)
     entry |= {
         "headers": headers or None,
-        "env": env or None,
-        "timeout": round(seconds * 1000) if is_time else None,
+        "env": _env(entry, passed),
+        "timeout": _milliseconds(seconds),
         "includeTools": entry.pop("enabled_tools", None),
         "excludeTools": entry.pop("disabled_tools", None),
         "type": "http" if entry.get("url") else None,
     }
     return {key: value for key, value in entry.items() if value is not None}
+
+
+def _from_goose(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Name the keys of goose as we do; what it brings itself has no command and no address."""
+    entry = dict(raw)
+    entry["env"] = _env(entry, entry.pop("env_keys", None))
+    entry["timeout"] = _milliseconds(entry.pop("timeout", None))
+    entry["includeTools"] = entry.get("includeTools") or None  # of an empty list all
+    left = ("config", "bundled", "display_name")
+    return {key: value for key, value in entry.items() if value is not None and key not in left}
+
+
+def _env(entry: Mapping[str, Any], passed: object) -> dict[str, Any] | None:
+    """Return the variables of an entry, and by reference those whose names it passes on."""
+    names = [name for name in passed if isinstance(name, str)] if isinstance(passed, list) else []
+    return {**{name: f"${{{name}}}" for name in names}, **_object(entry.get("env"))} or None
+
+
+def _milliseconds(seconds: object) -> int | None:
+    if isinstance(seconds, int | float) and 0 < seconds < math.inf:  # TOML and YAML have others
+        return round(seconds * 1000)
+    return None
 
 
 def _object(value: object) -> Mapping[str, Any]:
@@ -310,18 +370,32 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
     try:
         if (text := read_text(path, MAX_CLIENT_FILE)) is None:
             return None
-        is_toml = path.suffix == ".toml"
-        content = tomllib.loads(text) if is_toml else parse_document(text).content
+        match path.suffix:
+            case ".toml":
+                content: Mapping[str, Any] = tomllib.loads(text)
+            case ".yaml":
+                content = _parse_yaml(text)
+            case _:
+                content = parse_document(text).content
     except (OSError, ValueError, RecursionError, BadDocumentError) as error:
         line = getattr(error, "line", 0)
         reason = sanitize_line(getattr(error, "strerror", None) or str(error))
         return ClientFile(client, path, shown, (), f"line {line}: {reason}" if line else reason)
     # VS Code once kept its servers in its settings
     listed = content.get(CLIENTS[client].key, content.get("mcpServers"))
+    if client == "opencode" and "type" not in _object(inner := _object(listed).get("servers")):
+        listed = inner or listed  # since its version 2
     # what Claude Code keeps in the user's file for the opened folder alone
     own = _object(_object(content.get("projects")).get(str(machine.folder))).get("mcpServers")
     servers = {**_object(listed), **_object(own)}
     return ClientFile(client, path, shown, candidates_in(servers, machine, client, shown))
+
+
+def _parse_yaml(text: str) -> Mapping[str, Any]:
+    """Read YAML as if it were JSON; what JSON does not have becomes a text."""
+    if len(text) > MAX_YAML:  # it is slow to parse
+        raise ValueError(f"it has more than {MAX_YAML:,} characters")
+    return _object(json.loads(json.dumps(read_yaml(text), default=str, skipkeys=True)))
 
 
 def candidates_in(

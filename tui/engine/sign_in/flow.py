@@ -288,6 +288,7 @@ class SignInFlow:
 
     def _record(self, place: SignInPlace, client_id: str, **more: str | float) -> SignInRecord:
         own = {"server": canonical_address(self.definition.endpoint.url), "client_id": client_id}
+        own["account"] = self.definition.endpoint.sign_in.oauth.account
         return SignInRecord.model_validate({**own, **_kept_of(place), **more})
 
 
@@ -475,7 +476,9 @@ class PersonAsker:
         scopes = place.scope.split()
         if len(scopes) > MAX_SCOPES:
             raise AuthError(f"requests {len(scopes)} scopes at once, which is refused")
-        notes = list(filter(None, (consent.note, address.warning)))
+        account = sanitize_line(definition.endpoint.sign_in.oauth.account)
+        account = f"Sign in with the account that you call {account}." if account else ""
+        notes = list(filter(None, (account, consent.note, address.warning)))
         if self.before and self.before != place.issuer:
             known = sanitize_line(urlsplit(self.before).hostname or self.before)
             notes.append(f"The sign-in was at {known} until now; the server names another place.")

@@ -131,6 +131,7 @@ class SignInRecord(BaseModel):
         issuer: The authorization server's identifier.
         resource: What the tokens are for (RFC 8707).
         client_id: The client.
+        account: The user's name for the account, or empty.
         client_secret: Its secret, or empty.
         secret_ends_at: When the secret expires, in seconds since the epoch; 0 for never.
         auth_method: How the client authenticates at the token endpoint.
@@ -154,6 +155,7 @@ class SignInRecord(BaseModel):
     issuer: str
     resource: str
     client_id: str
+    account: str = ""
     client_secret: str = Field("", repr=False)
     secret_ends_at: float = 0.0
     auth_method: str = "none"
@@ -172,8 +174,9 @@ class SignInRecord(BaseModel):
 
     @property
     def key(self) -> str:
-        """What the record is kept under: issuer, resource and client, never a name."""
-        return digest(self.issuer, self.resource, self.client_id)
+        """What the record is kept under: never the server's name."""
+        named = [self.account] if self.account else []
+        return digest(self.issuer, self.resource, self.client_id, *named)
 
     @property
     def is_due(self) -> bool:
@@ -200,6 +203,8 @@ class SignInRecord(BaseModel):
         """Return whether it was made for this server, with these settings."""
         oauth = definition.endpoint.sign_in.oauth
         if self.server != canonical_address(definition.endpoint.url):
+            return False
+        if self.account != oauth.account:
             return False
         if oauth.issuer and not same_issuer(oauth.issuer, self.issuer):
             return False

@@ -41,6 +41,7 @@ from tui.model.events import Notice, NoticeRaised
 from tui.model.servers import Transport
 from tui.model.settings import AuthProviderType, GrantType
 from tui.model.wire.refusals import clipped
+from tui.text import sanitize_line
 
 MakeSend: TypeAlias = Callable[[ServerDefinition], Send]
 """Makes what sends requests to the authorization server of one server."""
@@ -109,7 +110,7 @@ class SignIns:
         known = await session.record()
         await self.renew(session, (known and known.lacking) or session.challenge)
         place = await read_kept(lambda: self.store.place)
-        return f"Signed in to {definition.id}; the tokens are stored in {place}."
+        return f"Signed in to {_named(definition)}; the tokens are stored in {place}."
 
     async def import_gemini(self, definition: ServerDefinition, home: Path) -> str:
         """Take over gemini-cli's sign-in to a server; return in a sentence what came of it.
@@ -122,7 +123,7 @@ class SignIns:
         if isinstance(session, GoogleSession) or not record.fits(definition):
             raise AuthError("has an entry that requires another kind of sign-in")
         await session.take(record)
-        return f"Signed in to {definition.id} with gemini-cli's token."
+        return f"Signed in to {_named(definition)} with gemini-cli's token."
 
     async def sign_out(self, definition: ServerDefinition) -> str:
         """Revoke and forget the tokens of a server; return in a sentence what came of it.
@@ -134,13 +135,13 @@ class SignIns:
         if isinstance(session, GoogleSession):
             word = "no longer" if await session.disagree() else "still"
             return f"{definition.id} {word} gets your Google credentials."
-        record = await session.record()
+        record, name = await session.record(), _named(definition)
         is_revoked = await session.sign_out()
         if record is None or not record.access_token:
-            return f"You were not signed in to {definition.id}."
+            return f"You were not signed in to {name}."
         if is_revoked:
-            return f"Signed out of {definition.id}; the tokens are revoked and removed."
-        return f"Signed out of {definition.id}; the tokens are removed, but not revoked."
+            return f"Signed out of {name}; the tokens are revoked and removed."
+        return f"Signed out of {name}; the tokens are removed, but not revoked."
 
     def _session(self, definition: ServerDefinition) -> "TokenSession | GoogleSession":
         """Return the session of a server with these settings; another entry gets another."""
@@ -222,6 +223,11 @@ class SignIns:
                     await session.note(known, is_doubtful=True)
                 raise
             await session.take(record)
+
+
+def _named(definition: ServerDefinition) -> str:
+    account = sanitize_line(definition.endpoint.sign_in.oauth.account)
+    return f"{definition.id} (account {account})" if account else definition.id
 
 
 def is_same_sign_in(one: ServerDefinition, other: ServerDefinition) -> bool:

@@ -183,7 +183,8 @@ def gemini_sign_in(home: Path, definition: ServerDefinition) -> SignInRecord:
     server = canonical_address(definition.endpoint.url)
     for kept in _entries(home / GEMINI_TOKENS):
         if _address(kept.get("mcpServerUrl")) == server:
-            return _record(server, kept)
+            account = definition.endpoint.sign_in.oauth.account
+            return _record(server, kept).model_copy(update={"account": account})
     raise AuthError("has no sign-in from gemini-cli", "Press a to sign in.")
 
 

@@ -1,10 +1,12 @@
 """What a message mentions after ``@``: resources of servers, and paths."""
 
 import re
+import shlex
 from collections.abc import Mapping
 from itertools import islice
 from posixpath import basename, normpath
 from typing import Final
+from urllib.parse import unquote
 
 from tui.model.catalog import Catalog
 from tui.model.frozen import Frozen
@@ -40,6 +42,8 @@ SECRET_NAME: Final = re.compile(
 )
 """Names of files that mostly hold secrets: neither a folder brings them nor a paste, but typing."""
 _BLANK: Final = re.compile(r"\s")
+_FILE: Final = re.compile(r"file://(?:localhost)?(?=/)")
+_PICTURE: Final = re.compile(r'~?/[^"]+\.(?:png|jpe?g|webp|hei[cf])', re.IGNORECASE)
 
 
 class ResourceMention(Frozen):
@@ -127,6 +131,21 @@ def pasted(text: str, before: str, replaced: str, after: str) -> str:
     was_start = re.search(rf"{_START}\Z", (before + replaced)[-1:])
     parts = not was_start and re.search(rf"{_START}\Z", last + text) and re.match(r"\\*@", after)
     return whole[len(last) :] + "\\" * bool(parts)
+
+
+def dropped_pictures(text: str) -> str:
+    """Return the mentions of the pictures whose paths a paste is; nothing if it is anything else.
+
+    A terminal gives the path of a file that is dropped on it: plain, in quotes, with backslashes,
+    or as an address (``file:``).
+    """
+    try:
+        paths = shlex.split(text[: MAX_WORD + 1])
+    except ValueError:  # a quote is open
+        return ""
+    paths = [unquote(_FILE.sub("", one)) if _FILE.match(one) else one for one in paths]
+    are_pictures = all(one.isprintable() and _PICTURE.fullmatch(one) for one in paths)
+    return " ".join(map(typed_mention, paths)) if are_pictures and len(text) <= MAX_WORD else ""
 
 
 def _is_secret(mention: Mention) -> bool:

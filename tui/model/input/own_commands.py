@@ -105,6 +105,7 @@ OWN_COMMANDS: Final = _table(
     ),
     _C(SKILL, "load a server's skill and send the text after it", Takes.SKILL),
     _C("copy", "copy the last answer"),
+    _C("paste", "attach the picture in the clipboard"),
     _C("stats", "show tokens and tool calls so far", alias="usage"),
     _C("theme", "choose a theme", Takes.THEME),
     _C(

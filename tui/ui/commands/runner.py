@@ -32,6 +32,7 @@ from tui.ui.dialogs.sessions import SessionsScreen
 from tui.ui.main import MainScreen
 from tui.ui.messages import PaneName
 from tui.ui.panes.tabs import tabs_of
+from tui.ui.themes import in_order
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
 
 if TYPE_CHECKING:  # imports the engine
@@ -88,11 +89,17 @@ def _copy(deck: MainScreen, _: str) -> None:
     deck.app.copy_to_clipboard(answers[-1])
 
 
+async def _paste(deck: MainScreen, _: str) -> None:
+    """Attach the picture in the clipboard to the next message."""
+    if not await deck.chat.paste_picture():
+        raise UsageError("There is no picture in the clipboard.", "A path of one attaches it, too.")
+
+
 def _choose_theme(deck: MainScreen, name: str) -> None:
     """Choose a theme, or show all."""
     if not name:
         deck.app.push_screen(ThemeScreen(deck.choose_theme))
-    elif name in deck.app.available_themes:
+    elif name in in_order(deck.app.available_themes):
         deck.choose_theme(name)
     else:
         like = nearest(name, deck.app.available_themes)
@@ -292,6 +299,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("clear",): lambda deck, _: deck.commands.clear_conversation(),
     ("tools",): _show_tools,
     ("copy",): _copy,
+    ("paste",): _paste,
     (SKILL,): lambda deck, words: deck.commands.send(f"/{SKILL} {words}"),
     ("stats",): lambda deck, _: _show(deck, "Stats", describe_stats),
     ("theme",): _choose_theme,

@@ -45,7 +45,7 @@ class ThemeScreen(ChoiceDialog[str]):
         super().__init__("Theme", [*map(self._entry, names)], choose, self._before)
 
     def moved(self, item: str | None) -> None:
-        self.app.theme = item or self._before
+        self.app.theme = item if item in self.app.available_themes else self._before
 
     def action_close(self) -> None:
         """Bring back the theme from before."""
@@ -53,6 +53,8 @@ class ThemeScreen(ChoiceDialog[str]):
         self.dismiss()
 
     def _entry(self, name: str) -> ListEntry[str]:
+        if name == themes.AUTO:
+            return ListEntry(name, Row("", name, note="dark or light as the terminal is"), name)
         theme = self.app.available_themes[name]
         kind = "16 colors" if theme.ansi else "dark" if theme.dark else "light"
         note = f"{kind} · current" if name == self._before else kind

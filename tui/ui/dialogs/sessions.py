@@ -9,7 +9,13 @@ from textual.content import Content
 from textual.widgets import Input
 
 from tui.model.chat import ModelText, ToolCall, UserMessage
-from tui.model.sessions import SessionId, SessionPreviewed, SessionView
+from tui.model.sessions import (
+    SessionId,
+    SessionMatch,
+    SessionPreviewed,
+    SessionsSearched,
+    SessionView,
+)
 from tui.ui import keymap
 from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.dialogs.list_dialog import ListDialog
@@ -54,16 +60,18 @@ class SessionsScreen(ListDialog[SessionView]):
         self._bridge = bridge
         self._first_query = query
         self._open_beside = open_beside
-        self._resting = Delay(self)
+        self._resting, self._typing = Delay(self), Delay(self)
+        self._matches: dict[SessionId, SessionMatch] = {}
         self._renamed: SessionView | None = None
         self.title_line = Input(placeholder="new title", max_length=200, compact=True)
 
     def on_mount(self) -> None:
         self.title_line.display = False
         self.frame.mount(self.title_line)
-        self._bridge.watch(self, lambda state: state.sessions, self._show)
-        self._bridge.watch(self, lambda state: state.preview, self._show_preview)
+        self._bridge.watch(self, lambda state: (state.sessions, state.searched), self._show)
+        self._bridge.watch(self, lambda state: state.preview, lambda _: self._show_preview())
         self._bridge.commands.list_sessions()
+        self.watch(self.listed.line, "value", self._search, init=False)
         self.listed.set_filter(self._first_query)
 
     def action_close(self) -> None:
@@ -113,21 +121,35 @@ class SessionsScreen(ListDialog[SessionView]):
         """Read the end of a session once the cursor rests on it."""
         self._resting.stop()
         self.tell(None if item is None else Content())
-        self._show_preview(self._bridge.state.preview)
+        self._show_preview()
         if item is not None:
             read = partial(self._bridge.commands.engine.sessions.preview, item.id)
             self._resting.begin(wait=0.15, callback=read)
 
-    def _show(self, sessions: Sequence[SessionView]) -> None:
-        self.listed.set_entries([*map(_entry, sessions)])
+    def _search(self, words: str) -> None:
+        """Search the text of the sessions, too, once the user pauses."""
+        self._typing.stop()
+        if words.strip():
+            search = partial(self._bridge.commands.engine.sessions.search, words)
+            self._typing.begin(wait=0.3, callback=search)
 
-    def _show_preview(self, preview: SessionPreviewed | None) -> None:
-        view = self.listed.current
+    def _show(self, known: tuple[Sequence[SessionView], SessionsSearched | None]) -> None:
+        sessions, searched = known
+        self._matches = {one.view.id: one for one in searched.matches} if searched else {}
+        words = searched.words if searched else ""
+        found = (words if one.id in self._matches else "" for one in sessions)
+        self.listed.set_entries([*map(_entry, sessions, found)])
+        self._show_preview()
+
+    def _show_preview(self) -> None:
+        view, preview = self.listed.current, self._bridge.state.preview
         if preview is not None and view is not None and preview.session == view.id:
-            self.tell(_previewed(preview))
+            match = self._matches.get(view.id) if self.listed.line.value.strip() else None
+            found = [Content.styled(one_line(match.line), "$text-accent")] if match else []
+            self.tell(Content("\n").join([*found, _previewed(preview)]))
 
 
-def _entry(view: SessionView) -> ListEntry[SessionView]:
+def _entry(view: SessionView, found: str = "") -> ListEntry[SessionView]:
     changed = moment(view.changed, "%m-%d %H:%M", "")
     tokens = f"{count(view.tokens)} tokens" if view.tokens else ""
     tail = " · ".join(filter(None, ["copy" if view.parent else "", tokens]))
@@ -135,7 +157,7 @@ def _entry(view: SessionView) -> ListEntry[SessionView]:
         item=view,
         row=Row(changed, one_line(view.name), tail, note=view.model),
         label=f"{view.title} {view.first}".lower(),
-        text=f"{view.id} {view.model} {changed}".lower(),
+        text=f"{view.id} {view.model} {changed} {found}".lower(),
     )
 
 

@@ -1,5 +1,7 @@
 """The chat pane: the conversation, the state of the turn, and the composer."""
 
+import os
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from textual import events, on
@@ -91,6 +93,7 @@ class ChatPane(Vertical):
 
     def on_mount(self) -> None:
         self.composer.suggest = self.welcome.suggestion_after
+        self.composer.paste_picture = self.paste_picture
         self._bridge.watch(
             self,
             lambda s: (self._shown(s).model, s.servers if s.configured else None, last_session(s)),
@@ -297,6 +300,19 @@ class ChatPane(Vertical):
         self.composer.clear()
         self.transcript.go_to_end()
         self._commands.engine.messages.send_resource(server, uri, draft)
+
+    async def paste_picture(self) -> bool:
+        """Mention the picture in the desktop's clipboard; return whether there is one."""
+        from tui.engine.background import in_daemon_thread  # noqa: PLC0415 - on first use
+        from tui.model.input.mentions import typed_mention  # noqa: PLC0415 - ditto
+        from tui.ui.terminal.clipboard import picture  # noqa: PLC0415 - ditto
+
+        if not (data := await in_daemon_thread(partial(picture, os.environ))):
+            return False
+        keep = partial(self._commands.engine.features.workspace.keep_picture, data)
+        if (path := await in_daemon_thread(keep)) is not None:  # else there is no engine yet
+            self.composer.insert_words(typed_mention(path))
+        return True
 
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)

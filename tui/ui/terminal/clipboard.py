@@ -1,19 +1,32 @@
-"""Brings a copy to where it can be pasted: the desktop's clipboard, tmux's buffer, the terminal."""
+"""The desktop's clipboard, tmux's buffer, the terminal: brings copies there, and gets pictures."""
 
 import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 PATIENCE: Final = 2.0
 """Seconds that a program may take."""
 
 MAX_SEQUENCE: Final = 100_000
 """Bytes of a copy that each terminal takes, if it takes any."""
+
+MAX_PICTURE: Final = 7_000_000
+"""Bytes of a picture that is read."""
+
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
+
+_READERS: Final = {
+    "pbcopy": ("pngpaste", "-"),
+    "wl-copy": ("wl-paste", "--type", "image/png"),
+    "xclip": ("xclip", "-selection", "clipboard", "-target", "image/png", "-out"),
+}
+"""What gives the picture that the clipboard of a program holds."""
 
 _CLIPBOARD: Final = "the clipboard"
 _BUFFER: Final = "tmux's buffer"
@@ -34,13 +47,8 @@ def bring(text: str, environ: Mapping[str, str]) -> list[str]:
         text: The text.
         environ: The variables that the programs get.
     """
-    from tui.engine.definitions.outside import without_folder  # noqa: PLC0415 - on first use
-
     places = list[str]()
-    try:
-        environ, _ = without_folder(environ, Path.cwd(), Path.home())
-    except (OSError, RuntimeError):  # the folder is gone, or there is no home
-        return places
+    environ = _outside(environ)
     for (name, *arguments), place in _programs(environ):
         program = None if place in places else shutil.which(name, path=environ.get("PATH"))
         with suppress(OSError, subprocess.SubprocessError):
@@ -49,15 +57,62 @@ def bring(text: str, environ: Mapping[str, str]) -> list[str]:
                     [program, *arguments],
                     input=text.encode(),
                     stdout=subprocess.DEVNULL,  # xclip stays, and keeps them open
-                    stderr=subprocess.DEVNULL,
-                    cwd="/",
-                    env={**environ, "PWD": "/"},
                     timeout=PATIENCE,
                     check=True,
-                    start_new_session=True,
+                    **_apart(environ),
                 )
                 places.append(place)
     return places
+
+
+def picture(environ: Mapping[str, str]) -> bytes:
+    """Return the picture in the desktop's clipboard, as PNG; nothing if there is none. Blocks.
+
+    Args:
+        environ: The variables that the programs get.
+    """
+    environ = _outside(environ)
+    for (name, *_), _place in _programs(environ):
+        reader, *arguments = _READERS.get(name, ("",))
+        program = shutil.which(reader, path=environ.get("PATH")) if reader else None
+        if program and (data := _output([program, *arguments], environ)).startswith(_PNG):
+            return data
+    return b""
+
+
+def _output(command: list[str], environ: Mapping[str, str]) -> bytes:
+    """Return what a program writes; nothing if it is too much, or takes too long."""
+    with (
+        suppress(OSError),
+        subprocess.Popen(  # noqa: S603 - a found program
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **_apart(environ)
+        ) as process,
+    ):
+        ending = threading.Timer(PATIENCE, process.kill)
+        ending.start()
+        data = process.stdout.read(MAX_PICTURE + 1) if process.stdout else b""
+        if len(data) > MAX_PICTURE:
+            process.kill()
+        is_whole = process.wait() == 0
+        ending.cancel()
+        return data if is_whole else b""
+    return b""
+
+
+def _apart(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return how a program runs: by itself, and nowhere near the opened folder."""
+    env = {**environ, "PWD": "/"}
+    return {"stderr": subprocess.DEVNULL, "cwd": "/", "env": env, "start_new_session": True}
+
+
+def _outside(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the variables without the opened folder's programs; none if that cannot be told."""
+    from tui.engine.definitions.outside import without_folder  # noqa: PLC0415 - on first use
+
+    try:
+        return without_folder(environ, Path.cwd(), Path.home())[0]
+    except (OSError, RuntimeError):  # the folder is gone, or there is no home
+        return {}
 
 
 def _programs(environ: Mapping[str, str]) -> Iterator[tuple[list[str], str]]:

@@ -32,6 +32,49 @@ def test_sessions_are_listed_with_the_latest_first(library: SessionLibrary, tmp_
         library.find("20000101", here)
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("REBASE", "how do I rebase a branch?"),
+        ("branch rebase", "how do I rebase a branch?"),
+        ("merge \u202e", ""),
+        ("merge", "Do not ⟨U+202E⟩merge."),
+        ("conflict", "git log {} one conflict"),
+        ("trip", "my trip"),
+        ("hidden", ""),
+        ("rebase merge", ""),
+        ("  ", ""),
+    ],
+)
+def test_the_text_of_all_sessions_is_searched(
+    library: SessionLibrary, words: str, line: str
+) -> None:
+    ran = {"t": "call", "id": "e5", "server": "git", "tool": "log", "arguments": "{}"}
+    call = ran | {"status": "OK", "seconds": 1, "result": "one conflict"}
+    pieces = [{"t": "text", "id": "e7", "text": text} for text in ("Do not \u202eme", "rge.")]
+    gone = [*turn(9, "hidden?", "hidden"), {"t": "back", "to": 1}]
+    records = [*turn(1, "how do I rebase a branch?", "So."), call, *pieces, *gone]
+    found = write(library, WORK, records, title="my trip", redactor=Redactor())
+    write(library, WORK, turn(1, "else", "no"))
+    write(library, WORK / "other", turn(1, "rebase", "no"))
+    searched = library.search(words, WORK)
+    assert [(one.view.id, one.line) for one in searched.matches] == [(found.id, line)] * bool(line)
+    assert len(library.search("rebase").matches) == 2, "in all folders"
+
+
+def test_a_search_shows_what_is_around_a_match_and_says_what_it_left(
+    library: SessionLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    views = [write(library, WORK, turn(1, "a\n" * 500 + "x" + " b" * 500, "x")) for _ in range(3)]
+    [one, *_] = library.search("x", WORK).matches
+    assert (one.line.count("x"), len(one.line) < 200) == (1, True)
+    assert (one.line[0], one.line[-1]) == ("…", "…")
+    assert library.search("x", WORK, lambda: False).left == 3
+    monkeypatch.setattr("tui.engine.chats.sessions.library.MAX_SEARCHED", views[0].size)
+    found = library.search("x", WORK)
+    assert (len(found.matches), found.left) == (1, 2)
+
+
 def test_a_killed_session_is_listed_by_its_first_line(library: SessionLibrary) -> None:
     write(library, WORK, turn(1, "hi", "x" * 50_000), first="hi", model="m", is_whole=False)
     [view] = library.sessions(WORK)

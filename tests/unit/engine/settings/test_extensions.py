@@ -376,7 +376,7 @@ def test_a_repository_at_the_home_opens_no_more_than_the_folder(folder: Path) ->
     (folder / "GEMINI.md").write_text("@../secret.md @docs/more.md")
     (folder / "docs" / "GEMINI.md").write_text("@more.md @../GEMINI.md")
     places = context_places.find_context((), (), folder / "docs", Report(home))
-    assert places.project == (folder / "docs" / "GEMINI.md",)
+    assert {path.parent for path in places.project} == {folder / "docs"}
     [docs] = context_places.project_context(places, folder / "docs", Report(home))
     assert "And briefly." in docs.text
     assert "GEMINI.md is not imported: it is outside" in docs.text

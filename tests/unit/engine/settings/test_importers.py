@@ -107,6 +107,8 @@ def test_a_local_server_is_taken_over_as_it_is(machine: Machine) -> None:
         ("cursor", "shop/.cursor/mcp.json"),
         ("windsurf", ".codeium/windsurf/mcp_config.json"),
         ("gemini-cli", "shop/.gemini/settings.json"),
+        ("agents", ".agents/mcp.json"),
+        ("agents", "shop/.agents/mcp.json"),
     ]:
         write(machine.home / place, {"mcpServers": {"files": PLAIN}})
         [only] = found(machine, client).values()
@@ -131,6 +133,110 @@ def test_codex(machine: Machine) -> None:
     assert remote == {"url": "https://mcp.example.com/mcp", "type": "http"}
     assert servers["old"].entry == {"command": "old-server", "disabled": True}
     assert [one.warnings for one in servers.values()] == [(), (), ()]
+
+
+OPENCODE = {
+    "here": {
+        "type": "local",
+        "command": ["npx", "-y", "@acme/docs"],
+        "environment": {"TOKEN": "{env:DOCS_TOKEN}", "CERT": "{file:~/cert}"},
+        "enabled": False,
+        "timeout": 5_000,
+    },
+    "far": {"type": "remote", "url": "https://a.example/mcp", "oauth": False},
+}
+GOOSE = """
+GOOSE_MODEL: x
+extensions:
+  docs:
+    {enabled: true, type: stdio, name: docs, cmd: npx, args: [-y, acme-docs], timeout: 300,
+     bundled: false, envs: {LEVEL: debug}, env_keys: [DOCS_TOKEN], description: Docs.,
+     available_tools: []}
+  web: {enabled: false, type: streamable_http, uri: "https://a.example/mcp", headers: {X: $KEY}}
+  old: {enabled: true, config: {type: stdio, name: old, cmd: old-server, args: []}}
+  developer: {enabled: true, type: builtin, name: developer, bundled: true}
+  timed: {type: stdio, cmd: timed, timeout: .inf, description: 2026-01-01}
+  2026-01-01: {type: stdio, cmd: dated}
+"""
+COPILOT = {
+    "all": {"type": "local", **PLAIN, "tools": ["*"]},
+    "some": {"type": "http", "url": "https://a.example/mcp", "tools": ["search"]},
+}
+
+
+@pytest.mark.parametrize("inner", [OPENCODE, {"servers": OPENCODE}], ids=["first", "second"])
+@pytest.mark.parametrize(
+    "place", ["../.config/opencode/opencode.json", "opencode.json", "opencode.jsonc"]
+)
+def test_opencode(machine: Machine, place: str, inner: dict[str, Any]) -> None:
+    write(machine.folder / place, {"theme": "x", "mcp": inner})
+    servers = found(machine, "opencode")
+    assert servers["here"].entry == {
+        "command": "npx",
+        "args": ["-y", "@acme/docs"],
+        "env": {"TOKEN": "${DOCS_TOKEN}", "CERT": "${file:~/cert}"},
+        "timeout": 5_000,
+        "disabled": True,
+    }
+    [warning] = servers["here"].warnings
+    assert "does not know ${file:~/cert}" in warning
+    far = {"type": "http", "url": "https://a.example/mcp", "oauth": {"enabled": False}}
+    assert (servers["far"].entry, servers["far"].warnings) == (far, ())
+
+
+def test_goose(machine: Machine) -> None:
+    write(machine.home / ".config" / "goose" / "config.yaml", GOOSE)
+    servers = found(machine, "goose")
+    assert servers["docs"].entry == {
+        "command": "npx",
+        "args": ["-y", "acme-docs"],
+        "env": {"DOCS_TOKEN": "${DOCS_TOKEN}", "LEVEL": "debug"},
+        "timeout": 300_000,
+        "description": "Docs.",
+    }
+    assert servers["web"].entry == {
+        "url": "https://a.example/mcp",
+        "type": "http",
+        "headers": {"X": "$KEY"},
+        "disabled": True,
+    }
+    assert servers["old"].entry == {"command": "old-server", "args": []}
+    assert "neither a command nor an address" in servers["developer"].problem
+    assert servers["timed"].entry == {"command": "timed", "description": "2026-01-01"}
+    assert len(servers) == 5
+    assert [warning for one in servers.values() for warning in one.warnings] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: &a [1]\nextensions: {x: *a}", "aliases"),
+        ("extensions: {x: !!python/object/apply:os.system [touch canary]}", "no YAML"),
+        ("extensions: [", "no YAML"),
+        ("a: " + "x" * 300_000, "more than 200,000 characters"),
+        ("[" * 5_000, ""),
+    ],
+)
+def test_yaml_that_does_more_than_list_servers_is_not_read(
+    machine: Machine, text: str, said: str
+) -> None:
+    write(machine.home / ".config" / "goose" / "config.yaml", text)
+    [file] = find_files(machine, "goose")
+    assert said in file.problem
+    assert (file.problem != "", file.candidates) == (True, ())
+
+
+@pytest.mark.parametrize("place", ["../.copilot/mcp-config.json", ".github/mcp.json"])
+def test_copilot(machine: Machine, place: str) -> None:
+    write(machine.folder / place, {"mcpServers": COPILOT})
+    servers = found(machine, "copilot")
+    assert servers["all"].entry == PLAIN
+    assert servers["some"].entry == {
+        "type": "http",
+        "url": "https://a.example/mcp",
+        "includeTools": ["search"],
+    }
+    assert [one.warnings for one in servers.values()] == [(), ()]
 
 
 def test_vs_code_and_what_it_asks_for(machine: Machine) -> None:

@@ -19,7 +19,7 @@ from tests.servers.authority import walk_through
 from tests.servers.web import RawServer
 from tests.support.definitions import altered
 from tests.support.leaks import FIXTURE_SECRET
-from tests.unit.engine.mcp.network.support import WEB
+from tests.unit.engine.mcp.network.support import WEB, define
 from tests.unit.engine.mcp.support import eventually
 from tests.unit.engine.sign_in.support import (
     Person,
@@ -240,6 +240,27 @@ async def test_two_servers_are_asked_about_in_turn() -> None:
         person.desk.answer(person.asked[1].id, Reply(ReplyAction.CANCEL))
         outcomes = await asyncio.gather(*both, return_exceptions=True)
         assert all(isinstance(outcome, AuthError) for outcome in outcomes)
+
+
+async def test_two_accounts_of_one_server_sign_in_and_out_apart(tmp_path: Path) -> None:
+    person = Person()
+    async with guarded() as server:
+        named = {
+            name: altered(define(server.url, sign_in=oauth(account=name)), id=ServerId(name))
+            for name in "ab"
+        }
+        sign_ins = make_sign_ins(person, tmp_path)
+        for name, one in named.items():
+            assert f"{name} (account {name})" in await sign_ins.sign_in(one)
+            assert any(f"you call {name}" in note for note in person.asked[-1].notes)
+        tokens = [(await token_session(sign_ins, one).signature()).token for one in named.values()]
+        assert len({*tokens, ""}) == 3
+        assert "revoked" in await sign_ins.sign_out(named["a"])
+        await sign_ins.aclose()
+        again = make_sign_ins(person, tmp_path)  # another run
+        left = [(await token_session(again, one).signature()).token for one in named.values()]
+        assert left == ["", tokens[1]]
+        await again.aclose()
 
 
 async def test_a_locked_store_stops_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,7 @@ def test_a_sign_in_is_found_by_the_server_and_not_by_its_name(tmp_path: Path) ->
         *(({"issuer": "https://other.example"}, False), ({"client_id": "me"}, True)),
         *(({"client_id": "you"}, False), ({"client_id": "https://me.example/client.json"}, False)),
         ({"token_url": "https://other.example/token"}, False),
+        *(({"account": "work"}, False), ({"client_id": "me", "account": "work"}, False)),
         ({"client_id": "you", "is_registered": True}, False),
         ({"client_id": "me", "is_registered": True}, True),
         ({"client_id": "https://me.example/client.json", "is_registered": True}, True),
@@ -64,6 +65,20 @@ def test_a_sign_in_counts_with_its_settings_only(
     store.save(RECORD.model_copy(update={"is_registered": is_registered}))
     sign_in = SignInSettings(OAuthSettings.model_validate(settings))
     assert (store.find(define(URL, sign_in=sign_in)) is not None) is fits
+
+
+@kept_there
+def test_each_account_has_its_own_and_neither_takes_the_others(tmp_path: Path) -> None:
+    names = ("", "work", "home")
+    kept = {name: RECORD.model_copy(update={"account": name, "scope": name}) for name in names}
+    store = token_store.TokenStore(tmp_path)
+    servers = {name: define(URL, sign_in=oauth(account=name)) for name in names}
+    for name, record in kept.items():
+        assert store.find(servers[name]) is None
+        store.save(record)
+        assert store.find(servers[name]) == record
+    store.forget(kept["work"])
+    assert [store.find(servers[name]) for name in names] == [kept[""], None, kept["home"]]
 
 
 @kept_there

@@ -34,7 +34,13 @@ from tui.engine.logs.redaction import Redactor
 from tui.engine.options import LATEST
 from tui.model.bounded_json import json_or_text
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
-from tui.model.sessions import LastSessionFound, SessionId, SessionView
+from tui.model.sessions import (
+    LastSessionFound,
+    SessionId,
+    SessionMatch,
+    SessionsSearched,
+    SessionView,
+)
 from tui.text import AdvisedError, sanitize_line
 
 MAX_LISTED: Final = 10_000
@@ -51,6 +57,15 @@ BLOCK: Final = 1024 * 1024
 
 MAX_BACK: Final = 64 * 1024 * 1024
 """How far before the end, in bytes."""
+
+MAX_SEARCHED: Final = 1024 * 1024 * 1024
+"""Bytes of sessions that one search reads."""
+
+MAX_MATCHES: Final = 100
+"""Sessions that one search finds."""
+
+BEFORE, AFTER = 40, 120
+"""Characters around a match that are shown."""
 
 MAX_COUNT: Final = 2**53
 """Largest number that is believed."""
@@ -154,6 +169,29 @@ class SessionLibrary:
             return read_session(self.path_of(view), view)
         except OSError as error:
             raise _unusable("read", error) from None
+
+    def search(
+        self, words: str, folder: Path | None = None, is_wanted: Callable[[], bool] = lambda: True
+    ) -> SessionsSearched:
+        """Find the sessions with a message, an answer or a tool call that has all the words.
+
+        Args:
+            words: The words, in any case.
+            folder: The folder whose sessions are read; None for those of all folders.
+            is_wanted: Asked before each session; the search ends once it says no.
+        """
+        left, room = [*self.sessions(folder)], MAX_SEARCHED
+        wanted, matches = words.lower().split(), list[SessionMatch]()
+        while left and wanted and is_wanted() and len(matches) < MAX_MATCHES:
+            if (room := room - left[0].size) < 0:
+                break
+            view = left.pop(0)
+            with contextlib.suppress(OSError):  # deleted meanwhile, or of another version
+                saved = read_session(self.path_of(view), view, with_contents=False)
+                texts = (text for text in _texts(saved) if all(map(text.lower().count, wanted)))
+                if text := next(texts, ""):
+                    matches.append(SessionMatch(view, _around(text, wanted[0])))
+        return SessionsSearched(words, tuple(matches), len(left))
 
     def open(
         self, view: SessionView, redactor: Redactor | None
@@ -350,6 +388,24 @@ def _count(record: Record, key: str) -> int:
 def _unusable(done: str, error: OSError) -> SessionError:
     reason = sanitize_line(error.strerror or str(error))
     return SessionError(f"The session cannot be {done}: {reason}.")
+
+
+def _texts(saved: SavedSession) -> Iterator[str]:
+    """Yield what a search looks at: the title, and the text of each entry."""
+    yield saved.view.title
+    for shown in saved.entries:
+        match shown:
+            case UserMessage(text=text) | ModelText(text=text):
+                yield text
+            case ToolCall():
+                yield f"{shown.server} {shown.tool} {shown.arguments} {shown.result}"
+
+
+def _around(text: str, word: str) -> str:
+    """Return what is around a word in a text, in one line."""
+    start = max(0, text.lower().find(word) - BEFORE)
+    end = start + BEFORE + AFTER
+    return f"{'…' * (start > 0)}{sanitize_line(text[start:end])}{'…' * (end < len(text))}"
 
 
 def export_text(saved: SavedSession, file: Path) -> str:

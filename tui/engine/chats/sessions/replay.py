@@ -51,6 +51,9 @@ _MIME: Final = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}")
 
 Wire = dict[str, Any]
 
+_CONTENT: Final = b'{"t":"content"'
+"""How the line of a content of the history begins."""
+
 MAX_RECORD: Final = 64 * 1024 * 1024
 """Longest line that is read, in bytes."""
 
@@ -254,8 +257,13 @@ class SavedSession:
     is_new_copy: bool = False
 
 
-def read_session(path: Path, view: SessionView) -> SavedSession:
+def read_session(path: Path, view: SessionView, *, with_contents: bool = True) -> SavedSession:
     """Read a session file as far as it is sound. Blocks.
+
+    Args:
+        path: The file.
+        view: What the list shows of it.
+        with_contents: Whether the history for the model is read, or only what the screen showed.
 
     Raises:
         OSError: If it cannot be opened or read.
@@ -266,6 +274,8 @@ def read_session(path: Path, view: SessionView) -> SavedSession:
     unpruned = 0
     with open_own(path) as file:
         for line in _lines(file):
+            if not with_contents and line.startswith(_CONTENT):
+                continue
             replay.take(line)
             unpruned += len(line)
             if replay.bad > MAX_BAD:

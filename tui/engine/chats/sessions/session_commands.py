@@ -77,6 +77,7 @@ class SessionCommands:
     on_problem: Callable[[str], None]
     on_restored: Callable[[Conversation, Mapping[str, Any]], Awaitable[None]] = field(init=False)
     send: Callable[[str, ConversationId], None] = field(init=False)
+    _wanted: str = field(default="", init=False)
 
     @property
     def recorder(self) -> Recorder:
@@ -103,6 +104,14 @@ class SessionCommands:
     def preview(self, session: SessionId) -> None:
         """Read the end of a session; it arrives as `SessionPreviewed`."""
         self.start(self._preview(session))
+
+    def search(self, words: str) -> None:
+        """Search the text of the folder's sessions; it arrives as `SessionsSearched`.
+
+        A later search ends an earlier one.
+        """
+        self._wanted = words
+        self.start(self._search(words))
 
     def resume(self, words: str = LATEST) -> asyncio.Task[None]:
         """Go on with a session, named by the beginning of its id, or with the latest.
@@ -206,6 +215,12 @@ class SessionCommands:
 
     async def _list(self) -> None:
         self.publish(SessionsListed(await asyncio.to_thread(self._place().sessions, self.folder)))
+
+    async def _search(self, words: str) -> None:
+        search = partial(self._place().search, words, self.folder, lambda: self._wanted == words)
+        found = await asyncio.to_thread(search)
+        if self._wanted == words:
+            self.publish(found)
 
     async def _preview(self, session: SessionId) -> None:
         library = self._place()

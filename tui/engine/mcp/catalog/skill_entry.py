@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from tui.engine.files.saved import joined_contents
 from tui.engine.mcp.catalog.argument_rules import folded
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
+from tui.engine.settings.sources.document import read_yaml
 from tui.model.bounded_json import canonical_text
 from tui.model.catalog import SkillView
 from tui.model.frozen import Frozen
@@ -122,7 +123,7 @@ class Skill(Frozen):
         found = _FRONT_MATTER.match(data[: MAX_FRONT_MATTER + 16])
         try:
             text = data.decode()
-            written = canonical_text(_parsed(found[1].decode())) if found else ""
+            written = canonical_text(read_yaml(found[1].decode())) if found else ""
         except (ValueError, TypeError, RecursionError) as error:  # odd keys, or nested too deeply
             raise SkillError(f"The skill's {FILE_NAME} cannot be read.") from error
         if written != canonical_text(self.front_matter):
@@ -218,16 +219,3 @@ def _files(folder: str, listed: Sequence[Any]) -> Mapping[str, tuple[int, str]]:
             return {}
         files[path] = size, digest
     return files
-
-
-def _parsed(front_matter: str) -> object:
-    """Parse front matter; `ValueError` if that cannot be. A few aliases can stand for millions."""
-    import yaml  # noqa: PLC0415 - skills are rare
-
-    try:
-        for event in yaml.parse(front_matter, yaml.SafeLoader):
-            if isinstance(event, yaml.AliasEvent):
-                raise ValueError("There are aliases.")
-        return yaml.safe_load(front_matter)
-    except yaml.YAMLError as error:
-        raise ValueError("This is no YAML of plain values.") from error

@@ -1,4 +1,4 @@
-"""Where files of context are: ``GEMINI.md``, or whatever ``context.fileName`` calls them."""
+"""Where files of context are: `GEMINI.md` and `AGENTS.md`, or what `context.fileName` names."""
 
 import os
 import re
@@ -37,7 +37,7 @@ MAX_TEXT: Final = 100_000
 MAX_FILES: Final = 50
 """Files of context that are read of each origin."""
 
-DEFAULT_NAMES: Final = ("GEMINI.md",)
+DEFAULT_NAMES: Final = ("GEMINI.md", "AGENTS.md")
 
 
 class Imports:
@@ -193,13 +193,21 @@ def read_context(
 ) -> tuple[ContextFile, ...]:
     """Read the files that are there, with what they import. Blocks.
 
+    A file adds nothing whose text a file beside it has: ``AGENTS.md`` is often a link to
+    ``GEMINI.md``, or imported there.
+
     Args:
         places: The files.
         home: The user's home.
         inside: The folder that no import leads out of; None is that of each file.
     """
-    read = (_read(path, home, inside or path.parent) for path in places)
-    return tuple(found for found in read if found is not None)
+    read: dict[Path, ContextFile] = {}
+    for path in places:
+        beside = [one.text for at, one in read.items() if at.parent == path.parent]
+        found = _read(path, home, inside or path.parent)
+        if found and (found.problem or not any(found.text in text for text in beside)):
+            read[path] = found
+    return tuple(read.values())
 
 
 def _read(path: Path, home: Path, inside: Path) -> ContextFile | None:
@@ -219,7 +227,7 @@ def _read(path: Path, home: Path, inside: Path) -> ContextFile | None:
 def _of_extension(extension: Source) -> Iterator[Path]:
     """List what an extension names in ``contextFileName``; nothing that leads out of it."""
     folder = Path(extension.variables["extensionPath"])
-    named = extension.content.get("contextFileName", list(DEFAULT_NAMES))
+    named = extension.content.get("contextFileName", DEFAULT_NAMES[0])
     for name in [named] if isinstance(named, str) else named if isinstance(named, list) else ():
         if not isinstance(name, str) or "\0" in name:
             extension.note(("contextFileName",), "must be a name or a list of names")

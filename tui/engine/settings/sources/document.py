@@ -250,3 +250,19 @@ def _syntax_words(ahead: str) -> str:
             return "not valid JSON: strings need double quotes"
         case character:
             return f"not valid JSON: unexpected {sanitize_line(character) or 'character'}"
+
+
+def read_yaml(text: str) -> object:
+    """Parse YAML of plain values. A few aliases can stand for millions, so there may be none.
+
+    Raises:
+        ValueError: If it is anything else.
+    """
+    import yaml  # noqa: PLC0415 - rarely needed
+
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise ValueError("There are aliases.")
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError("This is no YAML of plain values.") from error

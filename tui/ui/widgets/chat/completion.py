@@ -22,6 +22,7 @@ from tui.model.servers import USABLE, ServerId, ServerStatus, ServerView
 from tui.store.commands import Commands
 from tui.text import clip
 from tui.ui.bridge import Delay, StoreBridge
+from tui.ui.themes import in_order
 from tui.ui.widgets.chat.composer import Composer, MessageHistory
 from tui.ui.widgets.chat.welcome import WorkingLine
 from tui.ui.widgets.lists.row_list import Row, RowList
@@ -427,7 +428,8 @@ class CompletionPopup(RowList, can_focus=False):
             offered = found_messages(self._history.matching(self._composer.message))
         elif self._composer.has_focus:
             before = self._composer.before_cursor
-            names = {Takes.THEME: self.app.available_themes, Takes.SOME_PROFILE: state.profiles}
+            themes = in_order(self.app.available_themes)
+            names = {Takes.THEME: themes, Takes.SOME_PROFILE: state.profiles}
             offered = complete_command(before, servers, names)
             usable = [view for view in servers if not state.leaves_out(view.id)]
             offered = offered or complete(before, usable)

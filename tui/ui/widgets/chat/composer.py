@@ -1,6 +1,6 @@
 """The composer: where a message is written, with safe pasting and the messages sent before."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache
@@ -187,6 +187,8 @@ class Composer(TextArea, inherit_bindings=False):
         """Whether what is typed is looked for in earlier messages, so that Enter takes one."""
         self.suggest: Callable[[str], str] = lambda _: ""
         """Gives what Tab puts in the place of a message, or nothing."""
+        self.paste_picture: Callable[[], Awaitable[bool]]
+        """Mentions the picture in the desktop's clipboard; tells whether there is one."""
         self.use_popup: Callable[[str], object] = lambda _: None
         """Presses a key of the completion popup: ``tab``, ``up``, ``down`` or ``search``."""
         self._history = history
@@ -363,8 +365,10 @@ class Composer(TextArea, inherit_bindings=False):
         self._paste(clean_paste(event.text))
         self._pasted_at = monotonic()
 
-    def action_paste(self) -> None:
-        self._paste(self.app.clipboard)
+    async def action_paste(self) -> None:  # type: ignore[override]  # Textual awaits it
+        """Paste the picture in the desktop's clipboard; without one, the last copy."""
+        if not await self.paste_picture():
+            self._paste(self.app.clipboard)
 
     def action_cut(self) -> None:
         super().action_cut()
@@ -372,9 +376,16 @@ class Composer(TextArea, inherit_bindings=False):
             self.app.copy_to_clipboard(whole)
 
     def _paste(self, text: str) -> None:
-        """Insert a text of which nothing is a mention: that is only what is typed or chosen."""
-        from tui.model.input.mentions import pasted  # noqa: PLC0415 - on first use
+        """Insert a text of which nothing is a mention, unless it is dropped pictures.
 
+        Else that is only what is typed or chosen.
+        """
+        from tui.model.input.mentions import dropped_pictures, pasted  # noqa: PLC0415 - on first use
+
+        is_apart = self.selection.is_empty and not self.before_cursor[-1:].strip()
+        if is_apart and (named := dropped_pictures(text)):
+            self.insert_words(named)
+            return
         start, end = sorted(self.selection)
         places = ((0, 0), start), (start, end), (end, self.document.end)
         around = (self._folds.unfold(self.get_text_range(*place)) for place in places)

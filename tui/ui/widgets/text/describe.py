@@ -160,6 +160,7 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
             ("working dir", "an empty folder of gemdeck's" if is_away else folder),
             ("timeout", f"{view.timeout:g} s" if view.timeout else ""),
             ("approval", unasked),
+            ("account", view.account),
             ("settings", view.source),
             ("extension", view.extension),
             ("description", view.description),
