@@ -164,7 +164,7 @@ async def test_the_page_of_a_failed_server_begins_with_the_problem_and_has_no_ze
                 "\ntimeout  ",
                 "\nsettings  ",
             ),
-            *("Environment\npassed: ", "Keys, and the commands"),
+            *("Environment\npassed: ", "Keys and their commands"),
         )
         await deck.shows(*parts)
         page = deck.page
