@@ -59,7 +59,7 @@ async def import_servers(
     takes_all: bool,
     keyring: bool,
 ) -> CommandOutput:
-    """Import servers from Claude, VS Code, Cursor, Windsurf, Zed, Codex or gemini-cli.
+    """Import servers from other clients.
 
     Shows what each server would run, with all arguments, and what deserves a second look. Imports
     only the servers that you name, or with --all every new one; servers from files in this folder

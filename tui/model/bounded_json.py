@@ -220,6 +220,16 @@ def as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def as_object(value: object) -> dict[str, Any]:
+    """Return an object as it is, and an empty one in place of what is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_texts(value: object) -> list[str]:
+    """Return the texts in a list, without what else is in it."""
+    return [one for one in as_list(value) if isinstance(one, str)]
+
+
 def value_or_none(text: bytes) -> Any:  # noqa: ANN401 - any JSON
     """Read a value like `read_value`; None if it cannot be read."""
     try:

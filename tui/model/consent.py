@@ -7,7 +7,7 @@ from typing import Final, NewType
 
 from tui.model.bounded_json import JsonError, read_json
 from tui.model.frozen import Event, Frozen
-from tui.model.input.arguments import reveal
+from tui.model.input.arguments import json_line
 
 RequestId = NewType("RequestId", str)
 
@@ -91,11 +91,11 @@ class Condition(Frozen):
         name = quoted(self.name)
         match self.kind:
             case ConditionKind.IS:
-                return f"{name} is {_written(json.loads(self.value))}"
+                return f"{name} is {json_line(json.loads(self.value))}"
             case ConditionKind.FOLDER:
                 return f"{name} is in {quoted(self.value)}"
             case ConditionKind.STARTS:
-                return f"{name} starts with {_written(self.value)}"
+                return f"{name} starts with {json_line(self.value)}"
             case ConditionKind.ANY:
                 return f"{name} is anything or missing"
 
@@ -112,11 +112,7 @@ def conditions_words(conditions: tuple[Condition, ...]) -> str:
 
 def quoted(text: str) -> str:
     """Write a name or a path that may look like anything: in quotes unless it is plain."""
-    return text if _PLAIN.fullmatch(text) else _written(text)
-
-
-def _written(value: object) -> str:
-    return reveal(json.dumps(value, ensure_ascii=False, sort_keys=True))
+    return text if _PLAIN.fullmatch(text) else json_line(text)
 
 
 class Decision(Frozen):

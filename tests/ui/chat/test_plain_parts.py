@@ -13,29 +13,11 @@ from tui.model.catalog import PromptArgument, PromptView, ResourceView
 from tui.model.servers import ServerStatus, ServerView
 from tui.ui.widgets.chat.completion import MAX_COMPLETIONS, complete
 from tui.ui.widgets.chat.composer import MAX_HISTORY, HistoryStorage, MessageHistory
-from tui.ui.widgets.chat.entry_window import MAX_ENTRIES, MAX_MOUNTED, STEP, Window
 from tui.ui.widgets.chat.tool_call import MAX_SCANNED, arguments_line, result_line
 from tui.ui.widgets.key_bar import whole_parts
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.links import examine, is_plain_http, target_beside
 from tui.ui.widgets.text.plain import cuts, duration
-
-
-def test_the_window_slides_back_and_forth_and_never_grows_beyond_its_limit() -> None:
-    full = Window(0, MAX_ENTRIES)
-    full.grow(5_000)
-    assert full.last == MAX_MOUNTED
-    window = Window(1_000 - MAX_ENTRIES, 1_000)
-    for _ in range(1_000 // STEP):
-        window.move_earlier(max(0, window.first - STEP))
-        assert window.last - window.first <= MAX_MOUNTED
-    assert window.first == 0
-    assert window.last == MAX_MOUNTED
-    while window.last < 1_000:
-        before = window.last
-        window.move_later(1_000)
-        assert before < window.last <= before + STEP
-        assert window.last - window.first <= MAX_MOUNTED
 
 
 def test_history_keeps_each_new_message_once_and_the_newest_only() -> None:

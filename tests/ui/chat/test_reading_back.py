@@ -96,6 +96,19 @@ async def test_shift_tab_takes_the_newest_entry_each_time_and_passes_over_ends_o
             raise AssertionError("The cursor never came to the turn before.")
 
 
+async def test_the_window_slides_back_and_forth_and_never_grows_beyond_its_limit() -> None:
+    async with chatting(conversation(300)) as (app, pilot):
+        transcript = app.chat.transcript
+        await until(pilot, lambda: len(transcript.views) > 0)
+        while transcript.load_earlier():
+            assert len(transcript.views) <= MAX_MOUNTED
+        assert len(transcript.views) == MAX_MOUNTED
+        assert transcript.views[0].entry.id == "e0"
+        while transcript.load_later():
+            assert len(transcript.views) <= MAX_MOUNTED
+        assert transcript.views[-1].entry.id == "e299"
+
+
 async def test_ten_thousand_entries_open_quickly_and_are_searched_from_the_newest_match() -> None:
     began = process_time()
     async with chatting(conversation(10_000)) as (app, pilot):

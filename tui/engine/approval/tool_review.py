@@ -24,6 +24,7 @@ from tui.engine.files.entry_format import EntryFormat
 from tui.engine.files.state_file import ServerFiles
 from tui.engine.mcp.catalog.offer import Tool
 from tui.engine.mcp.catalog.registry import ToolVisibility, Withheld
+from tui.model.bounded_json import as_object
 from tui.model.chat import Severity
 from tui.model.consent import ToolRuleChanged
 from tui.model.events import Notice, NoticeRaised
@@ -136,8 +137,7 @@ def _write(pins: Mapping[PinKey, Pin]) -> dict[str, Any]:
 
 def _read(content: Mapping[str, Any]) -> dict[PinKey, Pin]:
     """Read the pins of a file; an entry that is odd in any way is passed over."""
-    entries = content.get(_KEY)
-    found = entries.items() if isinstance(entries, dict) else ()
+    found = as_object(content.get(_KEY)).items()
     return {key: pin for key, entry in found if (pin := _PINS.read(entry)) is not None}
 
 

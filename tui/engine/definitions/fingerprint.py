@@ -18,6 +18,7 @@ from typing import Any, Final
 from tui.engine.definitions.definition import Launch, ServerDefinition
 from tui.engine.definitions.programs import FULL_PATH, find_program, guarded_folders, search_path
 from tui.engine.files.state_file import StateFile
+from tui.model.bounded_json import text_in
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin
 
@@ -127,9 +128,8 @@ def effective_entry(written: Mapping[str, object]) -> Mapping[str, object]:
 
 def _salt_in(content: Mapping[str, object]) -> bytes:
     """Return the salt in a file; empty if there is none."""
-    text = content.get("salt")
     try:
-        salt = bytes.fromhex(text) if isinstance(text, str) else b""
+        salt = bytes.fromhex(text_in(content, "salt"))
     except ValueError:
         return b""
     return salt if len(salt) == SALT_BYTES else b""

@@ -62,19 +62,25 @@ def read_regular(path: Path, limit: int) -> bytes:
         UnfitFileError: If it is not a regular file or is larger.
         OSError: If it cannot be opened or read.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with _open_regular(path) as file:
+        return _read(file, limit)
+
+
+@contextlib.contextmanager
+def _open_regular(path: Path, further: int = 0) -> Iterator[BinaryIO]:
+    """Open a regular file for reading, with further flags."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | further)
     try:
-        return _read(descriptor, limit)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UnfitFileError("not a regular file")
+        with open(descriptor, "rb", closefd=False) as file:
+            yield file
     finally:
         os.close(descriptor)
 
 
-def _read(descriptor: int, limit: int) -> bytes:
-    """Read an open file; see `read_regular`."""
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        raise UnfitFileError("not a regular file")
-    with open(descriptor, "rb", closefd=False) as file:
-        data = file.read(limit + 1)
+def _read(file: BinaryIO, limit: int) -> bytes:
+    data = file.read(limit + 1)
     if len(data) > limit:
         raise UnfitFileError(f"larger than {limit // 1024} KiB")
     return data
@@ -142,12 +148,9 @@ def read_own(path: Path, limit: int, *, alone: bool) -> bytes:
     target = Path(os.path.realpath(path))
     if alone:
         _check_place(path, target)
-    descriptor = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-    try:
-        data = _read(descriptor, limit)
-        _check_owner(descriptor, alone=alone)
-    finally:
-        os.close(descriptor)
+    with _open_regular(target, os.O_NOFOLLOW) as file:
+        data = _read(file, limit)
+        _check_owner(file.fileno(), alone=alone)
     return data
 
 
@@ -160,11 +163,8 @@ def open_own(path: Path) -> Iterator[BinaryIO]:
         ExposedFileError: If it belongs to another user.
         OSError: If it cannot be opened.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-    with open(descriptor, "rb") as file:  # noqa: PTH123  (no path)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise UnfitFileError("not a regular file")
-        _check_owner(descriptor, alone=False)
+    with _open_regular(path, os.O_NOFOLLOW) as file:
+        _check_owner(file.fileno(), alone=False)
         yield file
 
 

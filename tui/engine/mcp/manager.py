@@ -41,6 +41,7 @@ from tui.engine.mcp.supervisor import Connect, Supervisor
 from tui.engine.mcp.tasks import RemoteTasks
 from tui.engine.mcp.transports.stdio.launch import environment_names
 from tui.model import events as e
+from tui.model.bounded_json import as_list
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress, Severity
 from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView, Transport
@@ -130,9 +131,8 @@ class Enablement:
 
 def _disabled(content: Content) -> frozenset[Key]:
     """Read the file's content, skipping malformed entries."""
-    entries = content.get("disabled")
     found: set[Key] = set()
-    for entry in entries[:MAX_ENTRIES] if isinstance(entries, list) else ():
+    for entry in as_list(content.get("disabled"))[:MAX_ENTRIES]:
         match entry:
             case {"origin": str() as origin, "server": str() as server}:
                 found.add((origin, server))

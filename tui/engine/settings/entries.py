@@ -38,6 +38,7 @@ from tui.engine.settings.sources.source import (
     known_keys,
     validation_problems,
 )
+from tui.model.bounded_json import as_object, as_texts
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import OAUTH_SECRETS, OAuthSettings, ServerSettings
@@ -380,10 +381,9 @@ class ServerReader:
 
     def _report_unknown(self, entry: RawEntry, raw: Mapping[str, Any]) -> None:
         """Report unknown keys, such as those of other clients."""
-        oauth = raw.get("oauth")
         for key in [key for key in raw if key not in KNOWN | {"disabled"}][:MAX_ENTRY_PROBLEMS]:
             self._note(entry, words_on(key, KNOWN), key)
-        signs_in = oauth if isinstance(oauth, dict) else {}
+        signs_in = as_object(raw.get("oauth"))
         for key in [key for key in signs_in if key not in KNOWN_OAUTH][:MAX_ENTRY_PROBLEMS]:
             self._note(entry, words_on(key, KNOWN_OAUTH), "oauth", key)
         if not isinstance(raw.get("disabled", False), bool | str):
@@ -448,9 +448,8 @@ def _misplaced(entry: RawEntry) -> str:
     own = secret_names(given.raw) if given is not None and not entry.project else frozenset()
     if secret_names(entry.raw) - own:
         return "only your own settings can refer to your secrets, ${keyring:…}"
-    raw = entry.raw if isinstance(entry.raw, dict) else {}
-    oauth = raw.get("oauth")
-    signs_in = oauth if isinstance(oauth, dict) else {}
+    raw = as_object(entry.raw)
+    signs_in = as_object(raw.get("oauth"))
     elsewhere = [raw[key] for key in raw if key not in {*_BLANKABLE, "oauth"}]
     elsewhere += [signs_in[key] for key in signs_in if key not in OAUTH_SECRETS]
     words = "${keyring:…} works only in env, headers and the secrets of oauth"
@@ -480,16 +479,15 @@ def _sketch(
 ) -> ServerDefinition:
     """Return an invalid server with enough fields to recognize it on the screen."""
     address = next((raw[key] for key in ("httpUrl", "url") if isinstance(raw.get(key), str)), "")
-    command, args = raw.get("command"), raw.get("args")
+    command = raw.get("command")
     is_local = not address and isinstance(command, str)
-    words = args if is_local and isinstance(args, list) else []
     return replace(
         blank,
         transport=Transport.HTTP if address else blank.transport,
         launch=replace(
             blank.launch,
             command=str(command) if is_local else "",
-            args=tuple(word for word in words if isinstance(word, str)),
+            args=tuple(as_texts(raw.get("args"))) if is_local else (),
         ),
         endpoint=Endpoint(address),
         secrets=secrets,

@@ -15,6 +15,7 @@ from pydantic_core.core_schema import ModelSchema
 from tui.engine.files.paths import shown_path
 from tui.engine.settings.loader import MODEL_VARIABLE, LoadedSettings
 from tui.engine.settings.sources.source import Report, Source, layer_files, read_layer
+from tui.model.bounded_json import as_object
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin
 from tui.model.settings import (
@@ -157,8 +158,7 @@ class Layers:
         keys = {field.alias or name: name for name, field in McpSettings.model_fields.items()}
         mcp = McpSettings()
         for source in self._own:
-            given = source.content.get("mcp")
-            known = given if isinstance(given, dict) else {}
+            known = as_object(source.content.get("mcp"))
             mcp = mcp.model_copy(update={keys[key]: known[key] for key in known if key in keys})
         yield from self._section("mcp", mcp)
         yield from self._section("context", loaded.context.said)

@@ -36,6 +36,7 @@ from tui.engine.settings.sources.source import (
     system_folder,
     validation_problems,
 )
+from tui.model.bounded_json import as_object
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin
 from tui.model.settings import MAX_PATTERNS, GemdeckSettings, ToolPattern
@@ -373,9 +374,8 @@ def _switches(source: Source) -> Iterator[Restriction]:
 def _hooked(source: Source) -> Iterator[Restriction]:
     """Name the hooks, of which none runs here, and ask about the tools that they would check."""
     kind = HookRule if source.origin is Origin.PROJECT else Restriction
-    hooks = source.content.get("hooks")
-    named = hooks.items() if isinstance(hooks, dict) else ()
-    events = {name: found for name, found in named if found and isinstance(found, list)}
+    hooks = as_object(source.content.get("hooks"))
+    events = {name: found for name, found in hooks.items() if found and isinstance(found, list)}
     if events.keys() - {"disabled"}:
         listed = ", ".join(name for name in [*events][:MAX_NAMED] if name != "disabled")
         asked = "; what BeforeTool checks needs approval" if "BeforeTool" in events else ""

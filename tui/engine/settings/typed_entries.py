@@ -15,6 +15,7 @@ from tui.engine.definitions.fingerprint import digest
 from tui.engine.logs.redaction import MASK, MAX_SHOWN, is_secret_variable, masked_words
 from tui.engine.settings.entries import MAX_NAME, server_id
 from tui.engine.settings.sources.source import validation_problems
+from tui.model.bounded_json import as_list, as_object
 from tui.model.settings import ServerSettings
 from tui.model.trust import DifferenceLine
 from tui.text import sanitize
@@ -170,8 +171,7 @@ class EntryFields:
         self._key = next((key for key in _ADDRESSES if entry.get(key)), "")
         target = str(entry.get(self._key or "command") or "")
         self.target = self._hide(target, _masked(target)) if self._key else target
-        args = entry.get("args")
-        words = [str(word) for word in args] if isinstance(args, list) else []
+        words = [str(word) for word in as_list(entry.get("args"))]
         self.words = [*map(self._word, words, ("", *words))]
         self.variables, self.fields = self._named("env", "="), self._named("headers", ": ")
         self.args, self.env, self.headers = map(joined, (self.words, self.variables, self.fields))
@@ -211,8 +211,8 @@ class EntryFields:
             raise EntryError(f"A quote is not closed: {text[:40]}") from error
 
     def _named(self, key: str, sign: str) -> list[str]:
-        words, given = list[str](), self._entry.get(key)
-        for name, value in given.items() if isinstance(given, dict) else ():
+        words = list[str]()
+        for name, value in as_object(self._entry.get(key)).items():
             if isinstance(value, dict | list):  # as a text, a key in it could be a reference
                 continue
             is_secret = value and is_secret_variable(name, str(value))

@@ -18,7 +18,7 @@ from tui.engine.files.unwritten import true_name
 from tui.engine.keys.key_store import CredentialError, FilePlace, KeyringPlace, uses_keyring
 from tui.engine.sign_in.sign_in_record import AuthError, SignInRecord, canonical_address, digest
 from tui.engine.sign_in.token_endpoint import MAX_LIFE, MAX_TOKEN, checked_endpoint, checked_token
-from tui.model.bounded_json import JsonError, json_or_text, read_value, text_in
+from tui.model.bounded_json import JsonError, as_texts, json_or_text, read_value, text_in
 from tui.text import sanitize_line
 
 Result = TypeVar("Result")
@@ -130,8 +130,7 @@ class TokenStore:
 
     def _keys(self, server: str) -> list[str]:
         text = self._place(_server_entry(server)).get()
-        found = json_or_text(text or "[]")
-        return [key for key in found if isinstance(key, str)] if isinstance(found, list) else []
+        return as_texts(json_or_text(text or ""))
 
     def _place(self, entry: str) -> KeyringPlace | FilePlace:
         if self._chosen is None:

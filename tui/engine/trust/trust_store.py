@@ -11,6 +11,7 @@ from tui.engine.files.entry_format import EntryFormat
 from tui.engine.files.state_file import private_file
 from tui.engine.trust.content import FolderContent
 from tui.engine.trust.folder_identity import FolderIdentity, reaches_down
+from tui.model.bounded_json import as_list, as_object, as_texts
 from tui.model.frozen import Frozen
 from tui.model.trust import TrustAnswer
 
@@ -246,7 +247,7 @@ class TrustStore:
         self.refuse([key for key in keys if key not in known], word)
 
     def added(self) -> frozenset[str]:
-        return frozenset(_added(self._file.load() or {}))
+        return frozenset(as_texts((self._file.load() or {}).get(_ADDED)))
 
     def add(self, key: str, *, is_gone: bool = False) -> None:
         """Remember a server that the user wrote into the settings; see `refuse` for the key.
@@ -255,7 +256,7 @@ class TrustStore:
         """
 
         def change(content: dict[str, Any]) -> dict[str, Any]:
-            known = [one for one in _added(content) if one != key]
+            known = [one for one in as_texts(content.get(_ADDED)) if one != key]
             refused = {one: word for one, word in _refused(content).items() if one != key}
             added = known if is_gone else [*known, key][-MAX_REFUSED:]
             return {**content, _REFUSED: _refused(content) if is_gone else refused, _ADDED: added}
@@ -264,19 +265,12 @@ class TrustStore:
 
 
 def _refused(content: Mapping[str, Any]) -> dict[str, str]:
-    known = content.get(_REFUSED)
-    return {key: str(word) for key, word in known.items()} if isinstance(known, dict) else {}
-
-
-def _added(content: Mapping[str, Any]) -> list[str]:
-    known = content.get(_ADDED)
-    return [key for key in known if isinstance(key, str)] if isinstance(known, list) else []
+    return {key: str(word) for key, word in as_object(content.get(_REFUSED)).items()}
 
 
 def _listed(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the records in a file as they stand there."""
-    entries = content.get("folders")
-    listed = entries[-MAX_FOLDERS:] if isinstance(entries, list) else ()
+    listed = as_list(content.get("folders"))[-MAX_FOLDERS:]
     return [one for one in listed if isinstance(one, dict)]
 
 

@@ -64,6 +64,11 @@ def reveal(text: str) -> str:
     return "".join(c if c == "\t" else reveal_character(c) for c in text)
 
 
+def json_line(value: object) -> str:
+    """Write a value as one line of JSON in which nothing is hidden."""
+    return reveal(json.dumps(value, ensure_ascii=False, sort_keys=True))
+
+
 @functools.lru_cache(maxsize=4_096)
 def reveal_character(character: str) -> str:
     """Return a character, or the JSON escape of one that cannot be seen."""

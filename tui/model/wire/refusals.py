@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from tui.model.bounded_json import JsonError, read_json
+from tui.model.bounded_json import JsonError, read_json, text_in
 from tui.text import sanitize_line, without_sequences
 
 MAX_BODY: Final = 8 * 1024
@@ -76,8 +76,7 @@ def words_in(content: object) -> str:
 
 def error_code(content: Mapping[str, Any]) -> str:
     """Return the code of an error in the form of OAuth (RFC 6749, 5.2), or ""."""
-    code = content.get("error")
-    return code if isinstance(code, str) else ""
+    return text_in(content, "error")
 
 
 def clipped(words: str) -> str:

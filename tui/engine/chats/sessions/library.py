@@ -32,7 +32,7 @@ from tui.engine.files.paths import SESSIONS, folder_key
 from tui.engine.files.state_file import STATE_VERSION
 from tui.engine.logs.redaction import Redactor
 from tui.engine.options import LATEST
-from tui.model.bounded_json import json_or_text
+from tui.model.bounded_json import as_object, json_or_text, text_in
 from tui.model.chat import ChatNotice, Entry, ModelText, Thought, ToolCall, TurnEnd, UserMessage
 from tui.model.sessions import (
     LastSessionFound,
@@ -336,7 +336,7 @@ def _view(path: Path) -> SessionView | None:
             last = _last_line(file, status.st_size, _SUMMARY)
     except OSError:
         return None
-    known = _record(head.partition(b"\n")[0]) | _record(last)
+    known = as_object(json_or_text(head.partition(b"\n")[0])) | as_object(json_or_text(last))
     parent = _word(known, "parent")
     return SessionView(
         id=SessionId(path.name.removesuffix(_SUFFIX)),
@@ -368,14 +368,8 @@ def _last_line(file: BinaryIO, size: int, *starts: bytes) -> bytes:
     return b""
 
 
-def _record(line: bytes) -> Record:
-    record = json_or_text(line)
-    return record if isinstance(record, dict) else {}
-
-
 def _word(record: Record, key: str, limit: int = 100) -> str:
-    value = record.get(key)
-    return sanitize_line(value, limit) if isinstance(value, str) else ""
+    return sanitize_line(text_in(record, key), limit)
 
 
 def _count(record: Record, key: str) -> int:

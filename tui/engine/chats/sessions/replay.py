@@ -21,7 +21,7 @@ from tui.engine.chats.sessions.session_file import MAX_SESSION, Record
 from tui.engine.files.atomic import UnfitFileError, open_own
 from tui.engine.files.line_file import is_object
 from tui.engine.files.state_file import STATE_VERSION
-from tui.model.bounded_json import read_value
+from tui.model.bounded_json import as_list, read_value, text_in
 from tui.model.chat import (
     ChatNotice,
     Entry,
@@ -174,8 +174,7 @@ def _usable(parts: Iterable[object], role: str) -> Iterator[Wire]:
 
 def _part(part: Wire) -> Wire | None:
     """Return a part as the service takes it, or None."""
-    signature = part.get("thoughtSignature")
-    signed = {"thoughtSignature": signature} if isinstance(signature, str) and signature else {}
+    signed = {"thoughtSignature": one} if (one := text_in(part, "thoughtSignature")) else {}
     match part:
         case {"thought": thought} if thought:
             return None
@@ -190,8 +189,7 @@ def _part(part: Wire) -> Wire | None:
                 return {"functionCall": {**named, "args": arguments}, **signed}
         case {"functionResponse": {"response": dict(said)} as response}:
             named, answer = _named(response), _answer(said)
-            inside = response.get("parts")
-            parts = _usable(inside if isinstance(inside, list) else (), "user")
+            parts = _usable(as_list(response.get("parts")), "user")
             media = [made for made in parts if made.keys() == {"inlineData"}]
             if named and answer:
                 more = {"parts": media} if media else {}

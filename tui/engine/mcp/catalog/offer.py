@@ -14,7 +14,7 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, declaration, sanitize_name
 from tui.engine.mcp.catalog.skill_entry import Skill, read_skills
 from tui.engine.mcp.schema.to_gemini import GeminiSchema, UnusableSchemaError, convert_schema
-from tui.model.bounded_json import text_in
+from tui.model.bounded_json import as_list, as_object, text_in
 from tui.model.catalog import (
     Parameter,
     PromptArgument,
@@ -232,7 +232,7 @@ def _read_tools(raw: RawOffer) -> tuple[Tool, ...]:
 def _placeholder(shown: str, item: object, problem: str) -> Tool:
     """Make an unusable tool that only shows a problem."""
     view = ToolView(_NO_ID, shown, schema=_pretty(item), problem=problem)
-    return Tool("", view, "", None, {}, definition_hash(item if isinstance(item, dict) else {}))
+    return Tool("", view, "", None, {}, definition_hash(as_object(item)))
 
 
 def _tool(item: dict[str, Any], problem: str) -> Tool:
@@ -245,7 +245,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
             parameters, left_out = convert_schema(schema)
         except UnusableSchemaError as error:
             problem = str(error)
-    notes = _object(item.get("annotations"))
+    notes = as_object(item.get("annotations"))
     title = text_in(item, "title") or text_in(notes, "title")
     description = text_in(item, "description")
     if (cut := len(description) - MAX_DESCRIPTION) > 0:
@@ -255,7 +255,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
     shown = sanitize(description, MAX_DESCRIPTION)
     for_model = shown if description else sanitize(title, MAX_DESCRIPTION)
     definition = definition_text(item)
-    output_schema = _object(item.get("outputSchema"))
+    output_schema = as_object(item.get("outputSchema"))
     text = json.dumps(output_schema) if output_schema else ""
     view = ToolView(
         id=ToolId(sanitize_name(item["name"])),
@@ -278,12 +278,12 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         view=view,
         description=for_model,
         parameters=parameters,
-        schema=schema if isinstance(schema, dict) else {},
+        schema=as_object(schema),
         definition_hash=_hash(definition),
         definition=definition,
         output_schema=output_schema or None,
         output_weight=math.inf if any(word in text for word in _UNBOUNDED) else len(text),
-        needs_task=_object(item.get("execution")).get("taskSupport") == "required",
+        needs_task=as_object(item.get("execution")).get("taskSupport") == "required",
     )
 
 
@@ -291,7 +291,7 @@ def _unusable(item: dict[str, Any]) -> str:
     """Return why a tool could only fail, or an empty string."""
     if not isinstance(item.get("inputSchema") or {}, dict):
         return "its input schema is not an object"
-    visibility = _object(_object(item.get("_meta")).get("ui")).get("visibility")
+    visibility = as_object(as_object(item.get("_meta")).get("ui")).get("visibility")
     if isinstance(visibility, list) and "model" not in visibility:
         return "its server offers it to apps, not to the model"
     return ""
@@ -300,9 +300,8 @@ def _unusable(item: dict[str, Any]) -> str:
 def _prompt(item: dict[str, Any], position: int) -> PromptView:
     name, shown = item["name"], sanitize_line(item["name"], MAX_NAME)
     problem = "" if is_shown_whole(name, MAX_NAME) else _HIDDEN_NAME
-    listed = item.get("arguments")
     arguments: dict[str, PromptArgument] = {}
-    for argument in _named(listed if isinstance(listed, list) else [], "name"):
+    for argument in _named(as_list(item.get("arguments")), "name"):
         if not is_shown_whole(argument["name"], MAX_NAME):
             words = f"its argument “{sanitize_line(argument['name'], 80)}” has a name"
             problem = problem or f"{words} that cannot be shown as it is"
@@ -355,10 +354,6 @@ def _named(items: Sequence[object], key: str) -> list[dict[str, Any]]:
 
 def _hash(definition: str) -> str:
     return hashlib.sha256(definition.encode()).hexdigest()
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _pretty(value: object) -> str:

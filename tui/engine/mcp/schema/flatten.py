@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeGuard
 from urllib.parse import unquote
 
-from tui.model.bounded_json import as_list
+from tui.model.bounded_json import as_list, as_object, as_texts, text_in
 from tui.model.frozen import Frozen
 
 MAX_REFERENCE_CHARS: Final = 1_000
@@ -209,7 +209,7 @@ def _merge_keywords(flat: Flat, schema: dict[str, Any], followed: frozenset[str]
     """Merge the keywords of a schema itself; later text replaces earlier text."""
     _merge_types(flat, schema)
     _merge_object(flat, schema, followed)
-    flat.description = _words(schema.get("description")) or flat.description
+    flat.description = text_in(schema, "description") or flat.description
     _merge_enum(flat, schema)
     _merge_bounds(flat, schema)
     _merge_array(flat, schema, followed)
@@ -218,17 +218,17 @@ def _merge_keywords(flat: Flat, schema: dict[str, Any], followed: frozenset[str]
             flat.groups.append(tuple((Scoped(branch, followed),) for branch in branches))
     if "default" in schema:
         flat.default = (schema["default"],)
-    pattern = _words(schema.get("pattern"))
+    pattern = text_in(schema, "pattern")
     if len(pattern) <= MAX_PATTERN_CHARS:
         flat.pattern = pattern or flat.pattern
-    if text_format := _words(schema.get("format")):
+    if text_format := text_in(schema, "format"):
         flat.notes.append(f"format: {text_format}")
     flat.unique = flat.unique or schema.get("uniqueItems") is True
 
 
 def _merge_types(flat: Flat, schema: dict[str, Any]) -> None:
     said = schema.get("type")
-    names = {said} if isinstance(said, str) else {name for name in as_list(said) if _words(name)}
+    names = {said} if isinstance(said, str) else set(as_texts(said))
     types = frozenset(name.lower() for name in names) & TYPES
     if schema.get("nullable") is True and types:
         types |= {"null"}
@@ -269,17 +269,14 @@ def _merge_bounds(flat: Flat, schema: dict[str, Any]) -> None:
 
 
 def _merge_object(flat: Flat, schema: dict[str, Any], followed: frozenset[str]) -> None:
-    properties = schema.get("properties")
-    if isinstance(properties, dict):
-        for name, child in properties.items():
-            flat.properties[name] = (*flat.properties.get(name, ()), Scoped(child, followed))
-    for name in as_list(schema.get("required")):
-        if isinstance(name, str) and name not in flat.required:
-            flat.required.append(name)
+    properties = as_object(schema.get("properties"))
+    for name, child in properties.items():
+        flat.properties[name] = (*flat.properties.get(name, ()), Scoped(child, followed))
+    flat.required = [*dict.fromkeys((*flat.required, *as_texts(schema.get("required"))))]
     values = schema.get("additionalProperties")
     if isinstance(values, dict) and not properties:
-        value_type = values.get("type")
-        of_type = f" with values of type {value_type}" if isinstance(value_type, str) else ""
+        value_type = text_in(values, "type")
+        of_type = f" with values of type {value_type}" if value_type else ""
         flat.notes.append(f"any keys{of_type}")
 
 
@@ -292,10 +289,6 @@ def _merge_array(flat: Flat, schema: dict[str, Any], followed: frozenset[str]) -
         flat.items = (*(flat.items or ()), Scoped(items, followed))
     if isinstance(prefix, list) and not flat.prefix_items:
         flat.prefix_items = [(Scoped(item, followed),) for item in prefix]
-
-
-def _words(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -4,16 +4,15 @@ The schema is the restricted one of elicitation: top-level properties only, each
 number, a boolean, or a choice.
 """
 
-import json
 import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
 from tui.engine.mcp.schema.flatten import is_number
-from tui.model.bounded_json import as_list, text_in
+from tui.model.bounded_json import as_list, as_object, as_texts, text_in
 from tui.model.frozen import Frozen
-from tui.model.input.arguments import reveal
+from tui.model.input.arguments import json_line
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
 from tui.text import INVISIBLE, LATIN_ALIKE, sanitize, sanitize_line
 
@@ -176,7 +175,7 @@ def read_form(schema: _Json) -> Form:
         raise UnusableFormError("its properties are not an object")
     if len(properties) > MAX_FIELDS:
         raise UnusableFormError(f"it has more than {MAX_FIELDS} fields")
-    needed = {name for name in as_list(schema.get("required")) if isinstance(name, str)}
+    needed = set(as_texts(schema.get("required")))
     controls: list[Control] = []
     keys: set[str] = set()
     room = MAX_ALL_OPTIONS
@@ -258,8 +257,7 @@ def _options(
 ) -> tuple[dict[str, Any], tuple[FieldOption, ...]]:
     """Return the shown option values with the server's values, and the options as shown."""
     if kind is FieldKind.CHOICES:
-        items = definition.get("items")
-        definition = items if isinstance(items, Mapping) else {}
+        definition = as_object(definition.get("items"))
     elif kind is not FieldKind.CHOICE:
         return {}, ()
     pairs = options_of(definition)
@@ -273,7 +271,7 @@ def _options(
     options: list[FieldOption] = []
     taken: set[str] = set()
     for value, label in pairs:
-        text = value if isinstance(value, str) else as_text(value)
+        text = value if isinstance(value, str) else json_line(value)
         if max(len(text), len(label)) > MAX_OPTION:
             raise UnusableFormError(f"one of its options has more than {MAX_OPTION:,} characters")
         shown = unique(sanitize_line(text), taken)
@@ -308,7 +306,7 @@ def _bounds(kind: FieldKind, definition: _Json) -> tuple[float | None, float | N
 
 def _default(kind: FieldKind, value: Any, values: Mapping[str, Any]) -> FormValue:  # noqa: ANN401 - any JSON
     """Return the default of a field, if the server's is valid."""
-    shown_of = {as_text(one): shown for shown, one in values.items()}
+    shown_of = {json_line(one): shown for shown, one in values.items()}
     match kind, value:
         case FieldKind.TEXT, str():
             return sanitize(value, MAX_DEFAULT)
@@ -317,9 +315,9 @@ def _default(kind: FieldKind, value: Any, values: Mapping[str, Any]) -> FormValu
         case FieldKind.INTEGER | FieldKind.NUMBER, int() | float() if is_number(value):
             return value
         case FieldKind.CHOICE, _ if value is not NOTHING:
-            return shown_of.get(as_text(value))
+            return shown_of.get(json_line(value))
         case FieldKind.CHOICES, [*chosen]:
-            shown = (shown_of.get(as_text(one)) for one in chosen)
+            shown = (shown_of.get(json_line(one)) for one in chosen)
             return tuple(one for one in shown if one is not None)
         case _:
             return None
@@ -332,8 +330,3 @@ def unique(shown: str, taken: set[str]) -> str:
         unique, number = f"{shown} ({number})", number + 1
     taken.add(unique)
     return unique
-
-
-def as_text(value: object) -> str:
-    """Write a value as one line of JSON in which nothing is hidden."""
-    return reveal(json.dumps(value, ensure_ascii=False, sort_keys=True))

@@ -24,7 +24,7 @@ from tui.engine.mcp.schema.flatten import (
     TooManyNodesError,
     Union,
 )
-from tui.model.bounded_json import json_or_text
+from tui.model.bounded_json import json_or_text, text_in
 from tui.text import is_shown_whole, sanitize, sanitize_line
 
 GeminiSchema = dict[str, Any]
@@ -322,8 +322,7 @@ class _Converter:
 
 def _described(found: GeminiSchema, schema: Mapping[str, Any]) -> GeminiSchema:
     """Add the description of a schema."""
-    words = schema.get("description")
-    if not isinstance(words, str) or not words:
+    if not (words := text_in(schema, "description")):
         return found
     return found | {"description": sanitize(words, MAX_DESCRIPTION_CHARS)}
 

@@ -24,14 +24,13 @@ from tui.engine.mcp.schema.form_schema import (
     MAX_TITLE,
     NOTHING,
     UnusableFormError,
-    as_text,
     options_of,
     read_control,
     unique,
 )
-from tui.model.bounded_json import JsonError, as_list, read_json
+from tui.model.bounded_json import JsonError, as_list, as_object, as_texts, read_json
 from tui.model.frozen import Frozen
-from tui.model.input.arguments import MAX_DEPTH
+from tui.model.input.arguments import MAX_DEPTH, json_line
 from tui.model.requests import FieldKind, FieldOption, FormField, FormValue
 from tui.text import sanitize_line
 
@@ -195,7 +194,7 @@ class _Reader:
         field, default = control.field, control.field.default
         is_empty = value is NOTHING or (value is None and spot.nullable)
         is_line = field.kind is not FieldKind.TEXT or str(default).isprintable()
-        is_same = default not in {None, ()} and as_text(control.sent(default)) == as_text(value)
+        is_same = default not in {None, ()} and json_line(control.sent(default)) == json_line(value)
         if not (is_empty or (is_same and is_line)):
             return self._json(spot)
         field = replace(field, key=self._key(spot.path), title=_label(spot.path, field.title))
@@ -205,7 +204,7 @@ class _Reader:
         words = {key: spot.own.get(key) for key in ("title", "description")}
         name, plain = spot.path[-1], {**words, "type": "string"}
         field = read_control("", name, plain, required=spot.required).field
-        shown = None if spot.value is NOTHING else as_text(spot.value)
+        shown = None if spot.value is NOTHING else json_line(spot.value)
 
         def read(entered: str, _: _Value) -> _Value:
             try:
@@ -394,9 +393,8 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def _required(own: _Json) -> frozenset[str]:
-    return frozenset(name for name in as_list(own.get("required")) if isinstance(name, str))
+    return frozenset(as_texts(own.get("required")))
 
 
 def _properties(own: _Json) -> _Json:
-    properties = own.get("properties")
-    return properties if isinstance(properties, Mapping) else {}
+    return as_object(own.get("properties"))

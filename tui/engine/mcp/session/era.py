@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.state_file import Content, StateFile
+from tui.model.bounded_json import as_object
 from tui.model.servers import Origin, ProtocolEra
 
 MAX_ENTRIES: Final = 500
@@ -112,9 +113,8 @@ def target_hash(definition: ServerDefinition) -> str:
 
 def _parse(content: Content) -> dict[str, dict[str, Any]]:
     """Read the file's entries, skipping malformed ones."""
-    eras: Any = content.get("eras")
     entries: dict[str, dict[str, Any]] = {}
-    for key, entry in (eras if isinstance(eras, dict) else {}).items():
+    for key, entry in as_object(content.get("eras")).items():
         match entry:
             case {"era": "handshake" | "stateless" as era, "time": int() | float() as since}:
                 entries[key] = {"era": era, "time": since}

@@ -6,6 +6,7 @@ from typing import Final
 
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError
 from tui.engine.mcp.session.call_timeout import ProgressReporter
+from tui.model.bounded_json import as_object, text_in
 from tui.model.chat import TaskStatus
 from tui.model.frozen import Frozen
 from tui.text import is_shown_whole, sanitize_line
@@ -66,24 +67,22 @@ def read_task(raw: JsonObject) -> TaskState:
     Raises:
         ToolCallError: If its id or its status cannot be used.
     """
-    found = raw.get("task", raw)
-    task: JsonObject = found if isinstance(found, dict) else {}
-    task_id, message = task.get("taskId"), task.get("statusMessage")
+    task = as_object(raw.get("task", raw))
+    task_id = task.get("taskId")
     if not isinstance(task_id, str) or not task_id or not is_shown_whole(task_id, MAX_ID):
         raise ToolCallError("The server sent a task whose id cannot be used.")
     try:
         status = TaskStatus(str(task.get("status")))
     except ValueError:
         raise ToolCallError("The server sent a task with an unknown status.") from None
-    inputs, outcome = task.get("inputRequests"), task.get("result", task.get("error"))
     return TaskState(
         task_id,
         status,
-        sanitize_line(message, MAX_STATUS) if isinstance(message, str) else "",
+        sanitize_line(text_in(task, "statusMessage"), MAX_STATUS),
         _seconds(task, "pollInterval", USUAL_POLL, LEAST_POLL, MOST_POLL),
         _seconds(task, "ttl", MAX_TTL, 0.0, MAX_TTL),
-        inputs if isinstance(inputs, dict) else {},
-        outcome if isinstance(outcome, dict) else {},
+        as_object(task.get("inputRequests")),
+        as_object(task.get("result", task.get("error"))),
     )
 
 

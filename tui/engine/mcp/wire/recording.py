@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from tui.model.bounded_json import value_or_none
+from tui.model.bounded_json import as_object, value_or_none
 
 _HANDSHAKE: Final = frozenset({"initialize", "server/discover"})
 """Methods whose parameters say who asks, which may be another client."""
@@ -46,7 +46,7 @@ class Recording:
         asked: dict[str, _Key] = {}
         told: list[_Message] = []
         for line in lines:
-            frame = _object(line.encode())
+            frame = as_object(value_or_none(line.encode()))
             name, message = str(frame.get("server")), frame.get("message")
             if "gemdeck" in frame:
                 asked.clear()  # another run counts anew
@@ -64,7 +64,7 @@ class Recording:
 
     def answer(self, line: bytes) -> list[_Message]:
         """Return what the server says to a line that a client wrote."""
-        message = _object(line)
+        message = as_object(value_or_none(line))
         if not {"id", "method"} <= message.keys():
             return []
         key = method, params = _key(message)
@@ -90,23 +90,15 @@ class Recording:
         found = known[-1][-1].get("result") if known and message["method"] == "initialize" else None
         if not isinstance(found, dict):
             return None
-        asked = message.get("params")
-        version = asked.get("protocolVersion") if isinstance(asked, dict) else None
+        version = as_object(message.get("params")).get("protocolVersion")
         info = found.get("serverInfo") or {"name": next(iter(self.servers), ""), "version": ""}
         more = {name: found[name] for name in ("capabilities", "instructions") if name in found}
         version = min(str(version or _REVISION), _REVISION)
         return {"protocolVersion": version, "serverInfo": info, **more}
 
 
-def _object(line: bytes) -> _Message:
-    """Read an object; an empty one stands for what is none."""
-    value = value_or_none(line)
-    return value if isinstance(value, dict) else {}
-
-
 def _key(message: _Message) -> _Key:
-    method, params = str(message.get("method")), message.get("params")
-    said = {**params} if isinstance(params, dict) else {}
+    method, said = str(message.get("method")), {**as_object(message.get("params"))}
     said.pop("_meta", None)
     if not said.get("arguments", True):
         del said["arguments"]  # some leave out what is empty

@@ -38,6 +38,7 @@ from tui.engine.settings.sources.document import (
     dotted,
     read_document,
 )
+from tui.model.bounded_json import as_list, as_object, as_texts
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin
 from tui.text import sanitize_line
@@ -459,11 +460,9 @@ def _settings(source: Source, extension: Path) -> tuple[Mapping[str, str], tuple
     Returns:
         Those in its ``.env``, and the names of all that are sensitive.
     """
-    declared = source.content.get("settings")
-    entries = declared[:MAX_RULES] if isinstance(declared, list) else ()
     named = {
         str(entry["envVar"]): bool(entry.get("sensitive"))
-        for entry in entries
+        for entry in as_list(source.content.get("settings"))[:MAX_RULES]
         if isinstance(entry, dict) and _NAME.fullmatch(str(entry.get("envVar")))
     }
     path, found = extension / ENV_FILE, _NONE
@@ -490,12 +489,10 @@ def _is_enabled(entry: object, folder: Path) -> bool:
     A rule is a folder with a slash at both ends, with ``*`` behind it for the folders in it too,
     and with ``!`` before it to disable.
     """
-    rules = entry.get("overrides") if isinstance(entry, dict) else None
+    rules = as_texts(as_object(entry).get("overrides"))
     place = f"/{folder.as_posix().strip('/')}/".replace("//", "/")
     enabled = True
-    for rule in rules[:MAX_RULES] if isinstance(rules, list) else ():
-        if not isinstance(rule, str):
-            continue
+    for rule in rules[:MAX_RULES]:
         named = rule.removeprefix("!")
         if place.startswith(named[:-1]) if named.endswith("*") else place == named:
             enabled = not rule.startswith("!")

@@ -1,14 +1,13 @@
 """A scrolling window of a conversation, following its end unless the user scrolls up.
 
-The state holds every entry; only a window of them is mounted (`Window`), one
-widget each. While it follows the end, the oldest mounted entries are removed as new ones come.
+The state holds every entry; only a window of them is mounted, one widget each. While it follows
+the end, the oldest mounted entries are removed as new ones come.
 Once the user scrolls up the visible text stays in place: entries inserted above it shift the
 scroll position by exactly their rows.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from textual import events
@@ -58,32 +57,6 @@ _VIEWS: Final[Mapping[type[Entry], Callable[[Any], EntryView]]] = {
 }
 
 
-@dataclass(slots=True)
-class Window:
-    """The mounted entries: from index `first` up to, but not including, `last`."""
-
-    first: int = 0
-    last: int = 0
-
-    def move_to(self, index: int, total: int) -> None:
-        """Show an entry with what stands before and after it."""
-        self.first, self.last = max(0, index - STEP), min(total, index + STEP)
-
-    def move_earlier(self, first: int) -> None:
-        """Add entries from an earlier one on, and drop the latest if there are too many."""
-        self.first = first
-        self.last = min(self.last, self.first + MAX_MOUNTED)
-
-    def move_later(self, total: int) -> None:
-        """Add later entries, and drop the earliest if there are too many."""
-        self.last = min(total, self.last + STEP)
-        self.first = max(self.first, self.last - MAX_MOUNTED)
-
-    def grow(self, total: int) -> None:
-        """Add new entries at the end while there is room."""
-        self.last = min(total, self.first + MAX_MOUNTED)
-
-
 class MoreRow(PlainText):
     """The row at an edge of the window with the number of entries beyond; a click loads more."""
 
@@ -99,7 +72,7 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
     def __init__(self) -> None:
         super().__init__()
         self._state = TranscriptState()
-        self._window = Window()
+        self._first = 0  # the index of the first entry that is mounted
         self._views: list[EntryView] = []
         self._marked: re.Pattern[str] | None = None
         self._holds = False
@@ -145,35 +118,34 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
         if not self._views:
             self.go_to_end()
             return
-        for index, view in enumerate(self._views, self._window.first):
+        for index, view in enumerate(self._views, self._first):
             view.show(self._entry(index))
-        if follows and self._total - self._window.last > MAX_ENTRIES:
+        if follows and self._total - self._last > MAX_ENTRIES:
             self.go_to_end(rebuild=True)  # after it was hidden for long
             return
-        self._window.grow(self._total)
-        self._mount_missing_at_end()
+        self._mount_to(self._first + MAX_MOUNTED)
         if follows:
-            self._prune_top()
+            self._drop_before(self._start(self._last))
         self._label_edges()
 
     def go_to_end(self, *, rebuild: bool = False) -> None:
         """Go to the end and follow it."""
-        if rebuild or self._window.last < self._total or not self._views:
+        if rebuild or self._last < self._total or not self._views:
             self._remove(self._views)
-            self._window = Window(self._start(self._total), self._total)
-            self._mount_missing_at_end()
+            self._first = self._start(self._total)
+            self._mount_to(self._total)
         self.anchor()
         self._label_edges()
 
     def load_earlier(self) -> bool:
         """Mount earlier entries without moving the visible text; False at the start."""
-        if self._window.first == 0:
+        if self._first == 0:
             return False
-        before, kept = self._window.first, self._views[0]
+        before, kept = self._first, self._views[0]
         above = self._rows_above(kept)
-        self._window.move_earlier(self._start(before, STEP))
-        added = [self._view(index) for index in range(self._window.first, before)]
-        self._remove(self._views[self._window.last - before :])
+        self._first = self._start(before, STEP)
+        added = [self._view(index) for index in range(self._first, before)]
+        self._remove(self._views[self._first + MAX_MOUNTED - before :])
         self._views[:0] = added
         self.mount_all(added, after=self.earlier)
         self._label_edges()
@@ -182,25 +154,24 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
 
     def load_later(self) -> bool:
         """Mount later entries; False at the end."""
-        if self._window.last >= self._total:
+        if self._last >= self._total:
             return False
-        first, kept = self._window.first, self._views[-1]
+        kept, last = self._views[-1], min(self._total, self._last + STEP)
         above = self._rows_above(kept)
-        self._window.move_later(self._total)
-        self._remove(self._views[: self._window.first - first])
-        self._mount_missing_at_end()
+        self._drop_before(last - MAX_MOUNTED)
+        self._mount_to(last)
         self._label_edges()
         self._shift(self._rows_above(kept) - above)
         return True
 
     def reveal(self, index: int) -> EntryView:
         """Scroll to an entry, to its first mark if it has one, mounting what is around it first."""
-        if not self._window.first <= index < self._window.last:
+        if not self._first <= index < self._last:
             self._remove(self._views)
-            self._window.move_to(index, self._total)
-            self._mount_missing_at_end()
+            self._first = max(0, index - STEP)
+            self._mount_to(index + STEP)
             self._label_edges()
-        view = self._views[index - self._window.first]
+        view = self._views[index - self._first]
         self.release_anchor()
         self.call_after_refresh(lambda: self._scroll_to_row(view, view.marked_row or 0))
         return view
@@ -232,8 +203,13 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
             self.anchor()
 
     @property
+    def _last(self) -> int:
+        """The index after the last entry that is mounted."""
+        return self._first + len(self._views)
+
+    @property
     def _is_at_end(self) -> bool:
-        return self._window.last >= self._total and self.scroll_y >= self.max_scroll_y
+        return self._last >= self._total and self.scroll_y >= self.max_scroll_y
 
     @property
     def _total(self) -> int:
@@ -245,18 +221,17 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
 
     def _continues(self) -> bool:
         """Whether the mounted entries are still those of the state."""
-        if self._window.last > self._total:
+        if self._last > self._total:
             return False
         return all(
             view.entry.id == self._entry(index).id
-            for index, view in enumerate(self._views, self._window.first)
+            for index, view in enumerate(self._views, self._first)
         )
 
     def _goes_on_without_passed(self) -> bool:
         """Take away the notices that have passed; return whether what is left is of the state."""
-        left = {self._entry(index).id for index in range(self._window.first, self._total)}
+        left = {self._entry(index).id for index in range(self._first, self._total)}
         gone = [view for view in self._views if view.entry.id not in left]
-        self._window.last -= len(gone)
         self._remove(gone)
         return self._continues()
 
@@ -267,19 +242,17 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
         view.mark(self._marked)
         return view
 
-    def _mount_missing_at_end(self) -> None:
-        """Mount the last entries of the window, where they are not yet."""
-        first = self._window.first + len(self._views)
-        if added := [self._view(index) for index in range(first, self._window.last)]:
+    def _mount_to(self, last: int) -> None:
+        """Mount the entries before this index that are not mounted yet."""
+        if added := [self._view(index) for index in range(self._last, min(last, self._total))]:
             self._views.extend(added)
             self.mount_all(added, before=self.later)
 
-    def _prune_top(self) -> None:
-        """Remove the oldest entries that are beyond the limits."""
-        first = self._start(self._window.last)
-        if first > self._window.first:
-            self._remove(self._views[: first - self._window.first])
-            self._window.first = first
+    def _drop_before(self, first: int) -> None:
+        """Remove the entries before this index."""
+        if first > self._first:
+            self._remove(self._views[: first - self._first])
+            self._first = first
 
     def _start(self, end: int, most: int = MAX_ENTRIES) -> int:
         """Return the first of the entries to mount before `end`: fewer of those that are long."""
@@ -330,7 +303,7 @@ class EntryWindow(VerticalScroll, inherit_bindings=False):
             self.call_after_refresh(self._follow_if_at_end)
 
     def _label_edges(self) -> None:
-        before, after = self._window.first, self._total - self._window.last
+        before, after = self._first, self._total - self._last
         self.earlier.say(f"↑ {before:,} earlier · PageUp or click for more" if before else "")
         self.later.say(f"↓ {after:,} later · End to jump there" if after else "")
 

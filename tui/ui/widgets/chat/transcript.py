@@ -387,7 +387,7 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
         """Return the place of the cursor in the conversation, its end if there is none."""
         if self.cursor not in self._views:
             return self._total
-        return self._window.first + self._views.index(self.cursor)
+        return self._first + self._views.index(self.cursor)
 
     def _show_found(self, index: int | None) -> None:
         """Go to an entry that was searched for; it is open only as long as it has to be."""
