@@ -211,29 +211,29 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_250,
-    "engine/mcp": 9_470,
-    "engine/chats": 5_390,
-    "cli": 2_960,
-    "engine/settings": 2_730,
-    "model": 2_550,
-    "engine": 1_830,
-    "engine/sign_in": 1_700,
-    "engine/approval": 1_300,
+    "ui": 13_600,
+    "engine/mcp": 9_450,
+    "engine/chats": 5_550,
+    "cli": 3_010,
+    "engine/settings": 2_830,
+    "model": 2_630,
+    "engine": 1_850,
+    "engine/sign_in": 1_710,
+    "engine/approval": 1_340,
     "engine/trust": 1_090,
     "engine/files": 1_010,
     "engine/definitions": 800,
     "store": 670,
     "engine/logs": 570,
-    ".": 510,
-    "engine/keys": 630,
+    ".": 540,
+    "engine/keys": 620,
     "engine/demo": 440,
-    "engine/by_hand": 300,
+    "engine/by_hand": 310,
     "engine/server_setup": 310,
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 
-CEILING: Final = 47_420
+CEILING: Final = 48_210
 """Code lines of all of `tui`."""
 
 SLACK: Final = 30

@@ -31,7 +31,7 @@ from tui.text import sanitize_line
 @click.command(
     "import", epilog="Example: gemdeck import claude-desktop files\n\nExample: gemdeck import --all"
 )
-@click.argument("client", required=False, type=click.Choice(list(CLIENTS)))
+@click.argument("client", required=False, metavar="[CLIENT]", type=click.Choice(list(CLIENTS)))
 @click.argument("names", nargs=-1, metavar="[SERVER]…")
 @click.option("--all", "takes_all", is_flag=True, help="Import every server that is new here.")
 @click.option(
@@ -60,6 +60,9 @@ async def import_servers(
     keyring: bool,
 ) -> CommandOutput:
     """Import servers from other clients.
+
+    CLIENT is claude-desktop, claude-code, vscode, cursor, windsurf, zed, codex, gemini-cli,
+    opencode, copilot, goose or agents (.agents/mcp.json); without it, all are searched.
 
     Shows what each server would run, with all arguments, and what deserves a second look. Imports
     only the servers that you name, or with --all every new one; servers from files in this folder
