@@ -52,7 +52,7 @@ MAX_GIVEN: Final = 20
 ASKS: Final = "Not started. Save it, then approve it when gemdeck asks."
 
 _STARTS: Final = (
-    FieldOption("", "as the settings say"),
+    FieldOption("", "default"),
     FieldOption("eager", "with gemdeck"),
     FieldOption("lazy", "when needed"),
 )

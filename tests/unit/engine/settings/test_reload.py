@@ -188,7 +188,7 @@ async def test_a_half_written_file_keeps_the_servers_and_is_told_once(stage: Sta
         [notice] = stage.notices
         assert notice.severity is Severity.ERROR
         assert "~/.gemini/settings.json:1: not valid JSON" in notice.text
-        assert notice.advice == "The servers stay as they are until the file is corrected."
+        assert notice.advice == "The servers stay as they are until the file is fixed."
         stage.machine.write("user", {"mcpServers": {"new": SERVER}})
         await stage.reach("new")
         stage.machine.write("user", "{")
