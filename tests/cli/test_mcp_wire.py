@@ -96,7 +96,7 @@ async def test_a_trace_is_private_and_played_again(tmp_path: Path, is_before: bo
     assert (replayed.code, replayed.stdout) == (ExitCode.OK, first.stdout), replayed.stderr
     params = '{"name": "echo"}'
     other = await run("mcp", "request", "again", "tools/call", "--params", params, *trusts)
-    assert "not in the recording: tools/call" in other.stdout
+    assert "not in the trace: tools/call" in other.stdout
     assert str(UNKNOWN_PARAMS) in other.stdout
 
 

@@ -232,7 +232,8 @@ def _prepare_terminal() -> None:
 @click.option(
     "--approval-mode",
     type=click.Choice(["default", "yolo"]),
-    help="Tools that run without asking: those you have allowed, or with yolo all.",
+    help="default: tools that you have allowed run without asking; yolo: all do, except those that "
+    "a rule denies.",
 )
 @click.option(
     "--yolo",
@@ -276,7 +277,7 @@ def _prepare_terminal() -> None:
     callback=_known_profile,
     help="Use only the servers and tools of this profile (from your settings).",
 )
-@click.option("--demo", is_flag=True, help="Use the offline demo model and the bundled servers.")
+@click.option("--demo", is_flag=True, help="Use the offline demo model and the demo server.")
 @trace_option
 @click.option(
     "--debug",

@@ -34,7 +34,7 @@ trace_option = click.option(
     type=click.Path(path_type=Path),
     callback=_trace,
     expose_value=False,
-    help="Record the MCP traffic with servers in FILE, as lines of JSON.",
+    help="Record the messages to and from servers in FILE, as JSON lines.",
 )
 
 trust_option = click.option(

@@ -49,7 +49,7 @@ MAX_DELAY: Final = 1.5
 Paths = tuple[Path, ...]
 
 _AS_BEFORE: Final = "The servers stay as they are until the file is fixed."
-_NEXT_START: Final = "Changes under “gemdeck” in the settings take effect at the next start."
+_NEXT_START: Final = "Other changes under “gemdeck” take effect at the next start."
 _log: Final = logging.getLogger(__name__)
 
 

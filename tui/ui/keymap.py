@@ -143,8 +143,8 @@ servers | servers.fold | left | fold(True) | | Fold the server
 servers | servers.unfold | right | fold(False) | | Unfold the server
 servers | servers.restart-all | R | restart_all | restart all | Restart all servers
 tools | tools.run | enter,r | choose | run | Run the tool yourself, from a form
-tools | tools.switch | x | switch | off/on | Hide it from the model in this session, or show it
-tools | tools.exclude | X | exclude | | Exclude it in your settings, or undo that
+tools | tools.switch | x | switch | off/on | Hide the tool from the model for now, or show it
+tools | tools.exclude | X | exclude | | Exclude the tool in your settings, or include it again
 tools | tools.review | v | review | review | Review the changed definition
 tools | tools.schema | v | schema | schema | Show or hide the schema
 tools | tools.grants | g | app.open('grants') | grants | Show the grants
@@ -152,7 +152,7 @@ call! | call.run | ctrl+s | done | run | Run the tool with these arguments
 call! | call.switch | ctrl+t | switch | switch | Switch between form and JSON
 call! | call.saved | ctrl+o | saved | saved calls | Load a saved call
 run | run.leave | b | dismiss | leave it running | Close, and leave the call running
-run | run.again | r | again | run again | Run it again
+run | run.again | r | again | run again | Run the tool again
 run | run.edit | e | edit | edit | Edit the arguments and run it again
 run | run.compare | d | compare | compare | Compare with another run
 run | run.send | m | send | send to chat | Send the call and its result to the chat
@@ -162,23 +162,23 @@ grants | grants.details | enter | choose | details | Show details
 grants | grants.folder | f | review_folder | review | Review this folder
 grants | grants.forget | F | forget_folder | forget folder | Forget this folder
 sessions | sessions.choose | enter | choose | open | Open the session
-sessions | sessions.tab | t | choose_beside | new tab | Open it in a new tab
+sessions | sessions.tab | t | choose_beside | new tab | Open the session in a new tab
 sessions | sessions.rename | n | rename | rename | Rename the session
 sessions | sessions.export | e | export | export | Export the session as Markdown
 sessions | sessions.delete | d,delete | delete | delete | Delete the session
 prompts | prompts.open | enter | choose | open | Fill in the arguments and show the prompt
 resources | resources.read | enter | choose | read | Read the resource; fill in a template first
 dialog | prompt.send | enter | send | send | Send the prompt as shown
-insert | insert.insert | i | insert | insert | Insert it into your message
-resources | resources.send | m | send | send to chat | Send it to the chat
-resources | resources.watch | w | watch | watch | Watch it for changes, or stop watching
-dialog | fetched.reload | r | reload | reload | Read it from the server again
-dialog | fetched.save | s,f | save | save | Save it as a file in this folder
+insert | insert.insert | i | insert | insert | Insert the prompt or resource into your message
+resources | resources.send | m | send | send to chat | Send the resource to the chat
+resources | resources.watch | w | watch | watch | Watch the resource for changes, or stop watching
+dialog | fetched.reload | r | reload | reload | Read the prompt or resource again
+dialog | fetched.save | s,f | save | save | Save the resource as a file in this folder
 resources | resources.view | v | choose | | Read the resource
 activity | activity.tasks | t | tasks | tasks | Go to the tasks, or back to the log
 activity | activity.cancel | x | cancel_task | cancel | Cancel the task
 activity | activity.severity | w | severity | all levels | Show all levels, warnings or errors
-activity | activity.protocol | v | screen.show('protocol') | protocol | Show the protocol
+activity | activity.protocol | v | screen.show('protocol') | protocol | Show the protocol log
 activity | activity.pause | p | pause | pause | Pause or resume the log
 activity | activity.copy | c | copy | copy | Copy the last visible line
 activity | activity.level | e | level | log level | Set the server's log level
@@ -190,11 +190,11 @@ protocol | protocol.details | enter | choose | details | Show the exchange in fu
 protocol | protocol.wide | f | screen.widen | full width | Use the full width, or share it again
 protocol | protocol.log | v | screen.show('activity') | log | Show the log
 protocol | protocol.errors | e | errors | errors | Show errors only, or everything
-protocol | protocol.probes | P | probes | | Show or hide the probes of the protocol's era
+protocol | protocol.probes | P | probes | | Show or hide the requests that detect the revision
 protocol | protocol.call | w | use('call') | call | Go to the call in its conversation
 protocol | protocol.again | r | use('again') | send again | Send the request again
 protocol | protocol.copy | c | use('copy') | copy | Copy the messages as JSON
-protocol | protocol.command | y | use('command') | copy command | Copy it as a shell command
+protocol | protocol.command | y | use('command') | copy command | Copy the request as a command
 protocol | protocol.mark | m | mark | clear list | Clear the list, or list earlier messages again
 protocol | protocol.pause | p | pause | pause | Pause or resume the list
 protocol | protocol.export | x | export | export | Export the listed messages to a JSON Lines file
@@ -255,7 +255,7 @@ conversation | transcript.search | slash | search | search | Search the conversa
 conversation | transcript.frames | w | frames | protocol | Show the protocol messages of a call
 conversation | transcript.turn-back | p | turn(-1) | previous turn | Previous turn
 conversation | transcript.turn-on | n | turn(1) | next turn | Next turn
-conversation | transcript.code | y | copy_code | copy code | Copy a code block
+conversation | transcript.code | y | copy_code | copy code | Copy the code block of the entry
 search | search.earlier | up | step(-1) | earlier | Go to the previous match
 search | search.later | down | step(1) | later | Go to the next match
 search | search.close | escape | close | close | Close
@@ -278,7 +278,7 @@ dialog! | server.remove | ctrl+r | remove | remove | Remove the server from your
 dialog | welcome.back | escape | close | back | Go back, or close
 viewer | viewer.close | v,ctrl+o | close | | Close
 viewer | viewer.switch | t | switch | switch | Switch between picture, tree and text, or show all
-viewer | viewer.open | o | use('open') | open outside | Open a link, or the picture outside
+viewer | viewer.open | o | use('open') | open outside | Open a link, or the picture elsewhere
 viewer | viewer.save | s | use('save') | save | Save it in this folder
 run | run.name | n | name | save call | Save the call under a name
 run | run.command | y | command | copy command | Copy the equivalent shell command

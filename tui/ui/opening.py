@@ -109,7 +109,9 @@ async def _edit_server(deck: MainScreen, asked: messages.EditServer) -> None:
 
 def _runs(deck: MainScreen) -> Screen[Any] | None:
     if not (made := deck.bridge.state.runs):
-        deck.app.notify("You have run no tool yourself yet: Enter on a tool does.", markup=False)
+        deck.app.notify(
+            "You have not run a tool yourself yet. Press Enter on a tool to run it.", markup=False
+        )
         return None
     title = "Tools you ran"
     return run_list(title, made.values(), lambda run: deck.post_message(messages.ShowRun(run)))

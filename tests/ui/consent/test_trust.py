@@ -85,7 +85,7 @@ async def test_a_folder_that_says_nothing_names_what_starts_in_it_after_a_yes() 
     quiet = trust(servers=(), rules=(), variables=(), own=(NPX.server,), taken=(GIT.server,))
     async with asking(quiet) as hands:
         text = " ".join(hands.everything.split())
-        assert "Your own servers start here once you trust it." in text
+        assert "Your own servers run in the folder once you trust it." in text
         assert "start here files" in text
         assert "not used server git: yours has the same name" in text
 
@@ -96,7 +96,7 @@ def shown_buttons(hands: Asking) -> set[str | None]:
 
 async def test_a_program_that_is_not_there_is_named_so() -> None:
     async with asking(trust(servers=(replace(GIT, program="", args=()),))) as hands:
-        assert "would run  nothing: program not found" in hands.everything
+        assert "would run  program not found, so nothing runs" in hands.everything
         assert "arguments  none" in hands.everything
 
 

@@ -166,7 +166,7 @@ async def by_hand(
 async def test_calls_by_hand_are_kept_listed_and_compared() -> None:
     async with by_hand() as hand:
         await hand.press("f3", "h")
-        await hand.until(lambda: "You have run no tool yourself yet" in hand.text)
+        await hand.until(lambda: "You have not run a tool yourself yet" in hand.text)
         for word in ("one", "two", "three"):
             await hand.open("echo", json.dumps({"text": word}))
             await hand.run()

@@ -304,7 +304,7 @@ async def prompt(
 
 @mcp.command(epilog="Example: gemdeck mcp logs files")
 @server_argument
-@click.option("-f", "--follow", is_flag=True, help="Keep printing until Ctrl+C.")
+@click.option("-f", "--follow", is_flag=True, help="Print new lines until Ctrl+C.")
 @prints_json
 @starts_servers
 async def logs(server: str, start: StartOptions, *, follow: bool, as_json: bool) -> CommandOutput:

@@ -307,7 +307,7 @@ class ModelCommands:
         if not before:
             raise ModelError("There is nothing to compress yet.")
         unsaved = "" if one.recorder.view is not None else f" {UNSAVED}"
-        self._say(Severity.INFO, f"The model is summarising the conversation.{unsaved}")
+        self._say(Severity.INFO, f"The model is summarizing the conversation.{unsaved}")
 
         def check() -> None:
             if history.contents != before or one not in self._conversations or not one.is_idle:
@@ -369,7 +369,7 @@ class ModelCommands:
             case e.TurnFinished() if not one.has_offered and _is_full(one.usage):
                 one.has_offered = True
                 part = one.usage.context / one.usage.context_limit
-                where, advice = "", "/compress replaces the history with a summary."
+                where, advice = "", "/compress replaces the conversation with a summary."
                 if one is not self._conversations.current:
                     where, advice = " of another conversation", "Go to its tab and type /compress."
                 self._say(Severity.WARNING, f"The context{where} is {part:.0%} full: {advice}")

@@ -81,10 +81,10 @@ MAX_FACT: Final = 500
 
 WAITING: Final = (
     "Waiting for the browser. If nothing happens here, paste the address that it shows. "
-    "If the page does not recognise gemdeck, cancel and sign in again; that registers it anew."
+    "If the page does not recognize gemdeck, cancel and sign in again to register it anew."
 )
 NO_BROWSER: Final = (
-    "No browser was opened. Open the address above elsewhere and paste the address it ends at."
+    "No browser was opened. Open the address above in one and paste the address where it ends."
 )
 
 OpenUrl = Callable[[str], Awaitable[bool]]

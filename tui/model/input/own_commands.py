@@ -69,7 +69,7 @@ OWN_COMMANDS: Final = _table(
     _C("sessions", "list this folder's sessions", Takes.SOME_WORDS),
     _C("resume", "resume a saved session", Takes.SOME_SESSION),
     _C("export", "export to a .md or .json file", Takes.SOME_FILE),
-    _C("compress", "summarize the history for the model", alias="compact"),
+    _C("compress", "replace the conversation with a summary", alias="compact"),
     _C("model", "choose the model", Takes.SOME_MODEL),
     _C(
         "options",

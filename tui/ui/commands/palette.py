@@ -151,7 +151,7 @@ def _actions_here(deck: MainScreen) -> Actions:
 def _chat_actions(deck: MainScreen) -> Actions:
     commands = deck.commands
     yield PaletteAction(
-        "Chat: new conversation", "Start with an empty history", commands.clear_conversation, "/new"
+        "Chat: new conversation", "Start anew in this tab", commands.clear_conversation, "/new"
     )
     for command in OWN_COMMANDS.values():
         if command.name not in OFFERED and command.takes in OPTIONAL:
@@ -190,7 +190,7 @@ def _app_actions(deck: MainScreen) -> Actions:
         ("Servers: import", "Import servers from other clients", DialogName.IMPORTS, ""),
         ("Settings: sample", "Show a sample with every setting", DialogName.SAMPLE, ""),
         ("Help", "The keys that work here, and the manual", DialogName.HELP, helps),
-        ("Grants: rules for tools", "Tools that run without asking", DialogName.GRANTS, ""),
+        ("Grants: rules for tools", "What is always allowed or denied", DialogName.GRANTS, ""),
         ("Review this folder", "Show what its settings would run", engine.review_folder, ""),
         ("Forget this folder", "Revoke its trust and stop its servers", engine.forget_folder, ""),
         ("Theme: choose", "Dark, light and more", DialogName.THEMES, ""),

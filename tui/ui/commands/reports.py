@@ -88,7 +88,9 @@ def describe_model_context(state: AppState) -> Content:
     lines += [Content(), Content.styled("Context files", "bold"), *_context_files(state.context)]
     if state.cost:
         lines += [Content(), field("cost", f"{state.cost} so far")]
-    return Content("\n").join([*lines, Content(), muted("/compress summarizes the history.")])
+    return Content("\n").join(
+        [*lines, Content(), muted("/compress replaces the conversation with a summary.")]
+    )
 
 
 def _context_files(files: Sequence[ContextFile]) -> Iterable[Content]:

@@ -416,7 +416,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
         tool = item[1] if item is not None else None
         match action:
             case "switch" if tool is not None and tool.off is Off.SETTINGS:
-                return "Off in settings (excludeTools): X to undo."
+                return "Off in settings (excludeTools). Press X to turn it on."
             case "switch" | "exclude" if tool is not None and tool.problem and not tool.off:
                 return "" if is_changed else "The tool is already hidden from the model."
             case "exclude" if self.is_mounted and self.entries.group is not None:

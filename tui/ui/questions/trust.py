@@ -127,7 +127,9 @@ def _summary(request: TrustRequest) -> str:
             "The folder defines nothing now. Its denials stay in force until you trust the change."
         )
     elif not parts:
-        allowed = "The folder has no settings. Your own servers start here once you trust it."
+        allowed = (
+            "The folder has no settings. Your own servers run in the folder once you trust it."
+        )
     return f"{', '.join(parts)}. {allowed}" if parts else allowed
 
 
@@ -141,7 +143,7 @@ def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
     yield LabelledLine("defined in", server.source)
     yield LabelledLine("transport", server.transport)
     if server.command:
-        program = server.program or "nothing: program not found"
+        program = server.program or "program not found, so nothing runs"
         yield LabelledLine("command", server.command)
         yield LabelledLine("would run", program)
         count = f"{len(server.args):,}, one per line" if server.args else "none"

@@ -73,7 +73,7 @@ class Recording:
                 return [{"jsonrpc": "2.0", "id": message["id"], "result": result}]
             is_known = any(method == name for name, _ in self._answers)
             code = UNKNOWN_PARAMS if is_known else UNKNOWN_METHOD
-            error = {"code": code, "message": f"not in the recording: {method} {params}"}
+            error = {"code": code, "message": f"not in the trace: {method} {params}"}
             return [{"jsonrpc": "2.0", "id": message["id"], "error": error}]
         if not (found := self._answers[key]):
             return []

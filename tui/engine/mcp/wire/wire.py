@@ -77,7 +77,7 @@ class Wire:
         self.is_traced = trace is not None
         self._taps: dict[ServerId, Tap] = {}
         self._answers: OrderedDict[tuple[ConversationId, EntryId], Noted] = OrderedDict()
-        self._tasks = TaskSet("frames could not be checked")
+        self._tasks = TaskSet("messages could not be checked")
         self._is_watched = False
         self._timer: asyncio.TimerHandle | None = None
         self._masked = 0
