@@ -37,7 +37,7 @@ HELD: Final = "any other letter cancels it"
 
 OWN_KINDS: Final = {
     *("CSI <u", "CSI >25u", "CSI =4;2u", "CSI ?2026$p", "CSI ?2048$p", "CSI H", "CSI m", "OSC 22"),
-    *("CSI t", "OSC 2", "OSC 8"),
+    *("CSI t", "OSC 2", "OSC 8", "OSC 11", "CSI ?2031h", "CSI ?2031l"),
     *("CSI ?7h", "CSI ?7l", "CSI ?25h", "CSI ?25l", "CSI ?1000h", "CSI ?1000l", "CSI ?1003h"),
     *("CSI ?1003l", "CSI ?1004h", "CSI ?1004l", "CSI ?1006h", "CSI ?1006l", "CSI ?1015h"),
     *("CSI ?1015l", "CSI ?1049h", "CSI ?1049l", "CSI ?2004h", "CSI ?2004l"),

@@ -274,7 +274,7 @@ dialog | server.website | o | website | website | Show the website's address, th
 dialog | server.copy | c | copy | copy | Copy the page or one of its commands
 dialog! | arguments.send | ctrl+s | send | show | Show the prompt or resource
 dialog | server.imports | ctrl+o | app.open('imports') | other clients | Import servers
-dialog! | server.remove | ctrl+r | remove | remove | Remove the server from your settings
+dialog | server.remove | ctrl+r | remove | remove | Remove the server from your settings
 dialog | welcome.back | escape | close | back | Go back, or close
 viewer | viewer.close | v,ctrl+o | close | | Close
 viewer | viewer.switch | t | switch | switch | Switch between picture, tree and text, or show all

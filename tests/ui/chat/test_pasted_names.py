@@ -186,7 +186,7 @@ async def test_C15_the_path_of_a_picture_attaches_it_within_the_opened_folders()
             if text.endswith("outside.png"):
                 at.composer._pasted_at = 0.0
                 await at.pilot.press("enter")
-                await at.until(lambda: r"Write \@ for an @ that is only text." in at.text)
+                await at.until(lambda: r"Type \@ for a plain @." in at.text)
                 at.composer.clear()
             else:
                 assert await at.send() == [text]

@@ -166,7 +166,7 @@ async def test_the_end_of_long_work_rings_once_nothing_waits_if_the_user_is_else
         for seconds, queued, rung in ((9.9, (), 0), (5.1, ("more",), 0), (5.1, (), 1), (99, (), 2)):
             app.store.dispatch(e.QueueChanged(()))
             app.start_turn()
-            await until(pilot, lambda: "stops" in str(app.chat.working.render()))
+            await until(pilot, lambda: "stop" in str(app.chat.working.render()))
             clock.advance(seconds)
             app.store.dispatch(e.QueueChanged(queued))
             app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
@@ -175,7 +175,7 @@ async def test_the_end_of_long_work_rings_once_nothing_waits_if_the_user_is_else
         app.post_message(events.AppFocus())
         await until(pilot, lambda: app.app_focus)
         app.start_turn()
-        await until(pilot, lambda: "stops" in str(app.chat.working.render()))
+        await until(pilot, lambda: "stop" in str(app.chat.working.render()))
         clock.advance(60)
         app.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.COMPLETED))
         await until(pilot, lambda: "stops" not in str(app.chat.working.render()))

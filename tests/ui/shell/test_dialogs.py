@@ -357,7 +357,7 @@ REFUSED = {
     "tools.grants /": "/ belongs to list.filter",
     "deck.tools f2": "f2 belongs to deck.servers",
     "servers.restart f2": "f2 belongs to deck.servers",
-    "deck.tools ctrl+r": "ctrl+r belongs to composer.search",
+    "deck.tools ctrl+r": "ctrl+r belongs to server.remove",
 }
 
 

@@ -155,7 +155,7 @@ async def test_a_key_without_effect_says_why_and_narrow_tabs_have_short_names() 
             (("%",), "% does nothing here: F1 shows the keys"),
             (("ctrl+pagedown",), "This is the only tab."),
             (("alt+7",), "There is no tab 7."),
-            (("f3", "down", "h"), "h does nothing here: F1 shows the keys"),
+            (("f3", "down", "z"), "z does nothing here: F1 shows the keys"),
             (("f5", "down", "down", "w"), "Open the template and fill it in first."),
             (("f7", "e"), "No log level can be set for all servers."),
         ):

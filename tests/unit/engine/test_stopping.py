@@ -82,7 +82,7 @@ async def test_a_stop_reaches_the_wire_at_once_and_the_next_request_is_valid(
         ends = {(call.status, call.result) for call in running.calls}
         assert ends <= {(ToolCallStatus.CANCELLED, "")}
         told = [one.text for one in entries(running.store.state) if isinstance(one, ChatNotice)]
-        assert told == ["You stopped this."]
+        assert told == ["You stopped this turn."]
         await running.ask("second")
         contents = json.dumps(fake.requests[-1].contents)
         assert all(word in contents for word in kept)

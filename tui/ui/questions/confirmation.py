@@ -58,7 +58,7 @@ EDIT: Final = Answer("edit", "e", "Edit", "edit the arguments first")
 UNDO: Final = Answer(
     "undo-edit", "u", "Model's", "switch between the model's arguments and your edit", short="Undo"
 )
-WITH_REASON: Final = Answer("deny-with-reason", "w", "Deny + note", "deny with a note to the model")
+WITH_REASON: Final = Answer("deny-with-reason", "w", "Deny…", "deny with a note to the model")
 
 
 def _always(kind: str, key: str, choice: Choice, words: str = "") -> Answer:
