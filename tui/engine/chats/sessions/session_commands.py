@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.background import TaskSet
+from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.bus import Publish
 from tui.engine.chats.conversations import Conversation, Conversations
 from tui.engine.chats.sessions.library import (
@@ -218,7 +218,7 @@ class SessionCommands:
 
     async def _search(self, words: str) -> None:
         search = partial(self._place().search, words, self.folder, lambda: self._wanted == words)
-        found = await asyncio.to_thread(search)
+        found = await in_daemon_thread(search)  # it may take long, and no end waits for it
         if self._wanted == words:
             self.publish(found)
 
