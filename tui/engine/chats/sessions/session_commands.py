@@ -108,10 +108,11 @@ class SessionCommands:
     def search(self, words: str) -> None:
         """Search the text of the folder's sessions; it arrives as `SessionsSearched`.
 
-        A later search ends an earlier one.
+        A later search ends an earlier one, and one for nothing does no more than that.
         """
         self._wanted = words
-        self.start(self._search(words))
+        if words.strip():
+            self.start(self._search(words))
 
     def resume(self, words: str = LATEST) -> asyncio.Task[None]:
         """Go on with a session, named by the beginning of its id, or with the latest.
