@@ -49,6 +49,9 @@ _CONTEXT: Final = (
 _CONTEXT_SET: Final = re.compile(r"^num_ctx\s+(\d{1,9})$", re.MULTILINE)
 _OUTPUT: Final = ("max_completion_tokens", "max_output_tokens")
 
+_MOST: Final = 2**53
+"""The largest number of tokens that is believed."""
+
 _LEFT_OUT: Final = "[This part of the answer is left out: it is not text.]"
 
 _BESIDE: Final = "[gemdeck: what the tools gave beside their texts]"
@@ -352,7 +355,7 @@ def _texts(content: object) -> Iterator[Json]:
 
 def _count(counted: object, key: str) -> int:
     value = counted.get(key) if isinstance(counted, Mapping) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return min(value, _MOST) if type(value) is int and value > 0 else 0
 
 
 def read_offer(one: Mapping[str, Any], service: str) -> ModelOffer:
