@@ -77,6 +77,7 @@ GIVES = 'echo "$*" >"$0.asked"; cat "$0.png"'
         ({"wl_paste": GIVES}, {**WAYLAND, **FAR}, ""),
         ({"wl_paste": GIVES}, {}, ""),
         ({"wl_paste": f"{GIVES}; exec cat /dev/zero"}, WAYLAND, ""),
+        ({"wl_paste": f"{GIVES}; head -c 6900000 /dev/zero"}, WAYLAND, ""),
         ({"wl_paste": f"{GIVES}; exec sleep 60"}, WAYLAND, ""),
         ({"wl_paste": "exec sleep 60"}, WAYLAND, ""),
         ({}, DESKTOP, ""),

@@ -19,6 +19,7 @@ from tui.store.store import Store
 from tui.ui import driver
 from tui.ui.driver import MAX_ANSWER, MAX_SIDE, DeckDriver, TerminalInput
 from tui.ui.terminal.background import BackgroundReported
+from tui.ui.terminal.drawn import Drawn
 
 NUMBERS: Final = ("", "0", "1", "5", "27", "113", "1114112", "55296", "65535", "9" * 8, "9" * 20)
 FINALS: Final = "ABCDEFHIMORPQSTcmnptuy~$^_\\\x07\x11\x1b\x7f\x9b\xff"
@@ -112,6 +113,8 @@ class Taking(DeckDriver):
         self.written: list[str] = []
         self._mouse_pixels = False
         self._title = self._progress = ""
+        self._drawn = Drawn()
+        self._drawn._lines[0][0, 1] = "a"
         super(LinuxDriver, self).__init__(app)
         self._watching = Lock()
         self._watching.acquire()
@@ -133,6 +136,7 @@ async def test_D22_the_app_goes_on_whatever_comes_and_takes_no_impossible_size()
             for message in read(f"\x1b[48;{rows};{columns};0;0t".encode()):
                 taking.process_message(message)
         assert [one.size for one in taking.taken if isinstance(one, events.Resize)] == [(80, 24)]
+        assert not taking._drawn._lines, "a terminal that became smaller lost some of it"
         before = deck.app.size
         for seed in range(8):
             taking.taken.clear()

@@ -1,6 +1,5 @@
 """``gemdeck sessions``: saved conversations, listed, searched, read, exported and deleted."""
 
-import asyncio
 import json
 import time
 from dataclasses import asdict
@@ -10,6 +9,7 @@ import click
 
 from tui.cli.command import CommandError, CommandOutput, checked_ids, prints_json
 from tui.cli.output import ExitCode, table
+from tui.engine.background import in_daemon_thread
 from tui.engine.chats.sessions.library import (
     SessionError,
     SessionLibrary,
@@ -59,7 +59,7 @@ async def list_sessions(*, everywhere: bool) -> CommandOutput:
 async def search(words: tuple[str, ...], *, everywhere: bool) -> CommandOutput:
     """Find the sessions with a message, an answer or a tool call that has all these words."""
     library, folder = SessionLibrary(state_dir()), _folder(everywhere=everywhere)
-    found = await asyncio.to_thread(library.search, " ".join(words), folder)
+    found = await in_daemon_thread(lambda: library.search(" ".join(words), folder))
     rows = [(str(one.view.id), _moment(one.view), one.line) for one in found.matches]
     sessions = [asdict(one.view) | {"line": one.line} for one in found.matches]
     text = table(rows) or "No session has these words."

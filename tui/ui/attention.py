@@ -76,15 +76,8 @@ def _seen(state: AppState) -> Seen:
     """Select the folder, questions, conversations at work, their progress, and the settings."""
     asked = frozenset(request.id for request in state.pending)
     busy = (key for key, one in state.conversations.items() if one.turn or one.queued)
-    return (
-        state.workspace,
-        asked,
-        frozenset(busy),
-        _percent(state),
-        state.bell,
-        state.title,
-        state.mouse,
-    )
+    switches = state.bell, state.title, state.mouse
+    return state.workspace, asked, frozenset(busy), _percent(state), *switches
 
 
 class Attention:

@@ -370,7 +370,7 @@ class DeckDriver(LinuxDriver):
     def _report_size(self) -> None:
         if not self._in_band_window_resize:
             size = Size(*self._get_terminal_size())
-            self.send_message(events.Resize(size, size))
+            self.process_message(events.Resize(size, size))
 
     def _run_input_thread(self) -> None:
         """Read until the driver stops; an error ends the app like any other."""
@@ -399,6 +399,7 @@ class DeckDriver(LinuxDriver):
     def process_message(self, message: Message) -> None:
         """Pass on what can be; watch that the app takes up the key that quits."""
         if isinstance(message, events.Resize):
+            self._drawn.forget()  # of two in quick succession the first may have taken something
             if min(message.size) <= 0 or max(message.size) > MAX_SIDE:
                 return
         elif isinstance(message, events.Key) and not message.is_printable:

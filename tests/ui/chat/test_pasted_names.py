@@ -2,8 +2,10 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import Mock
 
 import pytest
 from textual import events
@@ -200,7 +202,7 @@ def kept(path: Path) -> tuple[bytes, int]:
 async def test_a_picture_in_the_clipboard_is_attached(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    held = [PNG, b"", PNG]
+    held = [PNG, b"", PNG, PNG]
     monkeypatch.setattr("tui.ui.terminal.clipboard.picture", lambda _: held.pop(0))
     async with writing() as at:
         await at.pilot.press(*"what is ", "ctrl+v", *"this?")
@@ -214,3 +216,7 @@ async def test_a_picture_in_the_clipboard_is_attached(
         at.composer.clear()
         await at.pilot.press(*"/paste", "enter")
         await at.until(lambda: "picture-2.png" in at.composer.message)
+        fails = Mock(side_effect=OSError(ENOSPC, "No space left on device"))
+        monkeypatch.setattr("tui.engine.workspace.Workspace.keep_picture", fails)
+        await at.pilot.press("ctrl+v")
+        await at.until(lambda: "No space left on device" in at.text)

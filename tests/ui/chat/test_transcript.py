@@ -240,6 +240,7 @@ async def test_a_long_message_of_ones_own_is_folded_until_it_is_opened() -> None
         for text, first, last, more in (
             (long, "row 1", "row 6", "▸ 44 more lines"),
             ("x" * 2_000, "▌ xxx", "", "▸ 1,400 more characters"),
+            ("a\nb\n" + "x" * 2_000, "▌ a", "xxx", "▸ 1,404 more characters"),
         ):
             await afresh(app, pilot)
             app.start_turn(text)

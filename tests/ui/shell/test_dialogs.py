@@ -546,6 +546,10 @@ async def test_themes_are_tried_at_once_and_kept_when_chosen() -> None:
         await deck.press("down", "down", "enter")
         assert (deck.app.theme, saved) == ("gemdeck-16", ["gemdeck-16"])
         assert deck.on_top(MainScreen)
+        deck.app.use_theme("auto")
+        await run_from_palette(deck, "theme: choose")
+        await deck.press("enter")
+        assert saved[1:] == ["auto"], "it goes on to follow the terminal"
 
 
 async def test_a_first_start_without_a_key_opens_nothing_and_says_how_to_enter_one() -> None:

@@ -115,6 +115,8 @@ async def test_a_filter_finds_what_only_the_text_of_a_session_has() -> None:
         await deck.press("/", "s")
         assert screen.listed.current is None, "that was not searched for yet"
         await deck.until(lambda: deck.asked("sessions.search")[1:] == [("rebases",)])
+        await deck.press("escape")
+        await deck.until(lambda: deck.asked("sessions.search")[2:] == [("",)])
 
 
 async def test_a_session_is_renamed_exported_deleted_and_opened_in_a_tab() -> None:

@@ -78,7 +78,8 @@ class Costs:
     def take(self, event: Event) -> None:
         """Count what a request has cost."""
         if isinstance(event, UsageReported):
-            self.spent += self.prices.cost(event.model, event.usage, event.listed) or 0.0
+            cost = self.prices.cost(event.model, event.usage, event.listed) or 0.0
+            self.spent += max(0.0, cost)  # whatever a service counts, nothing is given back
 
     def check(self) -> None:
         """Let a request pass while the limit is not reached.

@@ -31,7 +31,7 @@ from tui.engine.settings.sources.document import (
 )
 from tui.engine.settings.sources.source import MAX_SERVERS, SHARED_FILE_NAME, validation_problems
 from tui.engine.settings.typed_entries import EntryError, address_type, is_address, server_entry
-from tui.model.bounded_json import mapped
+from tui.model.bounded_json import as_list, as_object, as_texts, mapped
 from tui.model.frozen import Frozen
 from tui.model.settings_rules import STREAMABLE_HTTP
 from tui.text import sanitize, sanitize_line
@@ -161,7 +161,7 @@ class Translation:
 
     def entry(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Return our entry; empty if it does not say how to reach the server."""
-        raw = {**raw, **_object(raw.get("config"))} if self.client == "goose" else raw
+        raw = {**raw, **as_object(raw.get("config"))} if self.client == "goose" else raw
         raw = {_RENAMED.get(key, key): value for key, value in raw.items()}
         if self.client in LITERAL and (names := references_in(dict(raw))):
             words = f"{self.client} leaves ${', $'.join(names)} as it is; gemdeck expands it."
@@ -242,8 +242,8 @@ class Translation:
 def _from_codex(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Name the keys of Codex as we do; seconds become milliseconds."""
     entry = dict(raw)
-    headers: dict[str, Any] = dict(_object(entry.pop("http_headers", None)))
-    for name, variable in _object(entry.pop("env_http_headers", None)).items():
+    headers: dict[str, Any] = dict(as_object(entry.pop("http_headers", None)))
+    for name, variable in as_object(entry.pop("env_http_headers", None)).items():
         headers[name] = f"${{{variable}}}"
     if variable := entry.pop("bearer_token_env_var", None):
         headers["Authorization"] = f"Bearer ${{{variable}}}"
@@ -272,18 +272,14 @@ def _from_goose(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 def _env(entry: Mapping[str, Any], passed: object) -> dict[str, Any] | None:
     """Return the variables of an entry, and by reference those whose names it passes on."""
-    names = [name for name in passed if isinstance(name, str)] if isinstance(passed, list) else []
-    return {**{name: f"${{{name}}}" for name in names}, **_object(entry.get("env"))} or None
+    named = {name: f"${{{name}}}" for name in as_texts(passed)}
+    return {**named, **as_object(entry.get("env"))} or None
 
 
 def _milliseconds(seconds: object) -> int | None:
     if isinstance(seconds, int | float) and 0 < seconds < math.inf:  # TOML and YAML have others
         return round(seconds * 1000)
     return None
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 HARMLESS: Final = frozenset(
@@ -383,11 +379,11 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
         return ClientFile(client, path, shown, (), f"line {line}: {reason}" if line else reason)
     # VS Code once kept its servers in its settings
     listed = content.get(CLIENTS[client].key, content.get("mcpServers"))
-    if client == "opencode" and "type" not in _object(inner := _object(listed).get("servers")):
+    if client == "opencode" and "type" not in as_object(inner := as_object(listed).get("servers")):
         listed = inner or listed  # since its version 2
     # what Claude Code keeps in the user's file for the opened folder alone
-    own = _object(_object(content.get("projects")).get(str(machine.folder))).get("mcpServers")
-    servers = {**_object(listed), **_object(own)}
+    own = as_object(as_object(content.get("projects")).get(str(machine.folder))).get("mcpServers")
+    servers = {**as_object(listed), **as_object(own)}
     return ClientFile(client, path, shown, candidates_in(servers, machine, client, shown))
 
 
@@ -395,7 +391,7 @@ def _parse_yaml(text: str) -> Mapping[str, Any]:
     """Read YAML as if it were JSON; what JSON does not have becomes a text."""
     if len(text) > MAX_YAML:  # it is slow to parse
         raise ValueError(f"it has more than {MAX_YAML:,} characters")
-    return _object(json.loads(json.dumps(read_yaml(text), default=str, skipkeys=True)))
+    return as_object(json.loads(json.dumps(read_yaml(text), default=str, skipkeys=True)))
 
 
 def candidates_in(
@@ -587,8 +583,7 @@ def _name_in(entry: Mapping[str, Any]) -> str:
     if address := next((entry[key] for key in _TARGETS[1:] if entry.get(key)), ""):
         word = (urlsplit(str(address)).hostname or "").split(".")[-2:][0]
     else:
-        args = entry.get("args")
-        every = [entry.get("command"), *(args if isinstance(args, list) else ())]
+        every = [entry.get("command"), *as_list(entry.get("args"))]
         plain = [word for word in map(str, every) if not word.startswith("-") and "=" not in word]
         telling = [word for word in plain if re.search("mcp|server", word, re.IGNORECASE)]
         others = [word for word in plain if PurePath(word).name not in _RUNNERS]

@@ -79,7 +79,7 @@ def describe_model_context(state: AppState) -> Content:
     rows += ((one, parts[0].tokens, counted(one.tools, "tool") * bool(one.tools)) for one in parts)
     for part, whole, note in rows:
         name = f"tools · {one_line(part.server)}" if part.server else part.name
-        halves = max(1, round(2 * BAR * part.tokens / max(1, whole)))
+        halves = min(2 * BAR, max(1, round(2 * BAR * part.tokens / max(1, whole))))
         bar = "█" * (halves // 2) + "▌" * (halves % 2)
         size = f"{'~' * (not part.is_counted)}{part.rounded:,}"
         row = f"{fit(name, MAX_NAME)}{size:>10}  ", (f"{bar:{BAR}}", "$accent"), f"  {note:>8}"

@@ -40,9 +40,10 @@ class ThemeScreen(ChoiceDialog[str]):
     """
 
     def __init__(self, choose: Callable[[str], None]) -> None:
-        self._before = self.app.theme
-        names = themes.in_order(self.app.available_themes)
-        super().__init__("Theme", [*map(self._entry, names)], choose, self._before)
+        app: Any = self.app
+        self._before, names = app.theme, themes.in_order(app.available_themes)
+        self._chosen = themes.AUTO if app.follows_terminal else self._before
+        super().__init__("Theme", [*map(self._entry, names)], choose, self._chosen)
 
     def moved(self, item: str | None) -> None:
         self.app.theme = item if item in self.app.available_themes else self._before
@@ -53,11 +54,11 @@ class ThemeScreen(ChoiceDialog[str]):
         self.dismiss()
 
     def _entry(self, name: str) -> ListEntry[str]:
-        if name == themes.AUTO:
-            return ListEntry(name, Row("", name, note="dark or light as the terminal is"), name)
-        theme = self.app.available_themes[name]
-        kind = "16 colors" if theme.ansi else "dark" if theme.dark else "light"
-        note = f"{kind} · current" if name == self._before else kind
+        kind = "dark or light as the terminal is"
+        if name != themes.AUTO:
+            theme = self.app.available_themes[name]
+            kind = "16 colors" if theme.ansi else "dark" if theme.dark else "light"
+        note = f"{kind} · current" if name == self._chosen else kind
         return ListEntry(name, Row("", name, note=note), name)
 
 

@@ -74,6 +74,10 @@ class SessionsScreen(ListDialog[SessionView]):
         self.watch(self.listed.line, "value", self._search, init=False)
         self.listed.set_filter(self._first_query)
 
+    def on_unmount(self) -> None:
+        """End a search, which may take long."""
+        self._bridge.commands.engine.sessions.search("")
+
     def action_close(self) -> None:
         """Leave the line for the title, else close."""
         if self.title_line.display:
@@ -127,11 +131,9 @@ class SessionsScreen(ListDialog[SessionView]):
             self._resting.begin(wait=0.15, callback=read)
 
     def _search(self, words: str) -> None:
-        """Search the text of the sessions, too, once the user pauses."""
-        self._typing.stop()
-        if words.strip():
-            search = partial(self._bridge.commands.engine.sessions.search, words)
-            self._typing.begin(wait=0.3, callback=search)
+        """Search the text of the sessions, too, once the user pauses; nothing ends a search."""
+        search = partial(self._bridge.commands.engine.sessions.search, words)
+        self._typing.begin(wait=0.3, callback=search)
 
     def _show(self, known: tuple[Sequence[SessionView], SessionsSearched | None]) -> None:
         sessions, searched = known

@@ -310,8 +310,11 @@ class ChatPane(Vertical):
         if not (data := await in_daemon_thread(partial(picture, os.environ))):
             return False
         keep = partial(self._commands.engine.features.workspace.keep_picture, data)
-        if (path := await in_daemon_thread(keep)) is not None:  # else there is no engine yet
-            self.composer.insert_words(typed_mention(path))
+        try:
+            if (path := await in_daemon_thread(keep)) is not None:  # else there is no engine yet
+                self.composer.insert_words(typed_mention(path))
+        except OSError as error:  # the disk may be full
+            self.notify(error.strerror or str(error), severity="error", markup=False)
         return True
 
     @on(TextArea.Changed)

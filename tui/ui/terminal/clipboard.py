@@ -95,7 +95,7 @@ def _output(command: list[str], environ: Mapping[str, str]) -> bytes:
             process.kill()
         is_whole = process.wait() == 0
         ending.cancel()
-        return data if is_whole else b""
+        return data if is_whole and len(data) <= MAX_PICTURE else b""
     return b""
 
 

@@ -36,19 +36,19 @@ class Drawn:
 
     def _changes(self, update: ChopsUpdate, console: Console) -> Iterator[str]:
         for y, first, last in update.spans:
-            shown, is_unsure = self._lines[y], False
+            shown = self._lines[y]
             for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
                 if strip is None or x >= last or end <= first:
                     continue
                 is_whole = first <= x and end <= last
                 text = (strip if is_whole else strip.crop(0, last - x)).render(console)
-                if is_whole and not is_unsure and shown.get((x, end)) == text:
+                if is_whole and shown.get((x, end)) == text:
                     continue
-                for piece in [one for one in shown if one[0] < end and x < one[1]]:
+                moves = _UNSURE.search(text)  # whatever stands after it
+                for piece in [one for one in shown if x < one[1] and (moves or one[0] < end)]:
                     del shown[piece]
                 if is_whole:
                     shown[x, end] = text
-                is_unsure = is_unsure or _UNSURE.search(text) is not None
                 yield Control.move_to(x, y).segment.text + text
 
 

@@ -582,6 +582,7 @@ COUNTS: list[tuple[Json, Usage]] = [
         Usage(9, 5, 3, 4, 9),
     ),
     ({"prompt_tokens": "x", "completion_tokens": -1, "prompt_tokens_details": None}, Usage()),
+    ({"prompt_tokens": 10**400, "completion_tokens": True}, Usage(2**53, context=2**53)),
 ]
 
 

@@ -10,10 +10,11 @@ from tests.providers.echo import EchoBackend
 from tests.unit.engine.chats.support import open_completions
 from tui.engine.chats.backends.backend import ModelBackend, ModelRequest
 from tui.engine.chats.backends.gemini import traits
-from tui.engine.chats.costs import find_list_price
+from tui.engine.chats.costs import Costs, find_list_price
 from tui.engine.chats.step import ModelStep
 from tui.model.chat import EntryId, Usage
 from tui.model.events import Event, UsageReported
+from tui.model.settings import ModelPrice, PriceSettings
 
 THOUSAND = Usage(prompt=1_000, output=500, thoughts=500, cached=400)
 
@@ -95,3 +96,10 @@ async def test_nothing_brings_the_list_up_to_date() -> None:
 
     assert updates._shared_updater.ref_count == 0
     assert not snapshot.get_snapshot().from_auto_update
+
+
+def test_no_count_gives_back_what_was_spent() -> None:
+    costs = Costs(PriceSettings(models={"m": ModelPrice(input=1, output=1)}))
+    for usage in (Usage(prompt=1_000_000), Usage(output=-9_000_000)):
+        costs.take(UsageReported(usage, "m"))
+    assert costs.spent == 1

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tui.engine.chats.backends.backend import ModelChunk, WireContent, WirePart
 from tui.engine.chats.history import without_surrogates
-from tui.model.bounded_json import as_list, text_in, value_or_none
+from tui.model.bounded_json import as_list, as_object, text_in, value_or_none
 from tui.model.chat import Usage
 from tui.model.models import ModelOffer
 from tui.text import sanitize_line
@@ -48,6 +48,9 @@ _CONTEXT: Final = (
 
 _CONTEXT_SET: Final = re.compile(r"^num_ctx\s+(\d{1,9})$", re.MULTILINE)
 _OUTPUT: Final = ("max_completion_tokens", "max_output_tokens")
+
+_MOST: Final = 2**53
+"""The largest number of tokens that is believed."""
 
 _LEFT_OUT: Final = "[This part of the answer is left out: it is not text.]"
 
@@ -352,7 +355,7 @@ def _texts(content: object) -> Iterator[Json]:
 
 def _count(counted: object, key: str) -> int:
     value = counted.get(key) if isinstance(counted, Mapping) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return min(value, _MOST) if type(value) is int and value > 0 else 0
 
 
 def read_offer(one: Mapping[str, Any], service: str) -> ModelOffer:
@@ -370,8 +373,7 @@ def read_offer(one: Mapping[str, Any], service: str) -> ModelOffer:
     context = next(filter(None, sizes), 0)
     output = max((_count(p, key) for p in found for key in _OUTPUT), default=0)
     takes = one.get("capabilities") or one.get("supported_parameters")
-    architecture = one.get("architecture")
-    inputs = architecture.get("input_modalities") if isinstance(architecture, Mapping) else None
+    inputs = as_object(one.get("architecture")).get("input_modalities")
     title = sanitize_line(text_in(one, "display_name") or text_in(one, "name"), 100)
     return ModelOffer(
         f"{service}/{name}",
@@ -386,8 +388,7 @@ def read_offer(one: Mapping[str, Any], service: str) -> ModelOffer:
 
 def read_shown(said: Mapping[str, Any]) -> Json:
     """Return what Ollama's ``/api/show`` says of a model, in the form of an entry of a list."""
-    info = said.get("model_info")
-    sizes = info.items() if isinstance(info, Mapping) else ()
+    sizes = as_object(said.get("model_info")).items()
     size = next((value for key, value in sizes if key.endswith(".context_length")), 0)
     own = _CONTEXT_SET.search(text_in(said, "parameters"))
     size = int(own[1]) if own else size

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.background import TaskSet
+from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.bus import Publish
 from tui.engine.chats.conversations import Conversation, Conversations
 from tui.engine.chats.sessions.library import (
@@ -108,10 +108,11 @@ class SessionCommands:
     def search(self, words: str) -> None:
         """Search the text of the folder's sessions; it arrives as `SessionsSearched`.
 
-        A later search ends an earlier one.
+        A later search ends an earlier one, and one for nothing does no more than that.
         """
         self._wanted = words
-        self.start(self._search(words))
+        if words.strip():
+            self.start(self._search(words))
 
     def resume(self, words: str = LATEST) -> asyncio.Task[None]:
         """Go on with a session, named by the beginning of its id, or with the latest.
@@ -218,7 +219,7 @@ class SessionCommands:
 
     async def _search(self, words: str) -> None:
         search = partial(self._place().search, words, self.folder, lambda: self._wanted == words)
-        found = await asyncio.to_thread(search)
+        found = await in_daemon_thread(search)  # it may take long, and no end waits for it
         if self._wanted == words:
             self.publish(found)
 

@@ -240,11 +240,11 @@ class UserEntry(TextEntry):
         text = clipped_text(self.entry.text)
         if self.expandable and not self.expanded:
             start = "\n".join(self.entry.text.split("\n", FOLDED_LINES)[:FOLDED_LINES])[:FOLDED]
-            lines, left = self.entry.text.count("\n"), len(self.entry.text) - len(start)
-            more = counted(lines - start.count("\n"), "more line") if lines else ""
-            words = f"▸ {more or counted(left, 'more character')}"
+            left = self.entry.text[len(start) :]
+            lines = left.count("\n")
+            words = counted(lines, "more line") if lines else counted(len(left), "more character")
             text = [TextBlock(linked(Content(start)), spaced=False)]
-            text += [TextBlock(styled(words, ".entry-muted"), spaced=False)]
+            text += [TextBlock(styled(f"▸ {words}", ".entry-muted"), spaced=False)]
         return [IndentBlock(bar, bar, text)]
 
 
