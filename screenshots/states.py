@@ -242,6 +242,7 @@ def work_store() -> Store:
         e.TextStreamed(EntryId("t1"), SAYS),
         e.EntryCompleted(EntryId("t1")),
         e.ToolCallRequested(write),
+        e.ToolCallChanged(write.id, ToolCallStatus.ASKING),
         e.RequestRaised(question),
     )
     for event in happened:
