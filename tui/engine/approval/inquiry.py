@@ -157,6 +157,8 @@ def file_change(folder: Path, arguments: JsonObject, start: str = "") -> FileCha
         replace others are told all the same, then without the file.
     """
     edits = list(islice(_edits(arguments), MAX_EDITS))
+    if sum(len(text) for *_, texts in edits for text in texts) > MAX_FILE:
+        edits = []
     content = "" if edits else content_of(arguments)
     if not content and not edits:
         return None
