@@ -186,9 +186,7 @@ def _edits(arguments: JsonObject) -> Iterator[tuple[str, tuple[str, str], list[s
             objects += [(f"{key}[{index}]", one) for index, one in enumerate(value)]
     for place, found in objects:
         texts = found if isinstance(found, Mapping) else {}
-        known = [
-            name for name, text in texts.items() if isinstance(text, str) and len(text) <= MAX_FILE
-        ]
+        known = [name for name, text in texts.items() if isinstance(text, str)]
         plain = {name.lower().replace("_", ""): name for name in known}
         pairs = [(plain.get(f"old{end}", ""), plain.get(f"new{end}", "")) for end in _REPLACED]
         if len(whole := [pair for pair in pairs if all(pair)]) == 1:
