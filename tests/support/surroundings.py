@@ -62,7 +62,7 @@ def commands(program: str, page: str = README) -> list[str]:
 def first_words() -> tuple[str, str]:
     """Return what the README says to type in the demo, and the key that answers the question."""
     readme = " ".join(README.split())
-    told = re.search(r"Type `([^`]+)`, press Enter, then press `(.)` to approve", readme)
+    told = re.search(r"Type `([^`]+)`, press Enter, then press `(.)` to allow it", readme)
     assert told is not None, "the README does not say what to type"
     return told[1], told[2]
 
