@@ -219,7 +219,7 @@ BUDGET: Final = {
     "model": 2_630,
     "engine": 1_850,
     "engine/sign_in": 1_710,
-    "engine/approval": 1_340,
+    "engine/approval": 1_350,
     "engine/trust": 1_090,
     "engine/files": 1_010,
     "engine/definitions": 800,
@@ -233,7 +233,7 @@ BUDGET: Final = {
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 
-CEILING: Final = 48_210
+CEILING: Final = 48_230
 """Code lines of all of `tui`."""
 
 SLACK: Final = 30

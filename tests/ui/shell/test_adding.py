@@ -243,6 +243,11 @@ async def test_a_server_is_changed_and_removed(world: World) -> None:
         await deck.reaches("n", ServerStatus.READY)
         await deck.open("e")
         await deck.shows("Environment", "API_KEY=***")
+        timeout = next(row for row in deck.form.rows if row.field.key == "timeout").control
+        timeout.value = "soon"
+        await deck.press("ctrl+s")
+        await deck.shows("timeout: must be a number of seconds")
+        timeout.value = "9"
         await deck.press("tab", "tab", "end", *" N=1")
         await deck.press("ctrl+s")
         await deck.shows('"N": "1"', '"timeout": 9000')

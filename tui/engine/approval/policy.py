@@ -355,7 +355,15 @@ class Policy:
         if grant := by_effect.get(Effect.ALLOW):
             limit = ArgumentRule(grant.conditions, start, self._folder)
             return Verdict(Effect.ALLOW, self._words(grant), grant, limit)
-        return Verdict(Effect.ASK, self.untrusted_words(tool) or "no rule allows it")
+        words = self.untrusted_words(tool)
+        if not words and arguments is None and self._may_allow(tool):
+            words = "except where a rule on arguments allows it"
+        return Verdict(Effect.ASK, words or "no rule allows it")
+
+    def _may_allow(self, tool: OfferedTool) -> bool:
+        """Tell whether a saved rule allows calls of a tool with some arguments."""
+        named = tool.fingerprint, tool.name, tool.definition_hash, self._folder
+        return any(one.effect is Effect.ALLOW and one.is_on(*named) for one in self._book.grants)
 
     def asking_words(self, tool: OfferedTool, permission: Permission) -> str:
         """Say which rule of the settings makes a permission void for a tool, or ""."""

@@ -14,6 +14,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
+from textual.widget import Widget
 
 from tui.engine.background import in_daemon_thread
 from tui.engine.files.paths import shown_path, usable_state_dir
@@ -133,6 +134,7 @@ class ServerScreen(Dialog):
         self._commands = bridge.commands
         self._server, self._is_new, self._removes = name, not name, removes
         self._stage = Stage.FORM
+        self._left: Widget | None = None
         self._entry: Mapping[str, Any] = entry or {}
         self._tried, self._secrets = self._entry, dict[str, str]()
         self._shown = EntryFields(self._entry)
@@ -178,7 +180,9 @@ class ServerScreen(Dialog):
                     words = f"Removed {self._server} from {shown_path(path, Path.home())}."
                     self.app.notify(words, markup=False)
                     self.dismiss()
-        except (EntryError, EditError, CredentialError) as error:
+        except EntryError as error:
+            self.say(str(error))
+        except (EditError, CredentialError) as error:
             self.notify(str(error), title="Settings", severity="error", markup=False)
 
     def _start(self) -> None:
@@ -294,13 +298,16 @@ class ServerScreen(Dialog):
             self._draw()
 
     def _show(self, stage: Stage) -> None:
+        if self._stage is Stage.FORM:
+            self._left = self.focused
         self._stage = stage
         is_form = stage is Stage.FORM
         self.set_class(is_form, "-form")
         (self._clock.resume if stage is Stage.TRYING else self._clock.pause)()
         if is_form:
             row = self.line if self._is_new and not self._shown.target else self.form.rows[0]
-            row.control.focus()
+            left = self._left
+            (left if left is not None and left.is_attached else row.control).focus()
         else:
             self.page.focus()
             self._draw()

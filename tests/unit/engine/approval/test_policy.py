@@ -309,6 +309,19 @@ def test_many_permissions_push_no_prohibition_out(monkeypatch: pytest.MonkeyPatc
     assert kept.keys() == set(grants)
 
 
+def test_a_tool_that_a_rule_on_arguments_allows_is_not_said_to_have_none() -> None:
+    book = GrantBook()
+    condition = (Condition("path", ConditionKind.ANY, ""),)
+    rule = Grant.allowing(make_tool("go"), GrantScope.EVERYWHERE, conditions=condition)
+    book.grants.put(rule, GrantNote("git", "go"))
+    policy = make_policy(book)
+    told = policy.judge(make_tool("go"))
+    assert told.words == "Ask every time: except where a rule on arguments allows it."
+    assert policy.judge(make_tool("go"), {"path": "x"}).effect is Effect.ALLOW
+    assert policy.judge(make_tool("go"), {"other": "x"}).words.endswith("no rule allows it.")
+    assert policy.judge(make_tool("stay")).words.endswith("no rule allows it.")
+
+
 def test_a_denied_server_hides_all_its_tools_until_that_is_revoked() -> None:
     definition = stdio("git", fingerprint="what git is")
     book = GrantBook()
