@@ -149,7 +149,7 @@ async def test_capital_x_saves_it_with_comments_kept_and_says_the_command(home: 
         await eventually(lambda: deck.store.state.runs[refused].call.status.is_over)
         assert "off in settings" in deck.store.state.runs[refused].call.result
         await deck.pilot.press("x")
-        await deck.until(lambda: "X to undo" in deck.text)
+        await deck.until(lambda: "Press X to turn" in deck.text)
         await deck.press_at(SHOP, "look", "X", None)
         assert deck.store.state.pending == (), "what the user does here needs no question"
         assert "look" in await deck.declared()

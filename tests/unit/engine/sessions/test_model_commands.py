@@ -215,7 +215,7 @@ async def test_a_full_context_offers_the_summary_once_and_is_anothers_in_the_bac
         await eventually(lambda: it.store.state.model.choice == 1)
         await it.ask("one")
         await it.ask("two")
-        assert notices(it).count("/compress replaces the history with a summary") == 1
+        assert notices(it).count("/compress replaces the conversation with a summary") == 1
         first = it.store.state.current
         it.engine.conversations.open()
         second = it.store.state.current
