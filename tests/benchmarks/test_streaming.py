@@ -10,7 +10,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Markdown
 
 from tests.support.measures import Measure
-from tests.ui.harness import ChatApp
+from tests.ui.harness import ChatApp, until
 from tui.model import events as e
 from tui.model.chat import EntryId
 from tui.ui.widgets.chat.entries import ModelEntry, ThoughtEntry
@@ -95,7 +95,7 @@ async def cost_of_ours(text: str, event: Streamed | None = e.TextStreamed) -> fl
         if event is not None:
             view = app.chat.transcript.views[-1]
             assert isinstance(view, ModelEntry | ThoughtEntry)
-            assert view.entry.complete
+            await until(pilot, lambda: view.entry.complete)
             assert view.full_text() == text
         return process_time() - before
 

@@ -108,11 +108,12 @@ def exchanges(
         number: kept if (kept := before.get(number)) and kept.frames == these else exchange(these)
         for number, these in members.items()
     }
-    probes = _probes(found)
-    for number, one in found.items():
-        of = one.head.pair if one.head.kind is FrameKind.HTTP else number
-        if of in probes and not one.is_probe:
-            found[number] = replace(one, is_probe=True, waits=False)
+    if any(map(_is_refused, found.values())):
+        probes = _probes(found)
+        for number, one in found.items():
+            of = one.head.pair if one.head.kind is FrameKind.HTTP else number
+            if of in probes and not one.is_probe:
+                found[number] = replace(one, is_probe=True, waits=False)
     return found
 
 

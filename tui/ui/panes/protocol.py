@@ -91,7 +91,8 @@ class FrameList(FilterList[Shown]):
         found = self._exchanges.items()
         listed = [one for at, one in found if at > self.mark and wanted.admits(one)]
         self.listed = [one for one in listed if self.shows_probes or not one.is_probe]
-        self._probes = sum(one.is_probe and one.head.kind is FrameKind.REQUEST for one in listed)
+        probes = [one for one in listed if one.is_probe]
+        self._probes = sum(one.head.kind is FrameKind.REQUEST for one in probes)
         self._frames, server = [], ""
         for one in self.listed:
             if not self._width and one.head.server != server:
