@@ -198,6 +198,7 @@ async def shown(measure: Measure, frames: int) -> tuple[float, float]:
     return letter, max(held)
 
 
+@pytest.mark.timeout(120)
 async def test_the_protocol_filters_ten_thousand_frames_within_a_keystroke(
     measure: Measure,
 ) -> None:
