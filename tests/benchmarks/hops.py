@@ -53,7 +53,7 @@ ARMING: Final = 1.5
 
 LIMITS: Final = {
     "key to wire": 104,
-    "byte to pixel": 110,
+    "byte to pixel": 115,
     "call to result": 231,
     "edit to restart": 196,
 }
