@@ -262,8 +262,8 @@ def test_a_question_that_is_over_takes_no_answer_and_the_next_is_asked(record: P
     small = {"type": "object", "properties": fields}
     withdrawn = {"method": "notifications/cancelled", "params": {"requestId": "q1"}}
     progress = {"method": "notifications/progress", "params": {"progress": 1}}
-    questions = (asks("q1", requestedSchema=FORM), asks("q2", requestedSchema=small))
-    before = (*questions, {"gate": str(record.with_name("seen"))}, withdrawn, progress)
+    first, second = asks("q1", requestedSchema=FORM), asks("q2", requestedSchema=small)
+    before = (first, {"gate": str(record.with_name("seen"))}, second, withdrawn, progress)
     with called(record, *before) as terminal:
         terminal.wait_for(ANSWER)
         record.with_name("seen").touch()
