@@ -96,7 +96,7 @@ def visit_what_a_server_offers(terminal: Terminal) -> None:
     wait_for_end_of_turn(terminal)
     terminal.press("f3")
     terminal.wait_for("x off/on  v schema")
-    terminal.press("home")
+    terminal.press("home", "down")  # the first row is the name of the server
     terminal.wait_for("Report")
     terminal.press("f4")
     terminal.wait_for("filter prompts")
