@@ -264,8 +264,8 @@ class MainScreen(SaysWhy, Screen[None]):
         run = [*runs.values()][-1] if runs else None
         if run is not None and (call is None or order_of(call.id) < order_of(run.call.id)):
             self.post_message(messages.ShowRun(run))
-        else:
-            self.chat.transcript.view_last_result()
+        elif call is not None:
+            self.chat.transcript.view_result(call)
 
     def action_run_command(self, text: str) -> None:
         """Carry out a command of the screen as if it were typed."""

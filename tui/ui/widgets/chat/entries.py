@@ -134,9 +134,6 @@ class GrowingMarkdown:
 class EntryView(BlockView):
     """One entry of the transcript; subclasses draw it."""
 
-    expandable = False
-    """Whether it can be opened."""
-
     selectable = True
     """Whether the cursor can stand on it."""
 
@@ -153,6 +150,11 @@ class EntryView(BlockView):
         super().__init__()
         self.entry = entry
         self.expanded = False
+
+    @property
+    def expandable(self) -> bool:
+        """Whether it can be opened."""
+        return False
 
     def show(self, entry: Entry) -> None:
         if entry is not self.entry:
@@ -223,16 +225,8 @@ class UserEntry(TextEntry):
     entry: UserMessage
     TITLE = "Your message"
 
-    def __init__(self, entry: UserMessage) -> None:
-        super().__init__(entry)
-        self.expandable = self._is_long
-
-    def show(self, entry: Entry) -> None:
-        super().show(entry)
-        self.expandable = self._is_long
-
     @property
-    def _is_long(self) -> bool:
+    def expandable(self) -> bool:
         return self.entry.text.count("\n") >= 2 * FOLDED_LINES or len(self.entry.text) > 2 * FOLDED
 
     def blocks(self) -> Sequence[Block]:
@@ -388,9 +382,9 @@ class NoticeEntry(EntryView):
 
     entry: ChatNotice
 
-    def __init__(self, entry: ChatNotice) -> None:
-        super().__init__(entry)
-        self.expandable = bool(entry.brief)
+    @property
+    def expandable(self) -> bool:
+        return bool(self.entry.brief)
 
     def blocks(self) -> Sequence[Block]:
         glyph, style = _NOTICE_STYLES[self.entry.severity]

@@ -175,13 +175,9 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
         else:
             self.notify("That entry is no longer in the conversation.", markup=False)
 
-    def view_last_result(self) -> None:
-        """Show the newest result of a tool, if there is one."""
-        for index in reversed(range(self._total)):
-            entry = self._entry(index)
-            if isinstance(entry, ToolCall) and entry.result:
-                self.post_message(self.ViewRequested(call_name(entry), entry.result, entry))
-                return
+    def view_result(self, call: ToolCall) -> None:
+        """Show the result of a tool."""
+        self.post_message(self.ViewRequested(call_name(call), call.result, call))
 
     def find(self, words: str, step: int = 0) -> tuple[int, int]:
         """Go to an entry with these words, at or before the cursor, or a step further.
