@@ -425,14 +425,14 @@ async def test_a_server_is_added_to_the_users_settings_and_tried() -> None:
         *("notes", "--description", "My notes", notes["command"], *notes["args"]),
     )
     assert (result.code, result.stderr) == (ExitCode.OK, "")
-    assert result.stdout == "Saved notes to ~/.gemini/settings.json. Status: ready · 5 tools\n"
+    assert result.stdout == "Saved notes to ~/.gemini/settings.json. Now ready: 5 tools\n"
     assert added(Path.home())["notes"] == {
         **notes,
         "env": {"GEMDECK_NOTES_DB": database, "K": "a=b"},
         "description": "My notes",
     }
     failing = await run("mcp", "add", "-s", "user", "a", "no-such-program", code=ExitCode.ERROR)
-    assert "Status: failed · command not found: no-such-program. Install it" in failing.stdout
+    assert "Now failed: command not found: no-such-program. Install it" in failing.stdout
     (Path.home() / "elsewhere").mkdir()
     other = await run("mcp", "remove", "notes", cwd=Path.home() / "elsewhere")
     assert other.code == ExitCode.NOT_FOUND
@@ -510,10 +510,10 @@ async def test_what_an_added_server_waits_for_is_said(tmp_path: Path) -> None:
     for words, said in (
         (
             "a touch",
-            f"Status: untrusted · Not started: it is defined by an untrusted folder. {trust}",
+            f"Now untrusted: Not started: it is defined by an untrusted folder. {trust}",
         ),
         ("-s user b sh canary.sh", f"argument 1 is canary.sh. {trust}. To allow it, open"),
-        ("-s user off touch", "Status: disabled · To enable it: gemdeck mcp enable off"),
+        ("-s user off touch", "Now disabled: To enable it: gemdeck mcp enable off"),
         ("-s user barred touch", "Remove it from mcp.excluded in ~/.gemini/settings.json."),
         ("taken touch", "It does not start: ~/.gemini/settings.json overrides it."),
     ):

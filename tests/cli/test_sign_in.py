@@ -98,7 +98,7 @@ async def test_the_scope_that_a_call_lacks_is_asked_for_at_a_terminal(
         call = [warm.python(), "-m", "tui", "mcp", "call", "web", "echo", "text=hi"]
         with Terminal(call, columns=400, rows=40, cwd=tmp_path) as terminal:
             await asyncio.to_thread(terminal.wait_for, "Requested scopes: read, write.")
-            await asyncio.to_thread(terminal.wait_for, "continue? [y/N]")
+            await asyncio.to_thread(terminal.wait_for, "go on? [y/N]")
             terminal.send(b"y\n")
             await asyncio.to_thread(terminal.wait_for, "paste it here")
             found = ADDRESS.search(terminal.raw.decode())

@@ -391,7 +391,7 @@ async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any)
     why = advised(found["reason"], found["advice"])
     offers = counted(len(found["tools"]), "tool") if found["status"] == "ready" else why
     code = ExitCode.OK if found["status"] in _WAITING else answer.code
-    return CommandOutput(value, f"{text} Status: {found['status']} · {offers}", code)
+    return CommandOutput(value, f"{text} Now {found['status']}: {offers}", code)
 
 
 @mcp.command(epilog="Example: gemdeck mcp remove -s user files")

@@ -48,7 +48,7 @@ async def auth(
         await session.engine.wait_ready(start.timeout)
         view = next(view for view in session.views if view.id == server)
         reason, _ = why_not_ready(view)
-        state = f"Status: {view.status.value}" + (f" · {reason}" if reason else ".")
+        state = f"Now {view.status.value}" + (f": {reason}" if reason else ".")
         code = ExitCode.OK if view.status is ServerStatus.READY else ExitCode.ERROR
         value = {"server": server, "status": view.status.value, "reason": reason}
         return CommandOutput(value, f"{words} {state}", code)
@@ -101,7 +101,7 @@ class Person:
         if not is_again and agrees:
             self._desk.answer(request.id, Reply(ReplyAction.ACCEPT))
             return
-        say("paste it here, or wait for the browser" if is_again else "continue? [y/N]")
+        say("paste it here, or wait for the browser" if is_again else "go on? [y/N]")
         self._read(request, is_again=is_again)
 
     def _read(self, request: SignInRequest, *, is_again: bool) -> None:
