@@ -388,6 +388,8 @@ class ServerReader:
             self._note(entry, words_on(key, KNOWN_OAUTH), "oauth", key)
         if not isinstance(raw.get("disabled", False), bool | str):
             self._note(entry, "must be true or false", "disabled")
+        if isinstance(args := raw.get("args"), str) and len(args.split()) > 1:
+            self._note(entry, "is a single argument; to pass several, write a list", "args")
 
     def _report_ignored(self, entry: RawEntry, settings: ServerSettings) -> None:
         """Report keys that are valid but have no effect."""

@@ -68,6 +68,15 @@ def test_text_is_coerced_as_gemini_cli_does(machine: Machine) -> None:
     assert dict(server.launch.env) == {"PORT": "80", "A": "b"}
 
 
+def test_arguments_in_one_text_are_one_argument_and_said_to_be(machine: Machine) -> None:
+    for args, words in (("-u x.py", ["single argument"]), ("-u", []), (["-u x.py"], [])):
+        server = machine.server(command="x", args=args)
+        assert server.launch.args == (args if isinstance(args, str) else args[0],)
+        told = [problem.message for problem in machine.load().problems]
+        assert len(told) == len(words)
+        assert all(word in message for word, message in zip(words, told, strict=True))
+
+
 def test_null_and_empty_mean_that_a_key_is_not_there(machine: Machine) -> None:
     server = machine.server(command="x", url="", httpUrl=None, args=None, oauth=None)
     assert (server.withheld, server.launch.args) == (None, ())
