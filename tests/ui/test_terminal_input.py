@@ -151,6 +151,13 @@ async def test_D22_the_app_goes_on_whatever_comes_and_takes_no_impossible_size()
         assert deck.app.size == before
 
 
+async def test_D22_what_is_typed_while_the_app_ends_is_dropped() -> None:
+    async with running(Store()) as deck:
+        app = deck.app
+    for event in (events.Key("a", "a"), events.Paste("text")):
+        await app.on_event(event)
+
+
 ANSWERS: Final = (
     b"\x1b]11;rgb:1e1e/\x11/1e1e\x07",
     b"\x1b]52;c;\x11\x1b\\",

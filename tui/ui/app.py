@@ -262,6 +262,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     async def on_event(self, event: events.Event) -> None:
         """Let the questions know of each key, whatever takes it; keep those that come early."""
+        if isinstance(event, events.InputEvent | events.Paste) and not self.screen_stack:
+            return  # what is typed while the app ends: Textual fails on it
         if not self._type_ahead.keeps(event):
             if isinstance(event, events.Key) and not event.is_forwarded:
                 self.deck.keys.say("")
