@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from tui import __version__
 from tui.cli.output import ExitCode, output_problem, say
-from tui.cli.shared_options import trace_option, trust_option
+from tui.cli.shared_options import profile_option, trace_option, trust_option
 from tui.engine.definitions.programs import shield_path
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.options import LATEST, EngineOptions
@@ -54,20 +54,6 @@ def _checked_model(_context: object, _parameter: object, name: str | None) -> st
         return check_model_name(name.strip())
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
-
-
-def _known_profile(context: click.Context, _parameter: object, name: str | None) -> str | None:
-    """Refuse a name that no profile has, unless the settings cannot be read; that is said later."""
-    if name is None or context.resilient_parsing:  # it completes, and reads nothing of the folder
-        return None
-    from tui.cli.settings import load  # noqa: PLC0415 - no other start reads them twice
-
-    settings = load()
-    known = settings.gemdeck.profiles
-    if name not in known and not any(problem.fatal for problem in settings.problems):
-        words = f"there is no profile {name}; your settings have: {', '.join(known) or 'none'}."
-        raise click.BadParameter(sanitize_line(words))
-    return name
 
 
 def _words(_context: object, _parameter: object, given: Iterable[str]) -> tuple[str, ...]:
@@ -271,12 +257,7 @@ def _prepare_terminal() -> None:
 @click.option("--save", is_flag=True, help="Save the turn of -p as a session for --resume.")
 @click.option("--private", is_flag=True, help="Do not save this conversation to disk.")
 @click.option("-m", "--model", metavar="NAME", callback=_checked_model, help="The model to use.")
-@click.option(
-    "--profile",
-    metavar="NAME",
-    callback=_known_profile,
-    help="Use only the servers and tools of this profile (from your settings).",
-)
+@profile_option
 @click.option("--demo", is_flag=True, help="Use the offline demo model and the demo server.")
 @trace_option
 @click.option(

@@ -45,3 +45,25 @@ trust_option = click.option(
     type=click.Path(path_type=Path),
     help="Trust this folder for this run only; DIR is its real path.",
 )
+
+
+def _known_profile(context: click.Context, _parameter: object, name: str | None) -> str | None:
+    """Refuse a name that no profile has, unless the settings cannot be read; that is said later."""
+    if name is None or context.resilient_parsing:  # it completes, and reads nothing of the folder
+        return None
+    from tui.cli.settings import load  # noqa: PLC0415 - no other start reads them twice
+
+    settings = load()
+    known = settings.gemdeck.profiles
+    if name not in known and not any(problem.fatal for problem in settings.problems):
+        words = f"there is no profile {name}; your settings have: {', '.join(known) or 'none'}."
+        raise click.BadParameter(sanitize_line(words))
+    return name
+
+
+profile_option = click.option(
+    "--profile",
+    metavar="NAME",
+    callback=_known_profile,
+    help="Use only the servers and tools of this profile (from your settings).",
+)

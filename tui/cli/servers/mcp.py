@@ -24,6 +24,7 @@ from tui.cli.command import (
 from tui.cli.output import ExitCode, fields, say, table, write_out
 from tui.cli.secret import keyring_option, secret_store
 from tui.cli.servers.questions import using
+from tui.cli.servers.serve import serve
 from tui.cli.servers.server_edits import (
     ServerLast,
     as_usage,
@@ -79,6 +80,7 @@ def mcp() -> None:
 
 mcp.add_command(auth)
 mcp.add_command(logout)
+mcp.add_command(serve)
 
 
 @mcp.command("list", epilog="Example: gemdeck mcp list --json")

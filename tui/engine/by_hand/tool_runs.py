@@ -156,7 +156,10 @@ class ToolRuns:
         call = run.now.call
         try:
             given = read_arguments(call.arguments)
-            result = await self.call(call.server, call.tool, given, by_user=True, run=run)
+            heed, entry = run.heed, call.id
+            result = await self.call(
+                call.server, call.tool, given, by_user=True, heed=heed, entry=entry
+            )
         except JsonError as error:
             run.problem = f"The arguments are not valid JSON: {error}."
             return
@@ -177,7 +180,8 @@ class ToolRuns:
         arguments: JsonObject,
         *,
         by_user: bool = False,
-        run: "_Run | None" = None,
+        heed: Publish | None = None,
+        entry: EntryId | None = None,
         request: JsonObject | None = None,
     ) -> ToolResult:
         """Run a tool, by its name as shown, outside any turn.
@@ -187,21 +191,20 @@ class ToolRuns:
             tool: The tool.
             arguments: The arguments.
             by_user: Whether the user composed this very call, which is consent to it.
-            run: Takes its events; None lets it stand in the current conversation.
+            heed: Takes its events; None lets it stand in the current conversation.
+            entry: Its id, where it has one already.
             request: See `Permit`.
 
         Raises:
             ToolCallError: If it did not run; the text says why.
         """
         current = self.conversations.current
-        entry, publish = self.turns.new_id("c"), current.publish
-        if run is not None:
-            entry, publish = run.now.call.id, run.heed
+        entry, publish = entry or self.turns.new_id("c"), heed or current.publish
         if not isinstance(arguments, dict):
             raise ToolCallError("The arguments must be an object.")
         offered = self.turns.tools.offered_tools()
         found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
-        turn = TurnRecord(conversation=current.key if run is None else BY_HAND)
+        turn = TurnRecord(conversation=current.key if heed is None else BY_HAND)
         runner = CallRunner(self.turns.tools, self.turns.gate, publish, turn, request=request)
         if found is None:
             view, held = self.turns.tools.registry.look_up(server, tool) or (None, None)

@@ -1,0 +1,1 @@
+"""gemdeck's servers for other clients: what these get, and how it is served."""
