@@ -250,6 +250,7 @@ async def _run_engine(
     from tui.engine.browser import open_in_browser  # noqa: PLC0415
     from tui.engine.engine import Engine  # noqa: PLC0415
     from tui.engine.logs.log_file import prepare_process  # noqa: PLC0415
+    from tui.engine.serving.open_deck import answering_others  # noqa: PLC0415
 
     redactor = prepare_process(verbose=debug)
     made = Engine(
@@ -263,7 +264,8 @@ async def _run_engine(
             known.set_result(redactor)
         if is_open:
             commands.attach(engine)
-            await _ends_before(closing, _follow_branch(store, options.folder))
+            async with answering_others(engine, options.folder):
+                await _ends_before(closing, _follow_branch(store, options.folder))
             with suppress(OSError):  # the terminal is gone
                 sys.stderr.write(_way_back(engine.conversations))
 

@@ -105,6 +105,7 @@ class Engine:
         wire: What was said between gemdeck and the servers.
         models: The commands on the model that answers.
         costs: What the requests of all conversations cost.
+        problems: Takes sentences for the user, from any thread.
     """
 
     def __init__(
@@ -122,7 +123,7 @@ class Engine:
         self._publish = publish = bus.publish
         self._redactor = redactor = redactor or Redactor()
         self.desk = Desk(publish, attended=options.attended)
-        self._problems = say = Problems(publish, redactor)
+        self.problems = say = Problems(publish, redactor)
         state = usable_state_dir()
         if state is not None:
             check_folder(state, say)
@@ -177,11 +178,11 @@ class Engine:
     def _open_sessions(self, state: Path | None) -> SessionCommands:
         library = SessionLibrary(state) if state is not None else None
         bus, options, tasks, redactor = self._bus, self._options, self._tasks, self._redactor
-        recorder = partial(Recorder, library, options.folder, redactor, self._problems)
+        recorder = partial(Recorder, library, options.folder, redactor, self.problems)
         opened = Conversations(bus, tasks, recorder, self._turns, attended=options.attended)
         opened.on_context = self._fit_tools
         return SessionCommands(
-            library, options.folder, opened, self._publish, tasks, redactor, self._problems
+            library, options.folder, opened, self._publish, tasks, redactor, self.problems
         )
 
     def _make_context(self, open_url: OpenUrl, state: Path | None) -> ClientContext:
@@ -199,15 +200,15 @@ class Engine:
             workspaces=(self._options.folder, *self._options.more_folders),
             outside=Outside(self._options.folder, Path.home(), state),
             client_version=__version__,
-            catalogs=CatalogStore(state and state / KEPT, self._problems, state and state / PINS),
-            eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),
+            catalogs=CatalogStore(state and state / KEPT, self.problems, state and state / PINS),
+            eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self.problems),
             visibility=self.access.review,
             redactor=self._redactor,
             wire=self.wire,
         )
 
     async def __aenter__(self) -> Self:
-        self._problems.attach()
+        self.problems.attach()
         self._stack.callback(self._context.outside.close)
         self._stack.push_async_callback(self.wire.aclose)
         for part in (self.choice, self.access, self._trust, self.conversations, self.sign_ins):

@@ -18,6 +18,27 @@ UNASKED_GRANT: Final = GrantId("--yolo")
 """The rule of a run in which every tool that no rule denies runs without asking."""
 
 
+class Caller(Frozen):
+    """Another client, on whose behalf gemdeck runs calls.
+
+    Attributes:
+        name: What it calls itself, or which client its token was printed for; as shown.
+        folder: Its working directory, as shown.
+        key: The hash of its token, to which lasting permissions are bound; empty without one,
+            and then there are none, and the name is only its claim.
+    """
+
+    name: str
+    folder: str = ""
+    key: str = ""
+
+    @property
+    def words(self) -> str:
+        """It in words, such as ``claude-code in ~/shop``."""
+        claim = "" if self.key else " (unverified)"
+        return f"{self.name}{claim} in {self.folder}" if self.folder else f"{self.name}{claim}"
+
+
 class Choice(StrEnum):
     """The answers to "may this tool run?"."""
 

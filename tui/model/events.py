@@ -227,7 +227,7 @@ class ToolCallDecided(Event):
 
     `fingerprint` is the server's, `definition` the hash of the tool's definition; `arguments` are
     canonical JSON. `decision` is ``allow``, ``deny`` or ``withdrawn``, and `source` the reason,
-    such as ``you: once`` or a settings file.
+    such as ``you: once`` or a settings file. `caller` is the other client that called, in words.
     """
 
     call: EntryId
@@ -238,6 +238,7 @@ class ToolCallDecided(Event):
     arguments: str
     decision: str
     source: str
+    caller: str = ""
 
 
 class ToolCallProgressed(ConversationEvent):

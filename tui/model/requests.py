@@ -182,6 +182,7 @@ class ConfirmationRequest(Request[Decision]):
         read_only: How many of its tools the server claims only to read, this one among them; 0 if
             it does not claim that of this one.
         conversation: The conversation whose model asks for the call.
+        caller: The other client that asks for it instead, in words; or empty.
     """
 
     answer_type = Decision
@@ -201,6 +202,7 @@ class ConfirmationRequest(Request[Decision]):
     paths: tuple[tuple[str, str, str], ...] = ()
     read_only: int = 0
     conversation: ConversationId = MAIN
+    caller: str = ""
 
 
 class FormRequest(Request[Reply]):

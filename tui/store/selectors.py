@@ -69,7 +69,7 @@ def entries(state: AppState) -> tuple[Entry, ...]:
 def conversation_of(request: "PendingRequest") -> ConversationId | None:
     """Return the conversation that a question belongs to, or None if it belongs to none."""
     conversation: ConversationId | None = getattr(request, "conversation", None)
-    return conversation
+    return None if getattr(request, "caller", "") else conversation
 
 
 def asking(state: AppState) -> tuple[ConversationId, ...]:

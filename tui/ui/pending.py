@@ -131,7 +131,10 @@ class PendingController:
         """Open the first question, if there is one and it may open now."""
         self._leave()
         request = next(iter(pending), None)
-        is_asked_for = isinstance(request, _AT_ONCE) or (request and request.id == self._wanted)
+        is_asked_for = request is not None and (
+            (isinstance(request, _AT_ONCE) and not getattr(request, "caller", ""))
+            or request.id == self._wanted
+        )
         if request is None or (not is_asked_for and self._keyboard.pause_left):
             return False
         kept = next((one for one in self._kept if one.accepts(request)), None)

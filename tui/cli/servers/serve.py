@@ -1,22 +1,27 @@
 """``gemdeck mcp serve``: gemdeck's servers for another client."""
 
 import json
+import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from tui.cli.command import CommandOutput, prints
+from tui.cli.command import CommandOutput, prints, shown
+from tui.cli.output import say
 from tui.cli.servers.server_session import ServerSession, StartOptions
 from tui.cli.shared_options import profile_option, trust_option
 from tui.engine import late
 from tui.engine.background import import_alone, in_daemon_thread
+from tui.engine.files.paths import usable_state_dir
+from tui.engine.serving.callers import TOKEN_VARIABLE, CallerBook
+from tui.engine.serving.deck_socket import DeckLink, Hello, find_deck
 from tui.engine.serving.shared_servers import SharedServers
-from tui.model.settings import EVERYTHING
+from tui.engine.trust.folder_identity import identify
 
 NAME: Final = "gemdeck"
 """The name of the server in the settings of other clients."""
@@ -59,22 +64,33 @@ async def serve(
 ) -> CommandOutput:
     """Offer the tools, prompts and resources of your servers to another client, over stdio.
 
-    Only calls that your rules allow run; nobody is asked. All else is denied, with words that say
-    how to allow it.
+    While gemdeck is open in this folder, it answers: its servers are used, and calls that need
+    approval are shown there. Without one, only calls that your rules allow run.
     """
+    state, folder = usable_state_dir(), Path.cwd()
+    callers = CallerBook(state, say)
     if client is not None:
         arguments = ["mcp", "serve", *(["--profile", profile] if profile else [])]
-        return CommandOutput({}, _ENTRIES[client]({"command": _program(), "args": arguments}))
-    session = ServerSession(StartOptions(0.0, trusted_folders), None)
-    async with session.engine as engine:
-        await session.definitions()
-        profiles = (await engine.load()).gemdeck.profiles
-        wanted = profiles.get(profile or "", EVERYTHING)
-        servers = SharedServers(engine, lambda: session.views, wanted)
-        await engine.start()
-        await in_daemon_thread(late.import_connection)
-        await in_daemon_thread(lambda: import_alone(_SERVING))
-        await import_module(_SERVING).McpServer(servers).run()
+        given = {TOKEN_VARIABLE: callers.give(client)}
+        entry = {"command": _program(), "args": arguments, "env": given}
+        return CommandOutput({}, _ENTRIES[client](entry))
+    token, wanted = os.environ.get(TOKEN_VARIABLE, ""), profile or ""
+
+    async def sources(name: str) -> AsyncGenerator[DeckLink | SharedServers, None]:
+        deck = await find_deck(state, identify(folder), Hello(name, token, wanted))
+        if deck is not None:
+            yield deck
+            deck.close()
+        session = ServerSession(StartOptions(0.0, trusted_folders), None)
+        async with session.engine as engine:
+            await session.definitions()
+            await engine.start()
+            caller = callers.caller(token, name, shown(folder))
+            yield SharedServers(engine, caller, engine.runs.turns.profiles[wanted])
+
+    await in_daemon_thread(late.import_connection)
+    await in_daemon_thread(lambda: import_alone(_SERVING))
+    await import_module(_SERVING).McpServer(sources).run()
     return CommandOutput({}, "")
 
 

@@ -249,7 +249,8 @@ class Gate:
             notes=tuple(call_notes(inquiry, self._policy)),
             not_lasting=tool.caution
             or self._policy.asking_words(tool, Permission.GRANTS)
-            or ("" if tool.fingerprint else "this server cannot be recognized later"),
+            or ("" if tool.bound_to else _unknown_later(inquiry)),
+            caller=inquiry.turn.caller_words,
             origin=origin_words(tool.server, self._policy),
             read_only=len(read_only_with(inquiry)),
             conversation=inquiry.turn.conversation,
@@ -266,7 +267,8 @@ class Gate:
             Choice.ALWAYS_READ_ONLY: read_only_with(inquiry),
         }
         if tools := wide.get(choice):
-            self._policy.allow(tools, decision.scope, choice.value, decision.conditions)
+            words = " for ".join(filter(None, (choice.value, inquiry.turn.caller_words)))
+            self._policy.allow(tools, decision.scope, words, decision.conditions)
             source += f", {decision.scope.value}"
         if choice is Choice.DENY_REST_OF_TURN:
             inquiry.turn.denies_rest = True
@@ -293,12 +295,19 @@ class Gate:
         return outcome
 
     def _tell(self, inquiry: Inquiry, arguments: str, decision: str, source: str) -> None:
-        self._publish(decided(inquiry.call, inquiry.tool, arguments, decision, source))
+        caller = inquiry.turn.caller_words
+        self._publish(decided(inquiry.call, inquiry.tool, arguments, decision, source, caller))
 
 
 def _permit(inquiry: Inquiry, source: str, rule: ArgumentRule | None = None) -> Permit:
     """Let a call run as it was asked for."""
     return Permit(inquiry.tool, inquiry.arguments, inquiry.shown, source, rule)
+
+
+def _unknown_later(inquiry: Inquiry) -> str:
+    if inquiry.tool.fingerprint:
+        return "this client has no token; gemdeck mcp serve --print gives it one"
+    return "this server cannot be recognized later"
 
 
 def _why_gone(inquiry: Inquiry, event: Event) -> str:

@@ -79,7 +79,7 @@ class Grant(Frozen):
 
     Attributes:
         effect: What it says.
-        fingerprint: Which server, by what it is.
+        fingerprint: Which server, by what it is; for another client also which client.
         tool: The tool's name as the server spells it; None for all of the server.
         definition_hash: The definition that was shown; empty for every definition.
         scope: How long and where it holds.
@@ -105,7 +105,7 @@ class Grant(Frozen):
     ) -> "Grant":
         """Return the grant for a tool in its present definition and nothing else."""
         kept = folder if scope is GrantScope.FOLDER else ""
-        what = tool.fingerprint, tool.name, tool.definition_hash
+        what = tool.bound_to, tool.name, tool.definition_hash
         return cls(Effect.ALLOW, *what, scope, kept, conditions)
 
     @classmethod
@@ -151,7 +151,8 @@ class Grant(Frozen):
             folder: The real path of the opened folder.
             start: Where the tool's server starts; see `ArgumentRule`.
         """
-        if not self.is_on(tool.fingerprint, tool.name, tool.definition_hash, folder):
+        server = tool.bound_to if self.effect is Effect.ALLOW else tool.fingerprint
+        if not self.is_on(server, tool.name, tool.definition_hash, folder):
             return False
         rule = ArgumentRule(self.conditions, start, folder)
         return (rule.allows if self.effect is Effect.ALLOW else rule.denies)(arguments)

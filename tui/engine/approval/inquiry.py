@@ -23,6 +23,7 @@ from tui.engine.mcp.catalog.argument_rules import (
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool
 from tui.engine.settings.prohibitions import Permission
 from tui.model.chat import MAIN, ConversationId, EntryId
+from tui.model.consent import Caller
 from tui.model.events import ToolCallDecided
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import reveal
@@ -259,6 +260,7 @@ class TurnRecord:
         read: The servers whose data this turn has read, in the order of the first one.
         calls: How often each call was made, by server, tool and arguments.
         conversation: The conversation of the turn.
+        caller: The other client that calls, or None.
     """
 
     denies_rest: bool = False
@@ -266,6 +268,11 @@ class TurnRecord:
     read: dict[ServerId, None] = field(default_factory=dict)
     calls: Counter[tuple[ServerId, str, str]] = field(default_factory=Counter)
     conversation: ConversationId = MAIN
+    caller: Caller | None = None
+
+    @property
+    def caller_words(self) -> str:
+        return self.caller.words if self.caller is not None else ""
 
     def count(self, tool: OfferedTool, shown: str) -> int:
         """Count a call; return how often this very call was made in the turn."""
@@ -347,11 +354,11 @@ class Denial(Frozen):
 
 
 def decided(
-    call: EntryId, tool: OfferedTool, arguments: str, decision: str, source: str
+    call: EntryId, tool: OfferedTool, arguments: str, decision: str, source: str, caller: str = ""
 ) -> ToolCallDecided:
     """Return the event for a decision on a call, with its arguments as canonical JSON."""
     named = tool.server, tool.fingerprint, sanitize_line(tool.name), tool.definition_hash
-    return ToolCallDecided(call, *named, arguments, decision, source)
+    return ToolCallDecided(call, *named, arguments, decision, source, caller)
 
 
 def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> Iterator[str]:

@@ -362,7 +362,7 @@ class Policy:
 
     def _may_allow(self, tool: OfferedTool) -> bool:
         """Tell whether a saved rule allows calls of a tool with some arguments."""
-        named = tool.fingerprint, tool.name, tool.definition_hash, self._folder
+        named = tool.bound_to, tool.name, tool.definition_hash, self._folder
         return any(one.effect is Effect.ALLOW and one.is_on(*named) for one in self._book.grants)
 
     def asking_words(self, tool: OfferedTool, permission: Permission) -> str:
@@ -430,7 +430,7 @@ class Policy:
                     str(tool.server)[:MAX_LABEL], sanitize_line(tool.view.name, MAX_LABEL), words
                 )
                 for tool in tools
-                if tool.fingerprint and not self.asking_words(tool, Permission.GRANTS)
+                if tool.bound_to and not self.asking_words(tool, Permission.GRANTS)
             }
         )
         self._changed()

@@ -35,7 +35,7 @@ from tui.engine.mcp.wire.wire import Wire
 from tui.model import events as e
 from tui.model.bounded_json import JsonError
 from tui.model.chat import EntryId, Severity, ToolCall, ToolCallStatus
-from tui.model.consent import Effect
+from tui.model.consent import Caller, Effect
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.requests import FormValue
 from tui.model.runs import BY_HAND, SavedCall, ToolForm, ToolRun, ToolRunChanged
@@ -182,6 +182,7 @@ class ToolRuns:
         by_user: bool = False,
         heed: Publish | None = None,
         entry: EntryId | None = None,
+        caller: Caller | None = None,
         request: JsonObject | None = None,
     ) -> ToolResult:
         """Run a tool, by its name as shown, outside any turn.
@@ -193,6 +194,7 @@ class ToolRuns:
             by_user: Whether the user composed this very call, which is consent to it.
             heed: Takes its events; None lets it stand in the current conversation.
             entry: Its id, where it has one already.
+            caller: The other client that asks for it; it gets what the user lets through.
             request: See `Permit`.
 
         Raises:
@@ -204,8 +206,9 @@ class ToolRuns:
             raise ToolCallError("The arguments must be an object.")
         offered = self.turns.tools.offered_tools()
         found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
-        turn = TurnRecord(conversation=current.key if heed is None else BY_HAND)
+        turn = TurnRecord(conversation=current.key if heed is None else BY_HAND, caller=caller)
         runner = CallRunner(self.turns.tools, self.turns.gate, publish, turn, request=request)
+        runner.reviewer = self.turns.reviewer if caller is not None else None
         if found is None:
             view, held = self.turns.tools.registry.look_up(server, tool) or (None, None)
             away = self.turns.tools.away_words(server)

@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tui.engine.approval.gate import Gate
@@ -277,8 +277,11 @@ class CallRunner:
             ToolCallError: If it did not run; the message says why, for the user.
         """
         step_call = StepCall(FunctionCall(tool.id, dict(arguments)), entry, by_user=by_user)
-        offered: dict[str, OfferedTool] = {t.id: t for t in self.tools.offered_tools()}
-        offered[tool.id] = tool  # which may be off
+        key = self.turn.caller.key if self.turn.caller is not None else None
+        offered: dict[str, OfferedTool] = {
+            one.id: replace(one, caller=key) if key is not None else one
+            for one in (*self.tools.offered_tools(), tool)  # which may be off
+        }
         await self.announce([step_call], offered)
         await self.run([step_call], offered)
         if step_call.result is None:

@@ -320,6 +320,11 @@ class ServerManager:
         self.registry.load(tools)
         self._publish_catalogs()
 
+    @property
+    def callable_servers(self) -> tuple[ServerId, ...]:
+        """The servers that can be used now, asleep or not, in settings order."""
+        return tuple(one.id for one in self._supervisors.values() if one.is_callable)
+
     def instructions(self) -> Sequence[tuple[ServerId, str]]:
         if not self._context.gives_instructions:
             return ()

@@ -3,22 +3,23 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
-from contextlib import suppress
-from typing import Any, Final, cast
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, Final, Protocol, cast
 
 import anyio
 from mcp.server import NotificationOptions, Server
 from mcp.server.context import ServerRequestContext
+from mcp.server.session import ServerSession
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 
 from tui import __version__
-from tui.engine.background import in_daemon_thread
+from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.mcp.session import sdk_patches
-from tui.engine.serving.shared_servers import RequestRefusedError, SharedServers
+from tui.engine.serving.shared_servers import OnProgress, RequestRefusedError
 from tui.model.chat import Progress
 from tui.text import sanitize_line
 
@@ -36,20 +37,37 @@ _HANDLERS: Final = (
 _PLAIN: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 """What each result of the stateless era has; the SDK leaves it out in the other one."""
 
+STATELESS: Final = "2026-07-28"
+"""From this revision on changes are told to who listens."""
+
 _Context = ServerRequestContext[dict[str, Any], Any]
+
+
+class Source(Protocol):
+    """What a client gets: an engine's servers, or those of an open deck."""
+
+    async def request(
+        self, method: str, params: Mapping[str, Any], on_progress: OnProgress, /
+    ) -> Mapping[str, Any]: ...
+
+    def changes(self) -> AsyncIterator[None]: ...
 
 
 class McpServer:
     """Answers one client on standard input and output.
 
     Args:
-        servers: What the client gets.
+        sources: Gives, for the name that the client has for itself, what it gets; once that has
+            ended, the next.
     """
 
-    def __init__(self, servers: SharedServers) -> None:
-        self._servers = servers
+    def __init__(self, sources: Callable[[str], AsyncGenerator[Source, None]]) -> None:
+        self._sources = sources
+        self._source: Source | None = None
+        self._opened = asyncio.Event()
         self._bus = InMemorySubscriptionBus()
-        self._session: Any = None
+        self._session: ServerSession | None = None
+        self._tasks = TaskSet("what a client gets could not be opened")
 
     async def run(self) -> None:
         """Serve until the client closes our standard input."""
@@ -57,27 +75,32 @@ class McpServer:
         handlers: dict[str, Any] = {f"on_{name}": self._answer for name in _HANDLERS}
         handlers["on_subscriptions_listen"] = ListenHandler(self._bus)
         server = Server("gemdeck", version=__version__, instructions=INSTRUCTIONS, **handlers)
-        changing = asyncio.create_task(self._tell_changes())
-        options = server.create_initialization_options(
-            NotificationOptions(tools_changed=True, prompts_changed=True, resources_changed=True)
+        changing = NotificationOptions(
+            tools_changed=True, prompts_changed=True, resources_changed=True
         )
+        options = server.create_initialization_options(changing)
         try:
             # a thread of the SDK's that waits in standard input would outlive SIGTERM
             stdin = cast("anyio.AsyncFile[str]", _lines())
             async with stdio_server(stdin=stdin) as (incoming, outgoing):
                 await server.run(incoming, outgoing, options)
         finally:
-            changing.cancel()
+            await self._tasks.aclose()
 
     async def _answer(self, context: _Context, _: object) -> dict[str, Any]:
-        self._session = context.session
-        method, params = context.method, context.params or {}
+        if self._session is None:
+            known = context.session.client_params
+            self._tasks.start(self._follow(known.client_info.name if known is not None else ""))
+        self._session = session = context.session
+        await self._opened.wait()
+        assert self._source is not None  # noqa: S101 - it was opened
         reported = asyncio.Queue[Progress | None]()
-        asking = asyncio.create_task(self._servers.request(method, params, reported.put_nowait))
+        method, params = context.method, context.params or {}
+        asking = asyncio.create_task(self._source.request(method, params, reported.put_nowait))
         asking.add_done_callback(lambda _: reported.put_nowait(None))
         try:
             while (one := await reported.get()) is not None:
-                await self._session.report_progress(one.progress, one.total, one.message or None)
+                await session.report_progress(one.progress, one.total, one.message or None)
             return {**_PLAIN, **await asking}
         except RequestRefusedError as error:
             code, words = error.reply["code"], sanitize_line(str(error.reply["message"]))
@@ -86,14 +109,26 @@ class McpServer:
             asking.cancel()
             await asyncio.wait({asking})
 
-    async def _tell_changes(self) -> None:
-        async for _ in self._servers.changes():
-            for change in _LISTS:
-                await self._bus.publish(change())
-            with suppress(Exception):  # the client has gone, or has not begun
-                await self._session.send_tool_list_changed()
-                await self._session.send_prompt_list_changed()
-                await self._session.send_resource_list_changed()
+    async def _follow(self, name: str) -> None:
+        """Answer from one source after another, and tell the client of what changes."""
+        async with aclosing(self._sources(name)) as sources:
+            async for source in sources:
+                if self._source is not None:
+                    await self._tell_changed()
+                self._source = source
+                self._opened.set()
+                async for _ in source.changes():
+                    await self._tell_changed()
+                self._opened.clear()
+
+    async def _tell_changed(self) -> None:
+        for change in _LISTS:
+            await self._bus.publish(change())
+        session = self._session
+        if session is not None and not session.protocol_version >= STATELESS:
+            await session.send_tool_list_changed()
+            await session.send_prompt_list_changed()
+            await session.send_resource_list_changed()
 
 
 async def _lines() -> AsyncIterator[str]:

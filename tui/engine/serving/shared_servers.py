@@ -10,13 +10,15 @@ from functools import partial
 from typing import Any, Final
 
 from tui.engine.engine import Engine
-from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, ToolCallError
+from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, TextPart, ToolCallError
 from tui.engine.mcp.errors import ServerCallError
 from tui.model.bounded_json import as_list, as_object, mapped, text_in, writable
+from tui.model.catalog import Catalog
 from tui.model.chat import Progress
+from tui.model.consent import Caller
 from tui.model.events import CatalogChanged, Event, ToolCallProgressed
 from tui.model.frozen import Frozen
-from tui.model.servers import ServerId, ServerView
+from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING, Profile
 from tui.text import AdvisedError, sanitize
 
@@ -64,17 +66,12 @@ class SharedServers:
 
     Args:
         engine: The engine.
-        views: Returns the servers in settings order.
-        profile: What the client gets of them.
+        caller: The client.
+        profile: What it gets of them.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        views: Callable[[], Iterable[ServerView]],
-        profile: Profile = EVERYTHING,
-    ) -> None:
-        self._engine, self._views, self._profile = engine, views, profile
+    def __init__(self, engine: Engine, caller: Caller, profile: Profile = EVERYTHING) -> None:
+        self._engine, self._caller, self._profile = engine, caller, profile
         self._answers: Mapping[str, _Answerer] = {
             "tools/call": self._call,
             "prompts/get": self._prompt,
@@ -131,35 +128,37 @@ class SharedServers:
             yield tool, raw[tool.server, tool.name]
 
     def _prompts(self) -> Iterator[Listed]:
-        for view in self._open():
-            raw = self._by_key(view.id, "prompts", "name")
-            for prompt in view.catalog.prompts:
+        for server, catalog in self._catalogs():
+            raw = self._by_key(server, "prompts", "name")
+            for prompt in catalog.prompts:
                 if not prompt.problem and (one := raw.get(prompt.own_name or prompt.name)):
-                    yield Listed(view.id, prompt.name, _cleaned({**one, "name": prompt.name}))
+                    yield Listed(server, prompt.name, _cleaned({**one, "name": prompt.name}))
 
     def _resources(self) -> Iterator[Listed]:
         seen = set[str]()
-        for view in self._open():
-            raw = self._by_key(view.id, "resources", "uri")
-            for resource in view.catalog.resources:
+        for server, catalog in self._catalogs():
+            raw = self._by_key(server, "resources", "uri")
+            for resource in catalog.resources:
                 one = None if resource.problem else raw.get(resource.uri)
                 if one is not None and resource.uri not in seen:
                     seen.add(resource.uri)
-                    yield Listed(view.id, resource.uri, _cleaned(one))
+                    yield Listed(server, resource.uri, _cleaned(one))
 
     def _templates(self) -> Iterator[Listed]:
         seen = set[str]()
-        for view in self._open():
-            raw = self._by_key(view.id, "templates", "uriTemplate")
-            for template in view.catalog.templates:
+        for server, catalog in self._catalogs():
+            raw = self._by_key(server, "templates", "uriTemplate")
+            for template in catalog.templates:
                 one = None if template.problem else raw.get(template.uri_template)
                 if one is not None and template.uri_template not in seen:
                     seen.add(template.uri_template)
-                    yield Listed(view.id, template.uri_template, _cleaned(one))
+                    yield Listed(server, template.uri_template, _cleaned(one))
 
-    def _open(self) -> Iterator[ServerView]:
-        """Give the servers whose prompts and resources the profile has."""
-        return (view for view in self._views() if self._profile.includes(view.id))
+    def _catalogs(self) -> Iterator[tuple[ServerId, Catalog]]:
+        """Give the catalogs of the servers that the profile has."""
+        servers = self._engine.servers
+        shared = (one for one in servers.callable_servers if self._profile.includes(one))
+        return ((one, servers.registry.catalog(one)) for one in shared)
 
     def _by_key(self, server: ServerId, kind: str, key: str) -> Mapping[str, JsonObject]:
         listed = as_list(getattr(self._engine.servers.registry.listed(server), kind))
@@ -178,10 +177,15 @@ class SharedServers:
 
         try:
             call = self._engine.runs.call
-            result = await call(tool.server, tool.view.name, arguments, heed=heed)
+            result = await call(
+                tool.server, tool.view.name, arguments, heed=heed, caller=self._caller
+            )
         except ToolCallError as error:
-            return _error(str(error))
-        return _cleaned(result.raw) if result.raw is not None else _error(result.display)
+            return _result(str(error), is_error=True)
+        if result.raw is not None:
+            return _cleaned(result.raw)
+        texts = [part.text for part in result.parts if isinstance(part, TextPart)]
+        return _result(*texts, is_error=result.is_error)
 
     async def _prompt(self, params: JsonObject, _: OnProgress) -> JsonObject:
         name = text_in(params, "name")
@@ -229,8 +233,8 @@ def _find(listed: Iterable[Listed], name: str, kind: str) -> Listed:
     raise RequestRefusedError(f"There is no {kind} {sanitize(name)}.", BAD_PARAMS)
 
 
-def _error(words: str) -> JsonObject:
-    return {"content": [{"type": "text", "text": words}], "isError": True}
+def _result(*texts: str, is_error: bool) -> JsonObject:
+    return {"content": [{"type": "text", "text": one} for one in texts], "isError": is_error}
 
 
 def _cleaned(value: JsonObject) -> dict[str, Any]:

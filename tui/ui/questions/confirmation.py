@@ -156,9 +156,13 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         said = clip(one_line(", ".join(self.request.claims)), MAX_CLAIMED)
         width = self.frame.styles.width
         room = int(width.value) - FRAME if width is not None else 0
+        caller = one_line(self.request.caller)
         title = Content(f"{names[0]} wants to run {names[1]}{tail}")
+        if caller:
+            title = Content(f"{caller} wants to run {names[1]} of {names[0]}{tail}")
         named = all(map(NAME.fullmatch, names)) and title.cell_length <= room
-        title = title if named else Content(f"A tool wants to run{tail}")
+        who = "Another client" if caller else "A tool"
+        title = title if named else Content(f"{who} wants to run{' a tool' * bool(caller)}{tail}")
         whole = Content.assemble(title, (f" ── {said} (says the server)", "not bold $text-muted"))
         claimed = bool(said) and whole.cell_length <= room
         self.query_one(Names).display = not named
@@ -167,8 +171,9 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
 
     def lines(self) -> Sequence[LabelledLine]:
         """Name the server and the tool."""
-        names = ("server", self.request.server), ("tool", self.request.tool)
-        return [LabelledLine(label, one_line(name), "bold") for label, name in names]
+        asked = self.request
+        names = ("client", asked.caller), ("server", asked.server), ("tool", asked.tool)
+        return [LabelledLine(label, one_line(name), "bold") for label, name in names if name]
 
     def compose_text(self) -> Iterable[Widget]:
         """Lay out the parts, gemdeck's own notes first."""
@@ -303,13 +308,15 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     # Going from call to call.
 
     def accepts(self, request: object) -> bool:
-        here = self.request.conversation
-        return isinstance(request, ConfirmationRequest) and request.conversation == here
+        own = self.request
+        is_call = isinstance(request, ConfirmationRequest)
+        return is_call and (request.conversation, request.caller) == (own.conversation, own.caller)
 
     def show(self, pending: Sequence[PendingRequest], waiting: str) -> None:
         """Take note of the calls that wait; where the one in sight is settled, show the next."""
         known = {call.request.id: call for call in self._calls}
         asked = [one for one in pending if isinstance(one, ConfirmationRequest)]
+        asked = [one for one in asked if self.accepts(one)]
         calls = [(known.get(one.id) or AskedCall(one)).take(one) for one in asked]
         if not any(call in self._calls for call in calls):
             self._asked = 0

@@ -157,6 +157,7 @@ class OfferedTool(Frozen):
         basis: Why a call runs unless a rule denies it or says to ask, such as the user's trust in
             what it loads; empty if there is no such reason.
         caution: Why each call is asked about whatever else allows it, or empty.
+        caller: The key of the other client that calls it (see `Caller`); None if none does.
     """
 
     id: ToolId
@@ -171,6 +172,15 @@ class OfferedTool(Frozen):
     is_reviewed: bool = False
     basis: str = ""
     caution: str = ""
+    caller: str | None = None
+
+    @property
+    def bound_to(self) -> str:
+        """What lasting permissions are bound to: its server, and whoever else calls it."""
+        if self.caller is None:
+            return self.fingerprint
+        both = f"{self.fingerprint}\0{self.caller}" if self.fingerprint and self.caller else ""
+        return both and hashlib.sha256(both.encode()).hexdigest()
 
     @property
     def plain(self) -> JsonObject:

@@ -1,0 +1,310 @@
+"""The socket by which an open deck answers other programs of the user, and the way to it.
+
+Each message is a line of JSON. The caller says first who it is; then it sends requests with their
+ids, and cancels them. Back come results, errors, progress, and that lists have changed.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from tui.engine.background import TaskSet
+from tui.engine.files.paths import folder_key
+from tui.engine.serving.shared_servers import (
+    NOT_ANSWERED,
+    OnProgress,
+    RequestRefusedError,
+    SharedServers,
+)
+from tui.engine.trust.folder_identity import FolderIdentity
+from tui.model.bounded_json import as_object, text_in, value_or_none
+from tui.model.chat import Progress
+from tui.model.frozen import Frozen
+from tui.text import sanitize_line
+
+FOLDER_NAME: Final = "decks"
+"""The folder of the sockets, in the state folder."""
+
+MAX_LINE: Final = 32 * 1024 * 1024
+"""Longest message, in bytes."""
+
+MAX_OPEN: Final = 64
+"""Requests of one caller that may be open; with one more it loses its connection."""
+
+HELLO_SECONDS: Final = 5.0
+"""Seconds to say who calls, and to be let in."""
+
+_PEER: Final = struct.Struct("3i")
+
+
+class Hello(Frozen):
+    """What a caller says of itself, all of it its claim.
+
+    Attributes:
+        name: What it calls itself.
+        token: Its token, or an empty string.
+        profile: The profile that it is for, or an empty string.
+    """
+
+    name: str
+    token: str = ""
+    profile: str = ""
+
+
+Welcome = Callable[[Hello], SharedServers]
+"""Returns what a caller gets; raises `ValueError`, in words, for who gets nothing."""
+
+
+class _Wire:
+    """Lines of JSON, each way, over one connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def read(self) -> dict[str, Any] | None:
+        """Return the next message; None at the end, and for one that is too long."""
+        try:
+            line = await self._reader.readline()
+        except (OSError, ValueError):
+            return None
+        return as_object(value_or_none(line)) if line.endswith(b"\n") else None
+
+    async def send(self, **message: object) -> None:
+        """Send a message; one that nobody reads any more is dropped."""
+        with suppress(OSError):
+            self._writer.write(json.dumps(message).encode() + b"\n")
+            await self._writer.drain()
+
+    def is_own(self) -> bool:
+        """Tell whether the other end is a program of this user."""
+        name = getattr(socket, "SO_PEERCRED", None)
+        if name is None:
+            return True  # the folder of the sockets is closed to others
+        raw = self._writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, name, _PEER.size)
+        return bool(_PEER.unpack(raw)[1] == os.getuid())
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+@contextmanager
+def _address(path: Path) -> Iterator[str]:
+    """Give an address of a socket, which may be longer than the system takes."""
+    if not Path("/proc/self/fd").is_dir():
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
+
+
+def _prefix(folder: FolderIdentity) -> str:
+    return f"{folder_key(folder.path)[:16]}-{folder.device:x}-{folder.inode:x}-"
+
+
+@asynccontextmanager
+async def answering(
+    state: Path | None, folder: FolderIdentity | None, welcome: Welcome
+) -> AsyncIterator[None]:
+    """Answer other programs of the user within the block; where no socket can be had, nobody.
+
+    Args:
+        state: The folder of gemdeck's own state.
+        folder: The opened folder.
+        welcome: Says what each caller gets.
+    """
+    if state is None or folder is None:
+        yield
+        return
+    path = state / FOLDER_NAME / f"{_prefix(folder)}{os.getpid()}.sock"
+    tasks = TaskSet("a caller's connection broke down")
+    listening = socket.socket(socket.AF_UNIX)
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        path.unlink(missing_ok=True)
+        with _address(path) as address:
+            listening.bind(address)
+            path.chmod(0o600)
+        served = asyncio.start_unix_server(
+            lambda reader, writer: tasks.start(_Answering(_Wire(reader, writer), welcome).run()),
+            sock=listening,
+            limit=MAX_LINE,
+        )
+        server = await served
+    except OSError:
+        listening.close()
+        yield
+        return
+    try:
+        yield
+    finally:
+        server.close()
+        await tasks.aclose()
+        path.unlink(missing_ok=True)
+
+
+class _Answering:
+    """One caller's connection to an open deck."""
+
+    def __init__(self, wire: _Wire, welcome: Welcome) -> None:
+        self._wire, self._welcome = wire, welcome
+        self._tasks = TaskSet("a caller's request broke down")
+        self._open: dict[object, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.timeout(HELLO_SECONDS):
+                said = await self._wire.read() if self._wire.is_own() else None
+            if said is None:
+                return
+            hello = Hello(*(text_in(said, key) for key in ("name", "token", "profile")))
+            try:
+                servers = await asyncio.to_thread(self._welcome, hello)
+            except ValueError as error:
+                await self._wire.send(refused=str(error))
+                return
+            await self._wire.send(welcome=True)
+            self._tasks.start(self._tell_changes(servers))
+            while (message := await self._wire.read()) is not None and len(self._open) <= MAX_OPEN:
+                self._take(message, servers)
+        except TimeoutError:
+            pass
+        finally:
+            self._wire.close()
+            await self._tasks.aclose()
+
+    def _take(self, message: Mapping[str, Any], servers: SharedServers) -> None:
+        key = message.get("id")
+        if "cancel" in message:
+            if (task := self._open.get(message["cancel"])) is not None:
+                task.cancel()
+        elif isinstance(key, int) and key not in self._open:
+            task = self._open[key] = self._tasks.start(self._answer(key, message, servers))
+            task.add_done_callback(lambda _: self._open.pop(key, None))
+
+    async def _answer(self, key: int, message: Mapping[str, Any], servers: SharedServers) -> None:
+        def report(progress: Progress) -> None:
+            said = progress.progress, progress.total, progress.message
+            self._tasks.start(self._wire.send(id=key, progress=said))
+
+        try:
+            method, params = text_in(message, "method"), as_object(message.get("params"))
+            result = await servers.request(method, params, report)
+            await self._wire.send(id=key, result=result)
+        except RequestRefusedError as error:
+            await self._wire.send(id=key, error=error.reply)
+        except Exception as error:  # whatever it is, the caller waits for an answer
+            words = f"The request failed ({type(error).__name__})."
+            await self._wire.send(id=key, error=RequestRefusedError(words, NOT_ANSWERED).reply)
+            raise
+
+    async def _tell_changes(self, servers: SharedServers) -> None:
+        async for _ in servers.changes():
+            await self._wire.send(changed=True)
+
+
+class DeckLink:
+    """A connection to an open deck; it offers what `SharedServers` offers."""
+
+    def __init__(self, wire: _Wire) -> None:
+        self._wire = wire
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, tuple[asyncio.Future[dict[str, Any]], OnProgress]] = {}
+        self._changed: asyncio.Queue[bool] = asyncio.Queue()
+        self._reading = asyncio.create_task(self._read())
+
+    async def request(
+        self, method: str, params: Mapping[str, Any], on_progress: OnProgress = lambda _: None
+    ) -> Mapping[str, Any]:
+        """Return the result of a request; see `SharedServers.request`."""
+        if self._reading.done():
+            raise RequestRefusedError("The open gemdeck has ended.", NOT_ANSWERED)
+        key = next(self._numbers)
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[key] = answer, on_progress
+        try:
+            await self._wire.send(id=key, method=method, params=params)
+            return await answer
+        except asyncio.CancelledError:
+            await self._wire.send(cancel=key)
+            raise
+        finally:
+            del self._waiting[key]
+
+    async def changes(self) -> AsyncIterator[None]:
+        """Tell each time that lists have changed, until the deck ends."""
+        while await self._changed.get():
+            yield
+
+    def close(self) -> None:
+        self._wire.close()
+        self._reading.cancel()
+
+    async def _read(self) -> None:
+        while (message := await self._wire.read()) is not None:
+            if "changed" in message:
+                self._changed.put_nowait(True)
+            elif (waiting := self._waiting.get(message.get("id", 0))) is not None:
+                _settle(*waiting, message)
+        for answer, _ in self._waiting.values():
+            if not answer.done():
+                words = "The open gemdeck ended before it answered."
+                answer.set_exception(RequestRefusedError(words, NOT_ANSWERED))
+        self._changed.put_nowait(False)
+
+
+def _settle(
+    answer: "asyncio.Future[dict[str, Any]]", on_progress: OnProgress, message: Mapping[str, Any]
+) -> None:
+    if "progress" in message:
+        on_progress(Progress(*message["progress"]))
+    elif answer.done():
+        pass
+    elif "error" in message:
+        error = as_object(message["error"])
+        words, code = text_in(error, "message"), error.get("code", NOT_ANSWERED)
+        answer.set_exception(RequestRefusedError(words, code, error))
+    else:
+        answer.set_result(as_object(message.get("result")))
+
+
+async def find_deck(
+    state: Path | None, folder: FolderIdentity | None, hello: Hello
+) -> DeckLink | None:
+    """Connect to the open deck of a folder, the newest one of several; None where none is open.
+
+    Raises:
+        ValueError: If that deck refuses; the message says why.
+    """
+    if state is None or folder is None:
+        return None
+    found = sorted((state / FOLDER_NAME).glob(f"{_prefix(folder)}*.sock"), reverse=True)
+    for path in found:
+        try:
+            with _address(path) as address:
+                ends = await asyncio.open_unix_connection(address, limit=MAX_LINE)
+        except OSError:
+            with suppress(OSError):
+                path.unlink()  # its deck was killed
+            continue
+        wire = _Wire(*ends)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HELLO_SECONDS):
+                if wire.is_own():
+                    await wire.send(name=hello.name, token=hello.token, profile=hello.profile)
+                answer = await wire.read()
+            if answer is not None and "refused" in answer:
+                raise ValueError(sanitize_line(text_in(answer, "refused")))
+            if answer is not None:
+                return DeckLink(wire)
+        wire.close()
+    return None
