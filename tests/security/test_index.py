@@ -47,6 +47,16 @@ ADDED: Final = {
     "I43": "a project names a service, a model or an address, and gets what the user sends",
     "I44": "keys and headers of services stand in errors, logs, reports or what settings show",
     "I45": "a service answers although an administrator allows another way alone",
+    "L01": "a client of another program runs a call that nobody saw, or that is not recorded",
+    "L02": "a permission of one client, or of the chat, is used by another client",
+    "L03": "a client calls itself like another one, or invents a token, and gets what lasts",
+    "L04": "a client gets what the rules deny, or a profile leaves out",
+    "L05": "a client floods an open deck, and others wait",
+    "L06": "a client cancels, or goes, and the question about its call stays",
+    "L07": "another user of the machine connects to an open deck, or puts a socket in its place",
+    "L08": "a deck is killed, and its socket stops or misleads those that come later",
+    "L09": "a client sends rubbish, or what never ends",
+    "L10": "gemdeck serves itself, and what it lists grows without end",
     "J13": "the home is read-only when gemdeck ends",
 }
 """Rows that came after the list, and what each is about."""
@@ -58,7 +68,7 @@ NOT_YET: Final = {
 }
 """Rows about what gemdeck does not do."""
 
-_NAME: Final = re.compile(r"def test_((?:[A-K][0-9]{2}_)+)")
+_NAME: Final = re.compile(r"def test_((?:[A-L][0-9]{2}_)+)")
 
 
 def ids() -> Iterator[str]:

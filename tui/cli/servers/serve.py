@@ -11,13 +11,14 @@ from typing import Any, Final
 
 import click
 
-from tui.cli.command import CommandOutput, prints, shown
+from tui.cli.command import CommandError, CommandOutput, prints, shown
 from tui.cli.output import say
 from tui.cli.servers.server_session import ServerSession, StartOptions
 from tui.cli.shared_options import profile_option, trust_option
 from tui.engine import late
 from tui.engine.background import import_alone, in_daemon_thread
 from tui.engine.files.paths import usable_state_dir
+from tui.engine.mcp.transports.stdio.launch import SERVED
 from tui.engine.serving.callers import TOKEN_VARIABLE, CallerBook
 from tui.engine.serving.deck_socket import DeckLink, Hello, find_deck
 from tui.engine.serving.shared_servers import SharedServers
@@ -35,8 +36,11 @@ def _servers(entry: Mapping[str, Any], key: str = "mcpServers") -> str:
 
 
 def _codex(entry: Mapping[str, Any]) -> str:
-    members = (f"{key} = {json.dumps(value)}" for key, value in entry.items())
-    return "\n".join((f"[mcp_servers.{NAME}]", *members))
+    def members(some: Mapping[str, Any]) -> list[str]:
+        return [f"{key} = {json.dumps(one)}" for key, one in some.items() if key != "env"]
+
+    table = f"[mcp_servers.{NAME}"
+    return "\n".join((f"{table}]", *members(entry), "", f"{table}.env]", *members(entry["env"])))
 
 
 _ENTRIES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
@@ -74,6 +78,8 @@ async def serve(
         given = {TOKEN_VARIABLE: callers.give(client)}
         entry = {"command": _program(), "args": arguments, "env": given}
         return CommandOutput({}, _ENTRIES[client](entry))
+    if SERVED in os.environ:
+        raise CommandError("A server of gemdeck cannot be gemdeck itself.")
     token, wanted = os.environ.get(TOKEN_VARIABLE, ""), profile or ""
 
     async def sources(name: str) -> AsyncGenerator[DeckLink | SharedServers, None]:

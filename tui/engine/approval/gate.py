@@ -77,6 +77,12 @@ _NOBODY: Final = Denial(
     note="This run has no user to ask, and the tool is not on the list of allowed tools.",
 )
 
+_NO_DECK: Final = Denial(
+    source=NOBODY_TO_ASK,
+    note="No rule allows this call. The user can open gemdeck in this folder, which shows such "
+    "calls for approval, or allow the tool with gemdeck.alwaysAllow in their settings.",
+)
+
 AUDIT_PATIENCE: Final = 2.0
 """Seconds that the last records get to be written."""
 
@@ -154,7 +160,8 @@ class Gate:
             return known
         if not self._desk.attended:
             words = self._policy.asking_words(inquiry.tool, Permission.SETTINGS)
-            return replace(_NOBODY, source=f"{NOBODY_TO_ASK}: {words}") if words else _NOBODY
+            nobody = _NOBODY if inquiry.turn.caller is None else _NO_DECK
+            return replace(nobody, source=f"{NOBODY_TO_ASK}: {words}") if words else nobody
         async with self._in_order:  # questions come in the order of their calls
             change, paths, unclear = await self._look_at_files(inquiry)
         if (known := self._settled_before(inquiry)) is not None:

@@ -250,16 +250,18 @@ class DeckLink:
         self._reading.cancel()
 
     async def _read(self) -> None:
-        while (message := await self._wire.read()) is not None:
-            if "changed" in message:
-                self._changed.put_nowait(True)
-            elif (waiting := self._waiting.get(message.get("id", 0))) is not None:
-                _settle(*waiting, message)
-        for answer, _ in self._waiting.values():
-            if not answer.done():
-                words = "The open gemdeck ended before it answered."
-                answer.set_exception(RequestRefusedError(words, NOT_ANSWERED))
-        self._changed.put_nowait(False)
+        try:
+            while (message := await self._wire.read()) is not None:
+                if "changed" in message:
+                    self._changed.put_nowait(True)
+                elif (waiting := self._waiting.get(message.get("id", 0))) is not None:
+                    _settle(*waiting, message)
+        finally:
+            for answer, _ in self._waiting.values():
+                if not answer.done():
+                    words = "The open gemdeck ended before it answered."
+                    answer.set_exception(RequestRefusedError(words, NOT_ANSWERED))
+            self._changed.put_nowait(False)
 
 
 def _settle(
@@ -302,9 +304,10 @@ async def find_deck(
                 if wire.is_own():
                     await wire.send(name=hello.name, token=hello.token, profile=hello.profile)
                 answer = await wire.read()
-            if answer is not None and "refused" in answer:
-                raise ValueError(sanitize_line(text_in(answer, "refused")))
-            if answer is not None:
+            if answer is not None and "welcome" in answer:
                 return DeckLink(wire)
+            if answer is not None:
+                wire.close()
+                raise ValueError(sanitize_line(text_in(answer, "refused")))
         wire.close()
     return None

@@ -5,19 +5,30 @@ wrote it, without control characters in texts and with secrets masked.
 """
 
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from tui.engine.engine import Engine
-from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, TextPart, ToolCallError
+from tui.engine.mcp.catalog.offered_tool import JsonObject, TextPart, ToolCallError
 from tui.engine.mcp.errors import ServerCallError
 from tui.model.bounded_json import as_list, as_object, mapped, text_in, writable
 from tui.model.catalog import Catalog
-from tui.model.chat import Progress
+from tui.model.chat import Progress, Severity
 from tui.model.consent import Caller
-from tui.model.events import CatalogChanged, Event, ToolCallProgressed
+from tui.model.events import (
+    OWN_SOURCE,
+    CatalogChanged,
+    Event,
+    LogLine,
+    ServerLogged,
+    ToolCallChanged,
+    ToolCallProgressed,
+)
 from tui.model.frozen import Frozen
+from tui.model.runs import BY_HAND
 from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING, Profile
 from tui.text import AdvisedError, sanitize
@@ -32,7 +43,19 @@ NOT_ANSWERED: Final = -32000
 """A server gave no answer, or refused without a code of its own."""
 
 PATIENCE: Final = 10.0
-"""Seconds that the first list waits for servers that start."""
+"""Seconds that a request waits for servers that start for the first time."""
+
+_TOOLS: Final = "tools/list"
+_PROMPTS: Final = "prompts/list"
+_RESOURCES: Final = "resources/list"
+_TEMPLATES: Final = "resources/templates/list"
+_LISTS: Final[Mapping[str, tuple[str, str, str, str]]] = {
+    _TOOLS: ("tools", "tools", "name", "id"),
+    _PROMPTS: ("prompts", "prompts", "name", "name"),
+    _RESOURCES: ("resources", "resources", "uri", "uri"),
+    _TEMPLATES: ("resourceTemplates", "templates", "uriTemplate", "uri_template"),
+}
+"""The key of each list in its result and in a catalog, and of its items' names on both sides."""
 
 OnProgress = Callable[[Progress], None]
 
@@ -78,12 +101,6 @@ class SharedServers:
             "resources/read": self._read,
             "completion/complete": self._complete,
         }
-        self._lists: Mapping[str, tuple[str, Callable[[], Iterable[Listed]]]] = {
-            "tools/list": ("tools", self._tools),
-            "prompts/list": ("prompts", self._prompts),
-            "resources/list": ("resources", self._resources),
-            "resources/templates/list": ("resourceTemplates", self._templates),
-        }
 
     async def request(
         self, method: str, params: JsonObject, on_progress: OnProgress = lambda _: None
@@ -98,10 +115,10 @@ class SharedServers:
         Raises:
             RequestRefusedError: If there is no result.
         """
-        if method in self._lists:
-            await self._engine.wait_ready(PATIENCE)
-            key, listed = self._lists[method]
-            return {key: [one.item for one in listed()]}
+        await self._engine.wait_ready(PATIENCE)
+        if method in _LISTS:
+            listed = self._tools() if method == _TOOLS else self._listed(method)
+            return {_LISTS[method][0]: [one.item for one in listed]}
         if method not in self._answers:
             raise RequestRefusedError(f"There is no method {method}.", NO_SUCH_METHOD)
         try:
@@ -116,43 +133,24 @@ class SharedServers:
                 yield
 
     def _tools(self) -> Iterator[Listed]:
-        for tool, raw in self._raw_tools():
-            yield Listed(tool.server, tool.view.name, _cleaned({**raw, "name": tool.id}))
+        offered = self._engine.servers.offered_tools(self._profile)
+        kept = {one: self._by_key(one, "tools", "name") for one in {t.server for t in offered}}
+        for tool in offered:
+            raw = {**kept[tool.server][tool.name], "name": tool.id}
+            yield Listed(tool.server, tool.view.name, _cleaned(raw))
 
-    def _raw_tools(self) -> Iterator[tuple[OfferedTool, JsonObject]]:
-        raw = dict[tuple[ServerId, str], JsonObject]()
-        for tool in self._engine.servers.offered_tools(self._profile):
-            if (tool.server, tool.name) not in raw:
-                listed = map(as_object, self._engine.servers.registry.listed(tool.server).tools)
-                raw |= {(tool.server, text_in(one, "name")): one for one in listed}
-            yield tool, raw[tool.server, tool.name]
-
-    def _prompts(self) -> Iterator[Listed]:
-        for server, catalog in self._catalogs():
-            raw = self._by_key(server, "prompts", "name")
-            for prompt in catalog.prompts:
-                if not prompt.problem and (one := raw.get(prompt.own_name or prompt.name)):
-                    yield Listed(server, prompt.name, _cleaned({**one, "name": prompt.name}))
-
-    def _resources(self) -> Iterator[Listed]:
+    def _listed(self, method: str) -> Iterator[Listed]:
+        """Give prompts, resources or templates; of several with one name or address the first."""
+        _, kind, key, shown = _LISTS[method]
         seen = set[str]()
         for server, catalog in self._catalogs():
-            raw = self._by_key(server, "resources", "uri")
-            for resource in catalog.resources:
-                one = None if resource.problem else raw.get(resource.uri)
-                if one is not None and resource.uri not in seen:
-                    seen.add(resource.uri)
-                    yield Listed(server, resource.uri, _cleaned(one))
-
-    def _templates(self) -> Iterator[Listed]:
-        seen = set[str]()
-        for server, catalog in self._catalogs():
-            raw = self._by_key(server, "templates", "uriTemplate")
-            for template in catalog.templates:
-                one = None if template.problem else raw.get(template.uri_template)
-                if one is not None and template.uri_template not in seen:
-                    seen.add(template.uri_template)
-                    yield Listed(server, template.uri_template, _cleaned(one))
+            raw = self._by_key(server, kind, key)
+            for view in getattr(catalog, kind):
+                name = getattr(view, shown)
+                own = raw.get(getattr(view, "own_name", "") or name)
+                if own is not None and not view.problem and name not in seen:
+                    seen.add(name)
+                    yield Listed(server, name, _cleaned({**own, key: name}))
 
     def _catalogs(self) -> Iterator[tuple[ServerId, Catalog]]:
         """Give the catalogs of the servers that the profile has."""
@@ -172,11 +170,18 @@ class SharedServers:
             raise RequestRefusedError(f"There is no tool {sanitize(name)}.", BAD_PARAMS)
 
         def heed(event: Event) -> None:
-            if isinstance(event, ToolCallProgressed) and isinstance(event.progress, Progress):
-                on_progress(event.progress)
+            match event:
+                case ToolCallProgressed(progress=Progress() as progress):
+                    on_progress(progress)
+                case ToolCallChanged(status=status):
+                    publish(replace(event, conversation=BY_HAND))
+                    if status.is_over:
+                        words = f"{tool.view.name} for {self._caller.words}: {status.value}"
+                        line = LogLine(time.time(), OWN_SOURCE, Severity.INFO, words)
+                        publish(ServerLogged(tool.server, (line,)))
 
+        publish, call = self._engine.runs.publish, self._engine.runs.call
         try:
-            call = self._engine.runs.call
             result = await call(
                 tool.server, tool.view.name, arguments, heed=heed, caller=self._caller
             )
@@ -189,7 +194,7 @@ class SharedServers:
 
     async def _prompt(self, params: JsonObject, _: OnProgress) -> JsonObject:
         name = text_in(params, "name")
-        found = _find(self._prompts(), name, "prompt")
+        found = _find(self._listed(_PROMPTS), name, "prompt")
         given = {key: str(value) for key, value in as_object(params.get("arguments")).items()}
         rendered = await self._engine.servers.render_prompt(found.server, name, given)
         return _cleaned(rendered.raw)
@@ -202,10 +207,12 @@ class SharedServers:
 
     def _server_of(self, uri: str) -> ServerId:
         """Return who lists a resource, or who has a template of its beginning."""
-        for one in self._resources():
+        for one in self._listed(_RESOURCES):
             if one.name == uri:
                 return one.server
-        fitting = [one for one in self._templates() if uri.startswith(one.name.partition("{")[0])]
+        fitting = [
+            one for one in self._listed(_TEMPLATES) if uri.startswith(one.name.partition("{")[0])
+        ]
         if not fitting:
             raise RequestRefusedError(f"There is no resource {sanitize(uri)}.", BAD_PARAMS)
         return max(fitting, key=lambda one: len(one.name.partition("{")[0])).server
@@ -213,11 +220,11 @@ class SharedServers:
     async def _complete(self, params: JsonObject, _: OnProgress) -> JsonObject:
         ref, argument = as_object(params.get("ref")), as_object(params.get("argument"))
         if target := text_in(ref, "name"):
-            server = _find(self._prompts(), target, "prompt").server
+            server = _find(self._listed(_PROMPTS), target, "prompt").server
             target = self._engine.servers.registry.own_prompt_name(server, target)
         else:
             target = text_in(ref, "uri")
-            server = _find(self._templates(), target, "resource template").server
+            server = _find(self._listed(_TEMPLATES), target, "resource template").server
         context = as_object(as_object(params.get("context")).get("arguments"))
         features = await self._engine.servers.awake(server)
         given = {key: str(value) for key, value in context.items()}

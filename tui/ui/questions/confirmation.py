@@ -308,9 +308,10 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
     # Going from call to call.
 
     def accepts(self, request: object) -> bool:
-        own = self.request
-        is_call = isinstance(request, ConfirmationRequest)
-        return is_call and (request.conversation, request.caller) == (own.conversation, own.caller)
+        own = self.request.conversation, self.request.caller
+        if not isinstance(request, ConfirmationRequest):
+            return False
+        return (request.conversation, request.caller) == own
 
     def show(self, pending: Sequence[PendingRequest], waiting: str) -> None:
         """Take note of the calls that wait; where the one in sight is settled, show the next."""

@@ -24,6 +24,9 @@ from tui.engine.trust.folder_identity import FolderIdentity, identify
 from tui.model.servers import Origin, Transport
 from tui.text import sanitize_line
 
+SERVED: Final = "GEMDECK_SERVED"
+"""A variable of every server, below which no gemdeck serves: it would list its own tools."""
+
 MAX_NAMES: Final = 1_000
 """Variables that are named."""
 
@@ -224,6 +227,7 @@ def prepare(definition: ServerDefinition, context: ClientContext) -> Invocation:
     try:
         folder = resolve_folder(folder or next(iter(context.workspaces), None))
         place = _place_of(folder)  # looked at first: what comes later is another one
+        environment[SERVED] = "1"
         if is_outside:
             environment = {"PWD": str(folder), **environment}
         else:

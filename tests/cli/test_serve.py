@@ -1,0 +1,188 @@
+"""`gemdeck mcp serve`: what a client of another program gets, with the SDK's own client."""
+
+import json
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError, StdioServerParameters, stdio_client
+
+from tests.cli.running import environment, finish, library, opened, run, write_settings
+from tests.conftest import World
+from tests.security.decks import Turncoat, shop
+from tests.support.waiting import PATIENCE
+from tui.cli.output import ExitCode
+from tui.engine.mcp.transports.stdio.launch import SERVED
+from tui.engine.serving.callers import TOKEN_VARIABLE
+from tui.engine.serving.open_deck import answering_others
+from tui.model.consent import Choice
+
+__all__ = ["shop"]
+
+SCHEMA: Final = {"type": "object", "required": ["n"], "properties": {"n": {"type": "number"}}}
+RESULT: Final[dict[str, Any]] = {
+    "content": [
+        {"type": "text", "text": "\x1b[31mred", "annotations": {"priority": 0.5}},
+        {"type": "image", "mimeType": "image/png", "data": "AA=="},
+        {"type": "resource_link", "uri": "a:b", "name": "n"},
+    ],
+    "structuredContent": {"n": 1},
+    "_meta": {"x.example/y": 1},
+}
+DEFINITION: Final = {
+    "title": "A tool",
+    "description": "Does it.",
+    "annotations": {"readOnlyHint": True},
+    "outputSchema": SCHEMA,
+}
+PROGRESS: Final = {"progress": 1, "total": 4, "message": "m"}
+ERAS: Final = ("2026-07-28", "legacy")
+
+
+@asynccontextmanager
+async def client(
+    *arguments: str,
+    cwd: Path | None = None,
+    mode: str = "auto",
+    env: dict[str, str] | None = None,
+) -> AsyncIterator[Client]:
+    command = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "tui", "mcp", "serve", *arguments],
+        env={**environment(None), **(env or {})},
+        cwd=cwd or Path.home(),
+    )
+    with anyio.fail_after(PATIENCE):
+        async with Client(stdio_client(command), mode=mode) as connected:
+            yield connected
+
+
+def text(result: types.CallToolResult) -> str:
+    [block] = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_client_gets_what_the_servers_offer(mode: str) -> None:
+    served = library(
+        tools={"t": ["x"], "look": []},
+        definitions={"t": DEFINITION},
+        results={"t": RESULT},
+        before={"t": [{"method": "notifications/progress", "params": PROGRESS}]},
+        prompts={"talk": ["mood!"]},
+        resources=["docs://style"],
+        templates=["file:///{path}"],
+        completions=["happy", "sad"],
+    )
+    rules = {"alwaysAllow": [{"server": "a", "tool": "t"}]}
+    write_settings({"mcpServers": {"a": served}, "gemdeck": rules})
+    seen = []
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        seen.append({"progress": progress, "total": total, "message": message})
+
+    async with client(mode=mode) as connected:
+        tool, look = (await connected.list_tools()).tools
+        listed = tool.model_dump(by_alias=True, exclude_none=True)
+        assert {key: listed[key] for key in DEFINITION} == DEFINITION
+        assert (tool.name, look.name) == ("t", "look")
+        result = await connected.call_tool("t", {"x": "1"}, progress_callback=report)
+        got = result.model_dump(by_alias=True, exclude_none=True, mode="json")
+        expected = json.loads(json.dumps(RESULT).replace("\\u001b[31m", ""))
+        assert (got["content"], got["structuredContent"]) == (
+            expected["content"],
+            expected["structuredContent"],
+        )
+        assert RESULT["_meta"].items() <= got["_meta"].items()
+        assert seen == [PROGRESS]
+        denied = await connected.call_tool("look", {})
+        assert denied.is_error
+        assert "open gemdeck in this folder" in text(denied)
+        assert "gemdeck.alwaysAllow" in text(denied)
+        with pytest.raises(MCPError, match="There is no tool odd"):
+            await connected.call_tool("odd", {})
+        [prompt] = (await connected.list_prompts()).prompts
+        found = await connected.get_prompt(prompt.name, {"mood": "sad"})
+        assert [message.role for message in found.messages] == ["user", "assistant", "user"]
+        [resource] = (await connected.list_resources()).resources
+        for uri in (str(resource.uri), "file:///notes"):
+            [content] = (await connected.read_resource(uri)).contents
+            assert isinstance(content, types.TextResourceContents)
+            assert uri in content.text
+        with pytest.raises(MCPError, match="There is no resource odd:one"):
+            await connected.read_resource("odd:one")
+        about = types.PromptReference(name=prompt.name)
+        known = await connected.complete(about, {"name": "mood", "value": "h"})
+        assert known.completion.values == ["happy"]
+
+
+async def test_an_open_deck_answers_and_the_client_goes_on_without_it(
+    shop: Turncoat, world: World
+) -> None:
+    work = world.home / "work"
+    work.mkdir()
+    async with client(cwd=work) as connected:
+        async with shop.deck() as running, answering_others(running.engine, work):
+            assert [one.name for one in (await connected.list_tools()).tools] == ["look", "buy"]
+            async with anyio.create_task_group() as group:
+                group.start_soon(running.decide, Choice.ONCE)
+                result = await connected.call_tool("look", {"text": "a"})
+            assert not result.is_error
+
+        found = ""
+        while "open gemdeck" not in found:
+            try:
+                found = text(await connected.call_tool("look", {"text": "b"}))
+            except MCPError as error:  # the deck ends just now
+                found = str(error)
+    assert shop.calls == [("look", {"text": "a"})]
+
+
+async def test_entries_for_clients_hold_a_token_that_is_kept_as_a_hash(world: World) -> None:
+    tokens = []
+    for name in ("claude-code", "codex", "cursor", "vscode", "gemini-cli"):
+        printed = (await run("mcp", "serve", "--print", name, code=ExitCode.OK)).stdout
+        read: dict[str, Any] = tomllib.loads(printed) if name == "codex" else json.loads(printed)
+        [servers] = read.values()
+        entry = servers["gemdeck"]
+        assert entry["args"] == ["mcp", "serve"]
+        assert entry.get("type") == ("stdio" if name == "vscode" else None)
+        tokens.append(entry["env"][TOKEN_VARIABLE])
+    kept = (world.state / "callers.json").read_text("utf-8")
+    assert len(set(tokens)) == 5
+    assert [one for one in tokens if one in kept] == []
+
+
+async def test_L10_gemdeck_does_not_serve_itself(tmp_path: Path) -> None:
+    result = await run("mcp", "serve", env={SERVED: "1"}, code=ExitCode.ERROR)
+    assert "cannot be gemdeck itself" in result.stderr
+    own = {"command": sys.executable, "args": ["-m", "tui", "mcp", "serve"]}
+    write_settings({"mcpServers": {"own": own, "a": library(tools={"t": []})}})
+    async with client() as connected:
+        assert [one.name for one in (await connected.list_tools()).tools] == ["t"]
+    entry = {"command": "gemdeck", "args": ["mcp", "serve"]}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"gemdeck": entry}}), "utf-8")
+    found = await run("import", "cursor", "--file", str(tmp_path / "mcp.json"))
+    assert "gemdeck itself" in found.stdout + found.stderr
+
+
+async def test_a_signal_ends_it_while_the_client_is_there() -> None:
+    write_settings({"mcpServers": {"a": library(tools={"t": []})}})
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    async with opened("mcp", "serve", **pipes) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        await process.stdin.send(json.dumps(ping).encode() + b"\n")
+        assert b'"id":1' in await process.stdout.receive()
+        process.send_signal(signal.SIGTERM)
+        await finish(process)

@@ -1,0 +1,227 @@
+"""Other clients at an open deck: what they get, and that nobody gets another one's permissions."""
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import World
+from tests.security.decks import Deck, Script, Turncoat, calling, records, shop
+from tests.support.waiting import eventually
+from tui.engine.serving.callers import CallerBook
+from tui.engine.serving.deck_socket import MAX_OPEN, DeckLink, Hello, find_deck
+from tui.engine.serving.open_deck import answering_others
+from tui.engine.serving.shared_servers import RequestRefusedError
+from tui.engine.trust.folder_identity import identify
+from tui.model.consent import Choice, GrantScope
+from tui.model.requests import ConfirmationRequest
+
+__all__ = ["shop"]
+
+CALL = {"name": "look", "arguments": {"text": "a"}}
+
+
+@pytest.fixture
+def work(world: World) -> Path:
+    folder = world.home / "work"
+    folder.mkdir()
+    return folder
+
+
+def token(world: World, client: str = "claude-code") -> str:
+    return CallerBook(world.state, print).give(client)
+
+
+@asynccontextmanager
+async def open_deck(
+    shop: Turncoat, work: Path, script: Script | None = None
+) -> AsyncIterator[Deck]:
+    async with shop.deck(script) as running, answering_others(running.engine, work):
+        yield running
+
+
+@asynccontextmanager
+async def link(world: World, work: Path, **said: str) -> AsyncIterator[DeckLink]:
+    """Connect to the open deck, as a client that says this of itself."""
+    found = await find_deck(world.state, identify(work), Hello(**{"name": "somebody", **said}))
+    assert found is not None
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+async def call(deck: DeckLink, **more: Any) -> str:  # noqa: ANN401 - any JSON
+    """Call the tool; return the text of its result."""
+    result = await deck.request("tools/call", CALL | more)
+    return str(result["content"][0]["text"])
+
+
+async def asked(running: Deck, deck: DeckLink, choice: Choice, **scope: GrantScope) -> str:
+    """Call the tool and answer the question; return who was shown as the caller."""
+    calling = asyncio.create_task(call(deck))
+    request = await running.decide(choice, **scope)
+    await calling
+    return request.caller
+
+
+async def test_L01_a_call_of_another_client_is_shown_with_its_name(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    async with (
+        open_deck(shop, work) as running,
+        link(world, work, token=token(world)) as known,
+        link(world, work) as other,
+    ):
+        assert await asked(running, known, Choice.ONCE) == "claude-code in ~/work"
+        assert await asked(running, other, Choice.DENY) == "somebody (unverified) in ~/work"
+        listed = (await known.request("tools/list", {}))["tools"]
+        assert [one["name"] for one in listed] == ["look", "buy"]
+    assert shop.calls == [("look", {"text": "a"})]
+    decided = [one for one in records(world) if one["event"] == "decision"]
+    assert [one["caller"].split()[0] for one in decided] == ["claude-code", "somebody"]
+    assert [one["outcome"] for one in records(world) if one["event"] == "call"] == ["ok"]
+
+
+async def test_L02_always_is_bound_to_the_token(shop: Turncoat, world: World, work: Path) -> None:
+    """Neither the chat, nor a client with another token or with none, gets it; and back."""
+    mine, others = token(world), token(world)
+    async with (
+        open_deck(shop, work, calling("look", 2)) as running,
+        link(world, work, token=mine) as first,
+        link(world, work, token=others) as second,
+    ):
+        await asked(running, first, Choice.ALWAYS_SERVER, scope=GrantScope.EVERYWHERE)
+        await call(first)
+        await asked(running, second, Choice.ONCE)
+        await running.answered("go", Choice.ALWAYS_TOOL, GrantScope.EVERYWHERE)
+        await running.ask("go")
+        await asked(running, second, Choice.ONCE)
+        async with link(world, work, name="claude-code") as claiming:
+            await asked(running, claiming, Choice.ONCE)
+        assert len(running.raised(ConfirmationRequest)) == 5
+    kept = json.loads((world.state / "grants.json").read_text("utf-8"))["grants"]
+    assert len(kept) == 3  # two tools for one client, one tool for the chat
+    assert mine not in json.dumps([kept, (world.state / "callers.json").read_text("utf-8")])
+
+
+async def test_L03_without_a_token_nothing_lasts(shop: Turncoat, world: World, work: Path) -> None:
+    async with open_deck(shop, work) as running, link(world, work, token="invented") as deck:
+        calling = asyncio.create_task(call(deck))
+        request = await running.decide(Choice.ALWAYS_TOOL)
+        await calling
+        assert "no token" in request.not_lasting
+        await asked(running, deck, Choice.ONCE)
+
+
+async def test_L04_rules_hold_for_every_client(shop: Turncoat, world: World, work: Path) -> None:
+    rules = {
+        "alwaysAllow": [{"server": "shop", "tool": "look"}],
+        "alwaysDeny": [{"tool": "buy"}],
+        "profiles": {"none": {"servers": []}},
+    }
+    async with shop.deck(settings={"gemdeck": rules}) as running:
+        async with answering_others(running.engine, work), link(world, work) as deck:
+            await call(deck)
+            with pytest.raises(RequestRefusedError, match="no tool buy"):
+                await call(deck, name="buy")
+            async with link(world, work, profile="none") as narrow:
+                assert (await narrow.request("tools/list", {}))["tools"] == []
+                with pytest.raises(RequestRefusedError, match="no tool look"):
+                    await call(narrow)
+            with pytest.raises(ValueError, match="no profile odd"):
+                async with link(world, work, profile="odd"):
+                    pass
+        assert running.raised(ConfirmationRequest) == []
+
+
+async def test_L05_who_floods_loses_its_connection_and_nobody_else(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    async with (
+        open_deck(shop, work) as running,
+        link(world, work) as flooding,
+        link(world, work) as quiet,
+    ):
+        calls = [asyncio.create_task(call(flooding)) for _ in range(MAX_OPEN + 2)]
+        ended = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(isinstance(one, RequestRefusedError) for one in ended)
+        await eventually(lambda: not running.store.state.pending)
+        await asked(running, quiet, Choice.ONCE)
+    assert len(shop.calls) == 1
+
+
+async def test_L06_a_cancelled_call_withdraws_its_question(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    async with open_deck(shop, work) as running, link(world, work) as deck:
+        calling = asyncio.create_task(call(deck))
+        await running.pending(ConfirmationRequest)
+        calling.cancel()
+        await eventually(lambda: not running.store.state.pending)
+        await asked(running, deck, Choice.ONCE)
+
+
+async def test_L07_another_user_of_the_machine_gets_nothing(
+    shop: Turncoat, world: World, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither end talks to a program of somebody else."""
+    async with open_deck(shop, work):
+        monkeypatch.setattr(os, "getuid", lambda: 12_345)
+        assert await find_deck(world.state, identify(work), Hello("somebody")) is None
+        monkeypatch.undo()
+        [place] = (world.state / "decks").iterdir()
+        assert place.stat().st_mode & 0o777 == 0o600
+        assert place.parent.stat().st_mode & 0o777 == 0o700
+
+
+async def test_L08_a_deck_that_was_killed_stops_nobody(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    stale = socket.socket(socket.AF_UNIX)
+    async with shop.deck() as running:
+        async with answering_others(running.engine, work):
+            [place] = (world.state / "decks").iterdir()
+            left = place.with_name(place.name.replace(str(os.getpid()), "99999999"))
+            descriptor = os.open(place.parent, os.O_RDONLY)
+            stale.bind(f"/proc/self/fd/{descriptor}/{left.name}")
+            os.close(descriptor)
+            stale.close()
+            async with link(world, work) as deck:
+                assert not left.exists()
+                answers = asyncio.create_task(call(deck))
+                await running.pending(ConfirmationRequest)
+                place.unlink()
+        with pytest.raises(RequestRefusedError, match="ended before it answered"):
+            await answers
+        assert await find_deck(world.state, identify(work), Hello("somebody")) is None
+
+
+async def test_L09_rubbish_and_what_is_too_long_end_a_connection(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    async with open_deck(shop, work) as running:
+        [place] = (world.state / "decks").iterdir()
+        for first in (b"\xff\n", b"[1]\n", b'{"name": 5}\n', b"{"):
+            descriptor = os.open(place.parent, os.O_RDONLY)
+            reader, writer = await asyncio.open_unix_connection(
+                f"/proc/self/fd/{descriptor}/{place.name}"
+            )
+            os.close(descriptor)
+            writer.write(first)
+            if first.endswith(b"\n"):
+                writer.write(b'null\n{"id": "x"}\n{"cancel": 7}\n{"id": 1, "method": "odd"}\n')
+                assert await reader.readline() == b'{"welcome": true}\n'
+                assert b"no method odd" in await reader.readline()
+            else:
+                writer.write_eof()
+                assert await reader.read() == b""
+            writer.close()
+        async with link(world, work) as deck:
+            await asked(running, deck, Choice.ONCE)
