@@ -16,6 +16,7 @@ TOPICS: Final = (
     "commands",
     "settings",
     "security",
+    "other-clients",
     "troubleshooting",
 )
 """The pages, in the order of reading; each is the file of that name."""

@@ -78,6 +78,8 @@ class AuditLog:
         match event:
             case ToolCallDecided(decision=decision):
                 about = event.said()
+                if not event.caller:
+                    del about["caller"]  # the chat, as in most records
                 self._append("decision", **about)
                 if decision == "allow":
                     del about["decision"], about["source"]

@@ -43,7 +43,7 @@ STATELESS: Final = "2026-07-28"
 _Context = ServerRequestContext[dict[str, Any], Any]
 
 
-class Source(Protocol):
+class Sharing(Protocol):
     """What a client gets: an engine's servers, or those of an open deck."""
 
     async def request(
@@ -61,9 +61,9 @@ class McpServer:
             ended, the next.
     """
 
-    def __init__(self, sources: Callable[[str], AsyncGenerator[Source, None]]) -> None:
+    def __init__(self, sources: Callable[[str], AsyncGenerator[Sharing, None]]) -> None:
         self._sources = sources
-        self._source: Source | None = None
+        self._source: Sharing | None = None
         self._opened = asyncio.Event()
         self._bus = InMemorySubscriptionBus()
         self._session: ServerSession | None = None
