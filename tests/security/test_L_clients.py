@@ -188,7 +188,7 @@ async def test_L08_a_deck_that_was_killed_stops_nobody(
     async with shop.deck() as running:
         async with answering_others(running.engine, work):
             [place] = (world.state / "decks").iterdir()
-            left = place.with_name(place.name.replace(str(os.getpid()), "99999999"))
+            left = place.with_name(place.name.replace(str(os.getpid()), "0"))
             descriptor = os.open(place.parent, os.O_RDONLY)
             stale.bind(f"/proc/self/fd/{descriptor}/{left.name}")
             os.close(descriptor)

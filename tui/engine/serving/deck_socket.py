@@ -282,21 +282,22 @@ def _settle(
 async def find_deck(
     state: Path | None, folder: FolderIdentity | None, hello: Hello
 ) -> DeckLink | None:
-    """Connect to the open deck of a folder, the newest one of several; None where none is open.
+    """Connect to the open deck of a folder, one of several; None where none is open.
 
     Raises:
         ValueError: If that deck refuses; the message says why.
     """
     if state is None or folder is None:
         return None
-    found = sorted((state / FOLDER_NAME).glob(f"{_prefix(folder)}*.sock"), reverse=True)
-    for path in found:
+    for path in sorted((state / FOLDER_NAME).glob(f"{_prefix(folder)}*.sock")):
         try:
             with _address(path) as address:
                 ends = await asyncio.open_unix_connection(address, limit=MAX_LINE)
-        except OSError:
+        except ConnectionRefusedError:  # its deck was killed
             with suppress(OSError):
-                path.unlink()  # its deck was killed
+                path.unlink()
+            continue
+        except OSError:
             continue
         wire = _Wire(*ends)
         with suppress(TimeoutError):
