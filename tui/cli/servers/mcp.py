@@ -25,6 +25,7 @@ from tui.cli.output import ExitCode, fields, say, table, write_out
 from tui.cli.secret import keyring_option, secret_store
 from tui.cli.servers.questions import using
 from tui.cli.servers.server_edits import (
+    SCOPES,
     ServerLast,
     as_usage,
     confirm_change,
@@ -59,7 +60,7 @@ from tui.engine.settings.edits import NoSuchServerError, servers_in
 from tui.engine.settings.typed_entries import check_entry, named_values, server_entry
 from tui.model.bounded_json import writable
 from tui.model.catalog import PromptView
-from tui.model.servers import USABLE, Origin, ServerId, ServerStatus, Transport
+from tui.model.servers import USABLE, ServerId, ServerStatus, Transport
 from tui.text import counted, sanitize
 
 _WAITING: Final = (ServerStatus.UNTRUSTED, ServerStatus.DISABLED)
@@ -323,7 +324,9 @@ async def logs(server: str, start: StartOptions, *, follow: bool, as_json: bool)
     return CommandOutput({"server": server, "lines": value}, "\n".join(map(log_text, lines)))
 
 
-_scope = scope_option("project", "Which settings: this folder's (project) or yours (user).")
+_scope = scope_option(
+    "project", "Whose settings: the project's, yours (user), or yours for this folder (folder)."
+)
 
 
 @mcp.command(
@@ -343,7 +346,7 @@ _scope = scope_option("project", "Which settings: this folder's (project) or you
 @click.option("-e", "--env", multiple=True, metavar="KEY=VALUE", help="Environment variable.")
 @click.option("-H", "--header", multiple=True, metavar="'NAME: VALUE'", help="HTTP header.")
 @click.option("--timeout", type=int, metavar="MS", help="For connecting and for each request.")
-@click.option("--trust", is_flag=True, help="Run its tools without asking; only with -s user.")
+@click.option("--trust", is_flag=True, help="Run its tools without asking; not in a project.")
 @click.option("--description", metavar="TEXT", help="Description, shown next to the server.")
 @click.option("--include-tools", metavar="TOOL,…", help="Offer only these tools.")
 @click.option("--exclude-tools", metavar="TOOL,…", help="Never offer these tools.")
@@ -378,7 +381,7 @@ async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any)
         path, why = edits.add(scope, name, entry, before)
     value = {"server": name, "file": str(path), "entry": entry}
     text = f"Saved {name} to {shown(path)}."
-    if literal and not keeps and before != entry and scope == "user":
+    if literal and not keeps and before != entry and scope != "project":
         say("the entry contains a secret; --keyring stores it in the keyring")
     if no_check:
         return CommandOutput(value, text)
@@ -407,8 +410,9 @@ async def remove(name: str, scope: str) -> CommandOutput:
         known = {one.id: one for one in load().servers}
         if (one := known.get(ServerId(name))) is not None:
             where = f"{name} is defined in {one.entry.source}"
-            other = {Origin.USER: "user", Origin.PROJECT: "project"}.get(one.entry.origin)
-            hint = f": gemdeck mcp remove -s {other} {shlex.quote(name)}" if other else "."
+            other = one.entry.origin.value
+            hint = f": gemdeck mcp remove -s {other} {shlex.quote(name)}"
+            hint = hint if other in SCOPES else "."
             raise CommandError(where + hint, ExitCode.NOT_FOUND) from error
         raise no_such("server", name, error.known) from error
     value = {"server": name, "file": str(path)}
