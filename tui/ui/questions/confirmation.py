@@ -159,7 +159,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         title = Content(f"{names[0]} wants to run {names[1]}{tail}")
         named = all(map(NAME.fullmatch, names)) and title.cell_length <= room
         title = title if named else Content(f"A tool wants to run{tail}")
-        whole = Content.assemble(title, (f" ── {said} (says the server)", "not bold $text-muted"))
+        whole = Content.assemble(title, (f" ── {said} (server's claim)", "not bold $text-muted"))
         claimed = bool(said) and whole.cell_length <= room
         self.query_one(Names).display = not named
         self.facts.display = self._shows_about or (bool(said) and not claimed)
