@@ -133,7 +133,7 @@ def linked_into_the_folder(folder: Path, file: Path) -> Path:
     return folder
 
 
-ANOTHER = "not used: another folder is at this path now. It has wanted; add them again"
+ANOTHER = "not used: a different folder is at this path now. Its servers: wanted. Add them again"
 
 
 @pytest.mark.parametrize(

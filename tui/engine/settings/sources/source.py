@@ -305,8 +305,8 @@ def read_layer(layer: LayerFile, report: Report) -> Source | None:
             other = read_source(layer.origin, path, Report(report.home))
             names = ", ".join(other.section("mcpServers")) if other is not None else ""
             if names and path != layer.path:
-                words = f"not used: another folder is at this path now. It has {names}"
-                report.note(path, f"{sanitize_line(words)}; add them again, or delete the file")
+                words = f"not used: a different folder is at this path now. Its servers: {names}"
+                report.note(path, f"{sanitize_line(words)}. Add them again, or delete the file")
     return source
 
 
