@@ -249,6 +249,9 @@ async def test_what_cannot_be_done_is_said_on_standard_error() -> None:
         ("call notes add_note --args [1]", ExitCode.USAGE, "a JSON object"),
         ("call notes add_note --args {", ExitCode.USAGE, "not JSON"),
         ("call notes add_note", ExitCode.ERROR, "'text' is a required property"),
+        ("call notes.add_note more=x", ExitCode.ERROR, "'text' is a required property"),
+        ("call nots.add_note", ExitCode.NOT_FOUND, "There is no server nots.add_note."),
+        ("call notes", ExitCode.USAGE, "Missing argument 'TOOL'"),
     ):
         result = await run("mcp", *words.split())
         assert (result.code, result.stdout) == (code, ""), words
@@ -417,7 +420,7 @@ def added(folder: Path) -> dict[str, Any]:
     return entries
 
 
-async def test_a_server_is_added_to_the_users_settings_and_tried() -> None:
+async def test_a_server_is_added_to_the_users_settings_and_tried(tmp_path: Path) -> None:
     notes = notes_server()
     database = notes["env"]["GEMDECK_NOTES_DB"]
     result = await run(
@@ -431,6 +434,12 @@ async def test_a_server_is_added_to_the_users_settings_and_tried() -> None:
         "env": {"GEMDECK_NOTES_DB": database, "K": "a=b"},
         "description": "My notes",
     }
+    (uvx := tmp_path / "uvx").write_text('#!/bin/sh\nexec "$@"\n')
+    uvx.chmod(0o755)
+    slow = await run(
+        "mcp", "add", "-y", "-s", "user", "notes", *(str(uvx), notes["command"], *notes["args"])
+    )
+    assert "uvx may have to download the server: waiting up to 120 s" in slow.stderr
     failing = await run("mcp", "add", "-s", "user", "a", "no-such-program", code=ExitCode.ERROR)
     assert "Now failed: command not found: no-such-program. Install it" in failing.stdout
     (Path.home() / "elsewhere").mkdir()

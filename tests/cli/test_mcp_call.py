@@ -86,7 +86,7 @@ async def test_json_has_all_that_the_server_gave_beside_what_we_say() -> None:
     assert b"\x1b" not in called.raw + listed.raw
     prompted = await run("mcp", "prompt", "a", "p", "--json")
     assert prompted.json == {"server": "a", "name": "p", **PROMPT}
-    piped = await run("mcp", "call", "a", "t")
+    piped = await run("mcp", "call", "a.t")
     assert RESULT["content"][0]["text"] in piped.stdout
 
 

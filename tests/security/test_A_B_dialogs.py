@@ -111,7 +111,7 @@ async def test_A23_forty_servers_and_a_held_enter_trust_nothing(size: tuple[int,
         assert answers(hands) <= NO
 
 
-SAYS, UNVERIFIED = "server says: ", "(unverified)"
+SAYS, UNVERIFIED = "server's claim: ", "(unverified)"
 """Stand around what a server claims."""
 
 SPACES = "/safe" + " " * 5_000 + "; rm -rf /"
@@ -189,7 +189,11 @@ async def test_B11_a_frame_that_a_server_draws_stands_inside_gemdecks_own() -> N
         assert tops == [view.region.y], "one frame begins where a frame can begin"
         inside = lines[view.region.y + 1 : view.region.bottom - 1]
         labels = [line[left + 3 : left + 3 + LABEL_WIDTH].strip() for line in inside]
-        assert [label for label in labels if label][:3] == ["server", "tool", SAYS.strip(": ")]
+        assert [label for label in labels if label][:3] == [
+            "server",
+            "tool",
+            SAYS[:LABEL_WIDTH].strip(),
+        ]
         for line in inside:
             at = line.find("╭", left + 1)
             assert at == -1 or at > left + 3, "indented behind a label or a bar"

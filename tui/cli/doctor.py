@@ -192,7 +192,7 @@ def _program() -> DoctorSection:
 def _settings(loaded: LoadedSettings) -> DoctorSection:
     """Say which files count, what is wrong in them, and which values win."""
     section = DoctorSection("Settings")
-    layers = Layers(Path.cwd(), Path.home(), os.environ)
+    layers = Layers(Path.cwd(), Path.home(), os.environ, state_dir())
     for file in layers.files:
         verdict = {"read": Level.OK, "absent": Level.NOTE}.get(file.state, Level.WARNING)
         section.add(verdict, f"{file.file}: {file.origin.value}, {file.state}")

@@ -39,7 +39,7 @@ from tui.text import sanitize_line
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Read this file instead of the client's own.",
 )
-@scope_option("user", "Where to write them: your settings (user) or this folder's (project).")
+@scope_option("user", "Which settings: yours, the project's, or yours for this folder (folder).")
 @keyring_option
 @click.option(
     "--give",
@@ -85,7 +85,7 @@ async def import_servers(
         known = {offer.server for _, offers in found for offer in offers}
         check_known("server", names, known)
         chosen = known if takes_all else set(names)
-        is_theirs = scope == "user" and file is None
+        is_theirs = scope != "project" and file is None
         away = guarded_folders((machine.folder,), machine.home) if is_theirs else ()
         listing = [one for file, _ in found for one in file.candidates]
         meant = [one for one in listing if one.name in (chosen or known)]
@@ -157,7 +157,7 @@ def _kept_words(one: Candidate, given: Sequence[str], scope: str) -> str:
     """Say that an entry of this name was there, and how it gets what the user gives."""
     env = one.entry.get("env")
     own = [f'"{name}": "${{{name}}}"' for name in given if isinstance(env, dict) and name in env]
-    where = "your settings" if scope == "user" else "this folder's settings"
+    where = "this folder's settings" if scope == "project" else "your settings"
     advice = f"Remove it first (gemdeck mcp remove -s {scope} {shlex.quote(one.name)})"
     advice += f", or add {', '.join(own)} to its entry" if own else ""
     return sanitize_line(f"Nothing was imported: {one.name} is already in {where}. {advice}.")

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from tui.cli.output import table, write_out
+from tui.cli.output import say, table, write_out
 from tui.manual import TOPICS, Part, parts_of
 from tui.model.input.typed import nearest
 from tui.text import sanitize_line
@@ -30,15 +30,19 @@ def read_manual(words: tuple[str, ...]) -> None:
     """Print a page or section of the manual, or search all pages; without TOPIC, list them."""
     wanted = sanitize_line(" ".join(words)).casefold()
     every = [part for topic in TOPICS for part in parts_of(topic)]
-    if text := "\n".join(part.text for part in every if wanted in _names(part)):
+    named = [part for part in every if wanted in _names(part)]
+    having = [part for part in every if wanted in part.text.casefold()]
+    if text := "\n".join(part.text for part in named or having[: len(having) == 1]):
         click.echo_via_pager(_plain(text) if sys.stdout.isatty() else text)
         return
     found = {topic: _heads(parts_of(topic), wanted) for topic in TOPICS}
-    if not any(found.values()):
+    if not having:
         near = nearest(wanted, TOPICS)
         missing = f"Nothing in the manual matches {wanted}." + f" Did you mean {near}?" * bool(near)
         raise click.UsageError(f"{missing} Pages: {', '.join(TOPICS)}.")
     write_out(table([(topic, " · ".join(heads)) for topic, heads in found.items() if heads]))
+    if wanted:
+        say(f'To read a section: gemdeck help "{having[0].heading}"')
 
 
 def _names(part: Part) -> Sequence[str]:

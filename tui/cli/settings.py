@@ -21,6 +21,7 @@ from tui.engine.settings.prohibitions import extension_rule
 from tui.engine.settings.sources.source import Report, layer_files, read_extensions, read_layer
 from tui.engine.trust.folder_identity import identify
 from tui.engine.trust.opened_folder import OpenedFolder
+from tui.model.servers import Origin
 from tui.text import sanitize_line
 
 
@@ -33,7 +34,7 @@ def settings() -> None:
 @prints_json
 async def path() -> CommandOutput:
     """List the settings files for this folder, lowest precedence first."""
-    files = Layers(Path.cwd(), Path.home(), os.environ).files
+    files = Layers(Path.cwd(), Path.home(), os.environ, usable_state_dir()).files
     value = [
         {"file": str(one.path), "layer": one.origin.value, "state": one.state} for one in files
     ]
@@ -45,7 +46,7 @@ async def path() -> CommandOutput:
 @prints_json
 async def show() -> CommandOutput:
     """Show the settings in effect, and the file and line each comes from."""
-    loaded, layers = load(), Layers(Path.cwd(), Path.home(), os.environ)
+    loaded, layers = load(), Layers(Path.cwd(), Path.home(), os.environ, usable_state_dir())
     found = list(layers.settings(loaded))
     servers: list[dict[str, Any]] = [
         {
@@ -131,8 +132,9 @@ def server_names(_context: object, _parameter: object, incomplete: str) -> list[
     Those are in the user's own record. No file of the folder is read: it may be anybody's.
     """
     opened, report = opened_folder(), Report(Path.home())
-    layers = layer_files(opened.home, environ=os.environ, home=opened.home)  # those of the home
-    read = (read_layer(one, report) for one in layers)
+    home, state = opened.home, opened.state
+    layers = layer_files(opened.folder, environ=os.environ, home=home, state=state)
+    read = (read_layer(one, report) for one in layers if one.origin is not Origin.PROJECT)
     sources = [one for one in read if one is not None]
     refusal = extension_rule(sources, os.environ)
     named = server_entries([*read_extensions(opened.folder, report, refusal), *sources])

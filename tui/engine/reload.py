@@ -14,7 +14,7 @@ from tui.engine.bus import Publish
 from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.fingerprint import Installation
 from tui.engine.definitions.outside import NO_START_FOLDER, needs_folder, outside_places
-from tui.engine.files.paths import GEMINI_FOLDER, extensions_folder
+from tui.engine.files.paths import GEMINI_FOLDER, extensions_folder, usable_state_dir
 from tui.engine.settings.loader import KeyCheck, LoadedSettings, read_files
 from tui.engine.settings.prohibitions import POLICIES, policy_places
 from tui.engine.settings.sources.source import (
@@ -198,7 +198,7 @@ def read_settings(
         environ=os.environ,
         home=home,
         model=model,
-        known=Installation(opened.salt, identity.key if identity is not None else ()),
+        known=Installation(opened.salt, identity.key if identity is not None else (), opened.state),
         reads_folder=identity is not None and (answered.review or not record.never),
         check_keys=check_keys,
         tried=tried,
@@ -272,7 +272,12 @@ class SettingsReader:
     def _find_plan(self) -> WatchPlan:
         """Watch the files that settings come from, whether they exist or not."""
         home = Path.home()
-        layers = layer_files(self._folder, environ=os.environ, home=home)
+        layers = layer_files(
+            Path(os.path.realpath(self._folder)),
+            environ=os.environ,
+            home=home,
+            state=usable_state_dir(),
+        )
         installed, manifests = extensions_folder(home), manifest_files(home)
         files = [
             *(layer.path for layer in layers),

@@ -90,14 +90,14 @@ class ContextPart(Frozen):
 
     @property
     def words(self) -> str:
-        """Say what it takes: ``about 1,200 tokens, estimated · 0.3 % of the window``."""
+        """Say what it takes: ``about 1,200 tokens, estimated · 0.3 % of the context``."""
         said = counted(self.rounded, "token")
         said = f"{said}, counted by the service" if self.is_counted else f"about {said}, estimated"
         percent = 100 * self.tokens / self.window if self.window else 0
         if percent < SMALL:
             return said
         share = f"{percent:.1f}" if percent < LARGE else f"uses {percent:.0f}"
-        return f"{said} · {share} % of the window"
+        return f"{said} · {share} % of the context"
 
 
 class ServiceOffer(Frozen):

@@ -110,14 +110,22 @@ class StartMode(StrEnum):
 
 
 class Origin(StrEnum):
-    """Where a server is defined. The value is its name on the screen."""
+    """Where a server is defined. The value is its name on the screen.
+
+    FOLDER stands for the user's settings for one folder, which are kept at home.
+    """
 
     SYSTEM_DEFAULTS = "system defaults"
     USER = "user"
+    FOLDER = "folder"
     PROJECT = "project"
     SYSTEM = "system"
     EXTENSION = "extension"
     DEMO = "demo"
+
+
+OWN: Final = frozenset({Origin.USER, Origin.FOLDER})
+"""Where the entries are that gemdeck changes on the screen; the value is the scope."""
 
 
 class Failure(Frozen):

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from textual.screen import Screen
 
-from tui.model.servers import Origin
+from tui.model.servers import OWN
 from tui.store.selectors import server
 from tui.ui import messages
 from tui.ui.commands.palette import DeckPalette
@@ -95,14 +95,15 @@ async def _edit_server(deck: MainScreen, asked: messages.EditServer) -> None:
         return
     place, entry = view.source or "gemdeck itself", None
     words = f"{view.id} is defined in {place}: it cannot be changed here."
-    if view.origin is Origin.USER:
+    if view.origin in OWN:
         try:
-            file = deck.commands.running.imports.edits.file_of("user")
+            file = deck.commands.running.imports.edits.file_of(view.origin.value)
             entry = (await asyncio.to_thread(servers_in, file)).get(view.id)
         except EditError as error:
             words = str(error)
     if isinstance(entry, dict):
-        deck.app.push_screen(ServerScreen(deck.bridge, view.id, entry, removes=asked.removes))
+        what = view.id, entry, view.origin.value
+        deck.app.push_screen(ServerScreen(deck.bridge, *what, removes=asked.removes))
     else:
         deck.app.notify(words, markup=False)
 

@@ -73,7 +73,7 @@ async def test_the_row_says_how_a_task_stands_and_the_turn_goes_on_without_it(
         await deck.pilot.press("f6", *"and now", "enter")
         await deck.shows("Still running.")
         looked = str(deck.fake.requests[-1].contents)
-        assert "It has no result yet. Its server says: working" in looked
+        assert "No result yet. Its server reports: working" in looked
         await deck.idle()
         await deck.pilot.press("f7", "x")  # not before the list has the focus
         await deck.pilot.press("t")

@@ -31,12 +31,12 @@ async def test_the_question_shows_server_tool_claims_and_all_arguments() -> None
     arguments = json.dumps({"message": "hello", "deep": {"list": list(range(100))}}, indent=2)
     asked = replace(request(arguments=arguments), origin="this folder")
     async with confirming(asked, armed=True) as hands:
-        assert "git wants to run commit0 ── read-only (says the server)" in hands.text
+        assert "git wants to run commit0 ── read-only (server's claim)" in hands.text
         assert not hands.one(Names).display
         assert not hands.modal.facts.display
         assert "Records changes." not in hands.text
         await hands.press("i")
-        said = "from this folder · server says: read-only (unverified)"
+        said = "from this folder · server's claim: read-only (unverified)"
         assert str(hands.modal.facts.render()) == said
         assert "Records changes." in hands.text
         await hands.press("i", "j")
@@ -79,8 +79,8 @@ async def test_claims_that_the_frame_has_no_room_for_stand_below_it() -> None:
             await hands.resize(size)
             words = " ".join(hands.text.replace("│", "").split())
             whole = ", ".join(claims)
-            assert (f"── {whole} (says the server)" in words) == in_frame, size
-            assert (f"server says: {whole} (unverified)" in words) != in_frame, size
+            assert (f"── {whole} (server's claim)" in words) == in_frame, size
+            assert (f"server's claim: {whole} (unverified)" in words) != in_frame, size
             assert hands.app.screen.region.contains_region(hands.modal.rows.region)
             assert hands.app.screen.region.contains_region(hands.modal.frame.region)
 

@@ -319,7 +319,7 @@ async def test_a_server_of_the_project_is_written_into_its_file() -> None:
         await deck.until(lambda: bool(toasts(deck.app)))
         assert toasts(deck.app)[-1] == "No servers of other clients were found."
         await deck.paste(f"gemini mcp add -s project --trust notes {SAMPLE}")
-        await deck.shows("--trust is ignored", "project (this folder)")
+        await deck.shows("--trust is ignored", "this project")
         await deck.press("ctrl+s", "ctrl+s")
         await deck.shows("5 tools", "^S save")
         await deck.press("ctrl+s")
@@ -336,3 +336,21 @@ async def test_what_does_not_stand_in_the_users_file_is_not_changed_here() -> No
         await deck.press("e")
         await deck.until(lambda: bool(toasts(deck.app)))
         assert "notes is defined in" in toasts(deck.app)[-1]
+
+
+async def test_a_server_of_the_users_for_one_folder_is_added_changed_and_removed() -> None:
+    async with adding("{}") as deck:
+        await deck.open()
+        await deck.paste(f"claude mcp add -s local notes -- {SAMPLE}")
+        await deck.shows("mine, for this folder")
+        await deck.press("ctrl+s", "ctrl+s")
+        await deck.shows("5 tools", "^S save")
+        await deck.press("ctrl+s")
+        await deck.closed()
+        await deck.reaches("notes", ServerStatus.READY)
+        assert deck.file.read_text("utf-8") == "{}", "in other folders nothing has changed"
+        await deck.open("e")
+        await deck.shows("Working directory", "sample.py")
+        await deck.press("ctrl+r", "ctrl+s")
+        await deck.closed()
+        await deck.reaches("notes", None)

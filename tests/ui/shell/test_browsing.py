@@ -77,7 +77,13 @@ async def test_tools_of_all_servers_are_listed_with_the_details_of_one() -> None
         await deck.press("f3")
         for word in ("branch_list", "longRunningOperation", "13 tools", "not offered"):
             assert word in deck.text
-        for word in ("List branches", "repo_path", "string", "required", "server says: read-only"):
+        for word in (
+            "List branches",
+            "repo_path",
+            "string",
+            "required",
+            "server's claim: read-only",
+        ):
             assert word in deck.text
         assert '"required"' not in deck.text
         await deck.press("v")
@@ -366,7 +372,7 @@ def test_a_server_that_starts_elsewhere_says_so() -> None:
     [line] = [one for one in map(str, server_facts(never, 0)) if "exit 1" in one]
     assert line.split() == ["restarted", "3", "×,", "exit", "1"], "it never came, so not back"
     shown = map(str, server_facts(replace(view, is_outside=True), 0))
-    assert "working dir  an empty folder of gemdeck's" in shown
+    assert "directory    an empty folder of gemdeck's" in shown
 
 
 ONE = "test://static/resource/1"

@@ -127,7 +127,7 @@ async def test_mcp_shows_how_each_server_is_set_up_and_stands() -> None:
         for row in (
             "● git  ready",
             "command      uvx mcp-server-git --repository ~/shop",
-            "working dir  ~/shop",
+            "directory    ~/shop",
             "timeout      30 s",
             "approval     run without asking",
             "settings     ~/.gemini/settings.json, line 12",

@@ -182,7 +182,7 @@ async def test_what_tools_take_is_counted_when_somebody_looks() -> None:
         await deck.until(lambda: "tokens, estimated, including its" in deck.details)
         assert len(deck.fake.checks) == checks, "nothing is asked for it"
         await deck.pilot.press("f2", "enter")
-        page = "73,400 tokens, counted by the service · uses 7 % of the window"
+        page = "73,400 tokens, counted by the service · uses 7 % of the context"
         await deck.until(lambda: page in deck.text)
         [asked] = deck.fake.checks[checks:]
         sent = asked.body["generateContentRequest"]

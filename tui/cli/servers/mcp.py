@@ -26,6 +26,7 @@ from tui.cli.secret import keyring_option, secret_store
 from tui.cli.servers.questions import using
 from tui.cli.servers.serve import serve
 from tui.cli.servers.server_edits import (
+    SCOPES,
     ServerLast,
     as_usage,
     confirm_change,
@@ -48,6 +49,7 @@ from tui.cli.settings import load, server_argument, server_names
 from tui.cli.shared_options import trust_option
 from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.outside import FETCHERS
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.files.saved import joined_contents
 from tui.engine.keys.secret_store import without_literals
@@ -56,11 +58,12 @@ from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
 from tui.engine.mcp.schema.to_gemini import typed_value
 from tui.engine.mcp.wire.recording import Recording
 from tui.engine.mcp.wire.trace import read_trace
+from tui.engine.server_setup.server_trials import PATIENCE
 from tui.engine.settings.edits import NoSuchServerError, servers_in
 from tui.engine.settings.typed_entries import check_entry, named_values, server_entry
 from tui.model.bounded_json import writable
 from tui.model.catalog import PromptView
-from tui.model.servers import USABLE, Origin, ServerId, ServerStatus, Transport
+from tui.model.servers import USABLE, ServerId, ServerStatus, Transport
 from tui.text import counted, sanitize
 
 _WAITING: Final = (ServerStatus.UNTRUSTED, ServerStatus.DISABLED)
@@ -149,31 +152,42 @@ async def tools(server: str | None, start: StartOptions) -> CommandOutput:
 
 @mcp.command(epilog="Example: gemdeck mcp call files read_text_file path=notes.txt")
 @server_argument
-@click.argument("tool")
+@click.argument("tool", required=False, metavar="TOOL")
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]…")
 @click.option("--args", "raw", metavar="JSON", help="The arguments as one JSON object.")
 @prints_json
 @starts_servers
 async def call(
-    server: str, tool: str, arguments: tuple[str, ...], raw: str | None, start: StartOptions
+    server: str,
+    tool: str | None,
+    arguments: tuple[str, ...],
+    raw: str | None,
+    start: StartOptions,
 ) -> CommandOutput:
     """Run a tool with exactly these arguments, or run @NAME, a call that you saved.
+
+    SERVER.TOOL works, too.
 
     A value is text, or JSON where the tool expects another type. You wrote the call yourself, so it
     needs no approval; a rule that denies the tool still applies. If the server asks for input, you
     are prompted at a terminal; without one, gemdeck declines.
     """
     given = _object(raw)
+    if "." in server and server not in (known := {one.id: one for one in load().servers}):
+        (one, meant), arguments = _tool_meant(server, known), (*filter(None, [tool]), *arguments)
+        server, tool = one.id, meant
+    if tool is None:
+        raise click.UsageError("Missing argument 'TOOL'.")
     with as_usage():
         words = named_values(arguments, "=", "An argument")
     async with serving(start, [server]) as session:
         say_outside(session.views)
-        known = [one.name for one in session.ready(server).catalog.tools]
-        if tool.startswith("@") and tool not in known:
+        there = [one.name for one in session.ready(server).catalog.tools]
+        if tool.startswith("@") and tool not in there:
             if (saved := session.engine.runs.saved.find(ServerId(server), tool[1:])) is None:
                 raise CommandError(f"{server} has no saved call {tool}.", ExitCode.NOT_FOUND)
             tool, given = saved.tool, _object(saved.arguments) | given
-        check_known("tool", [tool], known)
+        check_known("tool", [tool], there)
         offered = session.engine.servers.offered_tools()
         schema = next((one.schema for one in offered if one.view.name == tool), {})
         given |= {name: typed_value(schema, name, word) for name, word in words.items()}
@@ -325,7 +339,9 @@ async def logs(server: str, start: StartOptions, *, follow: bool, as_json: bool)
     return CommandOutput({"server": server, "lines": value}, "\n".join(map(log_text, lines)))
 
 
-_scope = scope_option("project", "Which settings: this folder's (project) or yours (user).")
+_scope = scope_option(
+    "project", "Whose settings: the project's, yours (user), or yours for this folder (folder)."
+)
 
 
 @mcp.command(
@@ -345,7 +361,7 @@ _scope = scope_option("project", "Which settings: this folder's (project) or you
 @click.option("-e", "--env", multiple=True, metavar="KEY=VALUE", help="Environment variable.")
 @click.option("-H", "--header", multiple=True, metavar="'NAME: VALUE'", help="HTTP header.")
 @click.option("--timeout", type=int, metavar="MS", help="For connecting and for each request.")
-@click.option("--trust", is_flag=True, help="Run its tools without asking; only with -s user.")
+@click.option("--trust", is_flag=True, help="Run its tools without asking; not in a project.")
 @click.option("--description", metavar="TEXT", help="Description, shown next to the server.")
 @click.option("--include-tools", metavar="TOOL,…", help="Offer only these tools.")
 @click.option("--exclude-tools", metavar="TOOL,…", help="Never offer these tools.")
@@ -380,14 +396,18 @@ async def add(name: str, *, scope: str, no_check: bool, yes: bool, **given: Any)
         path, why = edits.add(scope, name, entry, before)
     value = {"server": name, "file": str(path), "entry": entry}
     text = f"Saved {name} to {shown(path)}."
-    if literal and not keeps and before != entry and scope == "user":
+    if literal and not keeps and before != entry and scope != "project":
         say("the entry contains a secret; --keyring stores it in the keyring")
     if no_check:
         return CommandOutput(value, text)
     if why:
         text = f"{text} It does not start: {why}"
         return CommandOutput({**value, "status": "", "reason": why}, text)
-    answer = await _shown(name, StartOptions(10.0, trusted))
+    program, patience = Path(entry.get("command", "")).name, 10.0
+    if program in FETCHERS:
+        patience = PATIENCE
+        say(f"{program} may have to download the server: waiting up to {patience:.0f} s")
+    answer = await _shown(name, StartOptions(patience, trusted))
     found = answer.value
     value |= {"status": found["status"], "reason": found["reason"]}
     why = advised(found["reason"], found["advice"])
@@ -409,8 +429,9 @@ async def remove(name: str, scope: str) -> CommandOutput:
         known = {one.id: one for one in load().servers}
         if (one := known.get(ServerId(name))) is not None:
             where = f"{name} is defined in {one.entry.source}"
-            other = {Origin.USER: "user", Origin.PROJECT: "project"}.get(one.entry.origin)
-            hint = f": gemdeck mcp remove -s {other} {shlex.quote(name)}" if other else "."
+            other = one.entry.origin.value
+            hint = f": gemdeck mcp remove -s {other} {shlex.quote(name)}"
+            hint = hint if other in SCOPES else "."
             raise CommandError(where + hint, ExitCode.NOT_FOUND) from error
         raise no_such("server", name, error.known) from error
     value = {"server": name, "file": str(path)}

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -16,11 +16,15 @@ from tui.engine.server_setup.server_imports import OwnEdits
 from tui.engine.settings.edits import EditError, NoSuchServerError
 from tui.engine.settings.sources.source import FILE_NAME
 from tui.engine.settings.typed_entries import EntryError, entry_difference, is_address
+from tui.model.servers import Origin
+
+SCOPES: Final = (Origin.USER.value, Origin.FOLDER.value, Origin.PROJECT.value)
+"""The settings that commands change, by the origin of the servers in them."""
 
 
 def scope_option(default: str, whose: str) -> Callable[[Any], Any]:
     """Give the option that names the settings which change."""
-    kinds = click.Choice(["user", "project"])
+    kinds = click.Choice([*SCOPES])
     return click.option("-s", "--scope", type=kinds, default=default, show_default=True, help=whose)
 
 
@@ -84,8 +88,9 @@ def edits_of(scope: str) -> Iterator[None]:
     except NoSuchServerError:
         raise
     except EditError as error:
-        folder = Path.home() if scope == "user" else Path.cwd()
-        raise CommandError(f"{shown(folder / GEMINI_FOLDER / FILE_NAME)}: {error}") from error
+        folder = {"user": Path.home(), "project": Path.cwd()}.get(scope)
+        file = shown(folder / GEMINI_FOLDER / FILE_NAME) if folder else "Your settings for it"
+        raise CommandError(f"{file}: {error}") from error
 
 
 def own_edits() -> OwnEdits:

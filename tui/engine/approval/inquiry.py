@@ -64,6 +64,7 @@ _NO_ARGUMENTS: Final = "{}"
 _PLACES: Final = {
     Origin.SYSTEM_DEFAULTS: "the system's settings",
     Origin.USER: "your settings",
+    Origin.FOLDER: "your settings for this folder",
     Origin.PROJECT: "this folder",
     Origin.SYSTEM: "the system's settings",
     Origin.EXTENSION: "one of your extensions",

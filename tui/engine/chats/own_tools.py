@@ -383,7 +383,7 @@ def task_tool(servers: ProfiledServers, conversation: ConversationId) -> Iterato
         try:
             return await tasks.result(task, LOOK_PATIENCE)
         except TimeoutError:
-            return text_result(f"It has no result yet. Its server says: {task.state.words}.")
+            return text_result(f"No result yet. Its server reports: {task.state.words}.")
 
     def bind(arguments: JsonObject) -> OwnTool:
         source = find(arguments).tool

@@ -136,15 +136,17 @@ def _salt_in(content: Mapping[str, object]) -> bytes:
 
 
 class Installation(Frozen):
-    """What fingerprints need to know of this installation and of the opened folder.
+    """What reading the settings needs to know of this installation and of the opened folder.
 
     Attributes:
         salt: The salt of fingerprints.
         folder: What tells the opened folder from another one at its place.
+        state: The state folder, which has the user's settings for single folders.
     """
 
     salt: bytes = field(default=b"", repr=False)
     folder: tuple[object, ...] = ()
+    state: Path | None = None
 
 
 class Identifier:

@@ -65,7 +65,7 @@ _FILE: Final = re.compile(
 )
 """A relative word that is a script or another file, by its end."""
 
-_FETCHERS: Final = frozenset({"npx", "bunx", "pnpx", "uvx", "pipx"})
+FETCHERS: Final = frozenset({"npx", "bunx", "pnpx", "uvx", "pipx"})
 """Programs whose first word is a package, even if it ends as a file does."""
 
 _LINE: Final = re.compile(r"[\"']|[^\s/]+\s")
@@ -201,7 +201,7 @@ def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
         if found := places.named_in(file):
             return sanitize_line(f"its tls refers to {found}", MAX_REASON)
     masked = masked_words((launch.command, *launch.args), one.secrets)[1:]
-    is_package = Path(launch.command).name in _FETCHERS
+    is_package = Path(launch.command).name in FETCHERS
     for number, word in enumerate(launch.args, 1):
         ends_as_file = not (is_package and not word.startswith("-"))
         is_package = is_package and ends_as_file

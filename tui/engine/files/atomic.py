@@ -86,14 +86,17 @@ def _read(file: BinaryIO, limit: int) -> bytes:
     return data
 
 
-def read_text(path: Path, limit: int) -> str | None:
+def read_text(path: Path, limit: int, *, alone: bool = False) -> str | None:
     """Read a regular file of at most `limit` bytes as UTF-8; None where there is none.
+
+    With `alone`, it is refused as in `read_own`.
 
     Raises:
         OSError: If it cannot be read, or is no such text; `strerror` says why.
     """
     try:
-        return read_regular(path, limit).decode("utf-8-sig")
+        data = read_own(path, limit, alone=True) if alone else read_regular(path, limit)
+        return data.decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnicodeDecodeError as error:

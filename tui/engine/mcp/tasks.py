@@ -171,7 +171,7 @@ class RemoteTasks:
         task = RemoteTask(tool, state, kept)
         if sum(not known.following.done() for known in self._tasks.values()) >= MAX_TASKS:
             self._work.start(self._cancel(task))
-            raise ToolCallError(f"{MAX_TASKS} tasks are running. This one was told to stop.")
+            raise ToolCallError(f"{MAX_TASKS} tasks are running, so this one was cancelled.")
         self._begin(task, on_progress)
         ends: set[asyncio.Future[Any]] = {task.leaving, task.following}
         try:

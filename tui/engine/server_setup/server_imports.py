@@ -24,14 +24,14 @@ from tui.engine.settings.edits import (
 from tui.engine.settings.entries import reaches
 from tui.engine.settings.importers import CLIENTS, Candidate, ClientFile, Machine, find_files
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out
+from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out, own_files
 from tui.engine.settings.typed_entries import EntryFields, entry_difference, is_address
 from tui.engine.trust.content import entry_cautions
 from tui.engine.trust.opened_folder import OpenedFolder
 from tui.engine.trust.own_servers import written_keys
 from tui.model.imports import ImportOffer, ImportState
 from tui.model.input.arguments import spelled
-from tui.model.servers import Origin, ServerId
+from tui.model.servers import OWN, Origin, ServerId
 from tui.text import sanitize_line
 
 
@@ -55,11 +55,17 @@ class OwnEdits:
         self._opened = OpenedFolder(folder, home, state, (), on_problem, attended=False)
 
     def file_of(self, scope: str) -> Path:
-        """Return the file of a scope, ``user`` or ``project``.
+        """Return the file of a scope: ``user``, ``folder`` or ``project``.
 
         Raises:
-            EditError: If the folder's leads out of it, or is the user's own.
+            EditError: If the project's leads out of it, or is the user's own, or there can be no
+                settings of the user's for this folder.
         """
+        if scope == Origin.FOLDER:
+            real = Path(os.path.realpath(self._opened.folder))
+            for path in own_files(self._opened.state, real, self._home):
+                return path
+            raise EditError("gemdeck has no private folder outside this one to keep them in.")
         folder = self._home if scope == "user" else self._opened.folder
         path = folder / GEMINI_FOLDER / FILE_NAME
         if scope == "project" and folder == Path(os.path.realpath(self._home)):
@@ -80,7 +86,7 @@ class OwnEdits:
             EditError: If it cannot be written.
         """
         path = self.file_of(scope)
-        if scope == "user":
+        if scope != Origin.PROJECT:
             if isinstance(replaces, dict):
                 self._opened.store.add(written_keys(replaces, self._opened.salt)[1], is_gone=True)
             self._opened.store.add(written_keys(entry, self._opened.salt)[1])
@@ -100,7 +106,7 @@ class OwnEdits:
         path = self.file_of(scope)
         entry = servers_in(path).get(name)
         self.change(path, name, lambda: remove_server(path, name))
-        if scope == "user" and isinstance(entry, dict):
+        if scope != Origin.PROJECT and isinstance(entry, dict):
             self._opened.store.add(written_keys(entry, self._opened.salt)[1], is_gone=True)
         return path
 
@@ -110,10 +116,11 @@ class OwnEdits:
         Raises:
             EditError: If the entry is not the user's, or cannot be written.
         """
-        path = self.file_of("user")
-        entry = servers_in(path).get(one.id) if one.entry.origin is Origin.USER else None
+        origin = one.entry.origin
+        path = self.file_of(origin.value if origin in OWN else "user")
+        entry = servers_in(path).get(one.id) if origin in OWN else None
         if not isinstance(entry, dict):
-            place = one.entry.source or one.entry.origin.value
+            place = one.entry.source or origin.value
             raise EditError(f"{one.id} is defined in {place}.")
         if "$" in tool or "(" in tool:
             raise EditError("$ and ( in the name have another meaning in a list of tools.")
@@ -153,7 +160,7 @@ class ServerImports:
     Attributes:
         machine: Where files are looked for.
         edits: Writes the settings.
-        scope: Whose settings: ``user`` or ``project``.
+        scope: Whose settings; see `OwnEdits.file_of`.
         secrets: Keeps the secrets of entries, which then name them; None leaves them there.
         given: What the user gives of what entries ask for, as `importers.asked` names it.
     """

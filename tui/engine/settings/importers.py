@@ -321,7 +321,7 @@ class Candidate(Frozen):
         entry: Its entry for our settings; empty if there can be none.
         warnings: What does not come along, and what it needs.
         problem: Why there can be no entry, or an empty string.
-        scope: Whose settings it is for: ``user`` or ``project``.
+        scope: Whose settings it is for: ``user``, ``folder`` or ``project``.
     """
 
     client: str
@@ -571,7 +571,8 @@ def _from_add(rest: Sequence[str], env: list[str]) -> Candidate:
             notes += ["--trust is ignored: gemdeck asks about its tools."] * (word == "--trust")
         else:
             raise EntryError(f"gemdeck does not know the mcp add option {option}. Remove it.")
-    scope = "project" if last.pop("scope", "") == "project" else "user"
+    scopes = {"project": "project", "folder": "folder", "local": "folder"}
+    scope = scopes.get(last.pop("scope", ""), "user")
     address = last.pop("url", "")
     name, *target = [*own[:1], *filter(None, [address]), *own[1:]] or [""]
     if not name or not target:

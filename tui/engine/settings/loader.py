@@ -401,7 +401,7 @@ def read_files(
         environ: Variables for expansion and for the places of the system's files.
         home: The user's home, if not that of the process.
         model: The model named on the command line, which wins over all files.
-        known: What fingerprints cover of this installation and of the folder.
+        known: What is known of this installation and of the folder.
         reads_folder: Whether the folder's own files may be read.
         check_keys: Judges the user's keys.
         tried: Entries of servers to read as if they stood in the user's settings.
@@ -409,7 +409,7 @@ def read_files(
     home = home or Path.home()
     folder = Path(os.path.realpath(folder))
     report = Report(home)
-    layers = layer_files(folder, environ=environ, home=home)
+    layers = layer_files(folder, environ=environ, home=home, state=known.state)
     own = [layer for layer in layers if layer.origin is not Origin.PROJECT]
     sources = [one for at in own if (one := read_layer(at, report))]
     variables = read_variables(user_variables(home), report) or {}

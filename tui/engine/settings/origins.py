@@ -133,21 +133,25 @@ class Layers:
         folder: The opened folder.
         home: The user's home.
         environ: Variables that move the system's files.
+        state: The state folder, with the user's settings for single folders.
 
     Attributes:
         files: All of them, lowest layer first.
     """
 
-    def __init__(self, folder: Path, home: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, home: Path, environ: Mapping[str, str], state: Path | None
+    ) -> None:
         self._environ = environ
         report = Report(home)
         self._sources: list[Source] = []
         self.files: list[SettingsFileState] = []
-        for layer in layer_files(Path(os.path.realpath(folder)), environ=environ, home=home):
+        real = Path(os.path.realpath(folder))
+        for layer in layer_files(real, environ=environ, home=home, state=state):
             source = read_layer(layer, report)
-            state = "read" if source else "not used" if os.path.lexists(layer.path) else "absent"
+            found = "read" if source else "not used" if os.path.lexists(layer.path) else "absent"
             shown = shown_path(layer.path, home)
-            self.files.append(SettingsFileState(layer.origin, layer.path, shown, state))
+            self.files.append(SettingsFileState(layer.origin, layer.path, shown, found))
             self._sources += [source] if source is not None else []
         self._own = [one for one in self._sources if one.origin is not Origin.PROJECT]
 

@@ -59,8 +59,9 @@ _STARTS: Final = (
 )
 
 _SCOPES: Final = (
-    FieldOption("user", "user (all folders)"),
-    FieldOption("project", "project (this folder)"),
+    FieldOption("user", "mine, everywhere"),
+    FieldOption("folder", "mine, for this folder"),
+    FieldOption("project", "this project"),
 )
 
 
@@ -111,6 +112,7 @@ class ServerScreen(Dialog):
         bridge: Starts the server on trial, says what comes of it, and writes the settings.
         name: The server of the user's settings that is changed; empty for a new one.
         entry: Its entry.
+        scope: Whose settings have it; see `OwnEdits.file_of`.
         removes: Whether it is to be removed.
     """
 
@@ -126,6 +128,7 @@ class ServerScreen(Dialog):
         bridge: StoreBridge,
         name: str = "",
         entry: Mapping[str, Any] | None = None,
+        scope: str = "user",
         *,
         removes: bool = False,
     ) -> None:
@@ -139,12 +142,12 @@ class ServerScreen(Dialog):
         self._tried, self._secrets = self._entry, dict[str, str]()
         self._shown = EntryFields(self._entry)
         self._before: object = None
-        self._scope = "user"
+        self._scope = scope
         self._asks: Sequence[str] = ()
         self._left_out = set[str]()
         self._rest: Sequence[Candidate] = ()
         self.line = PasteField(FormField("line", FieldKind.TEXT, "Paste or type", format="server"))
-        fields = _fields(self._shown, name, "user", ())
+        fields = _fields(self._shown, name, scope, ())
         # a server that is there keeps its name and its file
         self.form = ArgumentForm(fields[1:-1] if name else fields, make_row)
 
@@ -176,7 +179,7 @@ class ServerScreen(Dialog):
                 case Stage.READY | Stage.FAILED:
                     await self._save()
                 case Stage.REMOVING:
-                    path = await asyncio.to_thread(self._edits.remove, "user", self._server)
+                    path = await asyncio.to_thread(self._edits.remove, self._scope, self._server)
                     words = f"Removed {self._server} from {shown_path(path, Path.home())}."
                     self.app.notify(words, markup=False)
                     self.dismiss()

@@ -163,7 +163,7 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         named = all(map(NAME.fullmatch, names)) and title.cell_length <= room
         who = "Another client" if caller else "A tool"
         title = title if named else Content(f"{who} wants to run{' a tool' * bool(caller)}{tail}")
-        whole = Content.assemble(title, (f" ── {said} (says the server)", "not bold $text-muted"))
+        whole = Content.assemble(title, (f" ── {said} (server's claim)", "not bold $text-muted"))
         claimed = bool(said) and whole.cell_length <= room
         self.query_one(Names).display = not named
         self.facts.display = self._shows_about or (bool(said) and not claimed)

@@ -174,9 +174,7 @@ def test_what_is_said_in_place_of_content_is_content() -> None:
 
 def test_a_long_block_of_an_unknown_kind_is_left_out_with_a_word() -> None:
     long = {"type": "video", "data": "x" * 20_000}
-    assert texts(convert(long)) == [
-        "[A content block of the kind “video” cannot be read and is left out.]"
-    ]
+    assert texts(convert(long)) == ["[An unreadable content block of type “video” was omitted.]"]
 
 
 def test_D21_a_mask_in_data_keeps_it_out() -> None:
@@ -245,13 +243,13 @@ def test_a_link_is_described_and_never_followed() -> None:
 
 
 def test_unknown_blocks_are_named_and_the_others_stay() -> None:
-    result = convert({"type": "holo\x1b[mgram"}, text("a"), 5, {"type": "image"}, {"data": 1})
+    result = convert({"type": "ho\x1b[mlo"}, text("a"), 5, {"type": "image"}, {"data": 1})
     assert texts(result) == [
-        '[A content block of the kind “hologram”, as it was sent: {"type": "holo\\u001b[mgram"}.]',
+        '[An unreadable content block of type “holo”, as received: {"type": "ho\\u001b[mlo"}.]',
         "a",
-        "[A content block of the wrong form, as it was sent: 5.]",
-        '[A content block of the kind “image”, as it was sent: {"type": "image"}.]',
-        '[A content block of the wrong form, as it was sent: {"data": 1}.]',
+        "[An unreadable content block, as received: 5.]",
+        '[An unreadable content block of type “image”, as received: {"type": "image"}.]',
+        '[An unreadable content block, as received: {"data": 1}.]',
     ]
     assert result.display.splitlines() == texts(result)
 

@@ -489,7 +489,7 @@ class Connection:
                         await self._send_call(client, name, arguments, {"progress_token": token})
         except CallTimeoutError as error:
             raise ToolCallError(
-                f"The tool returned {error} and was told to stop; it may have had an effect."
+                f"The tool returned {error} and was cancelled; it may have had an effect."
             ) from None
         except MCPError as error:
             raise await self._call_error(error) from error

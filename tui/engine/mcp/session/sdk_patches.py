@@ -355,10 +355,10 @@ def _readable_block(block: object) -> JsonObject:
         return plain
     kind = sanitize_line(str(plain.get("type", "")), MAX_KIND)
     as_json = json.dumps(block, ensure_ascii=False)
-    named = f"kind “{kind}”" if kind else "wrong form"
-    said = " cannot be read and is left out"
-    said = f", as it was sent: {as_json}" if len(as_json) <= MAX_ODD_BLOCK else said
-    return _note(f"a content block of the {named}{said}")
+    named = f"content block of type “{kind}”" if kind else "content block"
+    said = " was omitted"
+    said = f", as received: {as_json}" if len(as_json) <= MAX_ODD_BLOCK else said
+    return _note(f"an unreadable {named}{said}")
 
 
 def _note(words: str) -> JsonObject:

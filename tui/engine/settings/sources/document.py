@@ -89,8 +89,8 @@ def dotted(path: KeyPath) -> str:
     return sanitize_line(text.removeprefix("."), 200)
 
 
-def read_document(path: Path) -> SettingsDocument | None:
-    """Read a settings file.
+def read_document(path: Path, *, alone: bool = False) -> SettingsDocument | None:
+    """Read a settings file; with `alone` only one that nobody else could have written.
 
     Returns:
         The document; None where there is no such file.
@@ -99,7 +99,7 @@ def read_document(path: Path) -> SettingsDocument | None:
         BadDocumentError: If it cannot be used; the text says why and never quotes a value.
     """
     try:
-        text = read_text(path, MAX_FILE)
+        text = read_text(path, MAX_FILE, alone=alone)
     except OSError as error:
         reason = sanitize_line(error.strerror or str(error))
         raise BadDocumentError(f"{reason}; the file is ignored") from error

@@ -28,6 +28,7 @@ from tui.engine.files.atomic import read_text
 from tui.engine.files.paths import (
     GEMINI_FOLDER,
     extensions_folder,
+    folder_key,
     is_same_place,
     open_to_others,
     shown_path,
@@ -113,12 +114,18 @@ class LayerFile(Frozen):
 
 
 def layer_files(
-    folder: Path, *, environ: Mapping[str, str], home: Path, platform: str = sys.platform
+    folder: Path,
+    *,
+    environ: Mapping[str, str],
+    home: Path,
+    state: Path | None = None,
+    platform: str = sys.platform,
 ) -> tuple[LayerFile, ...]:
-    """List the settings files that count for a folder, lowest layer first.
+    """List the settings files that count for a folder, lowest layer first. Blocks.
 
     A folder has two files, whose its own settings are the higher. The home folder has no
-    project layer: its file is the user's own.
+    project layer: its file is the user's own. In the state folder is what the user wrote for this
+    folder alone.
     """
     user = home / GEMINI_FOLDER / FILE_NAME
     project = folder / GEMINI_FOLDER / FILE_NAME
@@ -126,6 +133,7 @@ def layer_files(
     layers = [
         _system_layer(Origin.SYSTEM_DEFAULTS, environ, platform, guarded),
         LayerFile(Origin.USER, user),
+        *(LayerFile(Origin.FOLDER, path) for path in own_files(state, folder, home)),
         LayerFile(Origin.PROJECT, folder / SHARED_FILE_NAME),
         LayerFile(Origin.PROJECT, project),
         _system_layer(Origin.SYSTEM, environ, platform, guarded),
@@ -133,6 +141,23 @@ def layer_files(
     if is_same_place(folder, home) or is_same_place(project, user):
         layers = [layer for layer in layers if layer.origin is not Origin.PROJECT]
     return tuple(layers)
+
+
+def own_files(state: Path | None, folder: Path, home: Path) -> tuple[Path, ...]:
+    """Return the file of the user's settings for one folder, or nothing if it can have none.
+
+    The name tells that folder from another that is at the same path later. No file is in the folder
+    itself, unless that is or contains the home. Blocks.
+    """
+    try:
+        found = folder.stat()
+    except (OSError, ValueError):
+        return ()
+    guarded = guarded_folders((folder,), home)
+    if state is None or any(is_within(state, place) for place in guarded):
+        return ()
+    which = f"{found.st_dev}-{found.st_ino}-{found.st_uid}"
+    return (state / f"folder-{folder_key(folder)}-{which}.json",)
 
 
 def system_folder(platform: str = sys.platform) -> Path:
@@ -266,12 +291,23 @@ def expansion_problems(
 
 
 def read_layer(layer: LayerFile, report: Report) -> Source | None:
-    """Read the file of a layer, as `read_source`; none that a variable puts where it may not be."""
+    """Read the file of a layer, as `read_source`; none that a variable puts where it may not be.
+
+    Where the user's own for a folder is missing, report those for folders that were at its path.
+    """
     if layer.moved_by:
         words = f"{layer.moved_by} is not an absolute path outside the opened folder"
         report.note(layer.path, f"{words}; the file is ignored")
         return None
-    return read_source(layer.origin, layer.path, report)
+    source = read_source(layer.origin, layer.path, report)
+    if source is None and layer.origin is Origin.FOLDER:
+        for path in sorted(layer.path.parent.glob(f"{layer.path.name.rsplit('-', 3)[0]}-*.json")):
+            other = read_source(layer.origin, path, Report(report.home))
+            names = ", ".join(other.section("mcpServers")) if other is not None else ""
+            if names and path != layer.path:
+                words = f"not used: a different folder is at this path now. Its servers: {names}"
+                report.note(path, f"{sanitize_line(words)}. Add them again, or delete the file")
+    return source
 
 
 def read_source(origin: Origin, path: Path, report: Report) -> Source | None:
@@ -282,7 +318,7 @@ def read_source(origin: Origin, path: Path, report: Report) -> Source | None:
         report.note(path, f"{words}; the file is ignored")
         return None
     try:
-        document = read_document(path)
+        document = read_document(path, alone=origin is Origin.FOLDER)
     except BadDocumentError as error:
         report.note(path, str(error), error.line, fatal=fatal)
         return None

@@ -33,7 +33,7 @@ def facts(request: ConfirmationRequest, *, origin: bool = True) -> Content:
     """Write what the server says of the tool, after where the server comes from."""
     said = clip(one_line(", ".join(request.claims)), MAX_CLAIMED)
     place = f"from {request.origin}" if origin and request.origin else ""
-    says = Content.assemble(("server says: ", MUTED), said, (" (unverified)", MUTED))
+    says = Content.assemble(("server's claim: ", MUTED), said, (" (unverified)", MUTED))
     parts = (Content.styled(place, MUTED), says if said else Content())
     return Content.styled(" · ", MUTED).join(filter(None, parts))
 

@@ -69,7 +69,7 @@ def describe_tool(
         parts += [Content(), Content(block(tool.description))]
     if tool.claims:
         said = ", ".join(map(one_line, tool.claims))
-        parts += [Content(), muted(f"server says: {said} (unverified)")]
+        parts += [Content(), muted(f"server's claim: {said} (unverified)")]
     if tool.parameters or '"properties"' not in tool.schema:
         types = min(NAME_WIDTH, max((len(one.type) for one in tool.parameters), default=0))
         listed = [
@@ -157,7 +157,7 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
         field("transport", view.transport.value),
         field("command" if runs_here else "address", view.target),
         *known(
-            ("working dir", "an empty folder of gemdeck's" if is_away else folder),
+            ("directory", "an empty folder of gemdeck's" if is_away else folder),
             ("timeout", f"{view.timeout:g} s" if view.timeout else ""),
             ("approval", unasked),
             ("account", view.account),

@@ -90,7 +90,7 @@ async def test_what_is_packed_keeps_the_limits_and_fails_its_call_only() -> None
                 del server.on["tools/call"]
                 assert (await call(manager, "echo", {"text": "hi"})).parts == HI
         server.on["tools/call"] = answer(503, gzip.compress(b"Busy."), content_encoding="gzip")
-        await refuses("HTTP 503. It says: Busy", manager, "echo")
+        await refuses("HTTP 503. Response: Busy", manager, "echo")
         server.on["tools/call"] = answer(503, bomb, content_encoding="gzip")
         await refuses("HTTP 503", manager, "echo")
         assert watcher.statuses(WEB) == [S.STARTING, S.READY]
@@ -174,17 +174,17 @@ async def test_a_refusal_is_shown_with_what_it_says(transport: Transport) -> Non
         ) as server:
             _, failure = await refused(server.url, transport, sse_fallback=False)
             with row(status):
-                assert failure.reason.endswith(f". It says: {words}")
+                assert failure.reason.endswith(f". Response: {words}")
     async with answering() as (server, manager, _):
         for status, body, kind, words in SAYINGS[:3]:
             server.on["tools/call"] = answer(status, body, content_type=kind)
-            await refuses(f"It says: {words}", manager, "echo")
+            await refuses(f"Response: {words}", manager, "echo")
 
 
 async def test_what_a_message_over_sse_is_refused_with_is_shown() -> None:
     server = SseServer(on={"tools/call": answer(413, b"At most 1 MB.")})
     async with server, connected(server.url, Transport.SSE) as (manager, _):
-        await refuses("It says: At most 1 MB.", manager, "echo")
+        await refuses("Response: At most 1 MB.", manager, "echo")
 
 
 @pytest.mark.parametrize("place", [0, MAX_SAID - 30, MAX_SAID - 8])
@@ -197,7 +197,7 @@ async def test_D21_a_refusal_that_quotes_a_header_is_masked(place: int, kind: st
 
     async with RawServer(on={"initialize": quote, "server/discover": quote}) as server:
         _, failure = await refused(server.url, headers=TOKEN, sse_fallback=False)
-        assert "It says: " in failure.reason
+        assert "Response: " in failure.reason
         assert "s3cr3t" not in repr(failure)
     redactor = Redactor()
     context = ClientContext(redactor=redactor, wire=Wire(redactor=redactor))
@@ -206,7 +206,7 @@ async def test_D21_a_refusal_that_quotes_a_header_is_masked(place: int, kind: st
         server,
         ready(define(server.url, headers=TOKEN), context=context) as (manager, watcher),
     ):
-        with pytest.raises(ToolCallError, match="It says: ") as caught:
+        with pytest.raises(ToolCallError, match="Response: ") as caught:
             await call(manager, "echo")
         assert "s3cr3t" not in f"{caught.value} {watcher.events}"
         assert "s3cr3t" not in manager.wire.export(range(manager.wire.last + 1))
@@ -296,7 +296,7 @@ async def test_a_revision_that_is_refused_is_asked_for_lower() -> None:
     for body in (b"Bad Request", b"Unsupported version: only 2001-01-01"):
         async with RawServer(on={"initialize": only_up_to("", body)}) as server:
             _, failure = await refused(server.url, sse_fallback=False)
-            assert failure.reason.endswith(f"It says: {body.decode()}")
+            assert failure.reason.endswith(f"Response: {body.decode()}")
             assert server.methods().count("initialize") == 1
     async with RawServer(on={"initialize": only_up_to("", b"wrong version")}) as server:
         await refused(server.url, sse_fallback=False)
@@ -328,7 +328,7 @@ async def test_a_refusal_that_never_ends_is_told_in_time(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(http_client, "WORDS_TIMEOUT", 0.2)
     async with answering(drip) as (_, manager, _):
-        await refuses("It says: No,", manager, "echo")
+        await refuses("Response: No,", manager, "echo")
 
 
 async def test_a_content_type_may_come_twice() -> None:
@@ -420,7 +420,7 @@ async def test_a_server_that_asks_to_wait_is_waited_for(
         is_ready = waited or method == "tools/call"
         await watcher.until(WEB, S.STARTING, S.READY if is_ready else S.RETRYING)
         if method == "tools/call" and not waited:
-            await refuses("It says: Busy", manager, "echo")
+            await refuses("Response: Busy", manager, "echo")
         elif is_ready:
             assert (await call(manager, "echo", {"text": "hi"})).parts == HI
         assert server.methods().count(method) == times
@@ -428,7 +428,7 @@ async def test_a_server_that_asks_to_wait_is_waited_for(
 
 async def test_a_server_that_always_asks_to_wait_is_told_of() -> None:
     async with answering(answer(429, b"Busy.", retry_after="1")) as (server, manager, _):
-        await refuses("limits the rate of requests .HTTP 429.. It says: Busy", manager, "echo")
+        await refuses("limits the rate of requests .HTTP 429.. Response: Busy", manager, "echo")
         assert len(server.calls()) == 2
 
 
@@ -502,7 +502,7 @@ async def test_a_token_that_is_refused_is_told_as_such() -> None:
     refusing = answer(401, b"wrong audience")
     async with RawServer(on={"initialize": refusing, "server/discover": refusing}) as server:
         _, failure = await refused(server.url, headers=TOKEN)
-        assert failure.reason.startswith("rejected the token (HTTP 401). It says: wr")
+        assert failure.reason.startswith("rejected the token (HTTP 401). Response: wr")
         _, failure = await refused(server.url)
         assert failure.reason.startswith("requires sign-in (HTTP 401)")
 

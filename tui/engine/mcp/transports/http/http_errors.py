@@ -144,7 +144,7 @@ def status_error(response: httpx2.Response, said: str) -> ExchangeError:
     if isinstance(error, SignInError) and "authorization" in response.request.headers:
         error.reason = f"rejected the token (HTTP {status})"
     if said:
-        error.reason += f". It says: {said}"
+        error.reason += f". Response: {said}"
     return ExchangeError(error, outcome, status=status)
 
 
