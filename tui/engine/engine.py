@@ -380,6 +380,9 @@ class Engine:
         """Read the settings again once the writing of an answer ended, well or not."""
         with contextlib.suppress(Exception):  # the user was told
             await asyncio.shield(asyncio.wrap_future(kept))
+        self._read_again()
+
+    def _read_again(self) -> None:
         if self._reader is not None:
             self._reader.read_again()
 
@@ -390,8 +393,7 @@ class Engine:
     def review_folder(self) -> None:
         """Ask about the folder, whatever was said of it."""
         self._plan_again(replace(self._answers, answered=self._answers.answered.reviewing()))
-        if self._reader is not None:
-            self._reader.read_again()
+        self._read_again()
 
     def forget_folder(self) -> None:
         """Take back what was said of the opened folder: its servers stop, also in later runs."""
@@ -428,6 +430,18 @@ class Engine:
             words = f"{tool} {word if off else 'stays off'}: {error}"
         self.servers.switch_tools(server, tool, off=off)
         self._publish(NoticeRaised(Notice(severity, sanitize_line(words), is_answer=True)))
+
+    async def set_own(self, value: object, *keys: str) -> Path:
+        """Write a value below ``gemdeck`` in the user's settings, or with None remove its key.
+
+        It applies at once. The file is returned.
+
+        Raises:
+            EditError: If it cannot be written.
+        """
+        path = await in_daemon_thread(partial(self.imports.edits.set_own, value, *keys))
+        self._read_again()
+        return path
 
     async def call_tool(
         self, server: ServerId, tool: str, arguments: JsonObject, *, by_user: bool = False

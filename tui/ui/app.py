@@ -268,6 +268,9 @@ class GemdeckApp(App[int], inherit_bindings=False):
             if isinstance(event, events.Key) and not event.is_forwarded:
                 self.deck.keys.say("")
             self.keyboard.hear(event, self)
+            take = getattr(self.screen, "take_key", None)  # to be bound, whatever it does elsewhere
+            if isinstance(event, events.Key) and take is not None and take(event.key):
+                return
             await super().on_event(event)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:

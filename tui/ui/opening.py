@@ -19,6 +19,7 @@ from tui.ui.commands.runner import UsageError, run_command
 from tui.ui.dialogs.choices import ImportScreen, ThemeScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.help import HelpIndex, HelpScreen, lines_here, place_of
+from tui.ui.dialogs.key_list import KeysScreen
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
 from tui.ui.dialogs.server_page import ServerPage
@@ -107,6 +108,12 @@ async def _edit_server(deck: MainScreen, asked: messages.EditServer) -> None:
         deck.app.notify(words, markup=False)
 
 
+def _profile(deck: MainScreen) -> Screen[Any]:
+    from tui.ui.dialogs.profile import ProfileScreen  # noqa: PLC0415 - loads pydantic
+
+    return ProfileScreen(deck.bridge)
+
+
 def _runs(deck: MainScreen) -> Screen[Any] | None:
     if not (made := deck.bridge.state.runs):
         deck.app.notify(
@@ -124,8 +131,10 @@ DIALOGS: Final[Mapping[DialogName, Callable[[MainScreen], Made | Awaitable[Made]
     DialogName.GRANTS: lambda deck: GrantsScreen(deck.bridge),
     DialogName.HELP: _help,
     DialogName.IMPORTS: _imports,
+    DialogName.KEYS: lambda deck: KeysScreen(deck.bridge),
     DialogName.MODEL: lambda deck: ModelScreen(deck.bridge),
     DialogName.PALETTE: _palette,
+    DialogName.PROFILE: _profile,
     DialogName.RUNS: _runs,
     DialogName.SAMPLE: _sample,
     DialogName.SETTINGS: _settings,

@@ -197,10 +197,14 @@ class ModelCommands:
         if one.choosing is not None:
             await asyncio.wait({one.choosing})
 
+    def problem(self, options: ModelOptions) -> str:
+        """Return why the model of this conversation cannot answer like this, or nothing."""
+        return _problem(options, self._conversations.current)
+
     def set_options(self, options: ModelOptions) -> None:
         """Let the model answer with other options from the next request on."""
         one = self._conversations.current
-        if problem := _problem(options, one):
+        if problem := self.problem(options):
             self._say(Severity.ERROR, problem)
             return
         self._apply(options, one)

@@ -193,6 +193,7 @@ def _app_actions(deck: MainScreen) -> Actions:
         ("Grants: rules for tools", "What is always allowed or denied", DialogName.GRANTS, ""),
         ("Review this folder", "Show what its settings would run", engine.review_folder, ""),
         ("Forget this folder", "Revoke its trust and stop its servers", engine.forget_folder, ""),
+        ("Keys: change", "Bind your own keys", DialogName.KEYS, ""),
         ("Theme: choose", "Dark, light and more", DialogName.THEMES, ""),
         ("Quit", "Leave gemdeck at once", partial(deck.run_action, "app.quit"), leave),
     )
@@ -307,6 +308,15 @@ def _profiles(deck: MainScreen) -> Actions:
         words = "current" if name == state.options.profile else one_line(profile.description)
         title = f"Use profile {name}" if name else "Use all servers"
         yield PaletteAction(title, words, partial(use, name))
+        if name:
+            edit = partial(_edit_profile, deck, name)
+            yield PaletteAction(f"Edit profile {name}", "Replace, describe or remove it", edit)
+
+
+def _edit_profile(deck: MainScreen, name: str) -> None:
+    from tui.ui.dialogs.profile import ProfileScreen  # noqa: PLC0415 - loads pydantic
+
+    deck.app.push_screen(ProfileScreen(deck.bridge, name))
 
 
 def _themes(deck: MainScreen) -> Actions:

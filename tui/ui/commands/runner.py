@@ -21,12 +21,12 @@ from tui.text import AdvisedError
 from tui.ui.commands.reports import (
     describe_folders,
     describe_model_context,
-    describe_options,
     describe_servers,
     describe_stats,
 )
 from tui.ui.dialogs.choices import ThemeScreen, pick
 from tui.ui.dialogs.list_dialog import DetailsScreen
+from tui.ui.dialogs.model_options import OptionsScreen
 from tui.ui.dialogs.model_setup import ModelsScreen
 from tui.ui.dialogs.sessions import SessionsScreen
 from tui.ui.main import MainScreen
@@ -317,7 +317,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("profile",): lambda deck, name: deck.commands.engine.models.use_profile(name),
     ("context",): _show_context,
     ("compress",): lambda deck, _: deck.commands.engine.models.compress(),
-    ("options", "show"): lambda deck, _: _show(deck, "Options", describe_options),
+    ("options", "show"): lambda deck, _: deck.app.push_screen(OptionsScreen(deck.bridge)),
     ("options", "thinking"): partial(_set, "thinking", str.lower),
     ("options", "temperature"): partial(_set, "temperature", _number),
     ("options", "output"): partial(_set, "max_output", lambda text: int(_number(text))),
