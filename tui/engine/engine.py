@@ -57,7 +57,7 @@ from tui.engine.reload import Reading, SettingsReader, problem_notice, read_sett
 from tui.engine.server_setup.server_imports import OwnEdits, ServerImports
 from tui.engine.server_setup.server_trials import ServerTrials
 from tui.engine.server_setup.sign_in_commands import SignInCommands
-from tui.engine.settings.edits import EditError
+from tui.engine.settings.edits import EditError, set_value
 from tui.engine.settings.entries import server_id
 from tui.engine.settings.importers import Machine
 from tui.engine.settings.loader import LoadedSettings
@@ -431,17 +431,23 @@ class Engine:
         self.servers.switch_tools(server, tool, off=off)
         self._publish(NoticeRaised(Notice(severity, sanitize_line(words), is_answer=True)))
 
-    async def set_own(self, value: object, *keys: str) -> Path:
+    async def set_own(self, value: object, *keys: str) -> bool:
         """Write a value below ``gemdeck`` in the user's settings, or with None remove its key.
 
-        It applies at once. The file is returned.
+        It applies at once. Where it was saved, or why it was not, is told.
 
-        Raises:
-            EditError: If it cannot be written.
+        Returns:
+            Whether it was.
         """
-        path = await in_daemon_thread(partial(self.imports.edits.set_own, value, *keys))
+        severity, path = Severity.INFO, self.imports.edits.file_of("user")
+        try:
+            await in_daemon_thread(partial(set_value, path, value, "gemdeck", *keys))
+            words = f"Saved to {shown_path(path, Path.home())}."
+        except EditError as error:
+            severity, words = Severity.ERROR, f"Not saved: {error}"
         self._read_again()
-        return path
+        self._publish(NoticeRaised(Notice(severity, sanitize_line(words), is_answer=True)))
+        return severity is Severity.INFO
 
     async def call_tool(
         self, server: ServerId, tool: str, arguments: JsonObject, *, by_user: bool = False

@@ -274,10 +274,10 @@ help | help.search | slash | search | pages, search | List and search all pages
 help | help.links | enter | links | links | List the links on the page
 help | help.back | backspace | back | back | Go back to the previous page
 help | help.keys | e | app.open('keys') | change keys | Change the keys
-dialog | keys.add | plus | add | add a key | Bind one more key to the action
 dialog | keys.default | delete | default | default | Use the default keys again
-dialog | profile.remove | ctrl+r | remove | remove | Remove the profile from your settings
-dialog | options.reset | ctrl+r | reset | reset | Use the model's defaults again
+dialog | own.save | ctrl+s | save | save | Save what you filled in
+dialog | own.remove | ctrl+r | remove | remove | Remove the profile from your settings
+dialog | own.reset | ctrl+r | reset | reset | Empty all fields
 dialog | server.run | enter | run | run a tool | Choose a tool and run it
 dialog | server.website | o | website | website | Show the website's address, then open it
 dialog | server.copy | c | copy | copy | Copy the page or one of its commands

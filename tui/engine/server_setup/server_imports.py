@@ -20,7 +20,6 @@ from tui.engine.settings.edits import (
     remove_server,
     servers_in,
     set_excluded,
-    set_value,
 )
 from tui.engine.settings.entries import reaches
 from tui.engine.settings.importers import CLIENTS, Candidate, ClientFile, Machine, find_files
@@ -129,18 +128,6 @@ class OwnEdits:
             raise EditError(f"includeTools of {one.id} does not list it.")
         self._opened.store.add(written_keys(after, self._opened.salt)[1])
         self.change(path, one.id, lambda: set_excluded(path, one.id, kept))
-        return path
-
-    def set_own(self, value: object, *keys: str) -> Path:
-        """Write a value below ``gemdeck`` in the user's settings, or with None remove its key.
-
-        Returns:
-            The file.
-
-        Raises:
-            EditError: If it cannot be written.
-        """
-        set_value(path := self.file_of("user"), value, "gemdeck", *keys)
         return path
 
     def change(self, path: Path, name: str, edit: Callable[[], None]) -> LoadedSettings:

@@ -76,8 +76,7 @@ def remove_server(path: Path, name: str) -> None:
         raise NoSuchServerError(())
 
     def remove(text: str, document: SettingsDocument) -> tuple[str, dict[str, Any]]:
-        servers = _servers(document)
-        if name not in servers:
+        if name not in (servers := _servers(document)):
             raise NoSuchServerError(servers)
         return _with_value(text, document, None, SERVERS, name)
 
@@ -92,21 +91,16 @@ def set_excluded(path: Path, name: str, tools: Sequence[str]) -> None:
     """
 
     def change(text: str, document: SettingsDocument) -> tuple[str, dict[str, Any]]:
-        servers = _servers(document)
-        entry = servers[name]
-        keys = SERVERS, name, EXCLUDED
+        entry, keys = _servers(document)[name], (SERVERS, name, EXCLUDED)
         if EXCLUDED not in entry:
-            start = _value_start(text, document, SERVERS, name)
-            text = _with_member(text, start, EXCLUDED, [*tools], _INDENT * 2)
-        else:
-            listed = entry[EXCLUDED]
-            for at in reversed([at for at, one in enumerate(listed) if one not in tools]):
-                text = _without_member(text, document, *keys, at)
-            for one in (one for one in tools if one not in listed):
-                start = _value_start(text, document, *keys)
-                text = _with_member(text, start, "", one, _INDENT * 3)
-        changed = {**servers, name: {**entry, EXCLUDED: [*tools]}}
-        return text, {**document.content, SERVERS: changed}
+            return _with_value(text, document, [*tools], *keys)
+        listed = entry[EXCLUDED]
+        for at in reversed([at for at, one in enumerate(listed) if one not in tools]):
+            text = _without_member(text, document, *keys, at)
+        for one in (one for one in tools if one not in listed):
+            start = _value_start(text, document, *keys)
+            text = _with_member(text, start, "", one, _INDENT * 3)
+        return text, _put(document.content, [*tools], *keys)
 
     _edit(path, change)
 

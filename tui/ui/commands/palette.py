@@ -13,6 +13,7 @@ from tui.ui import keymap, messages, themes
 from tui.ui.dialogs.choices import log_levels
 from tui.ui.dialogs.help import HelpScreen
 from tui.ui.dialogs.list_dialog import ListDialog
+from tui.ui.dialogs.prompt_arguments import ProfileScreen
 from tui.ui.main import MainScreen
 from tui.ui.messages import DialogName, PaneName
 from tui.ui.panes.browser import Resource, ResourcesPane
@@ -314,8 +315,6 @@ def _profiles(deck: MainScreen) -> Actions:
 
 
 def _edit_profile(deck: MainScreen, name: str) -> None:
-    from tui.ui.dialogs.profile import ProfileScreen  # noqa: PLC0415 - loads pydantic
-
     deck.app.push_screen(ProfileScreen(deck.bridge, name))
 
 

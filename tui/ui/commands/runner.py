@@ -26,8 +26,8 @@ from tui.ui.commands.reports import (
 )
 from tui.ui.dialogs.choices import ThemeScreen, pick
 from tui.ui.dialogs.list_dialog import DetailsScreen
-from tui.ui.dialogs.model_options import OptionsScreen
 from tui.ui.dialogs.model_setup import ModelsScreen
+from tui.ui.dialogs.prompt_arguments import OptionsScreen
 from tui.ui.dialogs.sessions import SessionsScreen
 from tui.ui.main import MainScreen
 from tui.ui.messages import PaneName

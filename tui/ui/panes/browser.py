@@ -23,8 +23,7 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
 from tui.ui.messages import FillPrompt, InsertText, RunTool, SendResource, ShowResource
-from tui.ui.panes.marks import MARK, Mark, Marking
-from tui.ui.panes.side_part import SidePart
+from tui.ui.panes.side_part import MARK, Mark, Marking, SidePart
 from tui.ui.widgets.chat.completion import mention
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, FilterList, ListEntry

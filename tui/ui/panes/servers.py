@@ -83,7 +83,7 @@ class ServersPane(Vertical):
         await self.mount(self.rows, _Details(*summary, classes="details"))
         self._is_filled = True
         self._bridge.watch(self, _view, self._show)
-        self._bridge.watch(self, lambda state: state.marks, lambda _: self._show_marks())
+        self._bridge.watch(self, lambda state: state.marks, lambda _: self.rows.draw())
 
     def show_keys(self, found: Sequence[Hint]) -> None:
         """Show the keys of the server under the cursor, or none."""
@@ -112,10 +112,6 @@ class ServersPane(Vertical):
         self.rows.show(servers)
         self._show_details()
         self._follow_time(servers)
-
-    def _show_marks(self) -> None:
-        self.rows.draw()
-        self.refresh_bindings()
 
     def _show_details(self) -> None:
         from tui.ui.widgets.text.describe import summarize_server  # noqa: PLC0415 - late, too

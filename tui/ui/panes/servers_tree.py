@@ -14,7 +14,7 @@ from tui.store.commands import EQUALS, command_line
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.messages import EditServer, PaneName, ShowPane, ShowServer
-from tui.ui.panes.marks import MARK, Mark, Marking
+from tui.ui.panes.side_part import MARK, Mark, Marking
 from tui.ui.widgets.lists.row_list import Row, RowList
 from tui.ui.widgets.status import LOOKS, STARTABLE, STOPPABLE, Tone, status_or_count
 from tui.ui.widgets.text.plain import count, fit, one_line
@@ -144,7 +144,7 @@ class ServerActions(Marking):
             case "toggle_enabled":
                 return "enable" if status is ServerStatus.DISABLED else "disable"
             case _:
-                return super().action_label(action)
+                return None
 
     def action_restart(self) -> None:
         if self.current is not None:
