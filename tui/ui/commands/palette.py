@@ -194,7 +194,7 @@ def _app_actions(deck: MainScreen) -> Actions:
         ("Grants: rules for tools", "What is always allowed or denied", DialogName.GRANTS, ""),
         ("Review this folder", "Show what its settings would run", engine.review_folder, ""),
         ("Forget this folder", "Revoke its trust and stop its servers", engine.forget_folder, ""),
-        ("Keys: change", "Bind your own keys", DialogName.KEYS, ""),
+        ("Keys: change", "Choose an action, press its key", DialogName.KEYS, ""),
         ("Theme: choose", "Dark, light and more", DialogName.THEMES, ""),
         ("Quit", "Leave gemdeck at once", partial(deck.run_action, "app.quit"), leave),
     )
