@@ -285,9 +285,7 @@ class KeysScreen(ListDialog[keymap.Key]):
     def _show(self, own: Mapping[str, str]) -> None:
         from tui.ui.questions.kinds import answer_keys  # noqa: PLC0415 - with every question
 
-        keys = sorted(
-            (*keymap.KEYS, *answer_keys()), key=lambda key: [*keymap.Place].index(key.place)
-        )
+        keys = sorted((*keymap.KEYS, *answer_keys()), key=lambda k: [*keymap.Place].index(k.place))
         shown = [self._entry(key, own.get(key.id, "")) for key in keys if key.description]
         self.listed.set_entries(shown)
 

@@ -40,9 +40,9 @@ BAD_NAME: Final = "Use at most 40 letters, digits, spaces, dots and hyphens; beg
 
 
 _OPTIONS: Final = (
-    ("thinking", FieldKind.TEXT, "Thinking", "low, high or a budget in tokens", None, None),
+    ("thinking", FieldKind.TEXT, "Thinking", "low, high or a budget", None, None),
     ("temperature", FieldKind.NUMBER, "Temperature", "0 to 2", 0, 2),
-    ("max_output", FieldKind.INTEGER, "Output", "maximum tokens of an answer", 1, None),
+    ("max_output", FieldKind.INTEGER, "Output", "maximum tokens", 1, None),
 )
 """The options of a model: name, kind, title, what they can be, and the least and the most."""
 
@@ -254,7 +254,7 @@ class ProfileScreen(FormDialog):
     BINDINGS = keymap.bindings("own.save", "own.remove")
 
     def __init__(self, bridge: StoreBridge, name: str = "") -> None:
-        super().__init__(f"Profile {name}" if name else "Save a profile")
+        super().__init__(f"Profile {name}" if name else "Save a profile", "/profile NAME uses it")
         self._bridge, self._marks, self._profile = bridge, bridge.state.marks, name
         found = bridge.state.profiles.get(name)
         kept = found.model_dump(mode="json", by_alias=True, exclude_unset=True) if found else {}
