@@ -4,15 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
-from math import isfinite, nan
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from textual.content import Content
 
 from tui.model.chat import ModelText, UserMessage
+from tui.model.input.field_values import number_in
 from tui.model.input.own_commands import OWN_COMMANDS, SKILL, Takes, TypedCommand
 from tui.model.input.typed import nearest
+from tui.model.requests import FieldKind
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.model.sessions import SessionId
 from tui.store.selectors import entries
@@ -194,12 +195,9 @@ def _set(option: str, read: Callable[[str], object], deck: MainScreen, text: str
 def _number(text: str) -> float:
     """Read a number; a `UsageError` says that it is none."""
     try:
-        number = float(text)
+        return number_in(text, FieldKind.NUMBER) or 0
     except ValueError:
-        number = nan
-    if not isfinite(number):
-        raise UsageError(f"{text} is not a number.")
-    return number
+        raise UsageError(f"{text} is not a number.") from None
 
 
 # Servers; the name of an extension stands for all its servers
