@@ -153,6 +153,7 @@ def one_of_each() -> dict[type, e.Event]:
         sessions.LastSessionFound(SESSION, is_cut=True),
         models.PricesSet(PriceSettings(currency="EUR")),
         models.ProfilesSet({"review": Profile(servers=("git",))}),
+        models.MarksSet(frozenset({(SERVER, "look")})),
         models.ModelsListed((models.ModelOffer("gemini-3.8-flash"),)),
         models.ModelOptionsChanged(models.ModelOptions(temperature=1.0)),
         models.ContextMeasured((models.ContextPart("messages", 5),)),

@@ -57,7 +57,7 @@ from tui.engine.reload import Reading, SettingsReader, problem_notice, read_sett
 from tui.engine.server_setup.server_imports import OwnEdits, ServerImports
 from tui.engine.server_setup.server_trials import ServerTrials
 from tui.engine.server_setup.sign_in_commands import SignInCommands
-from tui.engine.settings.edits import EditError
+from tui.engine.settings.edits import EditError, set_value
 from tui.engine.settings.entries import server_id
 from tui.engine.settings.importers import Machine
 from tui.engine.settings.loader import LoadedSettings
@@ -381,6 +381,9 @@ class Engine:
         """Read the settings again once the writing of an answer ended, well or not."""
         with contextlib.suppress(Exception):  # the user was told
             await asyncio.shield(asyncio.wrap_future(kept))
+        self._read_again()
+
+    def _read_again(self) -> None:
         if self._reader is not None:
             self._reader.read_again()
 
@@ -391,8 +394,7 @@ class Engine:
     def review_folder(self) -> None:
         """Ask about the folder, whatever was said of it."""
         self._plan_again(replace(self._answers, answered=self._answers.answered.reviewing()))
-        if self._reader is not None:
-            self._reader.read_again()
+        self._read_again()
 
     def forget_folder(self) -> None:
         """Take back what was said of the opened folder: its servers stop, also in later runs."""
@@ -429,6 +431,24 @@ class Engine:
             words = f"{tool} {word if off else 'stays off'}: {error}"
         self.servers.switch_tools(server, tool, off=off)
         self._publish(NoticeRaised(Notice(severity, sanitize_line(words), is_answer=True)))
+
+    async def set_own(self, value: object, *keys: str) -> bool:
+        """Write a value below ``gemdeck`` in the user's settings, or with None remove its key.
+
+        It applies at once. Where it was saved, or why it was not, is told.
+
+        Returns:
+            Whether it was.
+        """
+        severity, path = Severity.INFO, self.imports.edits.file_of("user")
+        try:
+            await in_daemon_thread(partial(set_value, path, value, "gemdeck", *keys))
+            words = f"Saved to {shown_path(path, Path.home())}."
+        except EditError as error:
+            severity, words = Severity.ERROR, f"Not saved: {error}"
+        self._read_again()
+        self._publish(NoticeRaised(Notice(severity, sanitize_line(words), is_answer=True)))
+        return severity is Severity.INFO
 
     async def call_tool(
         self, server: ServerId, tool: str, arguments: JsonObject, *, by_user: bool = False

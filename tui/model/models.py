@@ -147,6 +147,16 @@ class PricesSet(StateEvent):
     prices: "PriceSettings"
 
 
+Marks = frozenset[tuple[ServerId, str]]
+"""What a profile is to be made of: tools with their servers, or whole servers without a tool."""
+
+
+class MarksSet(StateEvent):
+    """The user marked servers and tools for a profile."""
+
+    marks: Marks
+
+
 class ProfilesSet(StateEvent):
     """The profiles there are, by name: of the settings and still in use; "" stands for none."""
 

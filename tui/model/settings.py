@@ -31,6 +31,7 @@ from tui.model.settings_rules import (
     DEFAULT_TOOL_SHARE,
     MAX_PRICE,
     MAX_WAIT,
+    PROFILE_NAME,
     check_model_name,
     check_service_name,
     matches,
@@ -73,9 +74,6 @@ MAX_RESULT_SIZE: Final = 1_000_000
 
 MAX_PROFILES: Final = 100
 """Most profiles."""
-
-PROFILE_NAME: Final = r"^\w[\w .-]{0,39}$"
-"""What a profile can be called: words of any script, in one line."""
 
 MAX_INSTRUCTION: Final = 100_000
 """Longest system instruction, in characters."""

@@ -16,6 +16,9 @@ MAX_WAIT: Final = 600
 MAX_PRICE: Final = 1_000_000
 """Highest price of a million tokens, and highest `maxCost`."""
 
+PROFILE_NAME: Final = r"^\w[\w .-]{0,39}$"
+"""What a profile can be called: words of any script, in one line."""
+
 MAX_KEY: Final = 4_096
 """Longest API key, in characters."""
 

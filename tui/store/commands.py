@@ -5,6 +5,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.model.chat import MAIN, ConversationId, Severity
+from tui.model.models import Marks, MarksSet
 from tui.text import sanitize_line
 
 if TYPE_CHECKING:  # loaded after the first frame, with the engine
@@ -171,6 +172,10 @@ class Commands:
     def keep_draft(self, text: str) -> None:
         """Save what stands in the composer, so that it outlives the process."""
         self._ask("draft", lambda engine: engine.sessions.recorder.keep_draft(text))
+
+    def mark(self, marks: Marks) -> None:
+        """Let these servers and tools be marked for a profile."""
+        self._publish(MarksSet(marks))
 
     def list_sessions(self) -> None:
         """List the sessions of the opened folder, as soon as there is an engine."""

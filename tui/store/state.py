@@ -16,7 +16,7 @@ from tui.model.chat import (
     Usage,
 )
 from tui.model.frozen import Frozen
-from tui.model.models import OWN_OPTIONS, ContextPart, ModelOptions, ModelsListed
+from tui.model.models import OWN_OPTIONS, ContextPart, Marks, ModelOptions, ModelsListed
 from tui.model.servers import ServerId, ServerView
 from tui.model.trust import FolderTrust
 
@@ -159,6 +159,7 @@ class AppState(Frozen):
         searched: What the last search in the text of sessions found, or None.
         prices: What models cost, or None.
         profiles: The profiles that can be chosen, and those in use, by name.
+        marks: The servers and tools that the user marked for a profile.
         wire_revision: Grows with the frames of the wire while somebody watches it.
         runs: The calls that the user made by hand, oldest first.
         saved_calls: The calls that are saved, in the order of servers, tools and names.
@@ -200,6 +201,7 @@ class AppState(Frozen):
     searched: "SessionsSearched | None" = None
     prices: "PriceSettings | None" = None
     profiles: "Mapping[str, Profile]" = field(default_factory=dict)
+    marks: Marks = frozenset()
     wire_revision: int = 0
     runs: "Mapping[EntryId, ToolRun]" = field(default_factory=dict)
     saved_calls: "tuple[SavedCall, ...]" = ()

@@ -265,9 +265,11 @@ class GemdeckApp(App[int], inherit_bindings=False):
         if isinstance(event, events.InputEvent | events.Paste) and not self.screen_stack:
             return  # what is typed while the app ends: Textual fails on it
         if not self._type_ahead.keeps(event):
+            self.keyboard.hear(event, self)
             if isinstance(event, events.Key) and not event.is_forwarded:
                 self.deck.keys.say("")
-            self.keyboard.hear(event, self)
+                if getattr(self.screen, "take_key", lambda _: False)(event.key):
+                    return  # to bind it, whatever it does elsewhere
             await super().on_event(event)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:

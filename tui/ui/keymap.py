@@ -21,6 +21,7 @@ class Place(StrEnum):
     DECK = "Panes"
     TABS = "Tabs"
     SERVERS = "Servers"
+    MARKS = "Marks"
     LIST = "Lists"
     TOOLS = "Tools"
     CALL = "Tool form"
@@ -118,6 +119,8 @@ tabs | tabs.1 | alt+1 | tab(1) | | First tab; Alt+2 to Alt+9 for the others
 {_TABS}
 everywhere! | app.quit | ctrl+q | quit | | Quit at once
 everywhere | app.copy-hint | ctrl+c | interrupt | | Copy, stop the turn, clear the message, or quit
+marks | marks.save | ctrl+s | save_profile | save profile | \
+    Save the marked servers and tools as a profile
 servers | servers.restart | r | restart | restart | Restart the server
 servers | servers.start-stop | s | start_stop | start/stop | Start or stop the server
 servers | servers.sign-in | a | sign_in | sign in | Sign in to the server
@@ -148,6 +151,7 @@ tools | tools.exclude | X | exclude | | Exclude the tool in your settings, or in
 tools | tools.review | v | review | review | Review the changed definition
 tools | tools.schema | v | schema | schema | Show or hide the schema
 tools | tools.grants | g | app.open('grants') | grants | Show the grants
+marks | marks.mark | asterisk | mark | mark | Mark the server or tool for a profile, or unmark it
 call! | call.run | ctrl+s | done | run | Run the tool with these arguments
 call! | call.switch | ctrl+t | switch | switch | Switch between form and JSON
 call! | call.saved | ctrl+o | saved | saved calls | Load a saved call
@@ -269,6 +273,11 @@ dialog | dialog.choose | enter | choose | | Choose the selected row
 help | help.search | slash | search | pages, search | List and search all pages
 help | help.links | enter | links | links | List the links on the page
 help | help.back | backspace | back | back | Go back to the previous page
+help | help.keys | e | app.open('keys') | change keys | Change the keys
+dialog | keys.default | delete | default | default | Use the default keys again
+dialog | own.save | ctrl+s | save | save | Save what you filled in
+dialog | own.remove | ctrl+r | remove | remove | Remove the profile from your settings
+dialog | own.reset | ctrl+r | reset | reset | Empty all fields
 dialog | server.run | enter | run | run a tool | Choose a tool and run it
 dialog | server.website | o | website | website | Show the website's address, then open it
 dialog | server.copy | c | copy | copy | Copy the page or one of its commands

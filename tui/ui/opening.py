@@ -18,9 +18,9 @@ from tui.ui.commands.palette import DeckPalette
 from tui.ui.commands.runner import UsageError, run_command
 from tui.ui.dialogs.choices import ImportScreen, ThemeScreen
 from tui.ui.dialogs.grants import GrantsScreen
-from tui.ui.dialogs.help import HelpIndex, HelpScreen, lines_here, place_of
+from tui.ui.dialogs.help import HelpIndex, HelpScreen, KeysScreen, lines_here, place_of
 from tui.ui.dialogs.model_setup import ModelScreen
-from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
+from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, ProfileScreen, argument_field
 from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import RunScreen, ToolFormScreen, run_list
 from tui.ui.dialogs.viewer import ViewerScreen
@@ -125,8 +125,10 @@ DIALOGS: Final[Mapping[DialogName, Callable[[MainScreen], Made | Awaitable[Made]
     DialogName.GRANTS: lambda deck: GrantsScreen(deck.bridge),
     DialogName.HELP: _help,
     DialogName.IMPORTS: _imports,
+    DialogName.KEYS: lambda deck: KeysScreen(deck.bridge),
     DialogName.MODEL: lambda deck: ModelScreen(deck.bridge),
     DialogName.PALETTE: _palette,
+    DialogName.PROFILE: lambda deck: ProfileScreen(deck.bridge),
     DialogName.RUNS: _runs,
     DialogName.SAMPLE: _sample,
     DialogName.SETTINGS: _settings,

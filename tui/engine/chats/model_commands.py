@@ -197,16 +197,21 @@ class ModelCommands:
         if one.choosing is not None:
             await asyncio.wait({one.choosing})
 
-    def set_options(self, options: ModelOptions) -> None:
-        """Let the model answer with other options from the next request on."""
+    def set_options(self, options: ModelOptions) -> str:
+        """Let the model answer with other options from the next request on.
+
+        Returns:
+            Why it cannot, which is told as well, or nothing.
+        """
         one = self._conversations.current
         if problem := _problem(options, one):
             self._say(Severity.ERROR, problem)
-            return
+            return problem
         self._apply(options, one)
         one.keep_settings()
         words = "The new options apply from the next request on; /options shows all of them."
         self._say(Severity.INFO, words)
+        return ""
 
     def use_profile(self, name: str) -> None:
         """Let a profile say which servers and tools this conversation may use, or none by ""."""

@@ -1,4 +1,4 @@
-"""Begin a settings file, add servers to it and remove them; comments, order and other keys stay.
+"""Begin a settings file, and change values in it; comments, order and other keys stay.
 
 The text is changed where it must be and nowhere else. Every edit is read again before it is
 written: what it does not say the same of is not written.
@@ -60,19 +60,7 @@ def add_server(path: Path, name: str, entry: Mapping[str, Any], replaces: object
         servers = _servers(document)
         if name in servers and servers[name] != replaces:
             raise EditError(f"{name} already exists.")
-        content = {**document.content, SERVERS: {**servers, name: dict(entry)}}
-        if name in servers:
-            start = _value_start(text, document, SERVERS, name)
-            _, end = json.JSONDecoder().raw_decode(bare_json(text), start)
-            return f"{text[:start]}{_indented(entry, text, _INDENT * 2)}{text[end:]}", content
-        top = bare_json(text).find("{")
-        if top < 0:  # at most comments
-            whole = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-            return text + whole, content
-        if SERVERS not in document.content:
-            return _with_member(text, top, SERVERS, {name: entry}, ""), content
-        start = _value_start(text, document, SERVERS)
-        return _with_member(text, start, name, entry, _INDENT), content
+        return _with_value(text, document, dict(entry), SERVERS, name)
 
     _edit(path, add)
 
@@ -88,12 +76,9 @@ def remove_server(path: Path, name: str) -> None:
         raise NoSuchServerError(())
 
     def remove(text: str, document: SettingsDocument) -> tuple[str, dict[str, Any]]:
-        servers = dict(_servers(document))
-        if name not in servers:
+        if name not in (servers := _servers(document)):
             raise NoSuchServerError(servers)
-        del servers[name]
-        content = {**document.content, SERVERS: servers}
-        return _without_member(text, document, SERVERS, name), content
+        return _with_value(text, document, None, SERVERS, name)
 
     _edit(path, remove)
 
@@ -106,23 +91,27 @@ def set_excluded(path: Path, name: str, tools: Sequence[str]) -> None:
     """
 
     def change(text: str, document: SettingsDocument) -> tuple[str, dict[str, Any]]:
-        servers = _servers(document)
-        entry = servers[name]
-        keys = SERVERS, name, EXCLUDED
+        entry, keys = _servers(document)[name], (SERVERS, name, EXCLUDED)
         if EXCLUDED not in entry:
-            start = _value_start(text, document, SERVERS, name)
-            text = _with_member(text, start, EXCLUDED, [*tools], _INDENT * 2)
-        else:
-            listed = entry[EXCLUDED]
-            for at in reversed([at for at, one in enumerate(listed) if one not in tools]):
-                text = _without_member(text, document, *keys, at)
-            for one in (one for one in tools if one not in listed):
-                start = _value_start(text, document, *keys)
-                text = _with_member(text, start, "", one, _INDENT * 3)
-        changed = {**servers, name: {**entry, EXCLUDED: [*tools]}}
-        return text, {**document.content, SERVERS: changed}
+            return _with_value(text, document, [*tools], *keys)
+        listed = entry[EXCLUDED]
+        for at in reversed([at for at, one in enumerate(listed) if one not in tools]):
+            text = _without_member(text, document, *keys, at)
+        for one in (one for one in tools if one not in listed):
+            start = _value_start(text, document, *keys)
+            text = _with_member(text, start, "", one, _INDENT * 3)
+        return text, _put(document.content, [*tools], *keys)
 
     _edit(path, change)
+
+
+def set_value(path: Path, value: object, *keys: str) -> None:
+    """Write the value of a key, within the objects of the keys before it; None removes it. Blocks.
+
+    Raises:
+        EditError: If the file cannot be edited, or has no such key to remove.
+    """
+    _edit(path, lambda text, document: _with_value(text, document, value, *keys))
 
 
 def _edit(
@@ -172,6 +161,41 @@ def _servers(document: SettingsDocument) -> Mapping[str, Any]:
     if not isinstance(servers, dict):
         raise EditError(f"{SERVERS} must be an object: {{ … }}.")
     return servers
+
+
+def _with_value(
+    text: str, document: SettingsDocument, value: object, *keys: str
+) -> tuple[str, dict[str, Any]]:
+    """Return a text with the value of a key, or for None without the key, and what it then says."""
+    content = _put(document.content, value, *keys)
+    if value is None:
+        return _without_member(text, document, *keys), content
+    if keys in document.offsets:
+        start = _value_start(text, document, *keys)
+        _, end = json.JSONDecoder().raw_decode(bare_json(text), start)
+        return f"{text[:start]}{_indented(value, text, _INDENT * len(keys))}{text[end:]}", content
+    depth = next(n for n in reversed(range(len(keys))) if not n or keys[:n] in document.offsets)
+    start = _value_start(text, document, *keys[:depth]) if depth else bare_json(text).find("{")
+    if start < 0:  # at most comments
+        return text + json.dumps(content, indent=2, ensure_ascii=False) + "\n", content
+    for name in reversed(keys[depth + 1 :]):
+        value = {name: value}
+    return _with_member(text, start, keys[depth], value, _INDENT * depth), content
+
+
+def _put(content: Mapping[str, Any], value: object, name: str, *rest: str) -> dict[str, Any]:
+    """Return an object with another value at its end of some keys; None removes it."""
+    if rest:
+        inner = content.get(name, {})
+        if not isinstance(inner, dict):
+            raise EditError(f"{name} must be an object: {{ … }}.")
+        value = _put(inner, value, *rest)
+    elif value is None and name not in content:
+        raise EditError(f"it has no {name}.")
+    changed = {**content, name: value}
+    if value is None:
+        del changed[name]
+    return changed
 
 
 def _value_start(text: str, document: SettingsDocument, *keys: str | int) -> int:

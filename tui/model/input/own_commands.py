@@ -75,7 +75,7 @@ OWN_COMMANDS: Final = _table(
         "options",
         "set thinking, temperature and length of answers",
         parts=(
-            _C("show", "show the options"),
+            _C("show", "show and change the options"),
             _C("thinking", "set the thinking: low, high, or a budget in tokens", Takes.SOME_LEVEL),
             _C("temperature", "set the temperature, 0 to 2", Takes.SOME_NUMBER),
             _C("output", "limit the tokens of an answer", Takes.SOME_NUMBER),

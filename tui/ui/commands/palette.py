@@ -13,6 +13,7 @@ from tui.ui import keymap, messages, themes
 from tui.ui.dialogs.choices import log_levels
 from tui.ui.dialogs.help import HelpScreen
 from tui.ui.dialogs.list_dialog import ListDialog
+from tui.ui.dialogs.prompt_arguments import ProfileScreen
 from tui.ui.main import MainScreen
 from tui.ui.messages import DialogName, PaneName
 from tui.ui.panes.browser import Resource, ResourcesPane
@@ -193,6 +194,7 @@ def _app_actions(deck: MainScreen) -> Actions:
         ("Grants: rules for tools", "What is always allowed or denied", DialogName.GRANTS, ""),
         ("Review this folder", "Show what its settings would run", engine.review_folder, ""),
         ("Forget this folder", "Revoke its trust and stop its servers", engine.forget_folder, ""),
+        ("Keys: change", "Choose an action, press its key", DialogName.KEYS, ""),
         ("Theme: choose", "Dark, light and more", DialogName.THEMES, ""),
         ("Quit", "Leave gemdeck at once", partial(deck.run_action, "app.quit"), leave),
     )
@@ -215,8 +217,9 @@ def _servers_actions(deck: MainScreen) -> Actions:
 
 def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
     server, status, servers = view.id, view.status, deck.commands.engine.servers
+    post, push = deck.post_message, deck.app.push_screen
 
-    def entry(verb: str, help_text: str, run: Callable[..., None], **how: bool) -> PaletteAction:
+    def entry(verb: str, help_text: str, run: Callable[..., object], **how: bool) -> PaletteAction:
         return PaletteAction(f"{server}: {verb}", help_text, partial(run, server, **how))
 
     if status in STOPPABLE:
@@ -230,18 +233,13 @@ def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
     elif status is not ServerStatus.INVALID:
         words = "Stop the server and prevent it from starting"
         yield entry("disable", words, servers.set_enabled, enabled=False)
-    edit = partial(deck.post_message, messages.EditServer(server))
-    yield PaletteAction(f"{server}: edit", "Edit its entry in your settings", edit)
-    details = partial(deck.post_message, messages.ShowServer(server))
-    yield PaletteAction(f"{server}: details", "Show the server's details", details)
+    yield entry("edit", "Edit its entry in your settings", lambda s: post(messages.EditServer(s)))
+    yield entry("details", "Show the server's details", lambda s: post(messages.ShowServer(s)))
     if view.info is not None and view.info.log_levels:
-
-        def choose() -> None:
-            deck.app.push_screen(log_levels(deck.bridge, server))
-
-        yield PaletteAction(f"{server}: log level", "Set the server's log level", choose)
-    log = partial(deck.show_pane, PaneName.ACTIVITY, server)
-    yield PaletteAction(f"{server}: log", "Show the server's log in the activity pane", log)
+        words = "Set the server's log level"
+        yield entry("log level", words, lambda s: push(log_levels(deck.bridge, s)))
+    log = partial(deck.show_pane, PaneName.ACTIVITY)
+    yield entry("log", "Show the server's log in the activity pane", log)
 
 
 def _tools(deck: MainScreen) -> Actions:
@@ -307,6 +305,13 @@ def _profiles(deck: MainScreen) -> Actions:
         words = "current" if name == state.options.profile else one_line(profile.description)
         title = f"Use profile {name}" if name else "Use all servers"
         yield PaletteAction(title, words, partial(use, name))
+        if name:
+            edit = partial(_edit_profile, deck, name)
+            yield PaletteAction(f"Edit profile {name}", "Replace, describe or remove it", edit)
+
+
+def _edit_profile(deck: MainScreen, name: str) -> None:
+    deck.app.push_screen(ProfileScreen(deck.bridge, name))
 
 
 def _themes(deck: MainScreen) -> Actions:

@@ -104,21 +104,6 @@ def _context_files(files: Sequence[ContextFile]) -> Iterable[Content]:
         yield muted("none (read from ~/.gemini and from trusted folders)")
 
 
-def describe_options(state: AppState) -> Content:
-    """Describe how the model answers; what is not set is left to the service."""
-    options = state.options
-    shown = {
-        "thinking": options.thinking,
-        "temperature": options.temperature,
-        "output": options.max_output and f"{options.max_output:,} tokens",
-    }
-    fields = (
-        field(name, "default" if value is None else str(value)) for name, value in shown.items()
-    )
-    how = "To change one: /options thinking high, /options temperature 0.5, /options output 4000"
-    return Content("\n").join((*fields, muted(how)))
-
-
 def _server(view: ServerView, now: float) -> Iterable[Content]:
     glyph, _ = LOOKS[view.status]
     yield Content.assemble(

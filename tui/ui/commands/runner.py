@@ -4,15 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
-from math import isfinite, nan
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from textual.content import Content
 
 from tui.model.chat import ModelText, UserMessage
+from tui.model.input.field_values import number_in
 from tui.model.input.own_commands import OWN_COMMANDS, SKILL, Takes, TypedCommand
 from tui.model.input.typed import nearest
+from tui.model.requests import FieldKind
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.model.sessions import SessionId
 from tui.store.selectors import entries
@@ -21,13 +22,13 @@ from tui.text import AdvisedError
 from tui.ui.commands.reports import (
     describe_folders,
     describe_model_context,
-    describe_options,
     describe_servers,
     describe_stats,
 )
 from tui.ui.dialogs.choices import ThemeScreen, pick
 from tui.ui.dialogs.list_dialog import DetailsScreen
 from tui.ui.dialogs.model_setup import ModelsScreen
+from tui.ui.dialogs.prompt_arguments import OptionsScreen
 from tui.ui.dialogs.sessions import SessionsScreen
 from tui.ui.main import MainScreen
 from tui.ui.messages import PaneName
@@ -194,12 +195,9 @@ def _set(option: str, read: Callable[[str], object], deck: MainScreen, text: str
 def _number(text: str) -> float:
     """Read a number; a `UsageError` says that it is none."""
     try:
-        number = float(text)
+        return number_in(text, FieldKind.NUMBER) or 0
     except ValueError:
-        number = nan
-    if not isfinite(number):
-        raise UsageError(f"{text} is not a number.")
-    return number
+        raise UsageError(f"{text} is not a number.") from None
 
 
 # Servers; the name of an extension stands for all its servers
@@ -317,7 +315,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("profile",): lambda deck, name: deck.commands.engine.models.use_profile(name),
     ("context",): _show_context,
     ("compress",): lambda deck, _: deck.commands.engine.models.compress(),
-    ("options", "show"): lambda deck, _: _show(deck, "Options", describe_options),
+    ("options", "show"): lambda deck, _: deck.app.push_screen(OptionsScreen(deck.bridge)),
     ("options", "thinking"): partial(_set, "thinking", str.lower),
     ("options", "temperature"): partial(_set, "temperature", _number),
     ("options", "output"): partial(_set, "max_output", lambda text: int(_number(text))),

@@ -1,4 +1,4 @@
-"""The help: the keys that work here, then the manual, with the page that fits the place first."""
+"""The help: the keys that work here, the manual from the page that fits, and all keys to bind."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,10 +14,12 @@ from textual.getters import query_one
 from tui.manual import TOPICS, Part, parts_of
 from tui.store.commands import Commands
 from tui.ui import keymap
+from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import ChoiceDialog, Dialog, ListDialog
 from tui.ui.messages import DialogName
 from tui.ui.questions.address import LinkScreen
-from tui.ui.widgets.lists.filter_list import DialogFilterList, ListEntry
+from tui.ui.questions.own_keys import check_keys
+from tui.ui.widgets.lists.filter_list import DialogFilterList, FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.blocks import Block, BlockView, IndentBlock, TextBlock, TextPage, styled
 from tui.ui.widgets.text.links import LINK, links_in
@@ -258,3 +260,70 @@ def _key_list(lines: Iterable[HelpLine]) -> Iterator[Block]:
         keys, indent = fit("  ".join(line.keys), KEY_WIDTH), Content(" " * KEY_WIDTH)
         text = TextBlock(Content(line.description))
         yield IndentBlock(Content.styled(keys, "$accent"), indent, [text], spaced=False)
+
+
+class KeysScreen(ListDialog[keymap.Key]):
+    """List what keys do everywhere; Enter binds the next key that is pressed to an action.
+
+    Args:
+        bridge: Has the user's own keys, and writes the settings.
+    """
+
+    KIND = "whole"
+    AUTO_FOCUS = "RowList"
+    BINDINGS = keymap.bindings("keys.default")
+    enter = "new key"
+
+    def __init__(self, bridge: StoreBridge) -> None:
+        super().__init__("Keys", FilterList("action"))
+        self._bridge = bridge
+        self._waiting: keymap.Key | None = None
+
+    def on_mount(self) -> None:
+        self._bridge.watch(self, lambda state: state.keys, self._show)
+
+    def _show(self, own: Mapping[str, str]) -> None:
+        from tui.ui.questions.kinds import answer_keys  # noqa: PLC0415 - with every question
+
+        keys = sorted((*keymap.KEYS, *answer_keys()), key=lambda k: [*keymap.Place].index(k.place))
+        shown = [self._entry(key, own.get(key.id, "")) for key in keys if key.description]
+        self.listed.set_entries(shown)
+
+    def _entry(self, key: keymap.Key, own: str) -> ListEntry[keymap.Key]:
+        usual, now = (
+            ", ".join(self.app.get_key_display(Binding(one, "")) for one in keys.split(","))
+            for keys in (key.keys, own)
+        )
+        row = Row("", key.description, f"{now} (default {usual})" if own else usual, note=key.id)
+        label = f"{key.description} {key.id}".lower()
+        return ListEntry(key, row, label, row.tail.lower(), key.place.value)
+
+    async def choose(self, item: keymap.Key) -> None:
+        """Wait for the new key of the action under the cursor."""
+        self._waiting = item
+        self.head.say(f"Press the new key for “{item.description}”, or Esc to cancel.")
+
+    def take_key(self, pressed: str) -> bool:
+        """Take a key that was pressed, if one is waited for; the app asks before all else."""
+        if (key := self._waiting) is None:
+            return False
+        if pressed != "escape" and (words := self._bind(key, [pressed])):
+            self.head.say(f"{words}. Press another key, or Esc to cancel.")
+        else:
+            self._waiting = None
+            self.head.say("")
+        return True
+
+    def action_default(self) -> None:
+        """Give the action under the cursor its default keys again."""
+        if (key := self.listed.current) is not None:
+            is_own = key.id in self._bridge.state.keys
+            self.say(self._bind(key, None) if is_own else "This action has its default keys.")
+
+    def _bind(self, key: keymap.Key, keys: list[str] | None) -> str:
+        """Save the keys of an action, None for the default, or return why it cannot have them."""
+        own = {name: keys.split(",") for name, keys in self._bridge.state.keys.items()}
+        wrong = check_keys({**own, key.id: keys or key.keys.split(",")})
+        if not wrong:
+            self.run_worker(self._bridge.commands.running.set_own(keys, "keys", key.id))
+        return next(iter(wrong.values()), "")

@@ -1,8 +1,10 @@
-"""The form for the arguments of a prompt or the variables of a resource template."""
+"""Forms in dialogs: arguments of a prompt or a template, options of the model, a profile."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from time import monotonic
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,8 +14,10 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from tui.model.events import ArgumentCompleted
+from tui.model.models import OWN_OPTIONS, Marks, ModelOptions
 from tui.model.requests import FieldKind, FormField
 from tui.model.servers import ServerId
+from tui.model.settings_rules import PROFILE_NAME
 from tui.store.selectors import server as find_server
 from tui.text import clip
 from tui.ui import keymap
@@ -21,7 +25,8 @@ from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.dialogs.list_dialog import Dialog
 from tui.ui.widgets.chat.completion import COMPLETE_AFTER
 from tui.ui.widgets.forms.argument_form import ArgumentForm, FormBody
-from tui.ui.widgets.forms.form_fields import TypedField
+from tui.ui.widgets.forms.form_fields import TypedField, make_row
+from tui.ui.widgets.text.describe import field
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 MAX_ARGUMENTS: Final = 50
@@ -29,6 +34,17 @@ MAX_ARGUMENTS: Final = 50
 
 MAX_SUGGESTIONS: Final = 20
 """Completions shown at once."""
+
+
+BAD_NAME: Final = "Use at most 40 letters, digits, spaces, dots and hyphens; begin with a letter."
+
+
+_OPTIONS: Final = (
+    ("thinking", FieldKind.TEXT, "Thinking", "low, high or a budget", None, None),
+    ("temperature", FieldKind.NUMBER, "Temperature", "0 to 2", 0, 2),
+    ("max_output", FieldKind.INTEGER, "Output", "maximum tokens", 1, None),
+)
+"""The options of a model: name, kind, title, what they can be, and the least and the most."""
 
 
 def argument_field(
@@ -101,7 +117,26 @@ class ArgumentRow(TypedField):
         self.accept(event.option_index)
 
 
-class ArgumentsScreen(Dialog):
+class FormDialog(Dialog):
+    """A form below what is said of it.
+
+    Attributes:
+        about: What is said of it.
+        form: The form.
+    """
+
+    KIND = "arguments"
+    FRAME = FormBody
+
+    about: Content
+    form: ArgumentForm[Any]
+
+    def compose_body(self) -> ComposeResult:
+        yield PlainText(self.about)
+        yield self.form
+
+
+class ArgumentsScreen(FormDialog):
     """Ask for arguments; the result is those that were filled in, or None if canceled.
 
     Args:
@@ -113,8 +148,6 @@ class ArgumentsScreen(Dialog):
         fields: What can be filled in, texts all of them.
     """
 
-    KIND = "arguments"
-    FRAME = FormBody
     BINDINGS = keymap.bindings("arguments.send")
 
     def __init__(
@@ -131,16 +164,12 @@ class ArgumentsScreen(Dialog):
         self._bridge = bridge
         self._server = server
         self._target = target
-        self._about = about
+        self.about = about
         self.form = ArgumentForm(fields[:MAX_ARGUMENTS], ArgumentRow)
         view = find_server(bridge.state, server)
         self._completes = view is not None and view.info is not None and view.info.completions
         self._resting = Delay(self)
         self._token = ""
-
-    def compose_body(self) -> ComposeResult:
-        yield PlainText(self._about)
-        yield self.form
 
     def on_mount(self) -> None:
         self._bridge.watch(self, lambda state: state.completion, self._on_completed)
@@ -176,3 +205,103 @@ class ArgumentsScreen(Dialog):
 
     def _filled_in(self) -> dict[str, str]:
         return {key: str(value) for key, value in self.form.values().items() if value}
+
+
+class OptionsScreen(FormDialog):
+    """Set how the model answers in this conversation; an empty option is left to the service."""
+
+    BINDINGS = keymap.bindings("own.save", "own.reset")
+
+    def __init__(self, bridge: StoreBridge) -> None:
+        super().__init__("Options", bridge.state.model.name)
+        self._bridge = bridge
+        self.about = Content.styled("How the model answers in this conversation.", "$text-muted")
+        self.form = ArgumentForm(_option_fields(bridge.state.options), make_row)
+
+    def action_save(self) -> None:
+        """Set the options, unless the model cannot answer like this."""
+        if not self.form.check():
+            return
+        given: dict[str, Any] = self.form.values()
+        given["thinking"] = given["thinking"] and given["thinking"].lower()
+        options = replace(self._bridge.state.options, **given)
+        if problem := self._bridge.commands.running.models.set_options(options):
+            self.form.rows[0].complain(problem)  # the others were checked
+        else:
+            self.dismiss()
+
+    async def action_reset(self) -> None:
+        """Empty all fields, which applies once they are saved."""
+        await self.form.refill(_option_fields(OWN_OPTIONS))
+        self.form.rows[0].control.focus()
+
+
+def _option_fields(options: ModelOptions) -> list[FormField]:
+    return [
+        FormField(key, kind, title, words, False, getattr(options, key), (), "own", least, most)
+        for key, kind, title, words, least, most in _OPTIONS
+    ]
+
+
+class ProfileScreen(FormDialog):
+    """Save what is marked as a profile, or change or remove one.
+
+    Args:
+        bridge: Has the marks and the profiles, and writes the settings.
+        name: The profile that is changed; empty for a new one.
+    """
+
+    BINDINGS = keymap.bindings("own.save", "own.remove")
+
+    def __init__(self, bridge: StoreBridge, name: str = "") -> None:
+        super().__init__(f"Profile {name}" if name else "Save a profile", "/profile NAME uses it")
+        self._bridge, self._marks, self._profile = bridge, bridge.state.marks, name
+        found = bridge.state.profiles.get(name)
+        kept = found.model_dump(mode="json", by_alias=True, exclude_unset=True) if found else {}
+        about, self._entry = kept.pop("description", None), _entry_of(self._marks) or kept
+        tools = (".".join(one.values()) for one in self._entry.get("tools", ()))
+        servers = field("servers", ", ".join(self._entry.get("servers", ())) or "all")
+        self.about = Content("\n").join((servers, field("tools", ", ".join(tools) or "all")))
+        fields = [
+            FormField("name", FieldKind.TEXT, "Name", required=True, default=name or None),
+            FormField("description", FieldKind.TEXT, "Description", default=about),
+        ]
+        self.form = ArgumentForm(fields, make_row)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to remove a profile that is there."""
+        is_offered = action != "remove" or bool(self._profile)
+        return is_offered and super().check_action(action, parameters)
+
+    async def action_save(self) -> None:
+        """Save the profile; at the second press if it replaces one."""
+        if not self.form.check():
+            return
+        given = {key: str(value).strip() for key, value in self.form.values().items() if value}
+        if re.fullmatch(PROFILE_NAME, name := given.pop("name")) is None:
+            self.form.rows[0].complain(BAD_NAME)
+        elif name not in self._bridge.state.profiles or self.is_again(
+            "own.save", name, f"replace {name}"
+        ):
+            await self._write(name, {**given, **self._entry})
+
+    async def action_remove(self) -> None:
+        """Remove the profile at the second press."""
+        if self.is_again("own.remove", "", f"remove {self._profile}"):
+            await self._write(self._profile, None)
+
+    async def _write(self, name: str, entry: object) -> None:
+        commands = self._bridge.commands
+        if await commands.running.set_own(entry, "profiles", name):
+            if entry is not None:
+                commands.mark(self._bridge.state.marks - self._marks)
+            self.dismiss()
+
+
+def _entry_of(marks: Marks) -> dict[str, Any]:
+    """Write what is marked as a profile, if anything is."""
+    servers = sorted({server for server, _ in marks})
+    entry: dict[str, Any] = {"servers": servers} if servers else {}
+    if any(tool for _, tool in marks):
+        entry["tools"] = [{"server": name, "tool": tool or "*"} for name, tool in sorted(marks)]
+    return entry

@@ -57,7 +57,7 @@ class ServerPage(ServerActions, Dialog):
     BINDINGS = keymap.bindings(
         *(f"servers.{name}" for name in ("restart", "start-stop", "sign-in", "sign-out")),
         *(f"servers.{name}" for name in ("log", "enable", "review", "edit", "remove")),
-        *("deck.tools", "deck.prompts", "deck.resources"),
+        *("deck.tools", "deck.prompts", "deck.resources", "marks.mark", "marks.save"),
         *("server.run", "server.website", "server.copy"),
     )
 
@@ -67,7 +67,6 @@ class ServerPage(ServerActions, Dialog):
 
     def __init__(self, bridge: StoreBridge, server: ServerId) -> None:
         super().__init__(server)
-        self.commands = bridge.commands
         self._bridge = bridge
         self._server = server
         self._equal: list[str] = []
@@ -79,9 +78,10 @@ class ServerPage(ServerActions, Dialog):
 
     def on_mount(self) -> None:
         self._bridge.watch(self, self._select, lambda _: self._show())
+        self._bridge.watch(self, lambda state: state.marks, lambda _: self.refresh_bindings())
         self.set_interval(1, self._show)  # what is measured
         if (view := self.current) is not None and view.status is ServerStatus.ASLEEP:
-            self.commands.engine.servers.start(self._server)
+            self._bridge.commands.engine.servers.start(self._server)
 
     def _select(self, state: AppState) -> tuple[ServerView | None, str, Sequence[LogLine]]:
         """Select the server, its instructions as they were sent, and its own last words."""
@@ -95,7 +95,7 @@ class ServerPage(ServerActions, Dialog):
 
     def _show(self) -> None:
         view, sent, words = self._select(self._bridge.state)
-        usage = self.commands.engine.servers.usage(self._server) or ServerUsage()
+        usage = self._bridge.commands.engine.servers.usage(self._server) or ServerUsage()
         shown = hints(self.app, self.active_bindings, (self,))
         self.latency.data, self.latency.styles.width = usage.seconds, len(usage.seconds)
         self.latency.display = view is not None and len(usage.seconds) > 1
@@ -105,7 +105,7 @@ class ServerPage(ServerActions, Dialog):
             failure = view.failure or view.last_failure  # stays in sight while it is tried again
             facts = server_problem(failure, status) if failure is not None else [status]
             facts += _measured(view, usage)
-            part = self.commands.engine.models.context_part(self._server, counts=True)
+            part = self._bridge.commands.engine.models.context_part(self._server, counts=True)
             if part is not None and (part.tokens or view.is_known):
                 facts.append(field("context", part.words))
             keys, texts = [*self._keys(view, shown)], server_texts(view, sent)
@@ -155,7 +155,7 @@ class ServerPage(ServerActions, Dialog):
     def action_website(self) -> None:
         """Show the whole address of its website, from where it can be opened."""
         if (view := self.current) is not None and view.info is not None:
-            self.app.push_screen(LinkScreen(view.info.website, self.commands))
+            self.app.push_screen(LinkScreen(view.info.website, self._bridge.commands))
 
     def action_copy(self) -> None:
         """Copy the page, or one of its commands."""

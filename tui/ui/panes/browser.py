@@ -23,7 +23,7 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
 from tui.ui.messages import FillPrompt, InsertText, RunTool, SendResource, ShowResource
-from tui.ui.panes.side_part import SidePart
+from tui.ui.panes.side_part import MARK, Mark, Marking, SidePart
 from tui.ui.widgets.chat.completion import mention
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, FilterList, ListEntry
@@ -34,7 +34,7 @@ from tui.ui.widgets.text.plain import PlainText, one_line
 T = TypeVar("T")
 Offered = TypeVar("Offered", bound=ToolView | PromptView | ResourceView | ResourceTemplateView)
 
-ENTRY_ACTIONS: Final = frozenset({"choose", "schema", "insert", "switch", "exclude"})
+ENTRY_ACTIONS: Final = frozenset({"choose", "schema", "insert", "switch", "exclude", "mark"})
 """Actions that need an entry."""
 
 BESIDE: Final = 70
@@ -345,16 +345,16 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         return has_subscriptions and self._uri(item) is not None
 
 
-class ToolsPane(BrowserPane[OwnedTool]):
+class ToolsPane(Marking, BrowserPane[OwnedTool]):
     """Browse tools: description, parameters, the server's claims, and what happens on a call."""
 
-    BINDINGS = keymap.bindings(keymap.Place.TOOLS)
+    BINDINGS = keymap.bindings(keymap.Place.TOOLS, keymap.Place.MARKS)
     NOUN = "tool"
     EMPTY = "Tools from your servers appear here once one is ready; `F2` shows the servers."
     _with_schema = False
 
     def on_mount(self) -> None:
-        self._bridge.watch(self, lambda state: (state.profiles, state.options), self._relist)
+        self._bridge.watch(self, lambda s: (s.profiles, s.options, s.marks), self._relist)
         self._bridge.watch(self, lambda s: (s.grants, s.saved_calls), lambda _: self.show_details())
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedTool]]:
@@ -365,7 +365,19 @@ class ToolsPane(BrowserPane[OwnedTool]):
             held = "not in profile" if is_out else "on demand" * is_on_demand
             state = "not offered" if tool.problem else held
             tail = "changed" if tool.changed else "○ off" if tool.off else state
-            yield _entry((server, tool), tool.name, tail, faint=bool(tail))
+            is_marked = not here.marks.isdisjoint({(server, ""), (server, tool.name)})
+            name = MARK * is_marked + tool.name
+            yield _entry((server, tool), name, tail, faint=bool(tail))
+
+    @property
+    def markable(self) -> Mark | None:
+        """The tool under the cursor, or its server."""
+        if not self.is_mounted:
+            return None
+        item, group = self.entries.current, self.entries.group
+        if item is not None:
+            return item[0], item[1].name
+        return None if group is None else (ServerId(group.label), "")
 
     def describe(self, item: OwnedTool) -> Content:
         saved = [one.name for one in saved_calls(self._bridge.state, item[0], item[1].name)]

@@ -78,11 +78,12 @@ class ServersPane(Vertical):
         """Add the tree, which the first frame does not show, and follow the state."""
         from tui.ui.panes.servers_tree import ServersTree  # noqa: PLC0415 - after the first frame
 
-        self.rows = ServersTree(self._bridge.commands)
+        self.rows = ServersTree(self._bridge)
         summary = PlainText(classes="summary"), PlainText(classes="keys")
         await self.mount(self.rows, _Details(*summary, classes="details"))
         self._is_filled = True
         self._bridge.watch(self, _view, self._show)
+        self._bridge.watch(self, lambda state: state.marks, lambda _: self.rows.draw())
 
     def show_keys(self, found: Sequence[Hint]) -> None:
         """Show the keys of the server under the cursor, or none."""

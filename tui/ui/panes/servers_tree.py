@@ -7,14 +7,14 @@ from typing import Final
 
 from rich.cells import cell_len
 from textual.message import Message
-from textual.message_pump import MessagePump
 
 from tui.model.frozen import Frozen
 from tui.model.servers import USABLE, Origin, ServerId, ServerStatus, ServerView, Transport
-from tui.store.commands import EQUALS, Commands, command_line
+from tui.store.commands import EQUALS, command_line
 from tui.ui import keymap
+from tui.ui.bridge import StoreBridge
 from tui.ui.messages import EditServer, PaneName, ShowPane, ShowServer
-from tui.ui.widgets.key_bar import SaysWhy
+from tui.ui.panes.side_part import MARK, Mark, Marking
 from tui.ui.widgets.lists.row_list import Row, RowList
 from tui.ui.widgets.status import LOOKS, STARTABLE, STOPPABLE, Tone, status_or_count
 from tui.ui.widgets.text.plain import count, fit, one_line
@@ -24,7 +24,7 @@ MIN_NAME: Final = 4
 
 _NEED_SERVER: Final = (
     *("restart", "restart_all", "start_stop", "sign_in", "sign_out"),
-    *("log", "toggle_enabled", "remove"),
+    *("log", "toggle_enabled", "remove", "mark"),
 )
 """Actions that need a server."""
 
@@ -64,6 +64,7 @@ class TreeRow(Frozen):
     kind: PaneName
     view: ServerView
     number: str = ""
+    is_marked: bool = False
 
     @property
     def place(self) -> tuple[ServerId, PaneName]:
@@ -75,7 +76,8 @@ class TreeRow(Frozen):
         if self.kind is PaneName.SERVERS:
             glyph, tone = LOOKS[self.view.status]
             word = status_or_count(self.view, monotonic())
-            return Row(f"{glyph} ", one_line(self.view.id), f" {word}", tone=tone)
+            name = MARK * self.is_marked + one_line(self.view.id)
+            return Row(f"{glyph} ", name, f" {word}", tone=tone)
         guide = "  └ " if self.kind is PaneName.RESOURCES else "  ├ "
         return Row(guide, self.kind.value, self.number)
 
@@ -93,25 +95,23 @@ def catalog_rows(view: ServerView) -> Iterator[TreeRow]:
             yield TreeRow(kind, view, count(number) + off)
 
 
-class ServerActions(SaysWhy, MessagePump):
-    """Manages one server by keys.
-
-    Attributes:
-        commands: Carry out what the keys say.
-    """
-
-    commands: Commands
+class ServerActions(Marking):
+    """Manages one server by keys."""
 
     @property
     @abstractmethod
     def current(self) -> ServerView | None:
         """The server, or None if there is none."""
 
+    @property
+    def markable(self) -> Mark | None:
+        return None if self.current is None else (self.current.id, "")
+
     def ask(self, message: Message) -> None:
         """Ask the main screen for something."""
         self.post_message(message)
 
-    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
         if (view := self.current) is None:
             return "There is no server yet." if action in _NEED_SERVER else ""
         name, status = one_line(view.id), view.status
@@ -131,7 +131,7 @@ class ServerActions(SaysWhy, MessagePump):
             case "demo_servers":
                 return "The demo server is only offered while you have no servers."
             case _:
-                return ""
+                return super().why_not(action, parameters)
 
     def action_label(self, action: str) -> str | None:
         """Return the label of a key that does one thing or its opposite."""
@@ -148,34 +148,34 @@ class ServerActions(SaysWhy, MessagePump):
 
     def action_restart(self) -> None:
         if self.current is not None:
-            self.commands.engine.servers.restart(self.current.id)
+            self._bridge.commands.engine.servers.restart(self.current.id)
 
     def action_sign_in(self) -> None:
         if self.current is not None:
-            self.commands.engine.sign_ins.begin(self.current.id)
+            self._bridge.commands.engine.sign_ins.begin(self.current.id)
 
     def action_sign_out(self) -> None:
         if self.current is not None:
-            self.commands.engine.sign_ins.end(self.current.id)
+            self._bridge.commands.engine.sign_ins.end(self.current.id)
 
     def action_start_stop(self) -> None:
         """Stop the server if it runs, else start it; review it first if it is untrusted."""
         if (view := self.current) is None:
             return
         if view.status in STOPPABLE:
-            self.commands.engine.servers.stop(view.id)
+            self._bridge.commands.engine.servers.stop(view.id)
         elif view.status in STARTABLE:
-            self.commands.engine.servers.start(view.id)
+            self._bridge.commands.engine.servers.start(view.id)
         elif view.status is ServerStatus.UNTRUSTED:
             self.action_review_folder()
 
     def action_review_folder(self) -> None:
-        self.commands.engine.review_folder()
+        self._bridge.commands.engine.review_folder()
 
     def action_toggle_enabled(self) -> None:
         if (view := self.current) is not None:
             is_off = view.status is ServerStatus.DISABLED
-            self.commands.engine.servers.set_enabled(view.id, enabled=is_off)
+            self._bridge.commands.engine.servers.set_enabled(view.id, enabled=is_off)
 
     async def action_edit(self) -> None:
         if self.current is not None:
@@ -193,11 +193,11 @@ class ServerActions(SaysWhy, MessagePump):
 class ServersTree(ServerActions, RowList, inherit_bindings=False):
     """Draw the servers and the rows below them, and manage the server under the cursor."""
 
-    BINDINGS = keymap.bindings(keymap.Place.SERVERS)
+    BINDINGS = keymap.bindings(keymap.Place.SERVERS, keymap.Place.MARKS)
 
-    def __init__(self, commands: Commands) -> None:
+    def __init__(self, bridge: StoreBridge) -> None:
         super().__init__(clicks=1)
-        self.commands = commands
+        self._bridge = bridge
         self._servers: Sequence[ServerView] = ()
         self._listed: Sequence[TreeRow] = ()
         self._unfolded: set[ServerId] = set()
@@ -224,11 +224,12 @@ class ServersTree(ServerActions, RowList, inherit_bindings=False):
     def draw(self, server: ServerId | None = None) -> None:
         """Draw all as it is now, and put the cursor on a server if one is given."""
         at = self._listed[self.cursor].place if self._listed else None
+        marks = self._bridge.state.marks
         self._listed = [
             row
             for view in self._servers
             for row in (
-                TreeRow(PaneName.SERVERS, view),
+                TreeRow(PaneName.SERVERS, view, is_marked=(view.id, "") in marks),
                 *(catalog_rows(view) if view.id in self._unfolded else ()),
             )
         ]
@@ -279,10 +280,10 @@ class ServersTree(ServerActions, RowList, inherit_bindings=False):
         self.ask(ShowServer(server) if kind is PaneName.SERVERS else ShowPane(kind, server))
 
     def action_restart_all(self) -> None:
-        self.commands.engine.servers.restart_all()
+        self._bridge.commands.engine.servers.restart_all()
 
     def action_demo_servers(self) -> None:
-        self.commands.engine.start_demo_servers()
+        self._bridge.commands.engine.start_demo_servers()
 
     async def action_edit(self) -> None:
         """Edit the server, or the settings if there is none."""

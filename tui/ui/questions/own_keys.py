@@ -8,7 +8,9 @@ from textual.keys import format_key
 from tui.ui.keymap import KEY_NAMES, KEYS, Key, Place, character, sent
 
 _AROUND: Final[Mapping[Place, tuple[Place, ...]]] = {
-    **dict.fromkeys((Place.TOOLS, Place.GRANTS, Place.SESSIONS, Place.INSERT), (Place.LIST,)),
+    **dict.fromkeys((Place.GRANTS, Place.SESSIONS, Place.INSERT), (Place.LIST,)),
+    Place.TOOLS: (Place.LIST, Place.MARKS),
+    Place.SERVERS: (Place.MARKS,),
     **dict.fromkeys((Place.PROMPTS, Place.RESOURCES), (Place.LIST, Place.INSERT)),
     **dict.fromkeys((Place.MESSAGE, Place.QUEUE, Place.CONVERSATION, Place.SEARCH), (Place.CHAT,)),
     **dict.fromkeys((Place.VIEWER, Place.HELP, Place.CALL), (Place.DIALOG,)),

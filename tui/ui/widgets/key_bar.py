@@ -34,7 +34,7 @@ LAST: Final = ("side.chat", "dialog.close", "app.palette", "app.help")
 OF_SERVER: Final = frozenset(
     f"servers.{name}"
     for name in ("restart", "start-stop", "sign-in", "log", "enable", "review", "demo")
-)
+) | {"marks.mark"}
 """Binding ids of what is done with one server: they stand below it."""
 
 ELSEWHERE: Final = OF_SERVER | {key.id for key in keymap.KEYS if key.action.startswith("go(")}

@@ -290,6 +290,53 @@ def test_any_entry_of_any_layout_can_be_removed(
     assert list(parse_document(file.read_text("utf-8")).content["mcpServers"]) == left
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        ("", {}, '{\n  "gemdeck": {\n    "keys": {\n      "a.b": {}\n    }\n  }\n}\n'),
+        (
+            "{ // mine\n}",
+            ["x"],
+            '{ // mine\n  "gemdeck": {\n    "keys": {\n      "a.b": [\n        "x"\n      ]\n'
+            "    }\n  }\n}",
+        ),
+        (
+            '{"gemdeck": {"bell": 1 /* b */}}',
+            1,
+            '{"gemdeck": {"bell": 1, /* b */\n    "keys": {\n      "a.b": 1\n    }\n  }}',
+        ),
+        (
+            '{"gemdeck": {"keys": {"a.b": ["f3"], // k\n}}}',
+            "f4",
+            '{"gemdeck": {"keys": {"a.b": "f4", // k\n}}}',
+        ),
+        (
+            '{"gemdeck": {"keys": {\n"c": 1, // c\n"a.b": 2\n}}}',
+            None,
+            '{"gemdeck": {"keys": {\n"c": 1 // c\n}}}',
+        ),
+    ],
+)
+def test_a_value_is_written_replaced_and_removed_and_all_else_stays(
+    file: Path, text: str, value: object, expected: str
+) -> None:
+    edits.set_value(written(file, text), value, "gemdeck", "keys", "a.b")
+    assert file.read_text("utf-8") == expected
+
+
+def test_a_value_that_has_no_place_is_refused(file: Path) -> None:
+    for text, value, words in [
+        *(("{}", None, "has no a.b"), ('{"gemdeck": {"keys": []}}', 1, "keys must be")),
+        *(
+            ('{"gemdeck": null}', 1, "gemdeck must be"),
+            ('{"gemdeck": {"keys": {}}}', None, "no a.b"),
+        ),
+    ]:
+        with row(text), pytest.raises(edits.EditError, match=words):
+            edits.set_value(written(file, text), value, "gemdeck", "keys", "a.b")
+        assert file.read_text("utf-8") == text
+
+
 def test_a_file_that_cannot_be_edited_stays_as_it_is(file: Path) -> None:
     for text, words in [
         *(("{", "line 1: not valid JSON"), ('{"mcpServers": []}', "must be an object")),

@@ -53,6 +53,7 @@ _HINTS: Final[Mapping[str, str]] = {
     FieldKind.INTEGER: "a whole number",
     FieldKind.NUMBER: "a number",
     FieldKind.JSON: 'JSON: [1, 2], {"a": "b"}, "text"',
+    "own": "default",
     "server": "npx -y …   claude mcp add …   {…}   https://…",
     "args": "quoted as in a shell",
     "env": "NAME=value …",
