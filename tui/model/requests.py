@@ -5,6 +5,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
+from tui.model.catalog import Mark
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
 from tui.model.frozen import Frozen
@@ -337,6 +338,7 @@ class SkillRequest(Request[TrustAnswer]):
         ignored: Fields of its front matter that a host might act on; gemdeck does not.
         difference: The diff since it was trusted; empty the first time.
         text: Its SKILL.md; empty while that is not read.
+        marks: What is marked in the text, or in the entry while there is none.
     """
 
     answer_type = TrustAnswer
@@ -347,6 +349,7 @@ class SkillRequest(Request[TrustAnswer]):
     ignored: tuple[str, ...] = ()
     difference: tuple[DifferenceLine, ...] = ()
     text: str = ""
+    marks: tuple[Mark, ...] = ()
 
 
 class TrustRequest(Request[TrustAnswer]):
@@ -387,11 +390,11 @@ ANY_WORDING: Final = Reply(ReplyAction.ACCEPT, text="any wording")
 
 
 class ToolChangeRequest(Request[Reply]):
-    """Asks about changed tools, which are withheld from the model until accepted.
+    """Asks about changed or marked tools, which are withheld from the model until accepted.
 
     Attributes:
         server: The server.
-        changes: The changed tools.
+        changes: The tools.
     """
 
     server: ServerId

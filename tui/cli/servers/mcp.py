@@ -50,6 +50,7 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.files.saved import joined_contents
 from tui.engine.keys.secret_store import without_literals
+from tui.engine.mcp.catalog.marks import mark_values
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
 from tui.engine.mcp.schema.to_gemini import typed_value
@@ -118,7 +119,9 @@ async def _shown(server: str, start: StartOptions) -> CommandOutput:
         kinds = ("tools", "prompts", "resources", "templates", "skills")
         definitions = {kind: writable(getattr(listed, kind)) for kind in kinds}
         labels = _LABELS | {"target": "command" if view.transport is Transport.STDIO else "address"}
-        text = fields({labels.get(name, name): one for name, one in value.items()})
+        marks = [f"{one['of']} {one['words']}" for one in value["marks"]]
+        said = value | {"marks": marks}
+        text = fields({labels.get(name, name): one for name, one in said.items()})
         return CommandOutput(value | {"definitions": definitions}, text, code)
 
 
@@ -138,7 +141,15 @@ async def tools(server: str | None, start: StartOptions) -> CommandOutput:
             for tool, raw in zip_longest(view.catalog.tools, listed(view.id).tools)
         ]
         value = [
-            _beside({"server": one, "problem": tool.problem, "tokens": part(one, tool).tokens}, raw)
+            _beside(
+                {
+                    "server": one,
+                    "problem": tool.problem,
+                    "tokens": part(one, tool).tokens,
+                    "marks": mark_values(tool.marks),
+                },
+                raw,
+            )
             for one, tool, raw in found
         ]
         rows = [tool_row(one, tool) for one, tool, _ in found]
@@ -180,6 +191,7 @@ async def call(
         if result.raw is None:
             raise ToolCallError(result.display, reply=result.reply)
         own = {"server": server, "tool": tool, "arguments": given, "is_error": result.is_error}
+        own["marks"] = mark_values(result.marks)
         more = {"outside": session.ready(server).runs_outside, "warnings": session.warnings}
         value = _beside(own | more, result.raw)
         code = ExitCode.ERROR if result.is_error else ExitCode.OK
@@ -298,7 +310,8 @@ async def prompt(
         asked = session.engine.servers.render_prompt(ServerId(server), name, given)
         found = await using(session, asked)
         parts = [*(part for turn in found.before for part in turn.parts), *found.parts]
-        value = _beside({"server": server, "name": name}, found.raw)
+        own = {"server": server, "name": name, "marks": mark_values(found.marks)}
+        value = _beside(own, found.raw)
         return CommandOutput(value, _plain(parts, found.shown))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tui.cli.output import say
+from tui.engine.mcp.catalog.marks import mark_notes, mark_values
 from tui.engine.mcp.telling_line import MAX_SUMMED, readable
 from tui.model.catalog import ToolView
 from tui.model.events import OWN_SOURCE, LogLine
@@ -99,6 +100,9 @@ def server_details(
     """Return what is known of one server beside that, from what was measured and what it wrote."""
     catalog, info, failure = view.catalog, view.info, view.failure
     said = [line.text for line in log if line.source != OWN_SOURCE][-MAX_SUMMED:]
+    offers = (catalog.tools, catalog.prompts, catalog.resources, catalog.templates, catalog.skills)
+    marked = [("instructions", info.marks)] if info is not None else []
+    marked += [(one.name, one.marks) for kind in offers for one in kind]
     measured = {
         "connect_ms": round(usage.connected * 1000, 1),
         "lists_ms": round(usage.listed * 1000, 1),
@@ -116,6 +120,7 @@ def server_details(
         "instructions": info.instructions if info is not None else "",
         "tools": [tool.name for tool in catalog.tools],
         "tools_off": [tool.name for tool in catalog.tools if tool.off],
+        "marks": [{"of": what, **one} for what, marks in marked for one in mark_values(marks)],
         "context": context.words,
         "tokens": context.tokens,
         "prompts": [prompt.name for prompt in catalog.prompts],
@@ -146,7 +151,7 @@ def server_row(view: ServerView, reason: str) -> tuple[str, ...]:
 def tool_row(server: ServerId, tool: ToolView) -> tuple[str, ...]:
     """Return the row of a list of tools: with what it is for, or why it is not offered."""
     about = tool.problem or tool.description.strip().partition("\n")[0]
-    return server, clip(tool.name, MAX_SHOWN), about
+    return server, clip(tool.name, MAX_SHOWN), "  ".join((about, *mark_notes(tool.marks, "tool")))
 
 
 def log_text(line: LogLine) -> str:

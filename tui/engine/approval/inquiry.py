@@ -375,6 +375,8 @@ def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> Iterator[str]:
         yield _FOREIGN
     if others := [server for server in inquiry.turn.read if server != tool.server]:
         yield f"This turn has read data from {_listed(others)}."
+    for mark in tool.view.marks:
+        yield f"The server's definition of this tool {mark.words}."
     if not is_plain(tool.name):
         yield _ODD_NAME
     if policy is not None and (words := policy.untrusted_words(tool)):

@@ -365,7 +365,8 @@ class ToolsPane(BrowserPane[OwnedTool]):
             held = "not in profile" if is_out else "on demand" * is_on_demand
             state = "not offered" if tool.problem else held
             tail = "changed" if tool.changed else "○ off" if tool.off else state
-            yield _entry((server, tool), tool.name, tail, faint=bool(tail))
+            words = ", ".join(filter(None, ("marked" if tool.marks else "", tail)))
+            yield _entry((server, tool), tool.name, words, faint=bool(tail))
 
     def describe(self, item: OwnedTool) -> Content:
         saved = [one.name for one in saved_calls(self._bridge.state, item[0], item[1].name)]

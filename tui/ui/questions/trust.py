@@ -170,8 +170,10 @@ class ToolChangeQuestion(Question[ToolChangeRequest]):
 
     def title_words(self) -> str:
         """Say how many tools changed."""
-        number = len(self.request.changes)
-        return "A server changed a tool" if number == 1 else f"A server changed {number:,} tools"
+        changes, did, what = self.request.changes, "changed", "tool"
+        if all(change.is_new for change in changes):
+            did, what = "offers", "marked tool"
+        return f"A server {did} {f'a {what}' if len(changes) == 1 else counted(len(changes), what)}"
 
     def lines(self) -> Sequence[LabelledLine]:
         """Lay out changed tools, each with what came and what went."""
@@ -185,6 +187,7 @@ class ToolChangeQuestion(Question[ToolChangeRequest]):
         ]
         for change in self.request.changes:
             lines += [LabelledLine(), LabelledLine("tool", change.tool, "bold")]
+            lines += [warning_line("! marked", mark.words) for mark in change.marks]
             lines += difference_lines(change.difference)
         return lines
 
@@ -209,6 +212,7 @@ class SkillQuestion(Question[SkillRequest]):
             LabelledLine("server", request.server, "bold"),
             LabelledLine("skill", request.name, "bold"),
         ]
+        lines += [warning_line("! marked", mark.words) for mark in request.marks]
         if request.text:
             words = (
                 "Written by the server for the model. It grants nothing: your rules still apply."

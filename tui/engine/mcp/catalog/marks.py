@@ -1,0 +1,123 @@
+"""Marks what a text of a server hides from people, or says to the model against the user.
+
+A mark is a hint for people, found by patterns that can be evaded: what it is about stays as it is.
+"""
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from tui.model.bounded_json import mapped
+from tui.model.catalog import Mark
+from tui.text import (
+    INVISIBLE,
+    LATIN_ALIKE,
+    MAX_TEXT,
+    clip,
+    counted,
+    for_model,
+    sanitize_line,
+    without_sequences,
+)
+
+MAX_QUOTED: Final = 80
+"""Characters of a text that a mark quotes."""
+
+BLANK_LINES: Final = 100
+"""Blank lines after which a text is taken to be out of sight."""
+
+BLANKS: Final = 300
+"""Blanks in a line after which it is."""
+
+_PIECE: Final = 20_000
+"""Characters that one search takes: the interpreter waits for its end."""
+
+_REACH: Final = 400
+"""Characters that a pattern can span."""
+
+_BETWEEN: Final = "\n|\n"
+"""Keeps words of two texts from being read as one sentence."""
+
+_GAP: Final = re.compile(rf"\s{{{BLANK_LINES},}}+")
+_SPACED: Final = re.compile(r"[\s*_`]+")
+_ACCENTS: Final = re.compile("[\u0300-\u036f]+")
+_TAGS: Final = re.compile("[\U000e0020-\U000e007e]+")
+_UNSEEN: Final = dict.fromkeys(map(ord, INVISIBLE)) | str.maketrans("\u2018\u2019", "''")
+
+
+def marks_of(*values: object) -> tuple[Mark, ...]:
+    """Mark texts, or all texts in JSON values, as they came: at most one mark of each kind.
+
+    Takes linear time; what is beyond a million characters is not looked at.
+    """
+    texts: list[str] = []
+
+    def take(one: Any) -> Any:  # noqa: ANN401 - any JSON
+        if isinstance(one, str):
+            texts.append(one.rstrip())
+        return one
+
+    mapped(values, take, take)
+    text = _BETWEEN.join(texts)[:MAX_TEXT]
+    return (*_unseen(text), *_hostile(text))
+
+
+def mark_notes(marks: Iterable[Mark], what: str = "text") -> tuple[str, ...]:
+    """Write marks for a text on the screen, each as a line of its own."""
+    return tuple(f"[Marked: this {what} {mark.words}.]" for mark in marks)
+
+
+def mark_values(marks: Iterable[Mark]) -> list[dict[str, str]]:
+    """Write marks as JSON."""
+    return [{"kind": mark.kind, "words": mark.words} for mark in marks]
+
+
+def _unseen(text: str) -> Iterator[Mark]:
+    if hidden := for_model(text)[1]:
+        tags = "".join(chr(ord(one) - 0xE0000) for run in _TAGS.findall(text) for one in run)
+        what = f"{counted(hidden, 'invisible character')}{_quoted(tags)}"
+        yield Mark("invisible", f"has {what}")
+    for gap in _GAP.finditer(text):
+        lines, blanks = gap[0].count("\n") - 1, len(gap[0]) - 1 - gap[0].rfind("\n")
+        if lines >= BLANK_LINES or blanks >= BLANKS:
+            place = counted(lines, "blank line") if lines > 0 else counted(blanks, "blank")
+            yield Mark("out-of-sight", f"goes on after {place}{_quoted(text[gap.end() :])}")
+            return
+
+
+def _hostile(text: str) -> Iterator[Mark]:
+    words = _folded(text)
+    for kind, says, pattern in _patterns():
+        starts = range(0, len(words), _PIECE)
+        pieces = (pattern.search(words, start, start + _PIECE + _REACH) for start in starts)
+        if found := next(filter(None, pieces), None):
+            yield Mark(kind, f"{says}{_quoted(found[0])}")
+
+
+def _folded(text: str) -> str:
+    """Return what a text says, however its letters are written."""
+    if not text.isascii():
+        letters = unicodedata.normalize("NFKD", text.translate(_UNSEEN)).lower()
+        text = _ACCENTS.sub("", letters).translate(LATIN_ALIKE)
+    return _SPACED.sub(" ", without_sequences(text).lower())
+
+
+def _quoted(text: str) -> str:
+    """Quote the beginning of a text behind a colon, if there is one; nothing in it ends a quote."""
+    line = sanitize_line(text[: 2 * MAX_QUOTED].replace("“", '"').replace("”", '"'))
+    return f": “{clip(line, MAX_QUOTED)}”" if line else ""
+
+
+@cache
+def _patterns() -> list[tuple[str, str, re.Pattern[str]]]:
+    """Return the kinds of ``hostile_words.toml``, which says what they hold."""
+    text = Path(__file__).with_name("hostile_words.toml").read_text("utf-8")
+    rows: list[dict[str, Any]] = tomllib.loads(text)["mark"]
+    return [
+        (row["kind"], row["says"], re.compile(rf"(?:{row['words']})\w{{0,12}}", re.VERBOSE))
+        for row in rows
+    ]
