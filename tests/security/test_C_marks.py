@@ -71,7 +71,7 @@ async def test_C18_commands_tell_marks(tmp_path: Path) -> None:
 
 def test_C18_results_prompts_and_resources_tell_marks_to_the_user_alone() -> None:
     text = types.TextContent(type="text", text=ORDER)
-    result = convert_result(types.CallToolResult(content=[text, text]))
+    result = convert_result(types.CallToolResult(content=[text]))
     said = types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
     prompt = convert_prompt(said)
     content = types.TextResourceContents(uri="m://x", text=ORDER)

@@ -4,11 +4,12 @@ import shlex
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from tui.cli.output import say
-from tui.engine.mcp.catalog.marks import mark_notes, mark_values
+from tui.engine.mcp.catalog.marks import mark_notes
 from tui.engine.mcp.telling_line import MAX_SUMMED, readable
 from tui.model.catalog import ToolView
 from tui.model.events import OWN_SOURCE, LogLine
@@ -120,7 +121,7 @@ def server_details(
         "instructions": info.instructions if info is not None else "",
         "tools": [tool.name for tool in catalog.tools],
         "tools_off": [tool.name for tool in catalog.tools if tool.off],
-        "marks": [{"of": what, **one} for what, marks in marked for one in mark_values(marks)],
+        "marks": [{"of": what, **asdict(one)} for what, marks in marked for one in marks],
         "context": context.words,
         "tokens": context.tokens,
         "prompts": [prompt.name for prompt in catalog.prompts],

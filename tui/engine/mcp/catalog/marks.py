@@ -13,16 +13,10 @@ from typing import Any, Final
 
 from tui.model.bounded_json import mapped
 from tui.model.catalog import Mark
-from tui.text import (
-    INVISIBLE,
-    LATIN_ALIKE,
-    MAX_TEXT,
-    clip,
-    counted,
-    for_model,
-    sanitize_line,
-    without_sequences,
-)
+from tui.text import INVISIBLE, LATIN_ALIKE, counted, for_model, sanitize_line, without_sequences
+
+MAX_SEARCHED: Final = 1_000_000
+"""Characters that are searched, half of them at the end."""
 
 MAX_QUOTED: Final = 80
 """Characters of a text that a mark quotes."""
@@ -39,21 +33,14 @@ _PIECE: Final = 20_000
 _REACH: Final = 400
 """Characters that a pattern can span."""
 
-_BETWEEN: Final = "\n|\n"
-"""Keeps words of two texts from being read as one sentence."""
-
 _GAP: Final = re.compile(rf"\s{{{BLANK_LINES},}}+")
 _SPACED: Final = re.compile(r"[\s*_`]+")
 _ACCENTS: Final = re.compile("[\u0300-\u036f]+")
-_TAGS: Final = re.compile("[\U000e0020-\U000e007e]+")
 _UNSEEN: Final = dict.fromkeys(map(ord, INVISIBLE)) | str.maketrans("\u2018\u2019", "''")
 
 
 def marks_of(*values: object) -> tuple[Mark, ...]:
-    """Mark texts, or all texts in JSON values, as they came: at most one mark of each kind.
-
-    Takes linear time; what is beyond a million characters is not looked at.
-    """
+    """Mark texts, or all texts in JSON values, as they came: at most one mark of each kind."""
     texts: list[str] = []
 
     def take(one: Any) -> Any:  # noqa: ANN401 - any JSON
@@ -62,7 +49,9 @@ def marks_of(*values: object) -> tuple[Mark, ...]:
         return one
 
     mapped(values, take, take)
-    text = _BETWEEN.join(texts)[:MAX_TEXT]
+    text = "\n|\n".join(texts)  # two of them make no sentence
+    if len(text) > MAX_SEARCHED:
+        text = text[: MAX_SEARCHED // 2] + text[-MAX_SEARCHED // 2 :]
     return (*_unseen(text), *_hostile(text))
 
 
@@ -71,16 +60,12 @@ def mark_notes(marks: Iterable[Mark], what: str = "text") -> tuple[str, ...]:
     return tuple(f"[Marked: this {what} {mark.words}.]" for mark in marks)
 
 
-def mark_values(marks: Iterable[Mark]) -> list[dict[str, str]]:
-    """Write marks as JSON."""
-    return [{"kind": mark.kind, "words": mark.words} for mark in marks]
-
-
 def _unseen(text: str) -> Iterator[Mark]:
     if hidden := for_model(text)[1]:
-        tags = "".join(chr(ord(one) - 0xE0000) for run in _TAGS.findall(text) for one in run)
-        what = f"{counted(hidden, 'invisible character')}{_quoted(tags)}"
-        yield Mark("invisible", f"has {what}")
+        said = "".join(
+            chr(ord(one) - 0xE0000) for one in text if "\U000e0020" <= one < "\U000e007f"
+        )
+        yield Mark("invisible", f"has {counted(hidden, 'invisible character')}{_quoted(said)}")
     for gap in _GAP.finditer(text):
         lines, blanks = gap[0].count("\n") - 1, len(gap[0]) - 1 - gap[0].rfind("\n")
         if lines >= BLANK_LINES or blanks >= BLANKS:
@@ -108,8 +93,8 @@ def _folded(text: str) -> str:
 
 def _quoted(text: str) -> str:
     """Quote the beginning of a text behind a colon, if there is one; nothing in it ends a quote."""
-    line = sanitize_line(text[: 2 * MAX_QUOTED].replace("“", '"').replace("”", '"'))
-    return f": “{clip(line, MAX_QUOTED)}”" if line else ""
+    line = sanitize_line(text[:400].replace("“", '"').replace("”", '"'), MAX_QUOTED)
+    return f": “{line}”" if line else ""
 
 
 @cache

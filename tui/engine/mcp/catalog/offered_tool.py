@@ -9,7 +9,7 @@ from itertools import chain, count
 from typing import Any, Final, TypeVar
 
 from tui.engine.mcp.schema.plain import plain_schema
-from tui.model.catalog import Mark, ResourceContent, ToolId, ToolView
+from tui.model.catalog import ResourceContent, ToolId, ToolView
 from tui.model.chat import Picture
 from tui.model.frozen import Frozen
 from tui.model.input.own_commands import ALIASES, OWN_COMMANDS
@@ -230,7 +230,6 @@ class ToolResult(Frozen):
     the result as the server wrote it; None if none came back. `pictures` are for the screen, and
     `faults` say how it breaks the tool's output schema. `runs_on` says that there is none yet: the
     call runs on as a task. `reply` is the server's own error reply in place of a result, or empty.
-    `marks` say what is marked in its texts; `display` says it as well.
     """
 
     parts: tuple[TextPart | MediaPart, ...]
@@ -242,7 +241,6 @@ class ToolResult(Frozen):
     faults: tuple[str, ...] = ()
     runs_on: bool = False
     reply: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    marks: tuple[Mark, ...] = ()
 
 
 class ToolCallError(AdvisedError):
@@ -274,15 +272,13 @@ class RenderedPrompt(Frozen):
     """A prompt as a server rendered it, for the screen and for the model.
 
     The model gets the turns of `before`, and then `parts` as the user's message; `shown` says it
-    in the chat, and `messages` before it is sent. `raw` is the result as the server wrote it, and
-    `marks` say what is marked in it.
+    in the chat, and `messages` before it is sent. `raw` is the result as the server wrote it.
     """
 
     shown: str
     parts: tuple[TextPart | MediaPart | JsonObject, ...]
     before: tuple[PromptMessage, ...] = ()
     messages: tuple[RenderedMessage, ...] = ()
-    marks: tuple[Mark, ...] = ()
     raw: JsonObject = field(default_factory=dict, repr=False, compare=False)
 
 

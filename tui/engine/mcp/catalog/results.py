@@ -24,7 +24,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 )
 from tui.engine.mcp.errors import ServerCallError
 from tui.model.bounded_json import JsonError, canonical_text, read_value, writable
-from tui.model.catalog import Mark, ResourceContent
+from tui.model.catalog import ResourceContent
 from tui.model.chat import Picture
 from tui.model.runs import RenderedMessage
 from tui.model.servers import ServerId
@@ -78,19 +78,23 @@ _GO_ON: Final = PromptMessage("user", (TextPart("[Go on.]"),))
 
 
 class Piece(NamedTuple):
-    """A part for the model, the same for the screen, its hidden characters' number, its marks."""
+    """A part for the model, the same for the screen, and the number of hidden characters."""
 
     part: Part
     shown: str
     hidden: int = 0
     picture: Picture | None = None
-    marks: tuple[Mark, ...] = ()
 
 
 def text_piece(text: str) -> Piece:
     """Return a text as data for the model and as text for the screen."""
     revealed, hidden = for_model(text)
-    return Piece(TextPart(revealed), sanitize(text), hidden, marks=marks_of(text))
+    return Piece(TextPart(revealed), _shown(text), hidden)
+
+
+def _shown(text: str) -> str:
+    """Return a text for the screen, after what is marked in it."""
+    return "\n".join((*mark_notes(marks_of(text)), sanitize(text)))
 
 
 def convert_block(block: types.ContentBlock, provider: str = "Tool") -> Iterator[Piece]:
@@ -263,21 +267,14 @@ def convert_result(result: types.CallToolResult, warnings: Iterable[str] = ()) -
         pieces = [text_piece(NO_MESSAGE if result.is_error else NOTHING)]
     beside += [text_piece(f"[Warning: {words}]") for words in warnings]
     beside += hidden_note([*pieces, *beside])
-    whole, marks = [*pieces, *beside], _marks([*pieces, *beside])
-    said = tuple(piece.part for piece in whole), _display(whole, marks=marks)
+    whole = [*pieces, *beside]
+    said = tuple(piece.part for piece in whole), _display(whole)
     pictures = tuple(piece.picture for piece in pieces if piece.picture is not None)
-    return ToolResult(*said, bool(result.is_error), len(beside), pictures=pictures, marks=marks)
+    return ToolResult(*said, bool(result.is_error), len(beside), pictures=pictures)
 
 
-def _marks(pieces: Iterable[Piece]) -> tuple[Mark, ...]:
-    """Return the first mark of each kind."""
-    found = [mark for piece in pieces for mark in piece.marks]
-    return tuple({mark.kind: mark for mark in reversed(found)}.values())
-
-
-def _display(pieces: Iterable[Piece], note: str = "", marks: Iterable[Mark] = ()) -> str:
-    lines = (*mark_notes(marks), *(one.shown for one in pieces), note)
-    return sanitize("\n".join(filter(None, lines)), MAX_TEXT)
+def _display(pieces: Iterable[Piece], *notes: str) -> str:
+    return sanitize("\n".join(filter(None, [*(one.shown for one in pieces), *notes])), MAX_TEXT)
 
 
 def _unsaid(content: Sequence[types.ContentBlock], structured: object) -> object:
@@ -344,16 +341,14 @@ def convert_prompt(result: types.GetPromptResult) -> RenderedPrompt:
         for piece in ([text_piece(f"[{role}]")] if is_dialogue else []) + own
     )
     cut = f"[The model gets about {MAX_PROMPT_TEXT:,} of {total:,} characters.]"
-    marks = _marks(pieces)
-    shown = _display([*labelled, *notes], cut if total > MAX_PROMPT_TEXT else "", marks)
-    before, looked_at = tuple(turns[:-1]), tuple(map(_looked_at, turns))
-    return RenderedPrompt(shown, turns[-1].parts, before, looked_at, marks)
+    shown = _display([*labelled, *notes], cut if total > MAX_PROMPT_TEXT else "")
+    return RenderedPrompt(shown, turns[-1].parts, tuple(turns[:-1]), tuple(map(_looked_at, turns)))
 
 
 def _looked_at(turn: PromptMessage) -> RenderedMessage:
     """Return a turn for the screen as the model gets it: all of its parts."""
     shown = (
-        sanitize(part.text)
+        _shown(part.text)
         if isinstance(part, TextPart)
         else picture_of(part) or f"[{part.mime_type}, {_size(part.data)}]"
         for part in turn.parts
@@ -417,7 +412,7 @@ def convert_resource(
     return ResourceReading(
         content,
         (opening, *(parts or [TextPart(EMPTY)]), TextPart(f"[End of the {source}]")),
-        " ".join([*(note.shown for note in notes), *mark_notes(_marks(pieces))]),
+        " ".join([*(note.shown for note in notes), *mark_notes(marks_of(texts))]),
         _problem(blobs, text_length(parts)),
         pictures=tuple(piece.picture for piece in pieces if piece.picture is not None),
     )
