@@ -231,11 +231,10 @@ def _change(path: str, content: str, before: str, after: str) -> FileChange:
     new = after.removesuffix("\n").split("\n")
     old = before.removesuffix("\n").split("\n") if before else []
     lines = [(line.sign, line.text) for line in all_lines(old, new)]
-    gone = sum(sign == "-" for sign, _ in lines)
-    come = sum(sign == "+" for sign, _ in lines)
-    summary = f"overwrites · +{come:,} -{gone:,}" if gone or come else "overwrites · unchanged"
+    signs = Counter(sign for sign, _ in lines)
+    changed = f"+{signs['+']:,} -{signs['-']:,}" if signs.keys() - {" "} else "unchanged"
     shown = ((sign, sanitize(reveal(text)) if sign == "-" else "") for sign, text in lines)
-    return FileChange(path, content, summary, tuple(shown))
+    return FileChange(path, content, f"overwrites · {changed}", tuple(shown))
 
 
 class UnusableEditError(Exception):

@@ -27,7 +27,6 @@ from tui.engine.mcp.catalog.offered_tool import (
 from tui.engine.mcp.catalog.skill_entry import FILE_NAME, OpenSkills, Skill, SkillError
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.manager import ServerManager
-from tui.model.catalog import Mark
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
 from tui.model.frozen import Frozen
@@ -179,9 +178,9 @@ class Skills:
             raise ToolCallError(str(error)) from error
         one, path = self._with_pin(definition, skill), address.removeprefix(skill.folder)
         seen, pin = f"{uri} {path}", Pin(skill.files[path][1])
-        text, marks = await asyncio.to_thread(_text_of, data)
+        text = await asyncio.to_thread(_text_of, data)
         if text and address != uri and self._pin(definition, seen) != pin:
-            await self._ask(one, text, path, marks)
+            await self._ask(one, text, path)
             await self._keep(definition, seen, pin)
         return _loaded(one, text, path)
 
@@ -217,9 +216,9 @@ class Skills:
         if not one.is_trusted:
             await self._ask(one)
         reading = await (await self.servers.awake(one.server)).read_resource(uri)
-        text, marks = await asyncio.to_thread(lambda: _seen(one.skill.read(reading.raw)))
+        text = await asyncio.to_thread(lambda: _seen(one.skill.read(reading.raw)))
         if not one.is_trusted:
-            await self._ask(one, text, marks=marks)
+            await self._ask(one, text)
             await self._keep(definition, uri, Pin(one.skill.definition_hash, one.skill.definition))
         opened[one.server, uri] = one.skill
         return _loaded(one, text)
@@ -247,16 +246,15 @@ class Skills:
     def _pin(self, definition: ServerDefinition, uri: str) -> Pin | None:
         return self._pins.get((definition.id, definition.fingerprint), {}).get(pin_key(uri))
 
-    async def _ask(
-        self, one: ServerSkill, text: str = "", path: str = "", marks: tuple[Mark, ...] = ()
-    ) -> None:
+    async def _ask(self, one: ServerSkill, text: str = "", path: str = "") -> None:
         """Ask the user about a skill, its text or a file of it; raise `SkillError` for a no."""
         skill = one.skill
         before = one.known.definition.splitlines() if one.known else None
         named = one.server, f"{skill.view.name} {path}".rstrip(), skill.view.description
         files = tuple(f"{path} · {size:,} bytes" for path, (size, _) in skill.files.items())
         changes = () if before is None else compared_lines(before, skill.definition.splitlines())
-        new, marks = self.desk.new_id(), marks if text else skill.view.marks
+        marks = await asyncio.to_thread(marks_of, text) if text else skill.view.marks
+        new = self.desk.new_id()
         request = SkillRequest(new, *named, files, skill.ignored, changes, text, marks)
         try:
             answer = await self.desk.ask(request)
@@ -268,8 +266,8 @@ class Skills:
             raise SkillError(f"The user reviewed {one.name} and did not allow it to be loaded.")
 
 
-def _text_of(data: bytes) -> tuple[str, tuple[Mark, ...]]:
-    """Return a file as the user looks at it and the model gets it, with its marks."""
+def _text_of(data: bytes) -> str:
+    """Return a file as the user looks at it and the model gets it."""
     try:
         return _seen(data.decode())
     except UnicodeDecodeError:
@@ -277,10 +275,9 @@ def _text_of(data: bytes) -> tuple[str, tuple[Mark, ...]]:
         raise SkillError(words) from None
 
 
-def _seen(text: str) -> tuple[str, tuple[Mark, ...]]:
-    """Return a text as user and model see it, with a last line on what it hid, and its marks."""
-    shown = "\n".join(filter(None, (sanitize(text), note_hidden(for_model(text)[1]))))
-    return shown, marks_of(text)
+def _seen(text: str) -> str:
+    """Return a text as the user and the model see it, with a last line on what it hid."""
+    return "\n".join(filter(None, (sanitize(text), note_hidden(for_model(text)[1]))))
 
 
 def _loaded(one: ServerSkill, text: str, path: str = "") -> ToolResult:

@@ -27,15 +27,8 @@ BLANK_LINES: Final = 100
 BLANKS: Final = 300
 """Blanks in a line after which it is."""
 
-_PIECE: Final = 20_000
-"""Characters that one search takes: the interpreter waits for its end."""
-
-_REACH: Final = 400
-"""Characters that a pattern can span."""
-
 _GAP: Final = re.compile(rf"\s{{{BLANK_LINES},}}+")
 _SPACED: Final = re.compile(r"[\s*_`]+")
-_ACCENTS: Final = re.compile("[\u0300-\u036f]+")
 _UNSEEN: Final = dict.fromkeys(map(ord, INVISIBLE)) | str.maketrans("\u2018\u2019", "''")
 
 
@@ -77,18 +70,15 @@ def _unseen(text: str) -> Iterator[Mark]:
 def _hostile(text: str) -> Iterator[Mark]:
     words = _folded(text)
     for kind, says, pattern in _patterns():
-        starts = range(0, len(words), _PIECE)
-        pieces = (pattern.search(words, start, start + _PIECE + _REACH) for start in starts)
-        if found := next(filter(None, pieces), None):
+        if found := pattern.search(words):
             yield Mark(kind, f"{says}{_quoted(found[0])}")
 
 
 def _folded(text: str) -> str:
     """Return what a text says, however its letters are written."""
-    if not text.isascii():
-        letters = unicodedata.normalize("NFKD", text.translate(_UNSEEN)).lower()
-        text = _ACCENTS.sub("", letters).translate(LATIN_ALIKE)
-    return _SPACED.sub(" ", without_sequences(text).lower())
+    letters = without_sequences(text).translate(_UNSEEN).lower().translate(LATIN_ALIKE)
+    plain = unicodedata.normalize("NFKD", letters).encode("ascii", "ignore").decode()
+    return _SPACED.sub(" ", plain)
 
 
 def _quoted(text: str) -> str:
@@ -101,8 +91,5 @@ def _quoted(text: str) -> str:
 def _patterns() -> list[tuple[str, str, re.Pattern[str]]]:
     """Return the kinds of ``hostile_words.toml``, which says what they hold."""
     text = Path(__file__).with_name("hostile_words.toml").read_text("utf-8")
-    rows: list[dict[str, Any]] = tomllib.loads(text)["mark"]
-    return [
-        (row["kind"], row["says"], re.compile(rf"(?:{row['words']})\w{{0,12}}", re.VERBOSE))
-        for row in rows
-    ]
+    rows: list[dict[str, str]] = tomllib.loads(text)["mark"]
+    return [(r["kind"], r["says"], re.compile(f"(?:{r['words']})\\w{{0,12}}", re.X)) for r in rows]

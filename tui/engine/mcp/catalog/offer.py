@@ -326,27 +326,24 @@ def _resource(item: dict[str, Any]) -> ResourceView:
     size = item.get("size")
     return ResourceView(
         uri=sanitize_line(item["uri"]),
-        **_resource_words(item),
+        **_resource_words(item, "uri"),
         size=size if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else None,
-        problem="" if is_shown_whole(item["uri"]) else _HIDDEN_URI,
     )
 
 
 def _template(item: dict[str, Any]) -> ResourceTemplateView:
-    return ResourceTemplateView(
-        uri_template=sanitize_line(item["uriTemplate"]),
-        **_resource_words(item),
-        problem="" if is_shown_whole(item["uriTemplate"]) else _HIDDEN_URI,
-    )
+    uri_template = sanitize_line(item["uriTemplate"])
+    return ResourceTemplateView(uri_template, **_resource_words(item, "uriTemplate"))
 
 
-def _resource_words(item: dict[str, Any]) -> dict[str, Any]:
+def _resource_words(item: dict[str, Any], uri: str) -> dict[str, Any]:
     """Read the fields that resources and their templates share."""
     return {
         "name": sanitize_line(text_in(item, "name"), MAX_NAME),
         "title": sanitize_line(text_in(item, "title"), MAX_NAME),
         "description": sanitize(text_in(item, "description"), MAX_DESCRIPTION),
         "mime_type": sanitize_line(text_in(item, "mimeType"), MAX_NAME),
+        "problem": "" if is_shown_whole(item[uri]) else _HIDDEN_URI,
         "marks": marks_of(item),
     }
 

@@ -194,14 +194,14 @@ def text_length(parts: Iterable[Part]) -> int:
 
 def within_limit(parts: Sequence[Part], share: float) -> tuple[Part, ...]:
     """Cut each text to a share of its length, which leaves a short one whole."""
-    cut: list[Part] = []
-    for part in parts:
-        if isinstance(part, TextPart) and share < 1:
-            half = max(MIN_BLOCK_TEXT, int(len(part.text) * share)) // 2
-            cut.append(TextPart(clip_middle(part.text, half, half)))
-        else:
-            cut.append(part)
-    return tuple(cut)
+
+    def cut(part: Part) -> Part:
+        if not isinstance(part, TextPart) or share >= 1:
+            return part
+        half = max(MIN_BLOCK_TEXT, int(len(part.text) * share)) // 2
+        return TextPart(clip_middle(part.text, half, half))
+
+    return tuple(map(cut, parts))
 
 
 _JPEG_FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}

@@ -98,8 +98,7 @@ def describe_prompt(server: ServerId, prompt: PromptView, *, arguments: bool = T
     parts = _titles(server, f"/{prompt.name}", prompt.title, framed=not arguments)
     if prompt.own_name:
         parts.append(muted(f"renamed from {one_line(prompt.own_name)}"))
-    parts += _problem("cannot be used", prompt.problem)
-    parts += _mark_lines(prompt.marks)
+    parts += _problem("cannot be used", prompt.problem) + _mark_lines(prompt.marks)
     if prompt.description:
         parts += [Content(), Content(block(prompt.description))]
     if arguments or not prompt.arguments:
@@ -120,8 +119,7 @@ def describe_resource(server: ServerId, resource: ResourceView | ResourceTemplat
     parts += [Content(), Content(one_line(uri))]
     if facts := " · ".join(filter(None, (one_line(resource.mime_type), size))):
         parts.append(muted(facts))
-    parts += _problem("cannot be read", resource.problem)
-    parts += _mark_lines(resource.marks)
+    parts += _problem("cannot be read", resource.problem) + _mark_lines(resource.marks)
     if resource.description:
         parts += [Content(), Content(block(resource.description))]
     return _lines(parts)
