@@ -316,6 +316,7 @@ class ResultReview(Request[Reply]):
         tool: The tool's name on that server.
         text: What it says, to edit.
         media: A line for each image or other data that goes along.
+        marks: What is marked in the text.
         conversation: The conversation whose model asked for the call.
     """
 
@@ -324,6 +325,7 @@ class ResultReview(Request[Reply]):
     tool: str
     text: str
     media: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
     conversation: ConversationId = MAIN
 
 

@@ -252,10 +252,9 @@ class Skills:
         before = one.known.definition.splitlines() if one.known else None
         named = one.server, f"{skill.view.name} {path}".rstrip(), skill.view.description
         files = tuple(f"{path} · {size:,} bytes" for path, (size, _) in skill.files.items())
-        changes = () if before is None else compared_lines(before, skill.definition.splitlines())
+        diff = () if before is None else compared_lines(before, skill.definition.splitlines())
         marks = await asyncio.to_thread(marks_of, text) if text else skill.view.marks
-        new = self.desk.new_id()
-        request = SkillRequest(new, *named, files, skill.ignored, changes, text, marks)
+        request = SkillRequest(self.desk.new_id(), *named, files, skill.ignored, diff, text, marks)
         try:
             answer = await self.desk.ask(request)
         except WithdrawnError as error:

@@ -365,7 +365,7 @@ class ToolsPane(BrowserPane[OwnedTool]):
             held = "not in profile" if is_out else "on demand" * is_on_demand
             state = "not offered" if tool.problem else held
             tail = "changed" if tool.changed else "○ off" if tool.off else state
-            words = ", ".join(filter(None, ("marked" if tool.marks else "", tail)))
+            words = "marked" if tool.marks and not tool.off else tail
             yield _entry((server, tool), tool.name, words, faint=bool(tail))
 
     def describe(self, item: OwnedTool) -> Content:

@@ -169,18 +169,19 @@ class ToolChangeQuestion(Question[ToolChangeRequest]):
     SAFE = KEEP_AWAY
 
     def title_words(self) -> str:
-        """Say how many tools changed."""
-        changes, did, what = self.request.changes, "changed", "tool"
-        if all(change.is_new for change in changes):
-            did, what = "offers", "marked tool"
-        return f"A server {did} {f'a {what}' if len(changes) == 1 else counted(len(changes), what)}"
+        """Say how many tools changed or are marked."""
+        number = len(self.request.changes)
+        did, what = ("offers", "marked tool") if self._is_new else ("changed", "tool")
+        return f"A server {did} {f'a {what}' if number == 1 else counted(number, what)}"
+
+    @property
+    def _is_new(self) -> bool:
+        return all(change.is_new for change in self.request.changes)
 
     def lines(self) -> Sequence[LabelledLine]:
         """Lay out changed tools, each with what came and what went."""
-        words = (
-            "Your earlier grants no longer apply to these tools. They stay hidden from the model "
-            "until you accept."
-        )
+        grants = "" if self._is_new else "Your earlier grants no longer apply to these tools. "
+        words = f"{grants}They stay hidden from the model until you accept."
         lines = [
             LabelledLine("server", self.request.server, "bold"),
             LabelledLine("", words, "$text-muted"),
