@@ -94,7 +94,12 @@ def text_piece(text: str) -> Piece:
 
 def _shown(text: str) -> str:
     """Return a text for the screen, after what is marked in it."""
-    return "\n".join((*mark_notes(marks_of(text)), sanitize(text)))
+    return "\n".join((*_marked(text), sanitize(text)))
+
+
+def _marked(texts: object) -> tuple[str, ...]:
+    """Say what is marked in texts; what is invisible in them is counted at the end of them all."""
+    return mark_notes(one for one in marks_of(texts) if one.kind != "invisible")
 
 
 def convert_block(block: types.ContentBlock, provider: str = "Tool") -> Iterator[Piece]:
@@ -412,7 +417,7 @@ def convert_resource(
     return ResourceReading(
         content,
         (opening, *(parts or [TextPart(EMPTY)]), TextPart(f"[End of the {source}]")),
-        " ".join([*(note.shown for note in notes), *mark_notes(marks_of(texts))]),
+        " ".join([*(note.shown for note in notes), *_marked(texts)]),
         _problem(blobs, text_length(parts)),
         pictures=tuple(piece.picture for piece in pieces if piece.picture is not None),
     )
