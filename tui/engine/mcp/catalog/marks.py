@@ -28,8 +28,7 @@ BLANKS: Final = 300
 """Blanks in a line after which it is."""
 
 _GAP: Final = re.compile(rf"\s{{{BLANK_LINES},}}+")
-_SPACED: Final = re.compile(r"[\s*_`]+")
-_UNSEEN: Final = dict.fromkeys(map(ord, INVISIBLE)) | str.maketrans("\u2018\u2019", "''")
+_PLAIN: Final = dict.fromkeys(map(ord, INVISIBLE)) | str.maketrans("\u2018\u2019*_`", "''   ")
 
 
 def marks_of(*values: object) -> tuple[Mark, ...]:
@@ -55,14 +54,13 @@ def mark_notes(marks: Iterable[Mark], what: str = "text") -> tuple[str, ...]:
 
 def _unseen(text: str) -> Iterator[Mark]:
     if hidden := for_model(text)[1]:
-        said = "".join(
-            chr(ord(one) - 0xE0000) for one in text if "\U000e0020" <= one < "\U000e007f"
-        )
+        tags = (ord(one) - 0xE0000 for one in text if "\U000e0020" <= one < "\U000e007f")
+        said = "".join(map(chr, tags))
         yield Mark("invisible", f"has {counted(hidden, 'invisible character')}{_quoted(said)}")
     for gap in _GAP.finditer(text):
         lines, blanks = gap[0].count("\n") - 1, len(gap[0]) - 1 - gap[0].rfind("\n")
         if lines >= BLANK_LINES or blanks >= BLANKS:
-            place = counted(lines, "blank line") if lines > 0 else counted(blanks, "blank")
+            place = f"{blanks:,} blanks" if blanks >= BLANKS else f"{lines:,} blank lines"
             yield Mark("out-of-sight", f"goes on after {place}{_quoted(text[gap.end() :])}")
             return
 
@@ -76,9 +74,9 @@ def _hostile(text: str) -> Iterator[Mark]:
 
 def _folded(text: str) -> str:
     """Return what a text says, however its letters are written."""
-    letters = without_sequences(text).translate(_UNSEEN).lower().translate(LATIN_ALIKE)
+    letters = without_sequences(text).translate(_PLAIN).lower().translate(LATIN_ALIKE)
     plain = unicodedata.normalize("NFKD", letters).encode("ascii", "ignore").decode()
-    return _SPACED.sub(" ", plain)
+    return " ".join(plain.split())
 
 
 def _quoted(text: str) -> str:
