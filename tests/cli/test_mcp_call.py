@@ -75,17 +75,18 @@ async def test_json_has_all_that_the_server_gave_beside_what_we_say() -> None:
     listed = await run("mcp", "tools", "a", "--json")
     schema = {"type": "object", "properties": {}}
     whole = {"name": "t", "inputSchema": schema, **TOOL}
-    assert listed.json["tools"] == [{"server": "a", "problem": "", "tokens": 11, **whole}]
+    own: dict[str, Any] = {"server": "a", "problem": "", "tokens": 11, "marks": []}
+    assert listed.json["tools"] == [own | whole]
     shown = await run("mcp", "show", "a", "--json")
     assert shown.json["definitions"]["tools"] == [whole]
     assert shown.json["definitions"]["prompts"] == [{"name": "p", "arguments": []}]
     called = await run("mcp", "call", "a", "t", "--json")
     own = {"server": "a", "tool": "t", "arguments": {}, "is_error": False}
-    own |= {"outside": True, "warnings": []}
+    own |= {"outside": True, "warnings": [], "marks": []}
     assert (called.code, called.json) == (ExitCode.OK, RESULT | own)
     assert b"\x1b" not in called.raw + listed.raw
     prompted = await run("mcp", "prompt", "a", "p", "--json")
-    assert prompted.json == {"server": "a", "name": "p", **PROMPT}
+    assert prompted.json == {"server": "a", "name": "p", "marks": [], **PROMPT}
     piped = await run("mcp", "call", "a.t")
     assert RESULT["content"][0]["text"] in piped.stdout
 

@@ -7,7 +7,7 @@ from typing import Final
 
 TESTS: Final = Path(__file__).resolve().parent.parent
 
-LAST_ROW: Final = {"A": 27, "B": 27, "C": 17, "D": 23, "J": 13}
+LAST_ROW: Final = {"A": 27, "B": 28, "C": 18, "D": 23, "J": 13}
 """The sections that are held here, and the number of their last row."""
 
 ADDED: Final = {
@@ -26,9 +26,11 @@ ADDED: Final = {
     "B25": "a path with a link and `..` meets a rule on another file than its server opens",
     "B26": "the model gets a skill, or a file of one, that the user has not seen",
     "B27": "grants lie in a folder that others can write to, and permit once gemdeck has closed it",
+    "B28": "a tool with marked words reaches the model before the user has seen it",
     "C15": "a text that comes in one piece names files, secrets too, that go along",
     "C16": "text that only a model reads is neither spelled out nor counted",
     "C17": "a catalog file edited by hand speaks for a server that sleeps",
+    "C18": "words of a server speak to the model against the user, and nobody is told",
     "D21": "a server repeats the secret that it was given; a call carries the mask back",
     "D22": "bytes of the terminal end its reader: impossible sizes, wild numbers, cut sequences",
     "D23": "a form of a server asks for a secret under another name, or only forbids them",

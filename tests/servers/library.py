@@ -7,9 +7,10 @@ it), ``silent`` (names and URIs that are never answered), ``record`` (a file tha
 message, one a line), ``gate`` (a file without which it does not start), ``definitions`` (more
 members of tools, by name), ``skills`` (a file with entries of skills by their addresses, read at
 each request: those in its ``list`` are listed, two a page, and those in its ``get`` given one by
-one; its ``read`` is like ``contents``), ``info`` and ``capabilities`` (more of what it says of
-itself), ``results`` (those of a call or a prompt, by name) and ``before`` (what is sent before
-one, and files as ``gate`` that it waits for; the result waits for the answer to the last request).
+one; its ``read`` is like ``contents``), ``info``, ``capabilities`` and ``instructions`` (more of
+what it says of itself), ``results`` (those of a call or a prompt, by name) and ``before`` (what is
+sent before one, and files as ``gate`` that it waits for; the result waits for the answer to the
+last request).
 A tool or a prompt says what it got, the prompt ``talk`` after a word of each role; any other
 resource says its URI.
 """
@@ -40,6 +41,7 @@ def initialize(_: Message) -> Message:
             **SAYS.get("capabilities", {}),
         },
         "serverInfo": {"name": "library", "version": "1", **SAYS.get("info", {})},
+        **{key: SAYS[key] for key in ("instructions",) if key in SAYS},
     }
 
 

@@ -9,6 +9,18 @@ ToolId = NewType("ToolId", str)
 """The model's name for a tool; unique across all servers, ``[a-zA-Z0-9_.-]``."""
 
 
+class Mark(Frozen):
+    """What a server's text hides from people, or says to the model against the user.
+
+    Attributes:
+        kind: Its kind in JSON: ``invisible``, ``out-of-sight``, or one of ``hostile_words.toml``.
+        words: What the text does, as a predicate that quotes it; safe to show.
+    """
+
+    kind: str
+    words: str
+
+
 class Parameter(Frozen):
     """One parameter of a tool, from its schema, for display.
 
@@ -51,6 +63,7 @@ class ToolView(Frozen):
         changed: Whether it is withheld until the user accepts its changed definition.
         output_schema: Its output schema as indented JSON, or an empty string.
         has_icons: Whether it has icons; they are never fetched.
+        marks: What is marked in its definition.
     """
 
     id: ToolId
@@ -68,6 +81,7 @@ class ToolView(Frozen):
     output_schema: str = ""
     has_icons: bool = False
     claims_to_read: bool = False
+    marks: tuple[Mark, ...] = ()
 
 
 class PromptArgument(Frozen):
@@ -91,6 +105,7 @@ class PromptView(Frozen):
     arguments: tuple[PromptArgument, ...] = ()
     problem: str = ""
     own_name: str = ""
+    marks: tuple[Mark, ...] = ()
 
 
 class ResourceView(Frozen):
@@ -103,6 +118,7 @@ class ResourceView(Frozen):
     mime_type: str = ""
     size: int | None = None
     problem: str = ""
+    marks: tuple[Mark, ...] = ()
 
 
 class ResourceTemplateView(Frozen):
@@ -114,6 +130,7 @@ class ResourceTemplateView(Frozen):
     description: str = ""
     mime_type: str = ""
     problem: str = ""
+    marks: tuple[Mark, ...] = ()
 
 
 class SkillView(Frozen):
@@ -125,6 +142,7 @@ class SkillView(Frozen):
     name: str
     description: str
     problem: str = ""
+    marks: tuple[Mark, ...] = ()
 
 
 class ResourceContent(Frozen):

@@ -5,6 +5,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
+from tui.model.catalog import Mark
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
 from tui.model.frozen import Frozen
@@ -317,6 +318,7 @@ class ResultReview(Request[Reply]):
         tool: The tool's name on that server.
         text: What it says, to edit.
         media: A line for each image or other data that goes along.
+        marks: What is marked in the text.
         conversation: The conversation whose model asked for the call.
     """
 
@@ -325,6 +327,7 @@ class ResultReview(Request[Reply]):
     tool: str
     text: str
     media: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
     conversation: ConversationId = MAIN
 
 
@@ -339,6 +342,7 @@ class SkillRequest(Request[TrustAnswer]):
         ignored: Fields of its front matter that a host might act on; gemdeck does not.
         difference: The diff since it was trusted; empty the first time.
         text: Its SKILL.md; empty while that is not read.
+        marks: What is marked in the text, or in the entry while there is none.
     """
 
     answer_type = TrustAnswer
@@ -349,6 +353,7 @@ class SkillRequest(Request[TrustAnswer]):
     ignored: tuple[str, ...] = ()
     difference: tuple[DifferenceLine, ...] = ()
     text: str = ""
+    marks: tuple[Mark, ...] = ()
 
 
 class TrustRequest(Request[TrustAnswer]):
@@ -389,11 +394,11 @@ ANY_WORDING: Final = Reply(ReplyAction.ACCEPT, text="any wording")
 
 
 class ToolChangeRequest(Request[Reply]):
-    """Asks about changed tools, which are withheld from the model until accepted.
+    """Asks about changed or marked tools, which are withheld from the model until accepted.
 
     Attributes:
         server: The server.
-        changes: The changed tools.
+        changes: The tools.
     """
 
     server: ServerId

@@ -5,7 +5,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Final, NewType
 
-from tui.model.catalog import Catalog
+from tui.model.catalog import Catalog, Mark
 from tui.model.frozen import Frozen
 
 ServerId = NewType("ServerId", str)
@@ -150,6 +150,7 @@ class ServerInfo(Frozen):
         version: Its own version.
         protocol_version: The MCP revision of the connection.
         instructions: Its instructions for the model.
+        marks: What is marked in them.
         title: Its name for people, or an empty string.
         website: Its address of a website, or an empty string; not checked.
         capabilities: The capabilities and extensions of the protocol that it declares.
@@ -170,6 +171,7 @@ class ServerInfo(Frozen):
     log_levels: bool = False
     completions: bool = False
     subscriptions: bool = False
+    marks: tuple[Mark, ...] = ()
 
     @property
     def is_stateless(self) -> bool:

@@ -576,6 +576,8 @@ class GemdeckSettings(Section):
     """
     max_tool_share: Number = Field(DEFAULT_TOOL_SHARE, gt=0, le=MAX_TOOL_SHARE)
     """Maximum share of the model's context for these tools, in percent."""
+    withhold_marked: Flag = False
+    """Hide tools with marked words from the model until you have reviewed them."""
     server_instructions: Flag = True
     """Send the instructions of servers to the model with every request, marked as coming from the
     servers.

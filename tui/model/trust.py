@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
+from tui.model.catalog import Mark
 from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
 
@@ -102,7 +103,9 @@ class Disclosure(Frozen):
 
 
 class ToolChange(Frozen):
-    """A tool whose definition changed, with the diff."""
+    """A tool whose definition changed, with the diff; a marked one that nobody has seen is new."""
 
     tool: str
     difference: tuple[DifferenceLine, ...]
+    marks: tuple[Mark, ...] = ()
+    is_new: bool = False

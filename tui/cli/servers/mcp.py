@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
@@ -53,6 +54,7 @@ from tui.engine.definitions.outside import FETCHERS
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.files.saved import joined_contents
 from tui.engine.keys.secret_store import without_literals
+from tui.engine.mcp.catalog.marks import marks_of
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement
 from tui.engine.mcp.schema.to_gemini import typed_value
@@ -123,7 +125,8 @@ async def _shown(server: str, start: StartOptions) -> CommandOutput:
         kinds = ("tools", "prompts", "resources", "templates", "skills")
         definitions = {kind: writable(getattr(listed, kind)) for kind in kinds}
         labels = _LABELS | {"target": "command" if view.transport is Transport.STDIO else "address"}
-        text = fields({labels.get(name, name): one for name, one in value.items()})
+        said = value | {"marks": [f"{one['of']} {one['words']}" for one in value["marks"]]}
+        text = fields({labels.get(name, name): one for name, one in said.items()})
         return CommandOutput(value | {"definitions": definitions}, text, code)
 
 
@@ -144,6 +147,7 @@ async def tools(server: str | None, start: StartOptions) -> CommandOutput:
         ]
         value = [
             _beside({"server": one, "problem": tool.problem, "tokens": part(one, tool).tokens}, raw)
+            | {"marks": list(map(asdict, tool.marks))}
             for one, tool, raw in found
         ]
         rows = [tool_row(one, tool) for one, tool, _ in found]
@@ -197,7 +201,7 @@ async def call(
             raise ToolCallError(result.display, reply=result.reply)
         own = {"server": server, "tool": tool, "arguments": given, "is_error": result.is_error}
         more = {"outside": session.ready(server).runs_outside, "warnings": session.warnings}
-        value = _beside(own | more, result.raw)
+        value = _beside(own | more, result.raw) | _marks(result.raw)
         code = ExitCode.ERROR if result.is_error else ExitCode.OK
         return CommandOutput(value, _plain(result.parts, result.display), code)
 
@@ -314,7 +318,7 @@ async def prompt(
         asked = session.engine.servers.render_prompt(ServerId(server), name, given)
         found = await using(session, asked)
         parts = [*(part for turn in found.before for part in turn.parts), *found.parts]
-        value = _beside({"server": server, "name": name}, found.raw)
+        value = _beside({"server": server, "name": name}, found.raw) | _marks(found.raw)
         return CommandOutput(value, _plain(parts, found.shown))
 
 
@@ -548,6 +552,11 @@ def _check_arguments(view: PromptView, arguments: Mapping[str, str]) -> None:
 def _beside(own: dict[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
     """Write what a server gave, member for member, beside what we say of it."""
     return own | {name: value for name, value in writable(raw).items() if name not in own}
+
+
+def _marks(raw: object) -> dict[str, Any]:
+    """Return what is marked in a result."""
+    return {"marks": list(map(asdict, marks_of(raw)))}
 
 
 def _plain(parts: Sequence[object], display: str) -> str:

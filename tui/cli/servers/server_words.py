@@ -4,15 +4,17 @@ import shlex
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from tui.cli.output import say
+from tui.engine.mcp.catalog.marks import mark_notes
 from tui.engine.mcp.telling_line import MAX_SUMMED, readable
 from tui.model.catalog import ToolView
 from tui.model.events import OWN_SOURCE, LogLine
 from tui.model.models import ContextPart
-from tui.model.servers import Origin, ServerId, ServerStatus, ServerUsage, ServerView
+from tui.model.servers import Origin, ServerId, ServerInfo, ServerStatus, ServerUsage, ServerView
 from tui.text import clip, counted, sanitize_line
 
 MAX_SHOWN: Final = 64
@@ -97,8 +99,10 @@ def server_details(
     view: ServerView, usage: ServerUsage, context: ContextPart, log: Iterable[LogLine]
 ) -> dict[str, Any]:
     """Return what is known of one server beside that, from what was measured and what it wrote."""
-    catalog, info, failure = view.catalog, view.info, view.failure
+    catalog, info, failure = view.catalog, view.info or ServerInfo("", "", ""), view.failure
     said = [line.text for line in log if line.source != OWN_SOURCE][-MAX_SUMMED:]
+    offers = (catalog.tools, catalog.prompts, catalog.resources, catalog.templates, catalog.skills)
+    marked = [("instructions", info.marks), *((o.name, o.marks) for kind in offers for o in kind)]
     measured = {
         "connect_ms": round(usage.connected * 1000, 1),
         "lists_ms": round(usage.listed * 1000, 1),
@@ -106,16 +110,17 @@ def server_details(
         "memory_mb": round(usage.memory / 1e6, 1),
     }
     return {
-        "title": info.title if info is not None else "",
-        "software": f"{info.name} {info.version}" if info is not None else "",
-        "website": info.website if info is not None else "",
-        "protocol": info.protocol_version if info is not None else "",
-        "capabilities": list(info.capabilities) if info is not None else [],
-        "announced": list(info.announced) if info is not None else [],
+        "title": info.title,
+        "software": f"{info.name} {info.version}" if view.info is not None else "",
+        "website": info.website,
+        "protocol": info.protocol_version,
+        "capabilities": list(info.capabilities),
+        "announced": list(info.announced),
         **{name: value for name, value in measured.items() if value},
-        "instructions": info.instructions if info is not None else "",
+        "instructions": info.instructions,
         "tools": [tool.name for tool in catalog.tools],
         "tools_off": [tool.name for tool in catalog.tools if tool.off],
+        "marks": [{"of": what, **asdict(one)} for what, found in marked for one in found],
         "context": context.words,
         "tokens": context.tokens,
         "prompts": [prompt.name for prompt in catalog.prompts],
@@ -146,7 +151,7 @@ def server_row(view: ServerView, reason: str) -> tuple[str, ...]:
 def tool_row(server: ServerId, tool: ToolView) -> tuple[str, ...]:
     """Return the row of a list of tools: with what it is for, or why it is not offered."""
     about = tool.problem or tool.description.strip().partition("\n")[0]
-    return server, clip(tool.name, MAX_SHOWN), about
+    return server, clip(tool.name, MAX_SHOWN), "  ".join((about, *mark_notes(tool.marks, "tool")))
 
 
 def log_text(line: LogLine) -> str:

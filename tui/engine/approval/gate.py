@@ -401,6 +401,7 @@ class ToolAccess:
         denied = [rule for rule in settings.always_deny if not isinstance(rule, lifted)]
         self.policy.configure(settings.always_allow, denied, definitions, asks)
         self.review.keep_only({definition.id for definition in definitions})
+        self.review.withholds_marked = settings.withhold_marked
 
     def standing(self, servers: ServerManager, server: ServerId, tool: str) -> ToolStanding:
         """Return how the rules treat a tool, by its displayed name, even if it is not offered."""

@@ -233,11 +233,10 @@ def _change(path: str, content: str, before: str, after: str) -> FileChange:
     new = after.removesuffix("\n").split("\n")
     old = before.removesuffix("\n").split("\n") if before else []
     lines = [(line.sign, line.text) for line in all_lines(old, new)]
-    gone = sum(sign == "-" for sign, _ in lines)
-    come = sum(sign == "+" for sign, _ in lines)
-    summary = f"overwrites · +{come:,} -{gone:,}" if gone or come else "overwrites · unchanged"
+    signs = Counter(sign for sign, _ in lines)
+    changed = f"+{signs['+']:,} -{signs['-']:,}" if signs.keys() - {" "} else "unchanged"
     shown = ((sign, sanitize(reveal(text)) if sign == "-" else "") for sign, text in lines)
-    return FileChange(path, content, summary, tuple(shown))
+    return FileChange(path, content, f"overwrites · {changed}", tuple(shown))
 
 
 class UnusableEditError(Exception):
@@ -383,6 +382,8 @@ def call_notes(inquiry: Inquiry, policy: Policy | None = None) -> Iterator[str]:
         yield _FOREIGN
     if others := [server for server in inquiry.turn.read if server != tool.server]:
         yield f"This turn has read data from {_listed(others)}."
+    for mark in tool.view.marks:
+        yield f"The server's definition of this tool {mark.words}."
     if not is_plain(tool.name):
         yield _ODD_NAME
     if policy is not None and (words := policy.untrusted_words(tool)):

@@ -8,8 +8,8 @@ offered again.
 import asyncio
 import hashlib
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -60,9 +60,11 @@ MAX_ANSWERED: Final = 10_000
 offered now."""
 
 CHANGED: Final = "it has changed and is hidden from the model until you accept the change"
+MARKED: Final = "it is marked and is hidden from the model until you have reviewed it"
 """Why a tool is withheld about which the user can be asked."""
 
 UNREADABLE: Final = "it has changed, and its definition is too long to review"
+MARKED_UNREADABLE: Final = "it is marked, and its definition is too long to review"
 """Why a tool is withheld about which nobody can be asked."""
 
 
@@ -72,13 +74,15 @@ class Pin(Frozen):
     Attributes:
         definition_hash: Its hash.
         definition: It as JSON text; empty where that is too long to be kept.
+        is_seen: Whether the user was shown it, and accepted it.
     """
 
     definition_hash: str
     definition: str = ""
+    is_seen: bool = False
 
 
-_PINS: Final = EntryFormat(Pin, {"definition_hash": "hash"})
+_PINS: Final = EntryFormat(Pin, {"definition_hash": "hash", "is_seen": "seen"})
 
 
 def pin_key(name: str) -> PinKey:
@@ -129,7 +133,7 @@ def _write(pins: Mapping[PinKey, Pin]) -> dict[str, Any]:
     for key in list(pins)[:MAX_PINNED]:
         pin = pins[key]
         if len(pin.definition) > min(room, MAX_DEFINITION):
-            pin = Pin(pin.definition_hash)
+            pin = replace(pin, definition="")
         room -= len(pin.definition)
         entries[key] = _PINS.write(pin)
     return entries
@@ -175,6 +179,7 @@ class ToolReview(ToolVisibility):
 
     Attributes:
         on_accepted: Called when tools are no longer to be withheld.
+        withholds_marked: Whether marked tools are withheld until the user has accepted them.
     """
 
     def __init__(self, desk: Desk, publish: Publish, store: PinStore, policy: Policy) -> None:
@@ -184,6 +189,7 @@ class ToolReview(ToolVisibility):
         self._tasks = TaskSet("changed tools could not be asked about")
         self._worker = OrderedWorker()
         self.on_accepted: Callable[[], None] = lambda: None
+        self.withholds_marked = False
 
     async def aclose(self) -> None:
         """End what is being prepared, and write what is still to be written."""
@@ -219,7 +225,8 @@ class ToolReview(ToolVisibility):
     ) -> Mapping[str, Withheld]:
         """Return the tools to hide from the model: denied ones, and those that changed.
 
-        New tools become known. The user is asked about changed ones, unless that was done. The
+        New tools become known, unless they are marked and the user has to see them. The user is
+        asked about changed ones, unless that was done. The
         servers that come with gemdeck change with it.
         """
         usable = [tool for tool in tools if tool.is_usable]
@@ -233,7 +240,9 @@ class ToolReview(ToolVisibility):
                 continue
             key = pin_key(tool.name)
             pin = known.pins.get(key)
-            if pin is None:
+            if self._is_unseen(tool, pin):
+                known.changed[tool.name] = tool
+            elif pin is None:
                 if len(known.pins) < MAX_PINNED:
                     new[key] = known.pins[key] = _pin(tool)
             elif not self._is_as_pinned(definition, tool, pin):
@@ -244,9 +253,14 @@ class ToolReview(ToolVisibility):
             known.answered &= {tool.definition_hash for tool in known.changed.values()}
         self._ask_if_needed(known)
         return {name: Withheld(reason) for name, reason in denied.items()} | {
-            name: Withheld(CHANGED if _is_readable(tool) else UNREADABLE, changed=True)
+            name: Withheld(_reason(known, tool), changed=True)
             for name, tool in known.changed.items()
         }
+
+    def _is_unseen(self, tool: Tool, pin: Pin | None) -> bool:
+        """Return whether a tool is withheld because it is marked."""
+        is_seen = pin is not None and pin.is_seen and pin.definition_hash == tool.definition_hash
+        return self.withholds_marked and bool(tool.view.marks) and not is_seen
 
     def _is_as_pinned(self, definition: ServerDefinition, tool: Tool, pin: Pin) -> bool:
         is_same = pin.definition_hash == tool.definition_hash
@@ -266,8 +280,7 @@ class ToolReview(ToolVisibility):
             return ()
         named = [t for t in known.tools if tool in {"", t.view.name} and _is_readable(t)]
         due = [one for one in named if one.name in known.changed]
-        before = [known.pins[pin_key(one.name)].definition for one in due]
-        changes, unreadable = await asyncio.to_thread(_changes, due, before)
+        changes, unreadable = await asyncio.to_thread(_changes, due, _before(known, due))
         chosen, answer = (named, ANY_WORDING) if any_wording else (due, Reply(ReplyAction.ACCEPT))
         self._take(known, [t for t in chosen if t.definition_hash not in unreadable], answer)
         return changes
@@ -297,14 +310,14 @@ class ToolReview(ToolVisibility):
 
     async def _ask(self, known: _Known, tools: tuple[Tool, ...]) -> None:
         """Make the question in a thread, put it, and act on the answer."""
-        before = [known.pins[pin_key(tool.name)].definition for tool in tools]
-        changes, unreadable = await asyncio.to_thread(_changes, tools, before)
+        changes, unreadable = await asyncio.to_thread(_changes, tools, _before(known, tools))
         known.answered.update(unreadable)
         known.asked = tuple(tool for tool in tools if tool.definition_hash not in unreadable)
         server = known.definition.id
         if not self._desk.attended:
             names = ", ".join(change.tool for change in changes[:MAX_CHANGES])
-            text = f"The server {server} changed these tools; they are now withheld: {names}."
+            did = "offers marked tools" if all(c.is_new for c in changes) else "changed these tools"
+            text = f"The server {server} {did}; they are now withheld: {names}."
             advice = f"To review and accept the changes: gemdeck mcp accept {shlex.quote(server)}"
             self._publish(NoticeRaised(Notice(Severity.WARNING, text, advice)))
         elif changes:
@@ -321,7 +334,7 @@ class ToolReview(ToolVisibility):
             named = tool.view.name, tool.definition_hash
             self._publish(ToolRuleChanged(one.id, one.fingerprint, *named, decision))
         if answer.allows:
-            pins = {pin_key(tool.name): _pin(tool) for tool in asked}
+            pins = {pin_key(t.name): replace(_pin(t), is_seen=True) for t in asked}
             known.pins.update(pins)
             self._save(known.definition.fingerprint, pins, replacing=True)
             self.on_accepted()
@@ -352,15 +365,29 @@ def _pin(tool: Tool) -> Pin:
     return Pin(tool.definition_hash, tool.definition if _is_readable(tool) else "")
 
 
+def _before(known: _Known, tools: Iterable[Tool]) -> list[str | None]:
+    """Return the definitions as they were known; None for tools that have not changed."""
+    pins = [(known.pins.get(pin_key(tool.name)), tool.definition_hash) for tool in tools]
+    return [pin.definition if pin and pin.definition_hash != now else None for pin, now in pins]
+
+
+def _reason(known: _Known, tool: Tool) -> str:
+    """Say why a tool is withheld that changed or is marked."""
+    if _before(known, [tool]) == [None]:
+        return MARKED if _is_readable(tool) else MARKED_UNREADABLE
+    return CHANGED if _is_readable(tool) else UNREADABLE
+
+
 def _changes(
-    tools: Sequence[Tool], before: Sequence[str]
+    tools: Sequence[Tool], before: Sequence[str | None]
 ) -> tuple[tuple[ToolChange, ...], frozenset[str]]:
     """Return how tools changed, and the hashes of those that cannot be shown."""
     changes: list[ToolChange] = []
     unreadable: set[str] = set()
     for tool, known in zip(tools, before, strict=True):
         try:
-            changes.append(ToolChange(tool.view.name, difference(known, tool.definition)))
+            lines, marks = difference(known, tool.definition), tool.view.marks
+            changes.append(ToolChange(tool.view.name, lines, marks, known is None))
         except UnreadableDefinitionError:
             unreadable.add(tool.definition_hash)
     return tuple(changes), frozenset(unreadable)

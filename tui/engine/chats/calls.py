@@ -22,6 +22,7 @@ from tui.engine.bus import Publish
 from tui.engine.chats.history import FunctionResponse
 from tui.engine.chats.own_tools import KeptResults
 from tui.engine.desk import Desk, WithdrawnError
+from tui.engine.mcp.catalog.marks import marks_of
 from tui.engine.mcp.catalog.offered_tool import (
     CallStoppedError,
     FunctionCall,
@@ -146,7 +147,8 @@ class ResultReviewer(Frozen):
         shown = sanitize(text)
         sizes = (counted(len(part.data) * 3 // 4, "byte") for part in media)
         listed = tuple(f"{part.mime_type}, {size}" for part, size in zip(media, sizes, strict=True))
-        named = call, tool.server, tool.view.name, shown, listed
+        marks = await asyncio.to_thread(marks_of, text)
+        named = call, tool.server, tool.view.name, shown, listed, marks
         request = ResultReview(self.desk.new_id(), *named, conversation=conversation)
         try:
             reply = await self.desk.ask(request)

@@ -16,6 +16,7 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.definition_diff import compared_lines
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.logs.audit import AuditLog
+from tui.engine.mcp.catalog.marks import marks_of
 from tui.engine.mcp.catalog.offered_tool import (
     JsonObject,
     OwnTool,
@@ -251,8 +252,9 @@ class Skills:
         before = one.known.definition.splitlines() if one.known else None
         named = one.server, f"{skill.view.name} {path}".rstrip(), skill.view.description
         files = tuple(f"{path} · {size:,} bytes" for path, (size, _) in skill.files.items())
-        changes = () if before is None else compared_lines(before, skill.definition.splitlines())
-        request = SkillRequest(self.desk.new_id(), *named, files, skill.ignored, changes, text)
+        diff = () if before is None else compared_lines(before, skill.definition.splitlines())
+        marks = await asyncio.to_thread(marks_of, text) if text else skill.view.marks
+        request = SkillRequest(self.desk.new_id(), *named, files, skill.ignored, diff, text, marks)
         try:
             answer = await self.desk.ask(request)
         except WithdrawnError as error:

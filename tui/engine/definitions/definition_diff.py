@@ -30,11 +30,12 @@ class UnreadableDefinitionError(Exception):
     """A definition is nested so deeply that nobody can be shown it."""
 
 
-def difference(before: str, after: str) -> tuple[DifferenceLine, ...]:
+def difference(before: str | None, after: str) -> tuple[DifferenceLine, ...]:
     """Show how a definition changed.
 
     Args:
-        before: The definition that was known, as JSON text; empty where only its hash was kept.
+        before: The definition that was known, as JSON text; empty where only its hash was kept,
+            None where it is new or the same.
         after: The definition now.
 
     Returns:
@@ -46,6 +47,8 @@ def difference(before: str, after: str) -> tuple[DifferenceLine, ...]:
     try:
         new = definition_lines(after)
         words = "The earlier definition was not saved. The current one:"
+        if before is None:
+            words = "The definition:"
         if before:
             lines = compared_lines(definition_lines(before), new)
             if any(line.sign != _SAME for line in lines):

@@ -367,7 +367,8 @@ class ToolsPane(Marking, BrowserPane[OwnedTool]):
             tail = "changed" if tool.changed else "○ off" if tool.off else state
             is_marked = not here.marks.isdisjoint({(server, ""), (server, tool.name)})
             name = MARK * is_marked + tool.name
-            yield _entry((server, tool), name, tail, faint=bool(tail))
+            words = "suspicious" if tool.marks and not tool.off else tail
+            yield _entry((server, tool), name, words, faint=bool(tail))
 
     @property
     def markable(self) -> Mark | None:

@@ -15,7 +15,7 @@ from tui.ui.questions.answers import ACCEPTED, DECLINED, Answer
 from tui.ui.questions.question import Names, Question
 from tui.ui.widgets.chat.composer import TEXT_KEYS
 from tui.ui.widgets.text.folded_text import FoldedText
-from tui.ui.widgets.text.labelled_text import LabelledLine, listed
+from tui.ui.widgets.text.labelled_text import LabelledLine, listed, warning_line
 from tui.ui.widgets.text.plain import PlainText
 
 MAX_EDITABLE: Final = 20_000
@@ -98,6 +98,7 @@ class ResultQuestion(Question[ResultReview]):
         return [
             LabelledLine("server", self.request.server, "bold"),
             LabelledLine("tool", self.request.tool),
+            *(warning_line("! marked", mark.words) for mark in self.request.marks),
             *listed("attached", self.request.media),
         ]
 

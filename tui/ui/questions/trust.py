@@ -169,22 +169,26 @@ class ToolChangeQuestion(Question[ToolChangeRequest]):
     SAFE = KEEP_AWAY
 
     def title_words(self) -> str:
-        """Say how many tools changed."""
+        """Say how many tools changed or are marked."""
         number = len(self.request.changes)
-        return "A server changed a tool" if number == 1 else f"A server changed {number:,} tools"
+        did, what = ("offers", "marked tool") if self._is_new else ("changed", "tool")
+        return f"A server {did} {f'a {what}' if number == 1 else counted(number, what)}"
+
+    @property
+    def _is_new(self) -> bool:
+        return all(change.is_new for change in self.request.changes)
 
     def lines(self) -> Sequence[LabelledLine]:
         """Lay out changed tools, each with what came and what went."""
-        words = (
-            "Your earlier grants no longer apply to these tools. They stay hidden from the model "
-            "until you accept."
-        )
+        grants = "" if self._is_new else "Your earlier grants no longer apply to these tools. "
+        words = f"{grants}They stay hidden from the model until you accept."
         lines = [
             LabelledLine("server", self.request.server, "bold"),
             LabelledLine("", words, "$text-muted"),
         ]
         for change in self.request.changes:
             lines += [LabelledLine(), LabelledLine("tool", change.tool, "bold")]
+            lines += [warning_line("! marked", mark.words) for mark in change.marks]
             lines += difference_lines(change.difference)
         return lines
 
@@ -209,6 +213,7 @@ class SkillQuestion(Question[SkillRequest]):
             LabelledLine("server", request.server, "bold"),
             LabelledLine("skill", request.name, "bold"),
         ]
+        lines += [warning_line("! marked", mark.words) for mark in request.marks]
         if request.text:
             words = (
                 "Written by the server for the model. It grants nothing: your rules still apply."

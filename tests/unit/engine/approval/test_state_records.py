@@ -108,7 +108,8 @@ def test_pins_are_read_and_written(tmp_path: Path) -> None:
     content = json.loads(path.read_text())
     assert content.pop("version") == 1
     added = {"hash": "h3", "definition": "x"}
-    assert content == {"tools": {**json.loads(PINS)["tools"], "k3": added}}
+    expected = {**json.loads(PINS)["tools"], "k3": added}
+    assert content == {"tools": {key: {**pin, "seen": False} for key, pin in expected.items()}}
 
 
 def test_trust_is_read_and_written(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.mcp.catalog.marks import marks_of
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, declaration, sanitize_name
 from tui.engine.mcp.catalog.skill_entry import Skill, read_skills
 from tui.engine.mcp.schema.to_gemini import GeminiSchema, UnusableSchemaError, convert_schema
@@ -272,6 +273,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         size=len(to_json((for_model, parameters))),
         claims_to_read=notes.get("readOnlyHint") is True
         and notes.get("destructiveHint") is not True,
+        marks=marks_of([item.get(key) for key in _HASHED]),
     )
     return Tool(
         name=item["name"],
@@ -316,6 +318,7 @@ def _prompt(item: dict[str, Any], position: int) -> PromptView:
         description=sanitize(text_in(item, "description"), MAX_DESCRIPTION),
         arguments=tuple(arguments.values())[:MAX_ARGUMENTS],
         problem=problem,
+        marks=marks_of(item),
     )
 
 
@@ -323,27 +326,25 @@ def _resource(item: dict[str, Any]) -> ResourceView:
     size = item.get("size")
     return ResourceView(
         uri=sanitize_line(item["uri"]),
-        **_resource_words(item),
+        **_resource_words(item, "uri"),
         size=size if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else None,
-        problem="" if is_shown_whole(item["uri"]) else _HIDDEN_URI,
     )
 
 
 def _template(item: dict[str, Any]) -> ResourceTemplateView:
-    return ResourceTemplateView(
-        uri_template=sanitize_line(item["uriTemplate"]),
-        **_resource_words(item),
-        problem="" if is_shown_whole(item["uriTemplate"]) else _HIDDEN_URI,
-    )
+    uri_template = sanitize_line(item["uriTemplate"])
+    return ResourceTemplateView(uri_template, **_resource_words(item, "uriTemplate"))
 
 
-def _resource_words(item: dict[str, Any]) -> dict[str, Any]:
+def _resource_words(item: dict[str, Any], uri: str) -> dict[str, Any]:
     """Read the fields that resources and their templates share."""
     return {
         "name": sanitize_line(text_in(item, "name"), MAX_NAME),
         "title": sanitize_line(text_in(item, "title"), MAX_NAME),
         "description": sanitize(text_in(item, "description"), MAX_DESCRIPTION),
         "mime_type": sanitize_line(text_in(item, "mimeType"), MAX_NAME),
+        "problem": "" if is_shown_whole(item[uri]) else _HIDDEN_URI,
+        "marks": marks_of(item),
     }
 
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import mcp_types as types
 
 from tui.engine.logs.redaction import MASK_ENDING
+from tui.engine.mcp.catalog.marks import mark_notes, marks_of
 from tui.engine.mcp.catalog.media import kind_of, plain_base64, text_of
 from tui.engine.mcp.catalog.offered_tool import (
     STRUCTURED,
@@ -88,7 +89,17 @@ class Piece(NamedTuple):
 def text_piece(text: str) -> Piece:
     """Return a text as data for the model and as text for the screen."""
     revealed, hidden = for_model(text)
-    return Piece(TextPart(revealed), sanitize(text), hidden)
+    return Piece(TextPart(revealed), _shown(text), hidden)
+
+
+def _shown(text: str) -> str:
+    """Return a text for the screen, after what is marked in it."""
+    return "\n".join((*_marked(text), sanitize(text)))
+
+
+def _marked(texts: object) -> tuple[str, ...]:
+    """Say what is marked in texts; what is invisible in them is counted at the end of them all."""
+    return mark_notes(one for one in marks_of(texts) if one.kind != "invisible")
 
 
 def convert_block(block: types.ContentBlock, provider: str = "Tool") -> Iterator[Piece]:
@@ -188,14 +199,14 @@ def text_length(parts: Iterable[Part]) -> int:
 
 def within_limit(parts: Sequence[Part], share: float) -> tuple[Part, ...]:
     """Cut each text to a share of its length, which leaves a short one whole."""
-    cut: list[Part] = []
-    for part in parts:
-        if isinstance(part, TextPart) and share < 1:
-            half = max(MIN_BLOCK_TEXT, int(len(part.text) * share)) // 2
-            cut.append(TextPart(clip_middle(part.text, half, half)))
-        else:
-            cut.append(part)
-    return tuple(cut)
+
+    def cut(part: Part) -> Part:
+        if not isinstance(part, TextPart) or share >= 1:
+            return part
+        half = max(MIN_BLOCK_TEXT, int(len(part.text) * share)) // 2
+        return TextPart(clip_middle(part.text, half, half))
+
+    return tuple(map(cut, parts))
 
 
 _JPEG_FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -342,7 +353,7 @@ def convert_prompt(result: types.GetPromptResult) -> RenderedPrompt:
 def _looked_at(turn: PromptMessage) -> RenderedMessage:
     """Return a turn for the screen as the model gets it: all of its parts."""
     shown = (
-        sanitize(part.text)
+        _shown(part.text)
         if isinstance(part, TextPart)
         else picture_of(part) or f"[{part.mime_type}, {_size(part.data)}]"
         for part in turn.parts
@@ -406,7 +417,7 @@ def convert_resource(
     return ResourceReading(
         content,
         (opening, *(parts or [TextPart(EMPTY)]), TextPart(f"[End of the {source}]")),
-        " ".join(note.shown for note in notes),
+        " ".join([*(note.shown for note in notes), *_marked(texts)]),
         _problem(blobs, text_length(parts)),
         pictures=tuple(piece.picture for piece in pieces if piece.picture is not None),
     )

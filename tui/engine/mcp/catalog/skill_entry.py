@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from tui.engine.files.saved import joined_contents
 from tui.engine.mcp.catalog.argument_rules import folded
+from tui.engine.mcp.catalog.marks import marks_of
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.settings.sources.document import read_yaml
 from tui.model.bounded_json import canonical_text
@@ -194,7 +195,7 @@ def read_skill(item: Any) -> Skill | None:  # noqa: ANN401 - any JSON
     lines = sorted(f"{one} · {size:,} bytes · {digest}" for one, (size, digest) in files.items())
     definition = "\n".join((uri, sanitize(reveal(front)), *lines))
     digest = hashlib.sha256(definition.encode()).hexdigest()
-    view = SkillView(name, sanitize(said, MAX_DESCRIPTION), problem)
+    view = SkillView(name, sanitize(said, MAX_DESCRIPTION), problem, marks_of(own))
     return Skill(uri, view, own, files, definition, digest)
 
 

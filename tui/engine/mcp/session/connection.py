@@ -24,6 +24,7 @@ from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.mcp.backoff import Backoff
 from tui.engine.mcp.callbacks.elicitation import Elicitation, required_addresses
 from tui.engine.mcp.callbacks.sampling import REFUSED, Sampling
+from tui.engine.mcp.catalog.marks import marks_of
 from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, Tool, read_offer
 from tui.engine.mcp.catalog.offered_tool import (
     CallNotTakenError,
@@ -644,6 +645,7 @@ def _server_info(client: Client) -> ServerInfo:
         version=sanitize_line(info.version, MAX_CLAIM) if info is not None else "",
         protocol_version=sanitize_line(client.protocol_version, MAX_CLAIM),
         instructions=sanitize(client.instructions or "", MAX_INSTRUCTIONS),
+        marks=marks_of(client.instructions),
         title=sanitize_line((info and info.title) or "", MAX_CLAIM),
         website=sanitize_line((info and info.website_url) or "", MAX_URL),
         capabilities=_declared(declared),

@@ -11,6 +11,7 @@ from textual.content import Content
 
 from tui.model.catalog import (
     Catalog,
+    Mark,
     PromptView,
     ResourceContent,
     ResourceTemplateView,
@@ -65,6 +66,7 @@ def describe_tool(
         parts += _problem("not available", tool.problem)
     elif standing is not None:
         parts += [Content(), Content.assemble(("approval  ", _MUTED), one_line(standing.words))]
+    parts += _mark_lines(tool.marks)
     if tool.description:
         parts += [Content(), Content(block(tool.description))]
     if tool.claims:
@@ -96,7 +98,7 @@ def describe_prompt(server: ServerId, prompt: PromptView, *, arguments: bool = T
     parts = _titles(server, f"/{prompt.name}", prompt.title, framed=not arguments)
     if prompt.own_name:
         parts.append(muted(f"renamed from {one_line(prompt.own_name)}"))
-    parts += _problem("cannot be used", prompt.problem)
+    parts += _problem("cannot be used", prompt.problem) + _mark_lines(prompt.marks)
     if prompt.description:
         parts += [Content(), Content(block(prompt.description))]
     if arguments or not prompt.arguments:
@@ -117,10 +119,15 @@ def describe_resource(server: ServerId, resource: ResourceView | ResourceTemplat
     parts += [Content(), Content(one_line(uri))]
     if facts := " · ".join(filter(None, (one_line(resource.mime_type), size))):
         parts.append(muted(facts))
-    parts += _problem("cannot be read", resource.problem)
+    parts += _problem("cannot be read", resource.problem) + _mark_lines(resource.marks)
     if resource.description:
         parts += [Content(), Content(block(resource.description))]
     return _lines(parts)
+
+
+def _mark_lines(marks: Iterable[Mark]) -> list[Content]:
+    """Say what is marked in a text of a server."""
+    return [Content.styled(f"! marked: {one_line(mark.words)}", "$text-warning") for mark in marks]
 
 
 def _problem(what: str, problem: str) -> list[Content]:
@@ -193,6 +200,7 @@ def server_texts(view: ServerView, sent: str) -> list[Content]:
     if sent or own:
         title = f"Instructions ({'' if sent else 'not '}sent to the model)"
         parts += [Content(), section(title), Content(block(sent or own))]
+        parts += _mark_lines(view.info.marks if view.info is not None else ())
     if view.environment:
         passed, withheld = ", ".join(view.environment), ", ".join(view.withheld) or "nothing"
         parts += [Content(), section("Environment"), muted(f"passed: {passed}")]

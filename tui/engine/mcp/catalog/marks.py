@@ -1,0 +1,93 @@
+"""Marks what a text of a server hides from people, or says to the model against the user.
+
+A mark is a hint for people, found by patterns that can be evaded: what it is about stays as it is.
+"""
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from tui.model.bounded_json import mapped
+from tui.model.catalog import Mark
+from tui.text import INVISIBLE, LATIN_ALIKE, counted, for_model, sanitize_line, without_sequences
+
+MAX_SEARCHED: Final = 1_000_000
+"""Characters that are searched, half of them at the end."""
+
+MAX_QUOTED: Final = 80
+"""Characters of a text that a mark quotes."""
+
+BLANK_LINES: Final = 100
+"""Blank lines after which a text is taken to be out of sight."""
+
+BLANKS: Final = 300
+"""Blanks in a line after which it is."""
+
+_GAP: Final = re.compile(rf"\s{{{BLANK_LINES},}}+")
+_PLAIN: Final = dict.fromkeys(map(ord, INVISIBLE)) | str.maketrans("\u2018\u2019*_`", "''   ")
+
+
+def marks_of(*values: object) -> tuple[Mark, ...]:
+    """Mark texts, or all texts in JSON values, as they came: at most one mark of each kind."""
+    texts: list[str] = []
+
+    def take(one: Any) -> Any:  # noqa: ANN401 - any JSON
+        if isinstance(one, str):
+            texts.append(one.rstrip())
+        return one
+
+    mapped(values, take, take)
+    text = "\n|\n".join(texts)  # two of them make no sentence
+    if len(text) > MAX_SEARCHED:
+        text = text[: MAX_SEARCHED // 2] + text[-MAX_SEARCHED // 2 :]
+    return (*_unseen(text), *_hostile(text))
+
+
+def mark_notes(marks: Iterable[Mark], what: str = "text") -> tuple[str, ...]:
+    """Write marks for a text on the screen, each as a line of its own."""
+    return tuple(f"[Marked: this {what} {mark.words}.]" for mark in marks)
+
+
+def _unseen(text: str) -> Iterator[Mark]:
+    if hidden := for_model(text)[1]:
+        tags = (ord(one) - 0xE0000 for one in text if "\U000e0020" <= one < "\U000e007f")
+        said = "".join(map(chr, tags))
+        yield Mark("invisible", f"has {counted(hidden, 'invisible character')}{_quoted(said)}")
+    for gap in _GAP.finditer(text):
+        lines, blanks = gap[0].count("\n") - 1, len(gap[0]) - 1 - gap[0].rfind("\n")
+        if lines >= BLANK_LINES or blanks >= BLANKS:
+            place = f"{blanks:,} blanks" if blanks >= BLANKS else f"{lines:,} blank lines"
+            yield Mark("out-of-sight", f"goes on after {place}{_quoted(text[gap.end() :])}")
+            return
+
+
+def _hostile(text: str) -> Iterator[Mark]:
+    words = _folded(text)
+    for kind, says, pattern in _patterns():
+        if found := pattern.search(words):
+            yield Mark(kind, f"{says}{_quoted(found[0])}")
+
+
+def _folded(text: str) -> str:
+    """Return what a text says, however its letters are written."""
+    letters = without_sequences(text).translate(_PLAIN).lower().translate(LATIN_ALIKE)
+    plain = unicodedata.normalize("NFKD", letters).encode("ascii", "ignore").decode()
+    return " ".join(plain.split())
+
+
+def _quoted(text: str) -> str:
+    """Quote the beginning of a text behind a colon, if there is one; nothing in it ends a quote."""
+    line = sanitize_line(text[:400].replace("“", '"').replace("”", '"'), MAX_QUOTED)
+    return f": “{line}”" if line else ""
+
+
+@cache
+def _patterns() -> list[tuple[str, str, re.Pattern[str]]]:
+    """Return the kinds of ``hostile_words.toml``, which says what they hold."""
+    text = Path(__file__).with_name("hostile_words.toml").read_text("utf-8")
+    rows: list[dict[str, str]] = tomllib.loads(text)["mark"]
+    return [(r["kind"], r["says"], re.compile(f"(?:{r['words']})\\w{{0,12}}", re.X)) for r in rows]
