@@ -1,4 +1,4 @@
-"""Puts a server's program into a sandbox: bubblewrap, which needs no privileges on Linux.
+"""Puts a server's program into a sandbox, by bubblewrap.
 
 What is inside sees the system read-only, a home and a temporary folder of its own in memory, no
 other process, and what `Sandbox` gives it. The opened folder is writable, except for what other
@@ -10,29 +10,17 @@ later may be a server's trap for the next.
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from tui.engine.definitions.bubblewrap import APART, BWRAP, fresh_folders, sandbox_problem
 from tui.engine.definitions.definition import Sandbox, ServerDefinition
 from tui.engine.definitions.programs import fetches, find_program
 from tui.engine.files.paths import GEMINI_FOLDER, cache_dir, extensions_folder, shown_path
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio.process import Invocation
-from tui.text import sanitize_line
-
-BWRAP: Final = "bwrap"
-"""The program of bubblewrap."""
-
-MEMORY: Final = 512 * 1024 * 1024
-"""Bytes of each folder in memory."""
-
-PROBE_TIMEOUT: Final = 10.0
-"""Seconds for finding out whether there can be a sandbox; usually hundredths."""
 
 MAX_HEAD: Final = 512
 """Bytes of a script in which its interpreter is looked for."""
@@ -71,16 +59,6 @@ _CACHES: Final = {
 _LOADER: Final = re.compile(r"LD_\w+|GLIBC_TUNABLES")
 """Variables by which a program would be run in bwrap itself, before there is a sandbox."""
 
-_APART: Final = (
-    *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
-    *("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
-)
-_INSTALL: Final = "Install the package bubblewrap, or remove `sandbox` from the entry."
-_ALLOW: Final = (
-    "Allow unprivileged user namespaces for bwrap (kernel.unprivileged_userns_clone=1, or on "
-    "Ubuntu its AppArmor profile), or remove `sandbox` from the entry."
-)
-
 
 class Sandboxes:
     """What all sandboxes of a run share. Blocks; several threads may use it.
@@ -93,30 +71,6 @@ class Sandboxes:
     def __init__(self, home: Path, state: Path | None) -> None:
         self._home, self._state = home, state
         self._protected: dict[Path, tuple[str, ...]] = {}
-
-    @cached_property
-    def problem(self) -> tuple[str, str]:
-        """Why no sandbox can be had, and what to do; nothing where one can."""
-        if sys.platform != "linux":
-            return "only Linux has a sandbox", "Remove `sandbox` from the entry."
-        if (program := shutil.which(BWRAP)) is None:
-            return "bubblewrap (bwrap) is not installed", _INSTALL
-        command = (program, *_APART, "--unshare-net", "--ro-bind", "/", "/", *_folders(self._home))
-        try:
-            subprocess.run(  # noqa: S603 - the system's own program
-                (*command, "--", program, "--version"),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=PROBE_TIMEOUT,
-                check=True,
-                env={},
-            )
-        except subprocess.CalledProcessError as error:
-            words = error.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-            return sanitize_line(f"this system lets bwrap make none ({words})", 300), _ALLOW
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return f"bwrap does not run ({type(error).__name__})", _ALLOW
-        return "", ""
 
     def refusal(self, path: Path) -> str:
         """Say why no sandbox may get a file or folder; "" where one may."""
@@ -150,7 +104,7 @@ class Sandboxes:
         Raises:
             ServerError: If there is no sandbox here, or it asks for what none may get.
         """
-        reason, advice = self.problem
+        reason, advice = sandbox_problem()
         if reason:
             raise _refused(f"cannot run in a sandbox: {reason}", advice)
         program = invocation.arguments[0]
@@ -183,14 +137,14 @@ class Sandboxes:
             advice = "Add that folder to `read` or `write` of its sandbox."
             raise _refused(f"its working directory is not in its sandbox: {at}", advice)
         loader = {name: environment.pop(name) for name in [*environment] if _LOADER.match(name)}
-        arguments = [shutil.which(BWRAP) or BWRAP, *_APART]
+        arguments = [shutil.which(BWRAP) or BWRAP, *APART]
         arguments += () if sandbox.network else ("--unshare-net",)
         for place in _SYSTEM:
             arguments += ("--ro-bind-try", place, place)
         resolver = os.path.realpath("/etc/resolv.conf")
         if sandbox.network and not resolver.startswith("/etc/"):
             arguments += ("--ro-bind-try", resolver, resolver)
-        arguments += _folders(self._home)
+        arguments += fresh_folders(self._home)
         for kind, path in given:
             arguments += (kind, str(path), str(path))
         for name, value in loader.items():
@@ -267,18 +221,6 @@ class Sandboxes:
 
 def _refused(reason: str, advice: str) -> ServerError:
     return ServerError(reason, advice, permanent=True)
-
-
-def _folders(home: Path) -> tuple[str, ...]:
-    """Return what is new in a sandbox: processes, devices, and folders in memory."""
-    memory = ("--size", str(MEMORY), "--tmpfs")
-    proc = ("/proc/sys", "/proc/sysrq-trigger")  # open to root, where gemdeck runs as root
-    return (
-        *("--proc", "/proc", *(word for at in proc for word in ("--ro-bind-try", at, at))),
-        *("--dev", "/dev", *memory, "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
-        *(*memory, "/tmp", "--dir", "/run", "--tmpfs", "/var", "--symlink", "/tmp", "/var/tmp"),  # noqa: S108
-        *("--remount-ro", "/var", *memory, str(home)),
-    )
 
 
 def _interpreter(path: Path, environment: Mapping[str, str]) -> str | None:
