@@ -421,6 +421,7 @@ class ServerReader:
             "command": settings.command and used != "command",
             "headersCommand": settings.headers_command and used == "command",
             "tls": settings.tls and used == "command",
+            "sandbox": settings.sandbox and used != "command" and not settings.headers_command,
             kind: named is not None and named not in _KINDS[used],
         }
         for key in (key for key, is_so in ignored.items() if is_so):

@@ -150,10 +150,7 @@ class RunRules(Frozen):
         if self.untrusted:
             return f"no server may run: {self.untrusted} is set", f"Unset {self.untrusted}."
         if self.sandbox and is_bare:
-            return (
-                f"{self.sandbox} requires a sandbox",
-                f"Set gemdeck.sandbox to true. {_NO_SANDBOX}",
-            )
+            return f"{self.sandbox} requires a sandbox", _SANDBOX
         return "", ""
 
 
