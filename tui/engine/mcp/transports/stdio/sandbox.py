@@ -169,7 +169,7 @@ class Sandboxes:
     def _check_folder(self, folder: Path, given: Iterable[Path]) -> None:
         """Refuse a working directory that there would not be."""
         at = Path(os.path.realpath(folder))
-        places = [Path(os.path.realpath(place)) for place in (*_SYSTEM, *given)]
+        places = [Path(os.path.realpath(place)) for place in (*map(Path, _SYSTEM), *given)]
         is_there = any(at.is_relative_to(place) for place in places)
         if not is_there and at != Path(os.path.realpath(self._home)):
             advice = "Add it to `read` or `write` of the sandbox."
