@@ -48,6 +48,7 @@ from tui.engine.mcp.catalog.registry import Budget
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement, FirstStarts, ServerManager
 from tui.engine.mcp.session import era
+from tui.engine.mcp.transports.stdio.sandbox import Sandboxes
 from tui.engine.mcp.wire.trace import TraceFile
 from tui.engine.mcp.wire.wire import Wire
 from tui.engine.model_choice import ModelChoice
@@ -70,7 +71,7 @@ from tui.model.models import ModelOptionsChanged, PricesSet, ProfilesSet
 from tui.model.servers import ServerId
 from tui.model.sessions import ConversationClosed
 from tui.model.settings import EVERYTHING
-from tui.model.trust import FolderTrust, TrustAnswer
+from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
 from tui.text import sanitize_line
 
 __all__ = ["Engine", "EngineOptions"]
@@ -199,6 +200,7 @@ class Engine:
             open_url=open_url,
             workspaces=(self._options.folder, *self._options.more_folders),
             outside=Outside(self._options.folder, Path.home(), state),
+            sandboxes=Sandboxes(Path.home(), state),
             client_version=__version__,
             catalogs=CatalogStore(state and state / KEPT, self.problems, state and state / PINS),
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self.problems),
@@ -374,6 +376,8 @@ class Engine:
 
     def _take_answer(self, question: TrustCase, answer: TrustAnswer) -> None:
         kept = self._trust.keep(question, answer)
+        if self._reading is not None and question.subject is TrustSubject.FOLDER:
+            self._reading = replace(self._reading, no_sandbox=question.no_sandbox)
         self._plan_again(self._answers.answer(question, answer))
         self._tasks.start(self._read_after(kept))
 

@@ -50,7 +50,7 @@ from tui.cli.settings import load, server_argument, server_names
 from tui.cli.shared_options import trust_option
 from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.definitions.outside import FETCHERS
+from tui.engine.definitions.programs import FETCHERS
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.files.saved import joined_contents
 from tui.engine.keys.secret_store import without_literals
@@ -366,6 +366,9 @@ _scope = scope_option(
 @click.option("-H", "--header", multiple=True, metavar="'NAME: VALUE'", help="HTTP header.")
 @click.option("--timeout", type=int, metavar="MS", help="For connecting and for each request.")
 @click.option("--trust", is_flag=True, help="Run its tools without asking; not in a project.")
+@click.option(
+    "--sandbox", is_flag=True, default=None, help="Run it in a sandbox (Linux, needs bubblewrap)."
+)
 @click.option("--description", metavar="TEXT", help="Description, shown next to the server.")
 @click.option("--include-tools", metavar="TOOL,…", help="Offer only these tools.")
 @click.option("--exclude-tools", metavar="TOOL,…", help="Never offer these tools.")

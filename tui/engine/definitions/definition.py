@@ -29,6 +29,7 @@ from tui.model.servers import (
     Transport,
 )
 from tui.model.settings import AuthProviderType, OAuthSettings, TlsSettings
+from tui.model.trust import NO_SANDBOX, Boxes
 from tui.text import sanitize_line
 
 _SMALL: Final = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER"})
@@ -200,6 +201,31 @@ class Entry(Frozen):
     preview: Preview | None = field(default=None, repr=False, compare=False)
 
 
+class Sandbox(Frozen):
+    """What a sandboxed program gets beyond the system and the opened folder.
+
+    Attributes:
+        read: Files and folders that it can read; absolute.
+        write: Those that it can change as well; likewise.
+        network: Whether it has the network.
+        env: Names of the user's variables, in capitals, that pass whatever they look like.
+    """
+
+    read: tuple[Path, ...] = ()
+    write: tuple[Path, ...] = ()
+    network: bool = False
+    env: tuple[str, ...] = ()
+
+
+def sandbox_words(sandbox: Sandbox | None, read: Iterable[str], write: Iterable[str]) -> str:
+    """Say what a program gets in its sandbox, with the files and folders that are named."""
+    if sandbox is None:
+        return NO_SANDBOX
+    lists = {"reads": ", ".join(read), "writes": ", ".join(write)}
+    given = "".join(f"; {verb} {names}" for verb, names in lists.items() if names)
+    return f"{'with' if sandbox.network else 'no'} network{given}"
+
+
 class Launch(Frozen):
     """The program of a server, ready to start: the server, or what prints headers for one.
 
@@ -214,6 +240,7 @@ class Launch(Frozen):
         keychain: The service under which the keyring has the secrets of the server's extension.
         kept: The names of these secrets, each with the user's own value for want of one. They
             are still references.
+        sandbox: The sandbox that it runs in, or None.
     """
 
     command: str = ""
@@ -224,6 +251,12 @@ class Launch(Frozen):
     program: str = ""
     keychain: str = ""
     kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    sandbox: Sandbox | None = None
+
+    def inherited(self, environ: Mapping[str, str], *, is_small: bool) -> dict[str, str]:
+        """Return what it inherits, as `Inheritance.of`, with what its sandbox lets pass."""
+        allow = self.inheritance.allow.union(self.sandbox.env if self.sandbox is not None else ())
+        return replace(self.inheritance, allow=allow).of(environ, is_small=is_small)
 
 
 class Endpoint(Frozen):
@@ -317,9 +350,8 @@ class ServerDefinition(Frozen):
         Args:
             environ: The environment that it inherits from; empty for names of the entry alone.
         """
-        inherited = self.launch.inheritance.of(
-            environ, is_small=self.entry.origin is Origin.PROJECT
-        )
+        is_small = self.entry.origin is Origin.PROJECT
+        inherited = self.launch.inherited(environ, is_small=is_small)
         own = inherited | {**self.launch.kept, **self.launch.env}
         more = {"url": self.endpoint.url, AUTHORIZATION: ""}  # may also be the names of headers
         yield from (
@@ -328,6 +360,23 @@ class ServerDefinition(Frozen):
             *more.items(),
             *named_words(self.launch.args),
         )
+
+    def boxed(self, boxes: Boxes, *, can_box: bool = True) -> "ServerDefinition":
+        """Return a project's server in the sandbox that it gets.
+
+        Args:
+            boxes: What the user chose.
+            can_box: Whether there can be one.
+        """
+        box = self.launch.sandbox
+        match boxes:
+            case _ if self.transport is not Transport.STDIO or boxes is Boxes.NONE:
+                box = None
+            case Boxes.OFFLINE | Boxes.ONLINE:
+                box = replace(box or Sandbox(), network=boxes is Boxes.ONLINE)
+            case Boxes.IF_POSSIBLE if not can_box and "sandbox" not in self.entry.written:
+                box = None
+        return replace(self, launch=replace(self.launch, sandbox=box))
 
     def with_oauth(self, oauth: OAuthSettings) -> "ServerDefinition":
         """Return the same server, which signs in as these settings say."""

@@ -21,7 +21,13 @@ from typing import Final
 from urllib.parse import unquote
 
 from tui.engine.definitions.definition import Launch, ServerDefinition
-from tui.engine.definitions.programs import FULL_PATH, guarded_folders, is_within, search_path
+from tui.engine.definitions.programs import (
+    FETCHERS,
+    FULL_PATH,
+    guarded_folders,
+    is_within,
+    search_path,
+)
 from tui.engine.files.atomic import remove_stale, temporary_folder
 from tui.engine.files.paths import APP_NAME, shown_path
 from tui.engine.logs.redaction import is_secret_name, masked_words
@@ -64,9 +70,6 @@ _FILE: Final = re.compile(
     r"|ya?ml|ini|cfg|conf|env|xml|sql|db|sqlite3?|csv)"
 )
 """A relative word that is a script or another file, by its end."""
-
-FETCHERS: Final = frozenset({"npx", "bunx", "pnpx", "uvx", "pipx"})
-"""Programs whose first word is a package, even if it ends as a file does."""
 
 _LINE: Final = re.compile(r"[\"']|[^\s/]+\s")
 """The beginning of a command that is a whole line, or in quotes: outside it leads nowhere."""
@@ -210,6 +213,9 @@ def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
             verb = "is" if found == word else "refers to"
             what = f"{verb} {found}" if is_shown else "refers to a path in it"
             return sanitize_line(f"argument {number} {what}", MAX_REASON)
+    for path in (*launch.sandbox.read, *launch.sandbox.write) if launch.sandbox else ():
+        if places.has(path):
+            return sanitize_line(f"its sandbox gives {shown_path(path, home)}", MAX_REASON)
     for name, value in launch.env.items():
         if found := places.named_by(name, value):
             what = "a path in it" if is_secret_name(name) or value in one.secrets else found

@@ -16,6 +16,7 @@ from tui.engine.definitions.definition import (
     Entry,
     Inheritance,
     Launch,
+    Sandbox,
     ServerDefinition,
     SettingsProblem,
     SignInSettings,
@@ -29,6 +30,7 @@ from tui.engine.definitions.expansion import (
     secret_names,
 )
 from tui.engine.definitions.fingerprint import Identifier, Installation
+from tui.engine.definitions.programs import fetches
 from tui.engine.logs.redaction import is_secret_variable
 from tui.engine.settings.sources.source import (
     MAX_ENTRY_PROBLEMS,
@@ -41,7 +43,7 @@ from tui.engine.settings.sources.source import (
 from tui.model.bounded_json import as_object, as_texts
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
-from tui.model.settings import OAUTH_SECRETS, OAuthSettings, ServerSettings
+from tui.model.settings import OAUTH_SECRETS, OAuthSettings, SandboxSettings, ServerSettings
 from tui.text import sanitize_line
 
 MAX_NAME: Final = 64
@@ -215,6 +217,7 @@ class ServerReader:
     Args:
         environ: Variables for expansion, and the `PATH` in which programs are looked up.
         inheritance: Which variables servers inherit.
+        sandbox: The sandbox of the user's servers whose entries do not set one.
         folder: The opened folder.
         home: The user's home.
         known: The salt of fingerprints, and what tells the folder from another.
@@ -227,6 +230,7 @@ class ServerReader:
         self,
         environ: Mapping[str, str],
         inheritance: Inheritance,
+        sandbox: SandboxSettings | None,
         *,
         folder: Path,
         home: Path,
@@ -235,6 +239,7 @@ class ServerReader:
         self.problems: list[SettingsProblem] = []
         self._environ = environ
         self._inheritance = inheritance
+        self._sandbox = sandbox
         self.folder = folder
         self.home = home
         self._variables = _NONE
@@ -348,6 +353,7 @@ class ServerReader:
                 args=own[1:],
                 env=MappingProxyType(dict(settings.env)),
                 cwd=self._folder_of(settings.cwd),
+                sandbox=self._sandbox_of(settings, is_project=blank.entry.origin is Origin.PROJECT),
             ),
             endpoint=Endpoint(
                 settings.http_url or settings.url or "",
@@ -371,13 +377,28 @@ class ServerReader:
             secrets=secrets | _own_secrets(settings),
         )
 
+    def _sandbox_of(self, settings: ServerSettings, *, is_project: bool) -> Sandbox | None:
+        """Return the sandbox of an entry, or the one of servers that do not set any.
+
+        A project's has the network by itself only if it could not fetch its program without.
+        """
+        found = settings.sandbox
+        if "sandbox" not in settings.model_fields_set:
+            network = fetches(settings.command or "", settings.args)
+            found = SandboxSettings(network=network) if is_project else self._sandbox
+        if found is None:
+            return None
+        read, write = (tuple(map(self._path_of, paths)) for paths in (found.read, found.write))
+        return Sandbox(read, write, found.network, tuple(map(str.upper, found.env)))
+
     def _folder_of(self, cwd: str | None) -> Path | None:
         """Read a working folder: ``~`` is the home, a relative one is under the opened folder."""
-        if not cwd:
-            return None
-        if cwd == "~" or cwd.startswith("~/"):
-            return self.home / cwd[2:]
-        return self.folder / cwd
+        return self._path_of(cwd) if cwd else None
+
+    def _path_of(self, text: str) -> Path:
+        if text == "~" or text.startswith("~/"):
+            return self.home / text[2:]
+        return self.folder / text
 
     def _report_unknown(self, entry: RawEntry, raw: Mapping[str, Any]) -> None:
         """Report unknown keys, such as those of other clients."""
@@ -400,6 +421,7 @@ class ServerReader:
             "command": settings.command and used != "command",
             "headersCommand": settings.headers_command and used == "command",
             "tls": settings.tls and used == "command",
+            "sandbox": settings.sandbox and used != "command" and not settings.headers_command,
             kind: named is not None and named not in _KINDS[used],
         }
         for key in (key for key, is_so in ignored.items() if is_so):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.background import OrderedWorker, TaskSet
+from tui.engine.definitions.bubblewrap import sandbox_problem
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.files.paths import shown_path
@@ -23,8 +24,16 @@ from tui.engine.trust.verdict import FolderVerdict, Seen
 from tui.model.consent import RequestId
 from tui.model.frozen import Frozen
 from tui.model.requests import TrustRequest
-from tui.model.servers import ServerId
-from tui.model.trust import DifferenceLine, Disclosure, TrustAnswer, TrustSubject
+from tui.model.servers import ServerId, Transport
+from tui.model.trust import (
+    BOXES,
+    BoxedTrust,
+    Boxes,
+    DifferenceLine,
+    Disclosure,
+    TrustAnswer,
+    TrustSubject,
+)
 from tui.text import counted
 
 NO_ID: Final = RequestId("")
@@ -48,6 +57,8 @@ class TrustCase(Frozen):
         refusal_keys: What a refusal of each of these is remembered by.
         entry_keys: All by which an earlier refusal of them may be remembered.
         changed: Those that were there before.
+        boxes: How the folder's servers run, as chosen with the answer.
+        no_sandbox: Why no sandbox could be had when it was asked, or "".
     """
 
     subject: TrustSubject
@@ -59,6 +70,8 @@ class TrustCase(Frozen):
     refusal_keys: tuple[str, ...] = ()
     entry_keys: tuple[str, ...] = ()
     changed: frozenset[ServerId] = frozenset()
+    boxes: Boxes = Boxes.IF_POSSIBLE
+    no_sandbox: str = ""
 
 
 def content_of(servers: Sequence[ServerDefinition]) -> str:
@@ -94,11 +107,13 @@ def _about_folder(case: TrustCase, home: Path) -> TrustRequest:
     if folder is None or offer is None or content is None:
         return TrustRequest(NO_ID, case.subject, "")
     lines = difference(before, content) if before is not None else ()
+    starts = any(one.transport is Transport.STDIO for one in offer.servers)
+    no_sandbox, boxes = sandbox_problem()[0] if starts else "", case.verdict.boxes
     return TrustRequest(
         NO_ID,
         case.subject,
         shown_path(folder.path, home),
-        tuple(_disclosures(seen, content, before)),
+        tuple(_disclosures(seen, content, before, can_box=not no_sandbox)),
         variables=tuple(offer.variables),
         rules=offer.rules.words(),
         context=tuple(
@@ -110,11 +125,13 @@ def _about_folder(case: TrustCase, home: Path) -> TrustRequest:
         standing=tuple(one.id for one in offer.servers if one.id in case.verdict.servers),
         taken=offer.taken,
         own=case.own,
+        boxes=boxes if boxes in BOXES else Boxes.BY_ENTRY,
+        no_sandbox=no_sandbox,
     )
 
 
 def _disclosures(
-    seen: Seen, content: FolderContent, before: FolderContent | None
+    seen: Seen, content: FolderContent, before: FolderContent | None, *, can_box: bool
 ) -> Iterator[Disclosure]:
     """Return details of every server, and the names of servers removed since the last trust."""
     old = {server.name: server for server in before.servers} if before is not None else {}
@@ -123,7 +140,8 @@ def _disclosures(
     for definition, now in zip(servers, content.servers, strict=True):
         known = old.pop(now.name, None)
         change = "new" if known is None else "" if known.hash == now.hash else "changed"
-        yield disclose(definition, folder, change if before is not None else "")
+        word = change if before is not None else ""
+        yield disclose(definition, folder, word, can_box=can_box)
     for one in old.values():
         yield Disclosure(ServerId(one.name), one.source, one.transport, change="gone")
 
@@ -177,12 +195,15 @@ class TrustQuestions:
         finally:
             if self._asked.get(question.subject, (None,))[0] is question:
                 del self._asked[question.subject]
-        self.take(question, answer)
+        boxes = Boxes.IF_POSSIBLE if request.no_sandbox else Boxes.BY_ENTRY
+        if isinstance(answer, BoxedTrust):
+            boxes, answer = answer.boxes, answer.answer
+        self.take(replace(question, boxes=boxes, no_sandbox=request.no_sandbox), answer)
 
     def keep(self, question: TrustCase, answer: TrustAnswer) -> "Future[None]":
         """Record an answer and begin to write it."""
         if question.subject is TrustSubject.FOLDER:
-            return self._keep_folder(question.seen, answer)
+            return self._keep_folder(question.seen, answer, question.boxes)
         for source in dict.fromkeys(one.entry.source for one in question.servers):
             known = tuple(one for one in question.servers if one.entry.source == source)
             self.record(source, content_of(known), answer.value)
@@ -201,13 +222,14 @@ class TrustQuestions:
     async def aclose(self) -> None:
         await asyncio.to_thread(self._writer.close)
 
-    def _keep_folder(self, seen: Seen, answer: TrustAnswer) -> "Future[None]":
+    def _keep_folder(self, seen: Seen, answer: TrustAnswer, boxes: Boxes) -> "Future[None]":
         for_now = seen.refusal if answer.allows else ""
         decision = f"{answer.value} in this run" if for_now else answer.value
+        decision += f", sandbox: {boxes.value}" if boxes in BOXES[1:] else ""
         self.record(str(self.opened.folder), seen.hash, decision)
         if answer is TrustAnswer.NEVER:
             return self._writer.submit(self.opened.never)
         if for_now or not answer.allows:
             return self._writer.submit(lambda: None)
         children = answer is TrustAnswer.TRUST_WITH_CHILDREN
-        return self._writer.submit(partial(self.opened.trust, seen, children=children))
+        return self._writer.submit(partial(self.opened.trust, seen, boxes, children=children))
