@@ -1,5 +1,6 @@
 """Servers as shown, and the table of their status transitions."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
@@ -201,6 +202,60 @@ class ServerUsage(Frozen):
     change: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+class SandboxView(Frozen):
+    """What a server in a sandbox may do; paths as shown.
+
+    Attributes:
+        read: The paths that it may read beside the system's.
+        write: Those that it may write.
+        network: Whether it reaches the network.
+    """
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    network: bool = False
+
+    @property
+    def words(self) -> str:
+        """It in one line, such as ``reads ~/a · writes ~/b · no network``."""
+        parts = (
+            f"reads {', '.join(self.read)}" if self.read else "",
+            f"writes {', '.join(self.write)}" if self.write else "",
+            "network" if self.network else "no network",
+        )
+        return " · ".join(filter(None, parts))
+
+
+class Refusal(Frozen):
+    """An access that a server in a sandbox reports as refused; its claim.
+
+    Attributes:
+        key: The key of `sandbox` that would allow it: ``read``, ``write`` or ``network``.
+        path: The whole path, as shown; empty for the network.
+        target: Where a link in the path leads, or an empty string.
+        is_offered: Whether gemdeck offers to allow it.
+    """
+
+    key: str
+    path: str = ""
+    target: str = ""
+    is_offered: bool = True
+
+    @property
+    def entry(self) -> str:
+        """The member of ``sandbox`` that would allow it."""
+        value = json.dumps([self.path], ensure_ascii=False) if self.path else "true"
+        return f'"{self.key}": {value}'
+
+    @property
+    def words(self) -> str:
+        """It in one line."""
+        link = f" (a link to {self.target})" if self.target else ""
+        what = f"{self.key} access to {self.path}{link}" if self.path else "network"
+        how = f"To allow it: {self.entry}" if self.is_offered else "gemdeck never offers that."
+        return f"Sandbox: the server reports no {what}. {how}"
+
+
 class ServerView(Frozen):
     """The current state of one server.
 
@@ -232,6 +287,8 @@ class ServerView(Frozen):
         account: The user's name for the account that it is signed in to with, or empty.
         source: The file that defines it, with the line.
         extension: The gemini-cli extension that it belongs to, or an empty string.
+        sandbox: What its sandbox lets it do, or None where it runs in none.
+        refused: What it last reported as refused since it started, or None.
     """
 
     id: ServerId
@@ -260,6 +317,8 @@ class ServerView(Frozen):
     account: str = ""
     source: str = ""
     extension: str = ""
+    sandbox: SandboxView | None = None
+    refused: Refusal | None = None
 
     @property
     def runs_outside(self) -> bool:

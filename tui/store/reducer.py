@@ -160,6 +160,8 @@ def _reduce_server(state: AppState, event: e.Event) -> AppState:
             return replace(state, log_levels={**state.log_levels, server: level})
         case e.ServerStatusChanged(server):
             return _with_server(state, server, lambda view: _moved(view, event))
+        case e.AccessRefused(server, refused):
+            return _with_server(state, server, lambda view: replace(view, refused=refused))
         case e.CatalogChanged(server, catalog):
             return _with_server(state, server, lambda view: replace(view, catalog=catalog))
         case e.ServerLogged(server, lines):

@@ -132,6 +132,8 @@ servers | servers.demo | d | demo_servers | demo | Start the demo server
 servers | servers.add | plus | app.open('add') | add | Add a server
 servers | servers.edit | e | edit | edit | Edit the server, or your settings if none is selected
 servers | servers.remove | delete | remove | remove | Remove the server from your settings
+servers | servers.allow | p | allow | allow access | \
+    Add what its sandbox refused to its entry, in the form
 servers | servers.up | up,k | move(-1) | | One row up
 servers | servers.down | down,j | move(1) | | One row down
 servers | servers.page-up | pageup | page(-1) | | One page up

@@ -102,7 +102,9 @@ async def _edit_server(deck: MainScreen, asked: messages.EditServer) -> None:
         except EditError as error:
             words = str(error)
     if isinstance(entry, dict):
-        deck.app.push_screen(ServerScreen(deck.bridge, view.id, entry, removes=asked.removes))
+        removes, allows = asked.removes, asked.allows
+        form = ServerScreen(deck.bridge, view.id, entry, removes=removes, allows=allows)
+        deck.app.push_screen(form)
     else:
         deck.app.notify(words, markup=False)
 

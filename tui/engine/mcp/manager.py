@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.definitions.admission import Starts
-from tui.engine.definitions.definition import ServerDefinition, shown_target
+from tui.engine.definitions.definition import Sandbox, ServerDefinition, shown_target
 from tui.engine.files.paths import shown_path
 from tui.engine.files.state_file import Content, StateFile
 from tui.engine.mcp.backoff import PATIENT, Backoff, RetryPolicy
@@ -44,7 +44,14 @@ from tui.model import events as e
 from tui.model.bounded_json import as_list
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress, Severity
-from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView, Transport
+from tui.model.servers import (
+    SandboxView,
+    ServerId,
+    ServerStatus,
+    ServerUsage,
+    ServerView,
+    Transport,
+)
 from tui.model.settings import EVERYTHING, Profile
 from tui.text import sanitize_line
 
@@ -82,6 +89,7 @@ WAKE_PATIENCE: Final = 60.0
 
 _CONDITION: Final = (
     *("status", "failure", "retry_at", "info", "since", "restarted", "transport", "lacks"),
+    "refused",
 )
 _RETURNING: Final = frozenset({ServerStatus.READY, ServerStatus.RETRYING, ServerStatus.STARTING})
 
@@ -391,7 +399,16 @@ class ServerManager:
                 result = await self.tasks.attend(tool, result, on_progress)
             return result
 
-        return await self._supervisors[tool.server].usage.time(call(), live.clock)
+        supervisor = self._supervisors[tool.server]
+        try:
+            result = await supervisor.usage.time(call(), live.clock)
+        except ToolCallError as error:
+            if refused := await supervisor.look(str(error)):
+                error.advice = f"{error.advice} {refused.words}".strip()
+            raise
+        if result.is_error and (refused := await supervisor.look(result.display)):
+            return replace(result, display=f"{result.display}\n{refused.words}")
+        return result
 
     async def _reach(self, tool: OfferedTool, patience: float) -> "Connection | None":
         """Return the connection of a tool's very server, once that is awake or back."""
@@ -531,6 +548,7 @@ class ServerManager:
             log,
             on_status=self._status_changed,
             on_offer=self._offer_changed,
+            others=lambda: [one.definition for one in self._supervisors.values()],
             backoff=Backoff(self._retry, gives_up=definition.transport is Transport.STDIO),
             enabled=self._enablement.is_enabled(definition),
         )
@@ -620,6 +638,8 @@ def server_view(
     definition = supervisor.definition
     entry, cwd = definition.entry, definition.launch.cwd
     passed, withheld, lost = environment_names(definition, os.environ, left_out)
+    box, home = definition.launch.sandbox or Sandbox(), Path.home()
+    paths = (tuple(shown_path(one, home) for one in some) for some in (box.read, box.write))
     return ServerView(
         id=definition.id,
         origin=entry.origin,
@@ -638,4 +658,6 @@ def server_view(
         account=sanitize_line(definition.endpoint.sign_in.oauth.account),
         source=entry.source + (f", line {entry.line}" if entry.line else ""),
         extension=entry.extension,
+        sandbox=SandboxView(*paths, box.network) if definition.launch.sandbox else None,
+        refused=supervisor.refused,
     )

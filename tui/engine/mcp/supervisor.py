@@ -5,7 +5,7 @@ import logging
 import os
 import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -19,15 +19,18 @@ from tui.engine.mcp.catalog.offer import ServerOffer, read_offer
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ProbeError, ServerError, SignInError, internal_error
 from tui.engine.mcp.network_watch import ASLEEP, clock_offset
+from tui.engine.mcp.refused_access import claims_in, refusal
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.telling_line import telling_line
 from tui.engine.mcp.transports.stdio.launch import running_server
 from tui.engine.mcp.usage import UsageMeter
 from tui.model.chat import Severity
+from tui.model.events import AccessRefused
 from tui.model.servers import (
     ATTEMPTED,
     UNDECIDED,
     Failure,
+    Refusal,
     ServerId,
     ServerInfo,
     ServerStatus,
@@ -57,6 +60,12 @@ MOVE_POLL: Final = 0.2
 TELL_TIMEOUT: Final = 2.0
 """Seconds to tell a server that it has other roots."""
 
+LOOK_TIMEOUT: Final = 1.0
+"""Seconds to find out what a path in its last words is."""
+
+MAX_TOLD: Final = 20
+"""Accesses that are told of between two starts."""
+
 CLOSE_TIMEOUT: Final = 4.0
 """Seconds that a connection gets to close before it is abandoned."""
 
@@ -84,6 +93,7 @@ class Supervisor:
         on_status: Called after each change of the status.
         on_offer: Called with each new offer of the server.
         log: Takes what the server writes.
+        others: Returns all servers.
         backoff: Decides when to start a failed server again.
         enabled: Whether the user has left the server enabled.
 
@@ -99,6 +109,7 @@ class Supervisor:
         usage: What is measured of the server.
         is_launching: Whether it was told to start, and its process does not run yet.
         is_queued: Whether it waits until fewer servers are starting.
+        refused: What it last reported as refused by its sandbox since it started, or None.
     """
 
     def __init__(
@@ -110,6 +121,7 @@ class Supervisor:
         *,
         on_status: Callable[["Supervisor"], None],
         on_offer: Callable[["Supervisor", ServerOffer], None],
+        others: Callable[[], Iterable[ServerDefinition]] = tuple,
         backoff: Backoff | None = None,
         enabled: bool = True,
     ) -> None:
@@ -137,6 +149,12 @@ class Supervisor:
         self._restarts = 0
         self._cause = ""
         self._end_turn: Callable[[], None] = lambda: None
+        self.refused: Refusal | None = None
+        self._told = set[Refusal]()
+        self._others = others
+        self._looks: asyncio.Task[object] | None = None
+        if definition.launch.sandbox is not None:
+            log.on_words = self._hear
 
     @property
     def id(self) -> ServerId:
@@ -351,6 +369,7 @@ class Supervisor:
         error: ServerError | None = None
         is_connected = self._is_told = False
         self._log.begin()
+        self.refused, self._told = None, set()
         try:
             async with asyncio.timeout(None) as self._deadline:
                 await self._take_turn()
@@ -399,8 +418,28 @@ class Supervisor:
             self.is_launching = False
             self.live = None
             self._log.flush()
+        if self._looks is not None:
+            await asyncio.wait({self._looks}, timeout=LOOK_TIMEOUT)
         self._settle(error)
         self._attempt = None
+
+    def _hear(self, words: str) -> None:
+        """Look at what the server wrote, unless a look is under way."""
+        if any(claims_in(words)) and (self._looks is None or self._looks.done()):
+            self._looks = asyncio.create_task(self.look(words))
+
+    async def look(self, words: str) -> Refusal | None:
+        """Return what its words report as refused by its sandbox, and tell of it."""
+        if self.definition.launch.sandbox is None or not (claims := [*claims_in(words)]):
+            return None
+        what = claims, self.definition, self._others(), self._context
+        found = await asyncio.to_thread(refusal, *what)
+        if found is not None and found not in self._told and len(self._told) < MAX_TOLD:
+            self.refused = found
+            self._told.add(found)
+            self._log.remark(found.words)
+            self._context.publish(AccessRefused(self.id, found))
+        return found
 
     async def _take_turn(self) -> None:
         """Wait in the queue of starts, unless the user or a call starts the server meanwhile."""

@@ -23,9 +23,17 @@ from tui.engine.keys.secret_store import SecretStore, without_literals
 from tui.engine.server_setup.server_imports import OwnEdits, shown_entry
 from tui.engine.settings.edits import EditError, servers_in
 from tui.engine.settings.importers import Candidate, asked, understand, withheld
-from tui.engine.settings.typed_entries import EntryError, EntryFields, check_entry, entry_difference
+from tui.engine.settings.typed_entries import (
+    NETWORK,
+    SANDBOX,
+    EntryError,
+    EntryFields,
+    check_entry,
+    entry_difference,
+    with_access,
+)
 from tui.model.requests import FieldKind, FieldOption, FormField
-from tui.model.servers import ServerStatus, ServerView
+from tui.model.servers import Refusal, ServerStatus, ServerView
 from tui.store.state import AppState
 from tui.text import counted
 from tui.ui import keymap
@@ -56,6 +64,13 @@ _STARTS: Final = (
     FieldOption("", "default"),
     FieldOption("eager", "with gemdeck"),
     FieldOption("lazy", "when needed"),
+)
+
+_SANDBOXES: Final = (
+    FieldOption("", "default"),
+    FieldOption("off", "off"),
+    FieldOption("on", "on, no network"),
+    FieldOption(NETWORK, "on, with network"),
 )
 
 _SCOPES: Final = (
@@ -112,6 +127,7 @@ class ServerScreen(Dialog):
         name: The server of the user's settings that is changed; empty for a new one.
         entry: Its entry.
         removes: Whether it is to be removed.
+        allows: What is added to its sandbox in the form; nothing is written yet.
     """
 
     KIND = "server"
@@ -128,6 +144,7 @@ class ServerScreen(Dialog):
         entry: Mapping[str, Any] | None = None,
         *,
         removes: bool = False,
+        allows: Refusal | None = None,
     ) -> None:
         super().__init__(name or "Add a server")
         self._bridge = bridge
@@ -137,14 +154,16 @@ class ServerScreen(Dialog):
         self._left: Widget | None = None
         self._entry: Mapping[str, Any] = entry or {}
         self._tried, self._secrets = self._entry, dict[str, str]()
+        self._allows = allows
         self._shown = EntryFields(self._entry)
+        box = with_access(self._shown.sandbox, allows) if allows else self._shown.sandbox
         self._before: object = None
         self._scope = "user"
         self._asks: Sequence[str] = ()
         self._left_out = set[str]()
         self._rest: Sequence[Candidate] = ()
         self.line = PasteField(FormField("line", FieldKind.TEXT, "Paste or type", format="server"))
-        fields = _fields(self._shown, name, "user", ())
+        fields = _fields(self._shown, name, "user", (), box)
         # a server that is there keeps its name and its file
         self.form = ArgumentForm(fields[1:-1] if name else fields, make_row)
 
@@ -161,6 +180,11 @@ class ServerScreen(Dialog):
         self._clock = self.set_interval(1, self._draw, pause=True)
         self._bridge.watch(self, lambda state: state.trial, self._follow)
         self._show(Stage.REMOVING if self._removes else Stage.FORM)
+        if self._allows is not None:
+            words = f"{self._allows.words}\nAdded below. Nothing is saved yet."
+            self.notes.update(Content.styled(block(words), "$text-warning"))
+            key = SANDBOX if self._allows.key == NETWORK else self._allows.key
+            next(row for row in self.form.rows if row.field.key == key).control.focus()
 
     def on_unmount(self) -> None:
         self._commands.engine.trials.end()
@@ -242,7 +266,8 @@ class ServerScreen(Dialog):
     async def _fill(self, one: Candidate) -> None:
         """Fill the form in, and say what else there is to know."""
         self._shown, self._scope, self._asks = EntryFields(one.entry), one.scope, asked(one.entry)
-        await self.form.refill(_fields(self._shown, one.name, one.scope, self._asks))
+        box = self._shown.sandbox
+        await self.form.refill(_fields(self._shown, one.name, one.scope, self._asks, box))
         _, literal = without_literals(one.name, one.entry)
         notes = [*one.warnings, *[LITERAL] * bool(literal), *[ASKED] * bool(self._asks)]
         if self._rest:
@@ -338,7 +363,9 @@ class ServerScreen(Dialog):
 _OVER: Final = frozenset(ServerStatus) - {ServerStatus.STARTING, ServerStatus.STOPPED}
 
 
-def _fields(shown: EntryFields, name: str, scope: str, asks: Sequence[str]) -> list[FormField]:
+def _fields(
+    shown: EntryFields, name: str, scope: str, asks: Sequence[str], box: Mapping[str, str]
+) -> list[FormField]:
     """Give the fields of an entry, the name first and the file last."""
 
     def row(key: str, title: str, given: str, *, required: bool = False) -> FormField:
@@ -358,6 +385,9 @@ def _fields(shown: EntryFields, name: str, scope: str, asks: Sequence[str]) -> l
         switch("keyring", "Keyring for secrets"),
         FormField("start", FieldKind.CHOICE, "Start", "", True, options["start"], _STARTS),
         row("cwd", "Working directory", options["cwd"]),
+        FormField(SANDBOX, FieldKind.CHOICE, "Sandbox", "", True, box[SANDBOX], _SANDBOXES),
+        row("read", "Sandbox may read", box["read"]),
+        row("write", "Sandbox may write", box["write"]),
         row("timeout", "Timeout in seconds", options["timeout"]),
         row("excludeTools", "Tools off", options["excludeTools"]),
         FormField("scope", FieldKind.CHOICE, "Scope", "", True, scope, _SCOPES),

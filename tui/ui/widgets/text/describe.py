@@ -158,6 +158,7 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
         field("command" if runs_here else "address", view.target),
         *known(
             ("working dir", "an empty folder of gemdeck's" if is_away else folder),
+            *sandbox_facts(view),
             ("timeout", f"{view.timeout:g} s" if view.timeout else ""),
             ("approval", unasked),
             ("account", view.account),
@@ -184,6 +185,17 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
         ("missing", view.lacks),
         ("last output", view.last_words),
     )
+
+
+def sandbox_facts(view: ServerView) -> list[tuple[str, str]]:
+    """Say what the sandbox of a server lets it do."""
+    if (box := view.sandbox) is None:
+        return []
+    return [
+        ("sandbox", "on, with network" if box.network else "on, no network"),
+        ("may read", ", ".join(("the system", *box.read))),
+        ("may write", ", ".join(("its temporary folder", *box.write))),
+    ]
 
 
 def server_texts(view: ServerView, sent: str) -> list[Content]:
@@ -220,6 +232,10 @@ def summarize_server(view: ServerView, now: float) -> Content:
         parts.append(Content.styled(one_line(warning), "$text-warning"))
     if view.status is ServerStatus.STARTING and view.last_words:
         parts.append(muted(one_line(view.last_words)))
+    if view.refused is not None:
+        parts.append(Content.styled(one_line(view.refused.words), "$text-warning"))
+    if view.sandbox is not None:
+        parts.append(muted(one_line(f"sandboxed · {view.sandbox.words}")))
     if view.runs_outside:
         parts.append(muted("runs outside this folder · t trust"))
     if view.description:
