@@ -48,6 +48,7 @@ from tui.engine.mcp.catalog.registry import Budget
 from tui.engine.mcp.context import ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement, FirstStarts, ServerManager
 from tui.engine.mcp.session import era
+from tui.engine.mcp.transports.stdio.sandbox import Sandboxes
 from tui.engine.mcp.wire.trace import TraceFile
 from tui.engine.mcp.wire.wire import Wire
 from tui.engine.model_choice import ModelChoice
@@ -198,6 +199,7 @@ class Engine:
             open_url=open_url,
             workspaces=(self._options.folder, *self._options.more_folders),
             outside=Outside(self._options.folder, Path.home(), state),
+            sandboxes=Sandboxes(Path.home(), state),
             client_version=__version__,
             catalogs=CatalogStore(state and state / KEPT, self._problems, state and state / PINS),
             eras=era.EraCache(state and state / era.FILE_NAME, on_problem=self._problems),

@@ -339,6 +339,29 @@ DEFAULT_MODEL: Final = "gemini-3.8-flash"
 """The default model."""
 
 
+class SandboxSettings(Section):
+    """``sandbox`` of a server or of all: what it gets beyond the system and the opened folder."""
+
+    model_config = ConfigDict(extra="forbid")  # a slip must not go unnoticed
+
+    read: Words = ()
+    """Files and folders it can read."""
+    write: Words = ()
+    """Files and folders it can read and change."""
+    network: Annotated[bool, BeforeValidator(rules.read_network)] = False
+    """Whether it has the network, this computer's own services included: `true` or `false`; hosts
+    cannot be allowed by name.
+    """
+    env: Names = ()
+    """Names of your environment variables that it gets although they look secret. Has no effect
+    in a project's file.
+    """
+
+
+SandboxChoice = Annotated[SandboxSettings | None, BeforeValidator(rules.read_sandbox)]
+"""A sandbox; None where it is not set, or set to none."""
+
+
 MAX_TIMEOUT: Final = 2_147_483_647
 """Longest timeout in milliseconds, the maximum of JavaScript timers."""
 
@@ -396,6 +419,11 @@ class ServerSettings(Section):
     """Offer only these tools to the model. If not set, all are offered."""
     exclude_tools: Words = ()
     """Never offer these tools to the model. Overrides `includeTools`."""
+    sandbox: SandboxChoice = None
+    """Runs its program in a sandbox (Linux, needs bubblewrap): `true`, or an object with what else
+    it gets. `false` runs it without. Default: `gemdeck.sandbox`; a project's server has one if
+    possible.
+    """
     oauth: OAuthSettings | None = None
     """How to sign in."""
     tls: TlsSettings | None = None
@@ -642,8 +670,10 @@ class GemdeckSettings(Section):
     project_hooks: Literal["ask", "ignore"] = "ask"
     """Whether gemdeck asks before running tools that a project's `BeforeTool` hook would check:
     `ask` or `ignore`."""
-    sandbox: Literal["none"] | None = None
-    """`none`: start servers even if gemini-cli is configured to use a sandbox."""
+    sandbox: SandboxChoice = None
+    """Runs the programs of all your servers in a sandbox, unless their entry says otherwise: `true`
+    or an object. `none`: start servers even if gemini-cli is configured to use a sandbox.
+    """
     always_allow: tuple[AllowedPattern, ...] = Field((), max_length=MAX_PATTERNS)
     """Tools that run without asking. Has no effect in a project's file."""
     always_deny: tuple[ToolPattern, ...] = Field((), max_length=MAX_PATTERNS)

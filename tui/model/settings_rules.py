@@ -97,6 +97,24 @@ def read_flag(value: object) -> object:
     return value
 
 
+def read_sandbox(value: object) -> object:
+    """Read ``true`` as a sandbox that is given nothing more, ``false`` and ``"none"`` as none."""
+    if value in (False, "none", "false"):
+        return None
+    if value in (True, "true"):
+        return {}
+    if isinstance(value, str | int | float | list):
+        raise ValueError("must be true, false or an object: { … }")
+    return value
+
+
+def read_network(value: object) -> object:
+    """Refuse a list of hosts."""
+    if isinstance(value, list):
+        raise ValueError("must be true or false: hosts cannot be allowed by name")
+    return read_flag(value)
+
+
 def read_number(value: object) -> object:
     """Refuse booleans; text such as ``"5000"`` is parsed later."""
     if isinstance(value, bool):

@@ -200,6 +200,22 @@ class Entry(Frozen):
     preview: Preview | None = field(default=None, repr=False, compare=False)
 
 
+class Sandbox(Frozen):
+    """What a sandboxed program gets beyond the system and the opened folder.
+
+    Attributes:
+        read: Files and folders that it can read; absolute.
+        write: Those that it can change as well; likewise.
+        network: Whether it has the network.
+        env: Names of the user's variables, in capitals, that pass whatever they look like.
+    """
+
+    read: tuple[Path, ...] = ()
+    write: tuple[Path, ...] = ()
+    network: bool = False
+    env: tuple[str, ...] = ()
+
+
 class Launch(Frozen):
     """The program of a server, ready to start: the server, or what prints headers for one.
 
@@ -214,6 +230,7 @@ class Launch(Frozen):
         keychain: The service under which the keyring has the secrets of the server's extension.
         kept: The names of these secrets, each with the user's own value for want of one. They
             are still references.
+        sandbox: The sandbox that it runs in, or None.
     """
 
     command: str = ""
@@ -224,6 +241,12 @@ class Launch(Frozen):
     program: str = ""
     keychain: str = ""
     kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    sandbox: Sandbox | None = None
+
+    def inherited(self, environ: Mapping[str, str], *, is_small: bool) -> dict[str, str]:
+        """Return what it inherits, as `Inheritance.of`, with what its sandbox lets pass."""
+        allow = self.inheritance.allow.union(self.sandbox.env if self.sandbox is not None else ())
+        return replace(self.inheritance, allow=allow).of(environ, is_small=is_small)
 
 
 class Endpoint(Frozen):
@@ -317,9 +340,8 @@ class ServerDefinition(Frozen):
         Args:
             environ: The environment that it inherits from; empty for names of the entry alone.
         """
-        inherited = self.launch.inheritance.of(
-            environ, is_small=self.entry.origin is Origin.PROJECT
-        )
+        is_small = self.entry.origin is Origin.PROJECT
+        inherited = self.launch.inherited(environ, is_small=is_small)
         own = inherited | {**self.launch.kept, **self.launch.env}
         more = {"url": self.endpoint.url, AUTHORIZATION: ""}  # may also be the names of headers
         yield from (

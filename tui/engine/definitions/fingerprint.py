@@ -34,6 +34,7 @@ SIGN_IN_KEYS: Final = ("oauth", "authProviderType", "targetAudience", "targetSer
 _RUN_KEYS: Final = frozenset(
     {"command", "args", "env", "cwd", "url", "httpUrl", "headers", "type", "transportType"}
     | {"headersCommand", "tls", "timeout", "includeTools", "excludeTools", "disabled"}
+    | {"sandbox"}
     | {*SIGN_IN_KEYS}
 )
 
@@ -118,6 +119,9 @@ def server_fingerprint(
             "headers": dict(endpoint.headers),
         }
         content |= {"tls": endpoint.tls.model_dump()} if endpoint.tls is not None else {}
+        if (box := launch.sandbox) is not None:
+            paths = [list(map(str, one)) for one in (box.read, box.write)]
+            content["sandbox"] = [*paths, box.network, list(box.env)]
     return digest(content, salt)
 
 

@@ -21,7 +21,13 @@ from typing import Final
 from urllib.parse import unquote
 
 from tui.engine.definitions.definition import Launch, ServerDefinition
-from tui.engine.definitions.programs import FULL_PATH, guarded_folders, is_within, search_path
+from tui.engine.definitions.programs import (
+    FETCHERS,
+    FULL_PATH,
+    guarded_folders,
+    is_within,
+    search_path,
+)
 from tui.engine.files.atomic import remove_stale, temporary_folder
 from tui.engine.files.paths import APP_NAME, shown_path
 from tui.engine.logs.redaction import is_secret_name, masked_words
@@ -64,9 +70,6 @@ _FILE: Final = re.compile(
     r"|ya?ml|ini|cfg|conf|env|xml|sql|db|sqlite3?|csv)"
 )
 """A relative word that is a script or another file, by its end."""
-
-_FETCHERS: Final = frozenset({"npx", "bunx", "pnpx", "uvx", "pipx"})
-"""Programs whose first word is a package, even if it ends as a file does."""
 
 _LINE: Final = re.compile(r"[\"']|[^\s/]+\s")
 """The beginning of a command that is a whole line, or in quotes: outside it leads nowhere."""
@@ -201,7 +204,7 @@ def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
         if found := places.named_in(file):
             return sanitize_line(f"its tls refers to {found}", MAX_REASON)
     masked = masked_words((launch.command, *launch.args), one.secrets)[1:]
-    is_package = Path(launch.command).name in _FETCHERS
+    is_package = Path(launch.command).name in FETCHERS
     for number, word in enumerate(launch.args, 1):
         ends_as_file = not (is_package and not word.startswith("-"))
         is_package = is_package and ends_as_file

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +10,20 @@ from tui.engine.files.paths import is_same_place
 
 FULL_PATH: Final = "GEMDECK_FULL_PATH"
 """The variable in which a cleaned ``PATH`` is kept as it was, to tell what it lost."""
+
+FETCHERS: Final = frozenset({"npx", "bunx", "pnpx", "uvx", "pipx"})
+"""Programs whose first word is a package, even if it ends as a file does."""
+
+_FETCHING: Final = frozenset(
+    {("npm", "exec"), ("npm", "x"), ("pnpm", "dlx"), ("yarn", "dlx"), ("bun", "x")}
+    | {("uv", "run"), ("uv", "tool"), ("uv", "x"), ("deno", "run")}
+)
+
+
+def fetches(command: str, args: Sequence[str]) -> bool:
+    """Return whether a command runs a package that it first fetches."""
+    name = Path(command).name
+    return name in FETCHERS or (name, next(iter(args), "")) in _FETCHING
 
 
 def is_within(path: str | Path, folder: Path) -> bool:

@@ -52,6 +52,12 @@ def usable_state_dir() -> Path | None:
     return None
 
 
+def cache_dir() -> Path:
+    """Return the folder of what can be fetched again; it may not exist."""
+    home = os.environ.get("GEMDECK_HOME")
+    return Path(home) / "cache" if home else platformdirs.user_cache_path(APP_NAME, appauthor=False)
+
+
 SESSIONS: Final = "sessions"
 """The folder of what is kept for each opened folder, in the state folder."""
 

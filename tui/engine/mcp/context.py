@@ -14,6 +14,7 @@ from tui.engine.mcp.catalog.kept_catalogs import CatalogStore
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage
 from tui.engine.mcp.catalog.registry import Budget, ToolVisibility
 from tui.engine.mcp.session.era import EraCache
+from tui.engine.mcp.transports.stdio.sandbox import Sandboxes
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.engine.mcp.wire.wire import Wire
 from tui.engine.sign_in.sign_ins import SignIns
@@ -95,6 +96,7 @@ class ClientContext:
         workspaces: The opened folder, and further ones that servers get as roots; absolute.
         opened: Which folder was judged; none starts in another that has come to its place.
         outside: Makes the folders in which servers start outside the opened one.
+        sandboxes: Puts servers into sandboxes.
         subscriptions: Per server, the URIs, as shown, of the resources the user subscribed to.
         log_levels: Per server, the log level the user has set.
         resource_updated: Called when a server announces a change of a resource.
@@ -119,6 +121,7 @@ class ClientContext:
     workspaces: tuple[Path, ...] = ()
     opened: FolderIdentity | None = None
     outside: Outside = field(default_factory=lambda: Outside(Path.cwd(), Path.home(), None))
+    sandboxes: Sandboxes = field(default_factory=lambda: Sandboxes(Path.home(), None))
     subscriptions: dict[ServerId, set[str]] = field(default_factory=dict)
     log_levels: dict[ServerId, str] = field(default_factory=dict)
     resource_updated: Callable[[ServerId, str], None] = lambda _server, _uri: None

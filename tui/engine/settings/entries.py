@@ -16,6 +16,7 @@ from tui.engine.definitions.definition import (
     Entry,
     Inheritance,
     Launch,
+    Sandbox,
     ServerDefinition,
     SettingsProblem,
     SignInSettings,
@@ -41,7 +42,7 @@ from tui.engine.settings.sources.source import (
 from tui.model.bounded_json import as_object, as_texts
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
-from tui.model.settings import OAUTH_SECRETS, OAuthSettings, ServerSettings
+from tui.model.settings import OAUTH_SECRETS, OAuthSettings, SandboxSettings, ServerSettings
 from tui.text import sanitize_line
 
 MAX_NAME: Final = 64
@@ -218,6 +219,7 @@ class ServerReader:
         folder: The opened folder.
         home: The user's home.
         known: The salt of fingerprints, and what tells the folder from another.
+        sandbox: The sandbox of the user's servers whose entries do not set one.
 
     Attributes:
         problems: What was found wrong so far.
@@ -231,10 +233,12 @@ class ServerReader:
         folder: Path,
         home: Path,
         known: Installation,
+        sandbox: SandboxSettings | None = None,
     ) -> None:
         self.problems: list[SettingsProblem] = []
         self._environ = environ
         self._inheritance = inheritance
+        self._sandbox = sandbox
         self.folder = folder
         self.home = home
         self._variables = _NONE
@@ -348,6 +352,7 @@ class ServerReader:
                 args=own[1:],
                 env=MappingProxyType(dict(settings.env)),
                 cwd=self._folder_of(settings.cwd),
+                sandbox=self._sandbox_of(settings, is_project=blank.entry.origin is Origin.PROJECT),
             ),
             endpoint=Endpoint(
                 settings.http_url or settings.url or "",
@@ -371,13 +376,24 @@ class ServerReader:
             secrets=secrets | _own_secrets(settings),
         )
 
+    def _sandbox_of(self, settings: ServerSettings, *, is_project: bool) -> Sandbox | None:
+        """Return the sandbox of an entry, or the one of servers that do not set any."""
+        found = settings.sandbox
+        if "sandbox" not in settings.model_fields_set:
+            found = None if is_project else self._sandbox
+        if found is None:
+            return None
+        read, write = (tuple(map(self._path_of, paths)) for paths in (found.read, found.write))
+        return Sandbox(read, write, found.network, tuple(map(str.upper, found.env)))
+
     def _folder_of(self, cwd: str | None) -> Path | None:
         """Read a working folder: ``~`` is the home, a relative one is under the opened folder."""
-        if not cwd:
-            return None
-        if cwd == "~" or cwd.startswith("~/"):
-            return self.home / cwd[2:]
-        return self.folder / cwd
+        return self._path_of(cwd) if cwd else None
+
+    def _path_of(self, text: str) -> Path:
+        if text == "~" or text.startswith("~/"):
+            return self.home / text[2:]
+        return self.folder / text
 
     def _report_unknown(self, entry: RawEntry, raw: Mapping[str, Any]) -> None:
         """Report unknown keys, such as those of other clients."""

@@ -60,7 +60,13 @@ from tui.engine.settings.sources.source import (
 )
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId, ServerStatus, StartMode, Transport
-from tui.model.settings import GemdeckSettings, McpSettings, ModelSettings, ToolPattern
+from tui.model.settings import (
+    GemdeckSettings,
+    McpSettings,
+    ModelSettings,
+    SandboxSettings,
+    ToolPattern,
+)
 from tui.model.settings_rules import check_model_name
 
 KeyCheck = Callable[[Mapping[str, Sequence[str]]], Mapping[str, str]]
@@ -122,11 +128,15 @@ def read_gemdeck(
         blocked += blocked_by(source, raw.pop(BLOCK_KEY, None))
         section = source.salvaged(GemdeckSettings, raw, "gemdeck")
         values |= {key: getattr(section, key) for key in section.model_fields_set}
+        if raw.get("sandbox") is not None and "sandbox" not in section.model_fields_set:
+            source.note(("gemdeck", "sandbox"), "servers run in one that is given nothing more")
+            values["sandbox"] = SandboxSettings()
     if foreign.name:
         values.setdefault("model", foreign.name)
     if (named := _named_model(environ, model, report)) is not None:
         values["model"] = named
     update = {"always_deny": denied, "environment_block": blocked}
+    update |= {"sandbox": values["sandbox"]} if "sandbox" in values else {}  # null, if none is set
     return GemdeckSettings.model_validate(values).model_copy(update=update), foreign
 
 
@@ -420,7 +430,14 @@ def read_files(
     gemdeck = with_keys(gemdeck, sources, check_keys)
     run = read_run_rules(sources, environ, gemdeck, foreign.max_session_turns, report)
     name_elsewhere(environ, report)
-    reader = ServerReader(environ, inheritance_of(gemdeck), folder=folder, home=home, known=known)
+    reader = ServerReader(
+        environ,
+        inheritance_of(gemdeck),
+        folder=folder,
+        home=home,
+        known=known,
+        sandbox=gemdeck.sandbox,
+    )
     mcp = replace(read_mcp(sources, environ, read_enablement(report)), run=run)
     context = find_context(sources, manifests, folder, report)
     if tried is not None:

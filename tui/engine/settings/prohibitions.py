@@ -230,7 +230,11 @@ def read_run_rules(
     box = box.get("enabled") if isinstance(box, dict) else box
     if words.get(SANDBOX_VARIABLE):
         box, place = words[SANDBOX_VARIABLE], SANDBOX_VARIABLE
-    if own.sandbox is not None or says_no(box) or words.get("SANDBOX"):  # which we are in
+    if (
+        (own.sandbox is None and "sandbox" in own.model_fields_set)
+        or says_no(box)
+        or words.get("SANDBOX")
+    ):  # which we are in
         place = ""
     telling = _REFUSING.format(44, "stdio servers", _NO_SANDBOX[0].lower() + _NO_SANDBOX[1:-1])
     if place == SANDBOX_VARIABLE:

@@ -40,6 +40,7 @@ from tui.model.settings import (
     GemdeckSettings,
     McpSettings,
     OAuthSettings,
+    SandboxSettings,
     ServerSettings,
     ToolPattern,
 )
@@ -53,8 +54,9 @@ COUNTING_KEYS: Final[Mapping[str, frozenset[str]]] = {
     "mcpServers.*": frozenset(
         {"command", "args", "env", "cwd", "url", "httpUrl", "type", "transportType", "tcp"}
         | {"headers", "timeout", "description", "includeTools", "excludeTools", "oauth"}
-        | {"reviewResults", "start"}
+        | {"reviewResults", "start", "sandbox"}
     ),
+    "mcpServers.*.sandbox": frozenset({"read", "write", "network"}),
     # The server says where to sign in, and that is checked; addresses here would go unchecked.
     "mcpServers.*.oauth": frozenset(
         {"enabled", "clientId", "clientSecret", "scopes", "audiences", "redirectUri"}
@@ -74,6 +76,7 @@ LIMITS: Final = ("max_tool_calls", "max_result_size", "idle_timeout")
 _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "mcpServers.*": ServerSettings,
     "mcpServers.*.oauth": OAuthSettings,
+    "mcpServers.*.sandbox": SandboxSettings,
     "mcp": McpSettings,
     "gemdeck": GemdeckSettings,
 }
@@ -275,9 +278,10 @@ def _entry(entry: RawEntry) -> object:
     if not isinstance(entry.raw, dict):
         return entry.raw
     kept = _counting(entry.source, entry.raw, "mcpServers.*", entry.path)
-    if isinstance(oauth := kept.get("oauth"), dict):
-        path = (*entry.path, "oauth")
-        kept["oauth"] = _counting(entry.source, oauth, "mcpServers.*.oauth", path)
+    for key in ("oauth", "sandbox"):
+        if isinstance(inner := kept.get(key), dict):
+            path = (*entry.path, key)
+            kept[key] = _counting(entry.source, inner, f"mcpServers.*.{key}", path)
     return kept
 
 

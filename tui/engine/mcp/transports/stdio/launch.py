@@ -41,7 +41,7 @@ def server_environment(
         avoid: Folders that are also removed from that ``PATH``, such as the opened one.
     """
     launch, is_small = definition.launch, definition.entry.origin is Origin.PROJECT
-    inherited = launch.inheritance.of(environ, is_small=is_small)
+    inherited = launch.inherited(environ, is_small=is_small)
     path = search_path(inherited.pop("PATH", ""), avoid)
     if path:  # an empty PATH would mean the working folder
         inherited["PATH"] = path
@@ -232,10 +232,13 @@ def prepare(definition: ServerDefinition, context: ClientContext) -> Invocation:
             program = shown_program(definition)
         else:
             program = own_program(definition, environment, folder, avoid)
+        found = Invocation((program, *definition.launch.args), environment, folder, place)
+        if (box := definition.launch.sandbox) is not None:
+            found = context.sandboxes.sandboxed(found, box, definition, context.workspaces)
     except ServerError:
         context.outside.drop(folder)
         raise
-    return Invocation((program, *definition.launch.args), environment, folder, place)
+    return found
 
 
 def _place_of(folder: Path) -> str:
