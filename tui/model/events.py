@@ -28,7 +28,7 @@ from tui.model.frozen import Frozen, StateEvent
 from tui.model.requests import PendingRequest
 from tui.model.servers import (
     Failure,
-    Refusal,
+    RefusedAccess,
     ServerId,
     ServerInfo,
     ServerStatus,
@@ -107,14 +107,14 @@ class ServerStatusChanged(Event):
     restarted: str = ""
     transport: Transport | None = None
     lacks: str = ""
-    refused: Refusal | None = None
+    refused: RefusedAccess | None = None
 
 
 class AccessRefused(Event):
     """A server in a sandbox reports an access as refused."""
 
     server: ServerId
-    refused: Refusal
+    refused: RefusedAccess
 
 
 class CatalogChanged(Event):

@@ -226,7 +226,7 @@ class SandboxView(Frozen):
         return " · ".join(filter(None, parts))
 
 
-class Refusal(Frozen):
+class RefusedAccess(Frozen):
     """An access that a server in a sandbox reports as refused; its claim.
 
     Attributes:
@@ -318,7 +318,7 @@ class ServerView(Frozen):
     source: str = ""
     extension: str = ""
     sandbox: SandboxView | None = None
-    refused: Refusal | None = None
+    refused: RefusedAccess | None = None
 
     @property
     def runs_outside(self) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, dataclass_transform
 from textual.message import Message
 
 from tui.model.chat import ConversationId, EntryId
-from tui.model.servers import Refusal, ServerId
+from tui.model.servers import RefusedAccess, ServerId
 
 if TYPE_CHECKING:
     from tui.model.catalog import PromptView
@@ -91,7 +91,7 @@ class EditServer(Opens):
 
     server: ServerId
     removes: bool = False
-    allows: Refusal | None = None
+    allows: RefusedAccess | None = None
 
 
 class RunTool(Opens):

@@ -548,10 +548,10 @@ class ServerManager:
             log,
             on_status=self._status_changed,
             on_offer=self._offer_changed,
-            others=lambda: [one.definition for one in self._supervisors.values()],
             backoff=Backoff(self._retry, gives_up=definition.transport is Transport.STDIO),
             enabled=self._enablement.is_enabled(definition),
         )
+        supervisor.others = lambda: [one.definition for one in self._supervisors.values()]
         earlier = [task for known, task in self._running.items() if known.id == server]
 
         async def supervise() -> None:
@@ -638,8 +638,6 @@ def server_view(
     definition = supervisor.definition
     entry, cwd = definition.entry, definition.launch.cwd
     passed, withheld, lost = environment_names(definition, os.environ, left_out)
-    box, home = definition.launch.sandbox or Sandbox(), Path.home()
-    paths = (tuple(shown_path(one, home) for one in some) for some in (box.read, box.write))
     return ServerView(
         id=definition.id,
         origin=entry.origin,
@@ -658,6 +656,14 @@ def server_view(
         account=sanitize_line(definition.endpoint.sign_in.oauth.account),
         source=entry.source + (f", line {entry.line}" if entry.line else ""),
         extension=entry.extension,
-        sandbox=SandboxView(*paths, box.network) if definition.launch.sandbox else None,
-        refused=supervisor.refused,
+        sandbox=_sandbox_view(definition.launch.sandbox),
     )
+
+
+def _sandbox_view(box: Sandbox | None) -> SandboxView | None:
+    if box is None:
+        return None
+    read, write = (
+        tuple(shown_path(one, Path.home()) for one in some) for some in (box.read, box.write)
+    )
+    return SandboxView(read, write, box.network)

@@ -16,7 +16,7 @@ from tui.engine.definitions.programs import guarded_folders
 from tui.engine.files.paths import shown_path
 from tui.engine.mcp.context import ClientContext
 from tui.model.frozen import Frozen
-from tui.model.servers import Refusal
+from tui.model.servers import RefusedAccess
 from tui.text import is_shown_whole
 
 MAX_READ: Final = 20_000
@@ -60,10 +60,9 @@ _WRITES: Final = re.compile(
 )
 """What only one does who wants to write, at the beginning of a word."""
 
-_SYSTEM: Final = tuple(
-    Path("/", name)
-    for name in ("bin", "boot", "dev", "etc", "lib", "lib64", "opt", "proc", "run", "sbin", "sys")
-    + ("usr", "nix", "gnu", "snap")
+_SYSTEM: Final = (
+    *map(Path, ("/bin", "/boot", "/dev", "/etc", "/gnu", "/lib", "/lib64", "/nix", "/opt")),
+    *map(Path, ("/proc", "/run", "/sbin", "/snap", "/sys", "/usr")),
 )
 _PRIVATE: Final = (
     *(".aws", ".azure", ".docker", ".kube", ".netrc", ".pgpass", ".pki", ".git-credentials"),
@@ -120,7 +119,7 @@ def refusal(
     definition: ServerDefinition,
     others: Iterable[ServerDefinition],
     context: ClientContext,
-) -> Refusal | None:
+) -> RefusedAccess | None:
     """Return the first of a server's claims that its sandbox does not allow, or None. Blocks.
 
     Args:
@@ -138,10 +137,10 @@ def _refusal(
     definition: ServerDefinition,
     others: Iterable[ServerDefinition],
     context: ClientContext,
-) -> Refusal | None:
+) -> RefusedAccess | None:
     box, path, home = definition.launch.sandbox or Sandbox(), Path(claim.path), Path.home()
     if not claim.path:
-        return None if box.network else Refusal("network")
+        return None if box.network else RefusedAccess("network")
     is_missing, is_there = claim.kind == "missing", os.path.lexists(path)
     path = path if is_there else path.parent  # there it would be made
     if ".." in path.parts or not os.path.lexists(path):
@@ -160,7 +159,7 @@ def _refusal(
     if is_kept and is_missing and not is_there:
         return None  # it is missing outside as well
     is_safe = is_shown_whole(str(path), MAX_PATH) and _UNSAFE.isdisjoint(str(path))
-    return Refusal(
+    return RefusedAccess(
         "write" if writes else "read",
         shown_path(path, home),
         shown_path(real, home) if real != path else "",

@@ -30,7 +30,7 @@ from tui.model.servers import (
     ATTEMPTED,
     UNDECIDED,
     Failure,
-    Refusal,
+    RefusedAccess,
     ServerId,
     ServerInfo,
     ServerStatus,
@@ -93,7 +93,6 @@ class Supervisor:
         on_status: Called after each change of the status.
         on_offer: Called with each new offer of the server.
         log: Takes what the server writes.
-        others: Returns all servers.
         backoff: Decides when to start a failed server again.
         enabled: Whether the user has left the server enabled.
 
@@ -110,6 +109,7 @@ class Supervisor:
         is_launching: Whether it was told to start, and its process does not run yet.
         is_queued: Whether it waits until fewer servers are starting.
         refused: What it last reported as refused by its sandbox since it started, or None.
+        others: Returns all servers.
     """
 
     def __init__(
@@ -121,7 +121,6 @@ class Supervisor:
         *,
         on_status: Callable[["Supervisor"], None],
         on_offer: Callable[["Supervisor", ServerOffer], None],
-        others: Callable[[], Iterable[ServerDefinition]] = tuple,
         backoff: Backoff | None = None,
         enabled: bool = True,
     ) -> None:
@@ -149,9 +148,9 @@ class Supervisor:
         self._restarts = 0
         self._cause = ""
         self._end_turn: Callable[[], None] = lambda: None
-        self.refused: Refusal | None = None
-        self._told = set[Refusal]()
-        self._others = others
+        self.refused: RefusedAccess | None = None
+        self._told = set[RefusedAccess]()
+        self.others: Callable[[], Iterable[ServerDefinition]] = tuple
         self._looks: asyncio.Task[object] | None = None
         if definition.launch.sandbox is not None:
             log.on_words = self._hear
@@ -428,11 +427,11 @@ class Supervisor:
         if any(claims_in(words)) and (self._looks is None or self._looks.done()):
             self._looks = asyncio.create_task(self.look(words))
 
-    async def look(self, words: str) -> Refusal | None:
+    async def look(self, words: str) -> RefusedAccess | None:
         """Return what its words report as refused by its sandbox, and tell of it."""
         if self.definition.launch.sandbox is None or not (claims := [*claims_in(words)]):
             return None
-        what = claims, self.definition, self._others(), self._context
+        what = claims, self.definition, self.others(), self._context
         found = await asyncio.to_thread(refusal, *what)
         if found is not None and found not in self._told and len(self._told) < MAX_TOLD:
             self.refused = found

@@ -16,7 +16,7 @@ from tui.engine.logs.redaction import MASK, MAX_SHOWN, is_secret_variable, maske
 from tui.engine.settings.entries import MAX_NAME, server_id
 from tui.engine.settings.sources.source import validation_problems
 from tui.model.bounded_json import as_list, as_object
-from tui.model.servers import Refusal
+from tui.model.servers import RefusedAccess
 from tui.model.settings import ServerSettings
 from tui.model.trust import DifferenceLine
 from tui.text import sanitize
@@ -267,7 +267,7 @@ class EntryFields:
         return shown
 
 
-def with_access(sandbox: Mapping[str, str], refused: Refusal) -> dict[str, str]:
+def with_access(sandbox: Mapping[str, str], refused: RefusedAccess) -> dict[str, str]:
     """Return the texts of `EntryFields.sandbox` with what was refused; it is on then."""
     given = {**sandbox, SANDBOX: "on" if sandbox[SANDBOX] in {"", "off"} else sandbox[SANDBOX]}
     if refused.key == NETWORK:

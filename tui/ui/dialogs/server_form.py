@@ -33,7 +33,7 @@ from tui.engine.settings.typed_entries import (
     with_access,
 )
 from tui.model.requests import FieldKind, FieldOption, FormField
-from tui.model.servers import Refusal, ServerStatus, ServerView
+from tui.model.servers import RefusedAccess, ServerStatus, ServerView
 from tui.store.state import AppState
 from tui.text import counted
 from tui.ui import keymap
@@ -144,7 +144,7 @@ class ServerScreen(Dialog):
         entry: Mapping[str, Any] | None = None,
         *,
         removes: bool = False,
-        allows: Refusal | None = None,
+        allows: RefusedAccess | None = None,
     ) -> None:
         super().__init__(name or "Add a server")
         self._bridge = bridge

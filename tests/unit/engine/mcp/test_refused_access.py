@@ -1,8 +1,5 @@
 """What a server's words claim of its sandbox, and what is offered then."""
 
-from pathlib import Path
-from time import process_time
-
 import pytest
 
 from tui.engine.mcp.refused_access import Claim, claims_in
@@ -31,7 +28,10 @@ MISSING, NETWORK = Claim("missing", X), Claim("network")
         ("panic: open store: mkdir /srv/my data/x: read-only file system", READONLY),
         ("error: failed to open file `/srv/my data/x`: Permission denied (os error 13)", DENIED),
         ("Failed to open `/srv/my data/x`\n\nCaused by:\n  0: x (os error 30)", READONLY),
-        ("mkdir: cannot create directory ‘/srv/my data/x’: Read-only file system", READONLY),
+        (
+            "mkdir: cannot create directory \u2018/srv/my data/x\u2019: Read-only file system",
+            READONLY,
+        ),
         ("bash: line 1: /srv/my data/x: Permission denied", DENIED),
         ("java.io.IOException: /srv/my data/x (Read-only file system)", READONLY),
         ("Errno::EROFS: Read-only file system @ rb_sysopen - /srv/x", "/srv/x"),
