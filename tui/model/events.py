@@ -26,15 +26,7 @@ from tui.model.consent import GrantView, RequestId
 from tui.model.frozen import Event as Event  # noqa: PLC0414 - as a name of this module
 from tui.model.frozen import Frozen, StateEvent
 from tui.model.requests import PendingRequest
-from tui.model.servers import (
-    Failure,
-    RefusedAccess,
-    ServerId,
-    ServerInfo,
-    ServerStatus,
-    ServerView,
-    Transport,
-)
+from tui.model.servers import Failure, ServerId, ServerInfo, ServerStatus, ServerView, Transport
 from tui.model.trust import FolderTrust
 
 OWN_SOURCE: Final = "gemdeck"
@@ -107,14 +99,6 @@ class ServerStatusChanged(Event):
     restarted: str = ""
     transport: Transport | None = None
     lacks: str = ""
-    refused: RefusedAccess | None = None
-
-
-class AccessRefused(Event):
-    """A server in a sandbox reports an access as refused."""
-
-    server: ServerId
-    refused: RefusedAccess
 
 
 class CatalogChanged(Event):

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, NewType
 
 from tui.model.catalog import Catalog
-from tui.model.frozen import Frozen
+from tui.model.frozen import Event, Frozen
 
 ServerId = NewType("ServerId", str)
 """The sanitized name from the settings; unique within a run."""
@@ -231,14 +231,12 @@ class RefusedAccess(Frozen):
 
     Attributes:
         key: The key of `sandbox` that would allow it: ``read``, ``write`` or ``network``.
-        path: The whole path, as shown; empty for the network.
-        target: Where a link in the path leads, or an empty string.
+        path: The whole path, without links, as shown; empty for the network.
         is_offered: Whether gemdeck offers to allow it.
     """
 
     key: str
     path: str = ""
-    target: str = ""
     is_offered: bool = True
 
     @property
@@ -250,10 +248,16 @@ class RefusedAccess(Frozen):
     @property
     def words(self) -> str:
         """It in one line."""
-        link = f" (a link to {self.target})" if self.target else ""
-        what = f"{self.key} access to {self.path}{link}" if self.path else "network"
+        what = f"{self.key} access to {self.path}" if self.path else "network"
         how = f"To allow it: {self.entry}" if self.is_offered else "gemdeck never offers that."
         return f"Sandbox: the server reports no {what}. {how}"
+
+
+class AccessRefused(Event):
+    """A server in a sandbox reports an access as refused; None at its next start."""
+
+    server: ServerId
+    refused: RefusedAccess | None
 
 
 class ServerView(Frozen):

@@ -42,7 +42,8 @@ def why_not_ready(view: ServerView, patience: str = "--timeout") -> tuple[str, s
     if failure is None:
         return view.lacks, way_out(view)
     reason = failure.reason.removeprefix("Disabled: ")  # the status says it
-    return reason, way_out(view) or failure.advice
+    refused = view.refused.words if view.refused is not None else ""
+    return reason, " ".join(filter(None, (refused, way_out(view) or failure.advice)))
 
 
 def last_words(view: ServerView) -> Sequence[str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.definitions.admission import Starts
-from tui.engine.definitions.definition import Sandbox, ServerDefinition, shown_target
+from tui.engine.definitions.definition import ServerDefinition, shown_sandbox, shown_target
 from tui.engine.files.paths import shown_path
 from tui.engine.files.state_file import Content, StateFile
 from tui.engine.mcp.backoff import PATIENT, Backoff, RetryPolicy
@@ -44,14 +44,7 @@ from tui.model import events as e
 from tui.model.bounded_json import as_list
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress, Severity
-from tui.model.servers import (
-    SandboxView,
-    ServerId,
-    ServerStatus,
-    ServerUsage,
-    ServerView,
-    Transport,
-)
+from tui.model.servers import ServerId, ServerStatus, ServerUsage, ServerView, Transport
 from tui.model.settings import EVERYTHING, Profile
 from tui.text import sanitize_line
 
@@ -89,7 +82,6 @@ WAKE_PATIENCE: Final = 60.0
 
 _CONDITION: Final = (
     *("status", "failure", "retry_at", "info", "since", "restarted", "transport", "lacks"),
-    "refused",
 )
 _RETURNING: Final = frozenset({ServerStatus.READY, ServerStatus.RETRYING, ServerStatus.STARTING})
 
@@ -656,14 +648,6 @@ def server_view(
         account=sanitize_line(definition.endpoint.sign_in.oauth.account),
         source=entry.source + (f", line {entry.line}" if entry.line else ""),
         extension=entry.extension,
-        sandbox=_sandbox_view(definition.launch.sandbox),
+        sandbox=shown_sandbox(definition),
+        refused=supervisor.refused,
     )
-
-
-def _sandbox_view(box: Sandbox | None) -> SandboxView | None:
-    if box is None:
-        return None
-    read, write = (
-        tuple(shown_path(one, Path.home()) for one in some) for some in (box.read, box.write)
-    )
-    return SandboxView(read, write, box.network)

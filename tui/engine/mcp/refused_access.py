@@ -9,30 +9,29 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from tui.engine.definitions.definition import Sandbox, ServerDefinition
 from tui.engine.definitions.programs import guarded_folders
 from tui.engine.files.paths import shown_path
 from tui.engine.mcp.context import ClientContext
-from tui.model.frozen import Frozen
 from tui.model.servers import RefusedAccess
 from tui.text import is_shown_whole
 
 MAX_READ: Final = 20_000
-"""Characters of a text, its last ones, in which a claim is looked for."""
-
-MAX_PATH: Final = 400
-"""Longest path that is offered, in characters."""
-
-NEAR: Final = 500
-"""Characters before and behind the words of an error in which its path is looked for."""
+"""Characters of a text, its last ones, in which claims are looked for."""
 
 MAX_SIGNS: Final = 20
 """Errors in a text whose paths are looked for."""
 
+NEAR: Final = 500
+"""Characters before and behind the words of an error in which its path is looked for."""
+
+MAX_PATH: Final = 400
+"""Longest path that is offered, in characters."""
+
 MIN_PARTS: Final = 3
-"""Parts of a path that is offered: nothing that stands right below ``/``."""
+"""Parts of a path that is offered: nothing that is right below ``/``."""
 
 _UNSAFE: Final = frozenset("$\\'\"`")
 """What an entry or a shell reads otherwise."""
@@ -42,27 +41,26 @@ _SIGNS: Final = re.compile(
     r"|(?P<denied>\b(?:EACCES|EPERM)\b|(?:permission|access is) denied|operation not permitted)"
     r"|(?P<missing>\bENOENT\b|no such file or directory)"
     r"|(?P<network>\b(?:ENETUNREACH|EAI_AGAIN|ENOTFOUND|EHOSTUNREACH)\b|network is unreachable"
-    r"|(?:temporary failure in|failure in) name resolution|name or service not known"
-    r"|no such host\b|could not resolve host|failed to lookup address|dns error)",
+    r"|failure in name resolution|name or service not known|no such host\b"
+    r"|could not resolve host|failed to lookup address|dns error)",
     re.IGNORECASE,
 )
 """The words of an error, as node, Python, Go, Rust and shells write them."""
 
 _QUOTED: Final = re.compile(
-    "[\"'`\u2018\u201c](/[^\"'`\u2018\u2019\u201c\u201d\\\\\n]{0,4096})[\"'`\u2019\u201d\\\\]"
+    "[\"'`\u2018\u201c](/[^\"'`\u2018\u2019\u201c\u201d\\\\\n]*)[\"'`\u2019\u201d\\\\]"
 )
 _BARE: Final = re.compile(r"(?:^|(?<=\s))/[^\n]*")
 _WORD: Final = re.compile(r"(?<=\s)/[^\s,;]+")
 _WRITES: Final = re.compile(
-    r"\b(?:mkdir|rmdir|unlink|rename|touch|chmod|copyfile|symlink|truncate|utime"
-    r"|creat|writ|remov|delet|sav)",
+    r"\b(?:mkdir|rmdir|unlink|rename|touch|chmod|copyfile|symlink|truncate|creat|writ|remov|delet)",
     re.IGNORECASE,
 )
-"""What only one does who wants to write, at the beginning of a word."""
+"""How verbs begin of those who want to write."""
 
 _SYSTEM: Final = (
-    *map(Path, ("/bin", "/boot", "/dev", "/etc", "/gnu", "/lib", "/lib64", "/nix", "/opt")),
-    *map(Path, ("/proc", "/run", "/sbin", "/snap", "/sys", "/usr")),
+    *("/bin", "/boot", "/dev", "/etc", "/gnu", "/lib", "/lib64", "/nix", "/opt", "/proc", "/run"),
+    *("/sbin", "/snap", "/sys", "/usr"),
 )
 _PRIVATE: Final = (
     *(".aws", ".azure", ".docker", ".kube", ".netrc", ".pgpass", ".pki", ".git-credentials"),
@@ -75,14 +73,8 @@ sandbox may get.
 """
 
 
-class Claim(Frozen):
-    """What a server reports.
-
-    Attributes:
-        kind: The group of `_SIGNS`.
-        path: The path; empty for the network.
-        writes: Whether it wanted to write there, as far as its words say.
-    """
+class Claim(NamedTuple):
+    """What a server reports: a group of `_SIGNS`, a path, and whether it wanted to write there."""
 
     kind: str
     path: str = ""
@@ -94,15 +86,12 @@ def claims_in(text: str) -> Iterator[Claim]:
     text = text[-MAX_READ:]
     for sign in islice(_SIGNS.finditer(text), MAX_SIGNS):
         kind = sign.lastgroup or ""
+        before, _, line = text[max(0, sign.start() - NEAR) : sign.start()].rpartition("\n")
+        behind = text[sign.end() : sign.end() + NEAR].partition("\n")[0]
         if kind == "network":
             yield Claim(kind)
-            continue
-        start = max(0, sign.start() - NEAR)
-        before, _, line = text[start : sign.start()].rpartition("\n")
-        behind = text[sign.end() : sign.end() + NEAR].partition("\n")[0]
-        if path := next(_paths(before, line, behind), ""):
-            writes = kind == "readonly" or _WRITES.search(line + behind) is not None
-            yield Claim(kind, path, writes)
+        elif path := next(_paths(before, line, behind), ""):
+            yield Claim(kind, path, kind == "readonly" or bool(_WRITES.search(line + behind)))
 
 
 def _paths(before: str, line: str, behind: str) -> Iterator[str]:
@@ -114,60 +103,48 @@ def _paths(before: str, line: str, behind: str) -> Iterator[str]:
     yield from reversed(_QUOTED.findall(before))  # Rust: the cause stands in a line of its own
 
 
-def refusal(
+def refused_access(
     claims: Iterable[Claim],
     definition: ServerDefinition,
     others: Iterable[ServerDefinition],
     context: ClientContext,
 ) -> RefusedAccess | None:
-    """Return the first of a server's claims that its sandbox does not allow, or None. Blocks.
+    """Return the first claim of a server that its sandbox does not allow, or None. Blocks.
+
+    Paths are those to which links lead. What is not there would be made in its folder.
 
     Args:
         claims: What the server reports.
         definition: The server; it has a sandbox.
-        others: All servers; what they write is not offered.
-        context: Knows the opened folders, which trust opens and nothing else.
+        others: All servers; their folders are not offered.
+        context: Knows the opened folders, which only trust opens, and what no sandbox may get.
     """
-    found = (_refusal(one, definition, others, context) for one in claims)
-    return next(filter(None, found), None)
-
-
-def _refusal(
-    claim: Claim,
-    definition: ServerDefinition,
-    others: Iterable[ServerDefinition],
-    context: ClientContext,
-) -> RefusedAccess | None:
-    box, path, home = definition.launch.sandbox or Sandbox(), Path(claim.path), Path.home()
-    if not claim.path:
-        return None if box.network else RefusedAccess("network")
-    is_missing, is_there = claim.kind == "missing", os.path.lexists(path)
-    path = path if is_there else path.parent  # there it would be made
-    if ".." in path.parts or not os.path.lexists(path):
-        return None
-    writes, opened = claim.writes or not is_there, guarded_folders(context.workspaces, home)
-    given = [*box.write, *(() if definition.is_outside or claim.kind == "readonly" else opened)]
-    given += () if writes and not is_missing else (*box.read, *_SYSTEM)
-    if any(map(path.is_relative_to, given)):
-        return None
+    box, home = definition.launch.sandbox or Sandbox(), Path(os.path.realpath(Path.home()))
     launches = [one.launch for one in others if one.id != definition.id]
-    theirs = [path for one in launches if one.sandbox is not None for path in one.sandbox.write]
-    never = (*_SYSTEM, *opened, *(home / name for name in _PRIVATE), *theirs)
-    never += tuple(one.cwd for one in launches if one.cwd is not None)
-    real = Path(os.path.realpath(path))
-    is_kept = any(_is_kept(one, never) or context.sandboxes.refusal(one) for one in (path, real))
-    if is_kept and is_missing and not is_there:
-        return None  # it is missing outside as well
-    is_safe = is_shown_whole(str(path), MAX_PATH) and _UNSAFE.isdisjoint(str(path))
-    return RefusedAccess(
-        "write" if writes else "read",
-        shown_path(path, home),
-        shown_path(real, home) if real != path else "",
-        is_offered=is_safe and not is_kept,
-    )
+    theirs = [one.cwd for one in launches if one.cwd is not None]
+    theirs += [path for one in launches if one.sandbox is not None for path in one.sandbox.write]
+    system, opened = [*map(Path, _SYSTEM)], guarded_folders(context.workspaces, home)
+    never = (*system, *opened, *(home / name for name in _PRIVATE), *map(_real, theirs))
+    for kind, claimed, is_write in claims:
+        path, is_missing = _real(claimed), kind == "missing"
+        if not claimed and not box.network:
+            return RefusedAccess(kind)
+        is_there = os.path.lexists(path)
+        path, writes = path if is_there else path.parent, is_write or not is_there
+        given = [*map(_real, box.write)]
+        given += () if definition.is_outside or kind == "readonly" else opened
+        given += (*map(_real, box.read), *system) if is_missing or not writes else ()
+        if not claimed or not os.path.lexists(path) or any(map(path.is_relative_to, given)):
+            continue
+        is_near = any(path.is_relative_to(one) or one.is_relative_to(path) for one in never)
+        is_kept = is_near or len(path.parts) < MIN_PARTS or context.sandboxes.refusal(path)
+        if is_kept and is_missing and not is_there:
+            continue  # it is missing outside as well
+        is_safe = is_shown_whole(str(path), MAX_PATH) and _UNSAFE.isdisjoint(str(path))
+        key, shown = "write" if writes else "read", shown_path(path, home)
+        return RefusedAccess(key, shown, is_offered=is_safe and not is_kept)
+    return None
 
 
-def _is_kept(path: Path, never: Iterable[Path]) -> bool:
-    """Return whether a path is too wide, is in a place that is never offered, or has one in it."""
-    is_wide = len(path.parts) < MIN_PARTS
-    return is_wide or any(path.is_relative_to(one) or one.is_relative_to(path) for one in never)
+def _real(path: str | Path) -> Path:
+    return Path(os.path.realpath(path))

@@ -19,16 +19,16 @@ from tui.engine.mcp.catalog.offer import ServerOffer, read_offer
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ProbeError, ServerError, SignInError, internal_error
 from tui.engine.mcp.network_watch import ASLEEP, clock_offset
-from tui.engine.mcp.refused_access import claims_in, refusal
+from tui.engine.mcp.refused_access import claims_in, refused_access
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.telling_line import telling_line
 from tui.engine.mcp.transports.stdio.launch import running_server
 from tui.engine.mcp.usage import UsageMeter
 from tui.model.chat import Severity
-from tui.model.events import AccessRefused
 from tui.model.servers import (
     ATTEMPTED,
     UNDECIDED,
+    AccessRefused,
     Failure,
     RefusedAccess,
     ServerId,
@@ -368,7 +368,9 @@ class Supervisor:
         error: ServerError | None = None
         is_connected = self._is_told = False
         self._log.begin()
-        self.refused, self._told = None, set()
+        if self._told:
+            self.refused, self._told = None, set()
+            self._context.publish(AccessRefused(self.id, None))
         try:
             async with asyncio.timeout(None) as self._deadline:
                 await self._take_turn()
@@ -432,7 +434,7 @@ class Supervisor:
         if self.definition.launch.sandbox is None or not (claims := [*claims_in(words)]):
             return None
         what = claims, self.definition, self.others(), self._context
-        found = await asyncio.to_thread(refusal, *what)
+        found = await asyncio.to_thread(refused_access, *what)
         if found is not None and found not in self._told and len(self._told) < MAX_TOLD:
             self.refused = found
             self._told.add(found)
