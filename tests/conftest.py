@@ -23,6 +23,7 @@ from tests.support import leaks
 from tests.support.measures import PROPERTY, STALLS, Measure
 from tests.support.network import NetworkGuard, load_certificates_once
 from tests.support.stalls import LoopWatch, watch_loop
+from tui.engine.definitions import bubblewrap
 from tui.engine.files import unwritten
 from tui.engine.keys.services import SERVICE_KEYS
 
@@ -142,6 +143,11 @@ def home(world: World) -> Path:
     return world.home
 
 
+@pytest.fixture
+def sandboxes() -> None:
+    """Let a test have sandboxes; without, none can be had in this process on any machine."""
+
+
 @pytest.fixture(autouse=True)
 def world(request: pytest.FixtureRequest, isolated_session: Path) -> Iterator[World]:
     """Give a test its own world and look at what it leaves behind."""
@@ -155,6 +161,9 @@ def world(request: pytest.FixtureRequest, isolated_session: Path) -> Iterator[Wo
     with pytest.MonkeyPatch.context() as monkeypatch:
         network.install(monkeypatch)
         monkeypatch.setattr(textual.constants, "TEXTUAL_ANIMATIONS", "none")
+        if "sandboxes" not in request.fixturenames:
+            monkeypatch.setattr(bubblewrap, "BWRAP", "none of this name")
+        bubblewrap.sandbox_problem.cache_clear()
         yield enter_world(folder, monkeypatch)
     unwritten._waiting.clear()  # what a test could not write is not tried again after it
     faults = leaks.describe_and_kill(leaks.surviving_processes(processes))

@@ -24,6 +24,7 @@ from tui.cli.settings import places_text, server_names
 from tui.engine import late
 from tui.engine.background import in_daemon_thread
 from tui.engine.chats.backends.backend import ModelError
+from tui.engine.definitions.bubblewrap import sandbox_problem
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.files.paths import LOG_NAME, log_dir, state_dir
 from tui.engine.keys.credentials import ModelAccess
@@ -121,7 +122,8 @@ async def doctor(
         check_known("server", filter(None, [server]), known)
         await engine.start()
         await in_daemon_thread(late.import_connection)  # which is not the servers' time
-        sections = [_program(), _settings(loaded), _folder(session.folder_trust)]
+        box = await in_daemon_thread(sandbox_problem)
+        sections = [_program(box), _settings(loaded), _folder(session.folder_trust)]
         sections.append(await _model(loaded, session.redactor, offline=offline))
         await engine.wait_ready(start.timeout)
         wake = partial(engine.servers.wait_awake, patience=start.timeout)
@@ -174,8 +176,8 @@ def _text(section: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _program() -> DoctorSection:
-    """Say what runs, and where it keeps its state."""
+def _program(no_sandbox: tuple[str, str]) -> DoctorSection:
+    """Say what runs, where it keeps its state, and whether servers can have a sandbox."""
     section = DoctorSection("gemdeck")
     versions = {
         "version": __version__,
@@ -186,6 +188,9 @@ def _program() -> DoctorSection:
     words = f"{__version__} with Python {versions['python']} on {versions['platform']}"
     section.add(Level.OK, words)
     section.add(Level.NOTE, f"state in {shown(state_dir())}, log in {shown(log_dir() / LOG_NAME)}")
+    reason, advice = no_sandbox
+    words = f"no sandbox for servers: {reason}" if reason else "servers can run in a sandbox"
+    section.add(Level.NOTE, words, advice)
     return section
 
 

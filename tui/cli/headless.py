@@ -167,7 +167,7 @@ class _Session:
                 advice = "Omit it; --allowed-tools allows individual tools."
                 refusal = f"--yolo is forbidden by {place}."
                 return self.refuse(refusal, advice, ExitCode.BAD_SETTINGS)
-            reason, advice = settings.run.why_held(is_program=True)
+            reason, advice = settings.run.why_refused(is_bare=settings.gemdeck.sandbox is None)
             if reason:
                 code = ExitCode.UNTRUSTED if settings.run.untrusted else ExitCode.SANDBOX
                 return self.refuse(f"{reason[0].upper()}{reason[1:]}.", advice, code)

@@ -54,6 +54,8 @@ async def show() -> CommandOutput:
         lines += [asks, *map(_server_text, own)]
     if any(one.command for one in (*own, *servers)):
         lines.append(UNWATCHED)
+    if found is not None and found.no_sandbox:
+        lines.append(f"No sandbox: {found.no_sandbox}.")
     if found is not None:
         lines += [f"Rule: {rule}" for rule in found.rules]
         lines += [f"{line.sign} {line.text}" for line in found.difference]
@@ -122,6 +124,7 @@ def _server_text(shown: Disclosure) -> str:
             "program": shown.program,
             "argument": shown.args,
             "address": shown.url,
+            "sandbox": shown.sandboxes[:1],
             "working directory": shown.cwd,
             "variable": shown.env_values,
             "headers": ", ".join(shown.headers),

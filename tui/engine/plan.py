@@ -106,7 +106,9 @@ class Answers(Frozen):
     def answer(self, question: TrustCase, answer: TrustAnswer) -> "Answers":
         """Take the user's answer to a question."""
         if question.subject is TrustSubject.FOLDER:
-            return replace(self, answered=self.answered.about(question.seen.key, answer))
+            return replace(
+                self, answered=self.answered.about(question.seen.key, answer, question.boxes)
+            )
         known = frozenset(map(known_server, question.servers))
         if answer.allows:
             return replace(self, accepted=(self.accepted or frozenset()) | known)
@@ -193,8 +195,14 @@ def _admitted(
     if one.withheld is not None and not one.may_enable:
         return one
     if one.entry.origin is Origin.PROJECT:
-        reason = "Comes with this folder, which is no longer trusted."
-        return one if one.id in verdict.servers else one.held(waits, reason, REVIEW_ADVICE)
+        if one.id not in verdict.servers:
+            reason = "Comes with this folder, which is no longer trusted."
+            return one.held(waits, reason, REVIEW_ADVICE)
+        settings = found.settings  # where all are to have one, a start without any fails
+        is_demanded = bool(settings.run.sandbox or settings.gemdeck.sandbox)
+        one = one.boxed(verdict.boxes, can_box=is_demanded or not found.seen.no_sandbox)
+        reason, advice = settings.run.why_held(one)
+        return one.held(ServerStatus.DISABLED, f"Disabled: {reason}.", advice) if reason else one
     if is_new(one, accepted):
         words = _words_on(one, found)
         word = "changed" if any(known.id == one.id for known in accepted) else "new"

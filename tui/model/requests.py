@@ -3,13 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
+from types import UnionType
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
 from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
-from tui.model.trust import DifferenceLine, Disclosure, ToolChange, TrustAnswer, TrustSubject
+from tui.model.trust import (
+    BoxedTrust,
+    Boxes,
+    DifferenceLine,
+    Disclosure,
+    ToolChange,
+    TrustAnswer,
+    TrustSubject,
+)
 
 FormValue = str | int | float | bool | tuple[str, ...] | None
 """The value of a form field; a tuple for several choices, None if empty."""
@@ -100,7 +109,7 @@ class Reply(Frozen):
         return self.action.allows
 
 
-Answer = Decision | TrustAnswer | Reply
+Answer = Decision | TrustAnswer | BoxedTrust | Reply
 """Any answer of the user."""
 
 AnswerT = TypeVar("AnswerT", bound=Answer)
@@ -113,7 +122,7 @@ class Request(Frozen, Generic[AnswerT]):
     """
 
     id: RequestId
-    answer_type: ClassVar[type[Answer]] = Reply
+    answer_type: ClassVar[type[Answer] | UnionType] = Reply
 
 
 PendingRequest = Request[Any]
@@ -349,7 +358,7 @@ class SkillRequest(Request[TrustAnswer]):
     text: str = ""
 
 
-class TrustRequest(Request[TrustAnswer]):
+class TrustRequest(Request[TrustAnswer | BoxedTrust]):
     """Asks whether the servers of a folder or an edited settings file may run.
 
     Attributes:
@@ -365,9 +374,11 @@ class TrustRequest(Request[TrustAnswer]):
         standing: Its unchanged servers, which run whatever the answer.
         taken: Its servers that do not count, since one of the user's has the name.
         own: The user's servers, which start in the folder after a yes.
+        boxes: How its servers run, as chosen before.
+        no_sandbox: Why no sandbox can be had here, or "".
     """
 
-    answer_type = TrustAnswer
+    answer_type = TrustAnswer | BoxedTrust
     subject: TrustSubject
     place: str
     servers: tuple[Disclosure, ...] = ()
@@ -380,6 +391,8 @@ class TrustRequest(Request[TrustAnswer]):
     context: tuple[str, ...] = ()
     taken: tuple[ServerId, ...] = ()
     own: tuple[ServerId, ...] = ()
+    boxes: Boxes = Boxes.BY_ENTRY
+    no_sandbox: str = ""
 
 
 ANY_WORDING: Final = Reply(ReplyAction.ACCEPT, text="any wording")

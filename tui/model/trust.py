@@ -35,6 +35,33 @@ class TrustAnswer(StrEnum):
         return self in {TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN}
 
 
+NO_SANDBOX: Final = "none: runs with your rights"
+"""What is said of a program without a sandbox."""
+
+
+class Boxes(StrEnum):
+    """How a folder's servers run, by the user's choice. The value is kept, and its name shown.
+
+    BY_ENTRY: as each entry says, else in a sandbox if there can be one.
+    """
+
+    BY_ENTRY = "as listed"
+    OFFLINE = "without network"
+    ONLINE = "with network"
+    NONE = "none"
+
+
+class BoxedTrust(Frozen):
+    """A yes to a folder, with how its servers run."""
+
+    answer: TrustAnswer
+    boxes: Boxes
+
+    @property
+    def allows(self) -> bool:
+        return self.answer.allows
+
+
 class TrustSubject(StrEnum):
     """The subject of a trust question.
 
@@ -74,6 +101,8 @@ class Disclosure(Frozen):
         cwd: Its working folder, or an empty string.
         env: The names of the variables set for it.
         env_values: Each of them with its value; a secret one is masked.
+        sandboxes: What its program gets, for each of `Boxes` that the user can choose; empty where
+            none is started.
         references: The names of the user's variables that its entry reads.
         inherited: The names of the user's variables that it gets by `gemdeck.environmentAllow`.
         url: Its address, or an empty string.
@@ -99,6 +128,7 @@ class Disclosure(Frozen):
     change: str = ""
     written: tuple[str, ...] = ()
     env_values: tuple[str, ...] = ()
+    sandboxes: tuple[str, ...] = ()
 
 
 class ToolChange(Frozen):

@@ -345,6 +345,9 @@ _scope = scope_option("project", "Which settings: this folder's (project) or you
 @click.option("-H", "--header", multiple=True, metavar="'NAME: VALUE'", help="HTTP header.")
 @click.option("--timeout", type=int, metavar="MS", help="For connecting and for each request.")
 @click.option("--trust", is_flag=True, help="Run its tools without asking; only with -s user.")
+@click.option(
+    "--sandbox", is_flag=True, default=None, help="Run it in a sandbox (Linux, needs bubblewrap)."
+)
 @click.option("--description", metavar="TEXT", help="Description, shown next to the server.")
 @click.option("--include-tools", metavar="TOOL,…", help="Offer only these tools.")
 @click.option("--exclude-tools", metavar="TOOL,…", help="Never offer these tools.")

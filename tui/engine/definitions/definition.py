@@ -31,6 +31,7 @@ from tui.model.servers import (
     Transport,
 )
 from tui.model.settings import AuthProviderType, OAuthSettings, TlsSettings
+from tui.model.trust import NO_SANDBOX, Boxes
 from tui.text import sanitize_line
 
 _SMALL: Final = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER"})
@@ -218,6 +219,15 @@ class Sandbox(Frozen):
     env: tuple[str, ...] = ()
 
 
+def sandbox_words(sandbox: Sandbox | None, read: Iterable[str], write: Iterable[str]) -> str:
+    """Say what a program gets in its sandbox, with the files and folders that are named."""
+    if sandbox is None:
+        return NO_SANDBOX
+    lists = {"reads": ", ".join(read), "writes": ", ".join(write)}
+    given = "".join(f"; {verb} {names}" for verb, names in lists.items() if names)
+    return f"{'with' if sandbox.network else 'no'} network{given}"
+
+
 class Launch(Frozen):
     """The program of a server, ready to start: the server, or what prints headers for one.
 
@@ -352,6 +362,23 @@ class ServerDefinition(Frozen):
             *more.items(),
             *named_words(self.launch.args),
         )
+
+    def boxed(self, boxes: Boxes, *, can_box: bool) -> "ServerDefinition":
+        """Return a project's server in the sandbox that it gets.
+
+        Args:
+            boxes: What the user chose.
+            can_box: Whether there can be one; if not, only one that the entry asks for stays.
+        """
+        box = self.launch.sandbox
+        match boxes:
+            case _ if self.transport is not Transport.STDIO or boxes is Boxes.NONE:
+                box = None
+            case Boxes.OFFLINE | Boxes.ONLINE:
+                box = replace(box or Sandbox(), network=boxes is Boxes.ONLINE)
+            case _ if not can_box and "sandbox" not in self.entry.written:
+                box = None
+        return replace(self, launch=replace(self.launch, sandbox=box))
 
     def with_oauth(self, oauth: OAuthSettings) -> "ServerDefinition":
         """Return the same server, which signs in as these settings say."""

@@ -213,6 +213,9 @@ def needs_folder(one: ServerDefinition, folder: Path, home: Path) -> str:
             verb = "is" if found == word else "refers to"
             what = f"{verb} {found}" if is_shown else "refers to a path in it"
             return sanitize_line(f"argument {number} {what}", MAX_REASON)
+    for path in (*launch.sandbox.read, *launch.sandbox.write) if launch.sandbox else ():
+        if places.has(path):
+            return sanitize_line(f"its sandbox gives {shown_path(path, home)}", MAX_REASON)
     for name, value in launch.env.items():
         if found := places.named_by(name, value):
             what = "a path in it" if is_secret_name(name) or value in one.secrets else found

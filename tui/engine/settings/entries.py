@@ -30,6 +30,7 @@ from tui.engine.definitions.expansion import (
     secret_names,
 )
 from tui.engine.definitions.fingerprint import Identifier, Installation
+from tui.engine.definitions.programs import fetches
 from tui.engine.logs.redaction import is_secret_variable
 from tui.engine.settings.sources.source import (
     MAX_ENTRY_PROBLEMS,
@@ -377,10 +378,14 @@ class ServerReader:
         )
 
     def _sandbox_of(self, settings: ServerSettings, *, is_project: bool) -> Sandbox | None:
-        """Return the sandbox of an entry, or the one of servers that do not set any."""
+        """Return the sandbox of an entry, or the one of servers that do not set any.
+
+        A project's has the network by itself only if it could not fetch its program without.
+        """
         found = settings.sandbox
         if "sandbox" not in settings.model_fields_set:
-            found = None if is_project else self._sandbox
+            network = fetches(settings.command or "", settings.args)
+            found = SandboxSettings(network=network) if is_project else self._sandbox
         if found is None:
             return None
         read, write = (tuple(map(self._path_of, paths)) for paths in (found.read, found.write))
@@ -416,6 +421,7 @@ class ServerReader:
             "command": settings.command and used != "command",
             "headersCommand": settings.headers_command and used == "command",
             "tls": settings.tls and used == "command",
+            "sandbox": settings.sandbox and used != "command" and not settings.headers_command,
             kind: named is not None and named not in _KINDS[used],
         }
         for key in (key for key, is_so in ignored.items() if is_so):

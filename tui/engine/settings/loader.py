@@ -59,7 +59,7 @@ from tui.engine.settings.sources.source import (
     user_variables,
 )
 from tui.model.frozen import Frozen
-from tui.model.servers import Origin, ServerId, ServerStatus, StartMode, Transport
+from tui.model.servers import Origin, ServerId, ServerStatus, StartMode
 from tui.model.settings import (
     GemdeckSettings,
     McpSettings,
@@ -224,7 +224,7 @@ class McpRules(Frozen):
         name = compared(entry.name)
         if definition.withheld is not None and not definition.may_enable:
             return definition
-        reason, advice = self.run.why_held(is_program=definition.transport is Transport.STDIO)
+        reason, advice = self.run.why_held(definition)
         if reason:
             return definition.held(_DISABLED, f"Disabled: {reason}.", advice)
         if name in self.excluded:

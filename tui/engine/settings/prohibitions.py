@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from tui.engine.definitions.definition import SettingsProblem
+from tui.engine.definitions.definition import ServerDefinition, SettingsProblem
 from tui.engine.definitions.expansion import Expansion
 from tui.engine.files.atomic import read_text
 from tui.engine.files.paths import GEMINI_FOLDER, shown_path
@@ -38,7 +38,7 @@ from tui.engine.settings.sources.source import (
 )
 from tui.model.bounded_json import as_object
 from tui.model.frozen import Frozen
-from tui.model.servers import Origin
+from tui.model.servers import Origin, Transport
 from tui.model.settings import MAX_PATTERNS, GemdeckSettings, ToolPattern
 from tui.text import sanitize_line
 
@@ -88,6 +88,7 @@ SANDBOX_VARIABLE: Final = "GEMINI_SANDBOX"
 """Asks for a sandbox, or for none, above all files."""
 
 _NO_SANDBOX: Final = 'To run without one, set gemdeck.sandbox to "none" in your settings.'
+_SANDBOX: Final = f"Set gemdeck.sandbox to true. {_NO_SANDBOX}"
 _REFUSING: Final = "`-p` is refused (exit {}) and {} stay disabled; {}"
 
 
@@ -126,7 +127,7 @@ class RunRules(Frozen):
 
     Attributes:
         untrusted: The variable by which no server may run, or "".
-        sandbox: Where a sandbox is asked for, which gemdeck has not got, or "".
+        sandbox: Where it stands that programs run in a sandbox alone, or "".
         auth: The only way to sign in to the model's service, as gemini-cli names it, and where
             that stands; nothing where there is no such rule.
         max_requests: Most requests to the model; below 0 or None for any number.
@@ -139,12 +140,17 @@ class RunRules(Frozen):
     max_requests: int | None = None
     output: str = "text"
 
-    def why_held(self, *, is_program: bool) -> tuple[str, str]:
+    def why_held(self, one: ServerDefinition) -> tuple[str, str]:
         """Say why a server may not start, and what to do; nothing where it may."""
+        is_bare = one.transport is Transport.STDIO and one.launch.sandbox is None
+        return self.why_refused(is_bare=is_bare)
+
+    def why_refused(self, *, is_bare: bool) -> tuple[str, str]:
+        """Say why nothing may start, or nothing without a sandbox (`is_bare`)."""
         if self.untrusted:
             return f"no server may run: {self.untrusted} is set", f"Unset {self.untrusted}."
-        if self.sandbox and is_program:
-            return f"{self.sandbox} requires a sandbox, and gemdeck has none", _NO_SANDBOX
+        if self.sandbox and is_bare:
+            return f"{self.sandbox} requires a sandbox", _SANDBOX
         return "", ""
 
 
@@ -230,16 +236,13 @@ def read_run_rules(
     box = box.get("enabled") if isinstance(box, dict) else box
     if words.get(SANDBOX_VARIABLE):
         box, place = words[SANDBOX_VARIABLE], SANDBOX_VARIABLE
-    if (
-        (own.sandbox is None and "sandbox" in own.model_fields_set)
-        or says_no(box)
-        or words.get("SANDBOX")
-    ):  # which we are in
+    is_lifted = own.sandbox is None and "sandbox" in own.model_fields_set
+    if is_lifted or says_no(box) or words.get("SANDBOX"):  # which we are in
         place = ""
     telling = _REFUSING.format(44, "stdio servers", _NO_SANDBOX[0].lower() + _NO_SANDBOX[1:-1])
-    if place == SANDBOX_VARIABLE:
+    if place == SANDBOX_VARIABLE and own.sandbox is None:
         report.problems.append(SettingsProblem(place, 0, "", telling, quiet=True))
-    elif place:
+    elif place and own.sandbox is None:
         _name(sources, telling, *keys)
     auth = _standing(sources, environ, key := ("security", "auth", "enforcedType"))
     if auth[0]:

@@ -16,7 +16,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.definitions.definition import Preview, ServerDefinition
+from tui.engine.definitions.definition import Preview, ServerDefinition, sandbox_words
 from tui.engine.definitions.definition_diff import compared_lines
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import digest, effective_entry
@@ -37,11 +37,12 @@ from tui.engine.trust.warnings import (
     sign_in_cautions,
     variable_cautions,
 )
+from tui.model.bounded_json import as_object
 from tui.model.events import ContextFile
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import spelled
 from tui.model.servers import Origin, Transport
-from tui.model.trust import DifferenceLine, Disclosure
+from tui.model.trust import Boxes, DifferenceLine, Disclosure
 from tui.text import sanitize_line
 
 _SHOWN_KEYS: Final = ("command", "args", "env", "cwd", "url", "httpUrl", "headers", "oauth")
@@ -58,7 +59,11 @@ _MARK: Final = 8
 
 
 def disclose(
-    definition: ServerDefinition, folder: Path | None = None, change: str = ""
+    definition: ServerDefinition,
+    folder: Path | None = None,
+    change: str = "",
+    *,
+    can_box: bool = True,
 ) -> Disclosure:
     """Return everything that a server would run or contact. Blocks on the file system.
 
@@ -66,6 +71,7 @@ def disclose(
         definition: The server.
         folder: The opened folder, where it brings the server or could hold its program.
         change: ``new``, ``changed`` or ``gone``, as `Disclosure.change`.
+        can_box: Whether there can be a sandbox.
     """
     entry = definition.entry
     preview = entry.preview or Preview(entry.written, entry.written, {}, {})
@@ -92,7 +98,24 @@ def disclose(
         inherited=tuple(map(spelled, inherited_names(definition))),
         written=tuple(_as_written(written, shown)),
         env_values=tuple(_values(shown.get("env"))),
+        sandboxes=tuple(_sandboxes(definition, shown, can_box=can_box)),
     )
+
+
+def _sandboxes(
+    definition: ServerDefinition, shown: Mapping[str, object], *, can_box: bool
+) -> Iterator[str]:
+    """Say what a program gets: a project's for each choice, the user's as its entry says."""
+    if definition.transport is not Transport.STDIO:
+        return
+    given = as_object(shown.get("sandbox"))
+    read, write = ([*map(spelled, _texts(given.get(key)))] for key in ("read", "write"))
+    if definition.entry.origin is not Origin.PROJECT:
+        yield sandbox_words(definition.launch.sandbox, read, write)
+        return
+    for boxes in Boxes:
+        box = definition.boxed(boxes, can_box=can_box).launch.sandbox
+        yield sandbox_words(box, read, write)
 
 
 def inherited_names(definition: ServerDefinition) -> list[str]:
@@ -333,10 +356,13 @@ def _lines(
         yield f"default of {_short(name)} = {_brought(value, salt)}"
     yield from (f"reads your variable {_short(name)}" for name in shown.references)
     yield from (f"inherits your variable {_short(name)}" for name in shown.inherited)
+    yield from (f"sandbox {_short(shown.sandboxes[0])}" for _ in ["sandbox"] if _ in entry)
     yield from (f"{key} = {_mark(entry[key], salt)}" for key in entry if key not in _SPELLED_OUT)
 
 
-_SPELLED_OUT: Final = frozenset({"command", "args", "env", "cwd", "url", "httpUrl", "headers"})
+_SPELLED_OUT: Final = frozenset(
+    {"command", "args", "env", "cwd", "url", "httpUrl", "headers"} | {"sandbox"}
+)
 
 
 def _kept(what: str, words: Sequence[str], salt: bytes) -> Iterator[str]:

@@ -7,10 +7,11 @@ from tui.engine.settings.project import ProjectRules
 from tui.engine.trust.trust_store import Standing
 from tui.engine.trust.verdict import Answered, FolderVerdict, Seen
 from tui.model.servers import ServerId
-from tui.model.trust import FolderTrust, TrustAnswer
+from tui.model.trust import Boxes, FolderTrust, TrustAnswer
 
 FROM_ABOVE: Final = "trust in a folder above"
 NAMED: Final = "--trust-folder"
+_BY_ENTRY: Final = Boxes.BY_ENTRY
 _WAITING: Final = frozenset({FolderTrust.UNTRUSTED, FolderTrust.CHANGED})
 
 
@@ -24,7 +25,9 @@ def judge(seen: Seen, record: Standing, answered: Answered) -> FolderVerdict:
     """
     verdict = _verdict(seen, record, answered)
     is_due = verdict.trust in _WAITING and seen.key not in answered.said
-    return replace(verdict, asks=seen.content is not None and (answered.review or is_due))
+    asks = seen.content is not None and (answered.review or is_due)
+    own = record.record.boxes if record.record is not None and not record.swapped else _BY_ENTRY
+    return replace(verdict, asks=asks, boxes=answered.boxes if seen.key in answered.said else own)
 
 
 def _verdict(seen: Seen, record: Standing, answered: Answered) -> FolderVerdict:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from tui.engine.definitions.bubblewrap import sandbox_problem
 from tui.engine.definitions.fingerprint import SALT_FILE, load_salt
 from tui.engine.files.state_file import private_file
 from tui.engine.settings.project import ProjectOffer, ProjectRules
@@ -18,8 +19,8 @@ from tui.engine.trust.folder_identity import (
 from tui.engine.trust.judge import FROM_ABOVE, NAMED
 from tui.engine.trust.trust_store import FolderRecord, Standing, TrustStore, trusted_record
 from tui.engine.trust.verdict import FolderVerdict, Seen
-from tui.model.servers import ServerId
-from tui.model.trust import FolderTrust
+from tui.model.servers import ServerId, Transport
+from tui.model.trust import Boxes, FolderTrust
 from tui.text import sanitize_line
 
 
@@ -89,6 +90,7 @@ class OpenedFolder:
         if identity is None or offer is None:
             return Seen(identity, attended=self.attended, needs=needs)
         content = describe(offer, self.salt, identity.path)
+        starts = any(one.transport is Transport.STDIO for one in offer.servers)
         seen = Seen(
             identity,
             offer,
@@ -97,6 +99,7 @@ class OpenedFolder:
             attended=self.attended,
             in_force=self._in_force,
             needs=needs,
+            no_sandbox=sandbox_problem()[0] if starts else "",
         )
         if identity.path not in self._named:
             return seen
@@ -110,7 +113,7 @@ class OpenedFolder:
             return
         self._in_force = content.forbidden
         is_for_now = seen.refusal or verdict.source == NAMED or record.for_now
-        self._for_now = trusted_record(folder, content) if is_for_now else None
+        self._for_now = trusted_record(folder, content, verdict.boxes) if is_for_now else None
         if verdict.source == FROM_ABOVE and not self._is_withdrawn:
             self.store.inherit(folder, content)
 
@@ -123,17 +126,18 @@ class OpenedFolder:
                 self._on_problem(sanitize_line(text))
         self._is_checked = True
 
-    def trust(self, seen: Seen, *, children: bool) -> None:
+    def trust(self, seen: Seen, boxes: Boxes = Boxes.BY_ENTRY, *, children: bool) -> None:
         """Trust the folder with what it was seen to say, unless another lies there meanwhile.
 
         Args:
             seen: The folder as the user was shown it.
+            boxes: How its servers run, as the user chose.
             children: Whether trust reaches the folders in it, where it may.
         """
         identity = identify(self.folder)
         if identity is not None and identity == seen.identity and seen.content is not None:
             children = children and may_cover_children(identity.path, self.home)
-            self.store.trust(identity, seen.content, children=children)
+            self.store.trust(identity, seen.content, boxes, children=children)
             self._is_withdrawn = False
 
     def trust_edit(self, before: Seen, now: Seen, server: ServerId) -> None:
@@ -148,11 +152,12 @@ class OpenedFolder:
             return
         if not standing.has(was.hash) or (now.refusal and not standing.for_now):
             return
+        record = standing.record
+        boxes = record.boxes if record is not None else Boxes.BY_ENTRY
         if standing.for_now:
-            self._for_now = trusted_record(now.identity, content)
+            self._for_now = trusted_record(now.identity, content, boxes)
         else:
-            record = standing.record
-            self.trust(now, children=record is not None and record.children)
+            self.trust(now, boxes, children=record is not None and record.children)
 
     def never(self) -> None:
         """Never trust the folder."""

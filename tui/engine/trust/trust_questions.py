@@ -24,7 +24,14 @@ from tui.model.consent import RequestId
 from tui.model.frozen import Frozen
 from tui.model.requests import TrustRequest
 from tui.model.servers import ServerId
-from tui.model.trust import DifferenceLine, Disclosure, TrustAnswer, TrustSubject
+from tui.model.trust import (
+    BoxedTrust,
+    Boxes,
+    DifferenceLine,
+    Disclosure,
+    TrustAnswer,
+    TrustSubject,
+)
 from tui.text import counted
 
 NO_ID: Final = RequestId("")
@@ -48,6 +55,7 @@ class TrustCase(Frozen):
         refusal_keys: What a refusal of each of these is remembered by.
         entry_keys: All by which an earlier refusal of them may be remembered.
         changed: Those that were there before.
+        boxes: How the folder's servers run, as chosen with the answer.
     """
 
     subject: TrustSubject
@@ -59,6 +67,7 @@ class TrustCase(Frozen):
     refusal_keys: tuple[str, ...] = ()
     entry_keys: tuple[str, ...] = ()
     changed: frozenset[ServerId] = frozenset()
+    boxes: Boxes = Boxes.BY_ENTRY
 
 
 def content_of(servers: Sequence[ServerDefinition]) -> str:
@@ -110,6 +119,8 @@ def _about_folder(case: TrustCase, home: Path) -> TrustRequest:
         standing=tuple(one.id for one in offer.servers if one.id in case.verdict.servers),
         taken=offer.taken,
         own=case.own,
+        boxes=case.verdict.boxes,
+        no_sandbox=seen.no_sandbox,
     )
 
 
@@ -123,7 +134,8 @@ def _disclosures(
     for definition, now in zip(servers, content.servers, strict=True):
         known = old.pop(now.name, None)
         change = "new" if known is None else "" if known.hash == now.hash else "changed"
-        yield disclose(definition, folder, change if before is not None else "")
+        word = change if before is not None else ""
+        yield disclose(definition, folder, word, can_box=not seen.no_sandbox)
     for one in old.values():
         yield Disclosure(ServerId(one.name), one.source, one.transport, change="gone")
 
@@ -177,12 +189,14 @@ class TrustQuestions:
         finally:
             if self._asked.get(question.subject, (None,))[0] is question:
                 del self._asked[question.subject]
+        if isinstance(answer, BoxedTrust):
+            question, answer = replace(question, boxes=answer.boxes), answer.answer
         self.take(question, answer)
 
     def keep(self, question: TrustCase, answer: TrustAnswer) -> "Future[None]":
         """Record an answer and begin to write it."""
         if question.subject is TrustSubject.FOLDER:
-            return self._keep_folder(question.seen, answer)
+            return self._keep_folder(question.seen, answer, question.boxes)
         for source in dict.fromkeys(one.entry.source for one in question.servers):
             known = tuple(one for one in question.servers if one.entry.source == source)
             self.record(source, content_of(known), answer.value)
@@ -201,13 +215,14 @@ class TrustQuestions:
     async def aclose(self) -> None:
         await asyncio.to_thread(self._writer.close)
 
-    def _keep_folder(self, seen: Seen, answer: TrustAnswer) -> "Future[None]":
+    def _keep_folder(self, seen: Seen, answer: TrustAnswer, boxes: Boxes) -> "Future[None]":
         for_now = seen.refusal if answer.allows else ""
         decision = f"{answer.value} in this run" if for_now else answer.value
+        decision += f", sandbox: {boxes.value}" if boxes is not Boxes.BY_ENTRY else ""
         self.record(str(self.opened.folder), seen.hash, decision)
         if answer is TrustAnswer.NEVER:
             return self._writer.submit(self.opened.never)
         if for_now or not answer.allows:
             return self._writer.submit(lambda: None)
         children = answer is TrustAnswer.TRUST_WITH_CHILDREN
-        return self._writer.submit(partial(self.opened.trust, seen, children=children))
+        return self._writer.submit(partial(self.opened.trust, seen, boxes, children=children))

@@ -13,7 +13,7 @@ from tui.engine.trust.content import FolderContent
 from tui.engine.trust.folder_identity import FolderIdentity, reaches_down
 from tui.model.bounded_json import as_list, as_object, as_texts
 from tui.model.frozen import Frozen
-from tui.model.trust import TrustAnswer
+from tui.model.trust import Boxes, TrustAnswer
 
 MAX_FOLDERS: Final = 1_000
 """Folders that are remembered; the oldest that is not forbidden goes first."""
@@ -51,6 +51,7 @@ class FolderRecord(Frozen):
         content: The content that was trusted last, or None.
         inherited: Whether it was trust in a folder above that reached it, and no answer about it;
             it ends with that.
+        boxes: How its servers run, as the user chose.
     """
 
     folder: FolderIdentity
@@ -60,17 +61,21 @@ class FolderRecord(Frozen):
     hashes: tuple[str, ...] = ()
     content: FolderContent | None = None
     inherited: bool = False
+    boxes: Boxes = Boxes.BY_ENTRY
 
     @property
     def is_never(self) -> bool:
         return self.word is Word.NEVER
 
 
-def trusted_record(folder: FolderIdentity, content: FolderContent, **more: bool) -> FolderRecord:
+def trusted_record(
+    folder: FolderIdentity, content: FolderContent, boxes: Boxes = Boxes.BY_ENTRY, **more: bool
+) -> FolderRecord:
     """Make the record of a yes that is given now."""
     known = (content.hash,)
+    kept = content.kept()
     return FolderRecord(
-        folder, Word.TRUSTED, time.time(), hashes=known, content=content.kept(), **more
+        folder, Word.TRUSTED, time.time(), hashes=known, content=kept, boxes=boxes, **more
     )
 
 
@@ -181,14 +186,19 @@ class TrustStore:
         self._change(folder, lambda _: trusted_record(folder, content, inherited=True))
 
     def trust(
-        self, folder: FolderIdentity, content: FolderContent, *, children: bool = False
+        self,
+        folder: FolderIdentity,
+        content: FolderContent,
+        boxes: Boxes = Boxes.BY_ENTRY,
+        *,
+        children: bool = False,
     ) -> None:
         """Trust a folder with this content, beside those contents it was trusted with before."""
 
         def renew(before: FolderRecord | None) -> FolderRecord:
             is_same = before is not None and before.folder.key == folder.key
             hashes = dict.fromkeys((content.hash, *(before.hashes if before and is_same else ())))
-            record = trusted_record(folder, content, children=children)
+            record = trusted_record(folder, content, boxes, children=children)
             return replace(record, hashes=tuple(hashes)[:MAX_HASHES])
 
         self._change(folder, renew)

@@ -9,7 +9,7 @@ from tui.engine.trust.folder_identity import FolderIdentity
 from tui.engine.trust.own_servers import KnownServer
 from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
-from tui.model.trust import FolderTrust, TrustAnswer
+from tui.model.trust import Boxes, FolderTrust, TrustAnswer
 
 
 class Seen(Frozen):
@@ -25,6 +25,7 @@ class Seen(Frozen):
             word or a yes to exactly this makes a folder trusted; what was forbidden stays so.
         in_force: What it forbade when it was trusted last in this run.
         needs: Why servers of the user need it, for those that do.
+        no_sandbox: Why no sandbox can be had here, or "".
     """
 
     identity: FolderIdentity | None = None
@@ -35,6 +36,7 @@ class Seen(Frozen):
     attended: bool = True
     in_force: ProjectRules = ProjectRules()
     needs: Mapping[ServerId, str] = field(default_factory=dict)
+    no_sandbox: str = ""
 
     @property
     def hash(self) -> str:
@@ -55,18 +57,22 @@ class Answered(Frozen):
             settings.
         withdrawn: Whether trust in the opened folder was taken back, and not given again.
         review: Whether the user asked for the question about the folder.
+        boxes: How its servers run, as chosen with the last answer.
     """
 
     said: Mapping[Hashable, TrustAnswer] = field(default_factory=dict)
     withdrawn: bool = False
     review: bool = False
+    boxes: Boxes = Boxes.BY_ENTRY
 
-    def about(self, key: Hashable, answer: TrustAnswer) -> "Answered":
+    def about(
+        self, key: Hashable, answer: TrustAnswer, boxes: Boxes = Boxes.BY_ENTRY
+    ) -> "Answered":
         """Add an answer about the folder."""
         if answer is TrustAnswer.NEVER:
             return self.taken_back(key, answer)
         withdrawn = self.withdrawn and not answer.allows
-        return Answered({**self.said, key: answer}, withdrawn)
+        return Answered({**self.said, key: answer}, withdrawn, boxes=boxes)
 
     def taken_back(self, key: Hashable, answer: TrustAnswer = TrustAnswer.NOT_NOW) -> "Answered":
         """Take every yes to the folder back."""
@@ -90,6 +96,7 @@ class FolderVerdict(Frozen):
         inside: Whether the user's own servers start in it.
         asks: Whether there is something to ask the user.
         source: What trust rests on beside the user's own answers, or "".
+        boxes: How its servers run.
     """
 
     trust: FolderTrust = FolderTrust.UNTRUSTED
@@ -99,3 +106,4 @@ class FolderVerdict(Frozen):
     inside: bool = False
     asks: bool = False
     source: str = ""
+    boxes: Boxes = Boxes.BY_ENTRY

@@ -68,6 +68,7 @@ class Reaper:
     def __init__(self, streams: list[int], descriptor: int) -> None:
         self._streams, self._socket = streams, descriptor
         self._server = 0
+        self._is_boxed = False
         self._status: int | None = None
         self._signals = open_signals()
 
@@ -85,7 +86,7 @@ class Reaper:
             if now >= terminate_at:
                 terminate_at = float("inf")
                 kill_at = now + TERMINATE_GRACE  # from here, so that a late TERM still counts
-                self._signal_group(signal.SIGTERM)
+                self._terminate()
             until = min(terminate_at, kill_at)
             ready = poll.poll(None if until == float("inf") else max(0, until - now) * 1000 + 1)
             for descriptor, _ in ready:
@@ -94,7 +95,7 @@ class Reaper:
                     continue
                 match attempt(os.read, self._socket, 1):
                     case b"T":
-                        self._signal_group(signal.SIGTERM)
+                        self._terminate()
                     case b"K":
                         kill_at = now
                     case b"" | None:  # gemdeck is gone
@@ -102,7 +103,10 @@ class Reaper:
                         terminate_at = time.monotonic() + EOF_GRACE  # `now` is from before poll
         self._kill_all()
         status = self._status if self._status is not None else signal.SIGKILL
-        self._send(b"done %d\n" % os.waitstatus_to_exitcode(status))
+        code = os.waitstatus_to_exitcode(status)
+        if self._is_boxed and code > 128:  # so bwrap says that a signal killed the server
+            code = 128 - code
+        self._send(b"done %d\n" % code)
 
     def _receive(self) -> tuple[bytes, bytes, list[bytes], dict[bytes, bytes]]:
         """Read the working folder, its place, the arguments and the environment of the server."""
@@ -127,6 +131,7 @@ class Reaper:
         """Start the server in its own session and close our copies of its streams."""
         me = os.getpid()
         outcome, report = os.pipe()
+        self._is_boxed = arguments[0].endswith(b"/bwrap")
         self._server = os.fork()
         if self._server == 0:
             _become(folder, place, arguments, environment, self._streams, report, me)
@@ -167,6 +172,17 @@ class Reaper:
                 attempt(os.kill, pid, signal.SIGKILL)
             select.select([self._signals], [], [], KILL_POLL)
             attempt(os.read, self._signals, 256)
+
+    def _terminate(self) -> None:
+        """Send SIGTERM to the server's group; that of a sandbox is in a session of its own.
+
+        bwrap, which is in front of that one, would end of it, and kill all that it holds.
+        """
+        inner = children(self._server) if self._is_boxed and self._status is None else []
+        for group in inner:
+            attempt(os.killpg, group, signal.SIGTERM)
+        if not inner:
+            self._signal_group(signal.SIGTERM)
 
     def _signal_group(self, number: int) -> None:
         """Send a signal to the server's group, whose id is only valid while the server lives."""
