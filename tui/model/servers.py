@@ -217,13 +217,10 @@ class SandboxView(Frozen):
 
     @property
     def words(self) -> str:
-        """It in one line, such as ``reads ~/a · writes ~/b · no network``."""
-        parts = (
-            f"reads {', '.join(self.read)}" if self.read else "",
-            f"writes {', '.join(self.write)}" if self.write else "",
-            "network" if self.network else "no network",
-        )
-        return " · ".join(filter(None, parts))
+        """It in one line, such as ``no network; reads ~/a; writes ~/b``."""
+        lists = {"reads": ", ".join(self.read), "writes": ", ".join(self.write)}
+        given = "".join(f"; {verb} {names}" for verb, names in lists.items() if names)
+        return f"{'with' if self.network else 'no'} network{given}"
 
 
 class RefusedAccess(Frozen):
@@ -254,7 +251,7 @@ class RefusedAccess(Frozen):
 
 
 class AccessRefused(Event):
-    """A server in a sandbox reports an access as refused; None at its next start."""
+    """A server in a sandbox reports an access as refused; None once it starts without."""
 
     server: ServerId
     refused: RefusedAccess | None
@@ -292,7 +289,7 @@ class ServerView(Frozen):
         source: The file that defines it, with the line.
         extension: The gemini-cli extension that it belongs to, or an empty string.
         sandbox: What its sandbox lets it do, or None where it runs in none.
-        refused: What it last reported as refused since it started, or None.
+        refused: What it last reported as refused by its sandbox, or None.
     """
 
     id: ServerId

@@ -223,9 +223,7 @@ def sandbox_words(sandbox: Sandbox | None, read: Iterable[str], write: Iterable[
     """Say what a program gets in its sandbox, with the files and folders that are named."""
     if sandbox is None:
         return NO_SANDBOX
-    lists = {"reads": ", ".join(read), "writes": ", ".join(write)}
-    given = "".join(f"; {verb} {names}" for verb, names in lists.items() if names)
-    return f"{'with' if sandbox.network else 'no'} network{given}"
+    return SandboxView(tuple(read), tuple(write), sandbox.network).words
 
 
 class Launch(Frozen):

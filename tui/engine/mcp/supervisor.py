@@ -108,7 +108,7 @@ class Supervisor:
         usage: What is measured of the server.
         is_launching: Whether it was told to start, and its process does not run yet.
         is_queued: Whether it waits until fewer servers are starting.
-        refused: What it last reported as refused by its sandbox since it started, or None.
+        refused: What it last reported as refused by its sandbox, or None.
         others: Returns all servers.
     """
 
@@ -368,9 +368,7 @@ class Supervisor:
         error: ServerError | None = None
         is_connected = self._is_told = False
         self._log.begin()
-        if self._told:
-            self.refused, self._told = None, set()
-            self._context.publish(AccessRefused(self.id, None))
+        self._told = set()
         try:
             async with asyncio.timeout(None) as self._deadline:
                 await self._take_turn()
@@ -477,6 +475,9 @@ class Supervisor:
         self.info = live.info
         self._backoff.succeeded()
         self._move(_S.READY)
+        if self.refused not in {None, *self._told}:  # it stays in sight while it is tried again
+            self.refused = None
+            self._context.publish(AccessRefused(self.id, None))
         waits = [asyncio.create_task(event.wait()) for event in (live.ended, live.outdated)]
         for wait in waits:
             wait.add_done_callback(lambda _: self._wake.set())

@@ -1,8 +1,15 @@
 """What a server's words claim of its sandbox, and what is offered then."""
 
+from dataclasses import replace
+
 import pytest
 
-from tui.engine.mcp.refused_access import Claim, claims_in
+from tests.conftest import World
+from tests.support.definitions import define_server
+from tui.engine.definitions.definition import Launch, Sandbox
+from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.refused_access import MAX_SIGNS, Claim, claims_in, refused_access
+from tui.engine.mcp.transports.stdio.sandbox import Sandboxes
 
 X = "/srv/my data/x"
 READONLY, DENIED = Claim("readonly", X, writes=True), Claim("denied", X)
@@ -55,3 +62,78 @@ def test_what_is_refused_is_read_from_what_programs_write(
 ) -> None:
     found = next(claims_in(words), None)
     assert (found.path if isinstance(claim, str) and found else found) == claim
+
+
+def test_a_long_text_is_read_in_parts() -> None:
+    assert [*claims_in("EROFS '/srv/x" * 1_000_000)] == []
+    assert len([*claims_in("open '/srv/x': EROFS\n" * 100_000)]) <= MAX_SIGNS
+
+
+@pytest.mark.parametrize(
+    ("claim", "entry"),
+    [
+        ("missing {home}/notes/a b.txt", '"read": ["~/notes/a b.txt"]'),
+        ("missing {home}/notes/new.txt", '"write": ["~/notes"]'),
+        ("missing {home}/notes/no/new.txt", None),
+        ("missing {home}/no.txt", None),
+        ("denied {home}/notes", '"read": ["~/notes"]'),
+        ("readonly {home}/notes", '"write": ["~/notes"]'),
+        ("readonly {home}/linked/a b.txt", '"write": ["~/notes/a b.txt"]'),
+        ("network ", '"network": true'),
+        ("denied {home}/given/x", None),
+        ("readonly {home}/given/x", None),
+        ("missing {home}/seen/x", None),
+        ("readonly {home}/seen", '"write": ["~/seen"]'),
+        ("missing {folder}/x", None),
+        ("readonly {folder}/.git/config", ""),
+        ("missing /usr/lib/no", None),
+        ("readonly /usr/no", ""),
+        ("readonly /", ""),
+        ("readonly /tmp", ""),
+        ("denied {home}", ""),
+        ("denied {home}/..", ""),
+        ("denied {home}/.ssh/id", ""),
+        ("readonly {home}/.ssh", ""),
+        ("denied {home}/keys", ""),
+        ("denied {home}/.local", ""),
+        ("readonly {home}/.bashrc", ""),
+        ("denied {home}/.gnupg", ""),
+        ("denied {home}/.local/share/keyrings", ""),
+        ("denied {state}/grants.json", ""),
+        ("readonly {home}/theirs/x", ""),
+        ("readonly {home}/their cwd", ""),
+        ("denied {home}/notes/$HOME", ""),
+        ("denied {home}/notes/\u202ex", ""),
+    ],
+)
+def test_only_what_a_sandbox_may_get_is_offered(
+    claim: str, entry: str | None, world: World
+) -> None:
+    home, folder = world.home, world.home / "work"
+    for name in (
+        "notes/a b.txt",
+        "notes/$HOME",
+        "notes/\u202ex",
+        "given/x",
+        "seen/y",
+        "work/.git/c",
+    ):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("", "utf-8")
+    world.state.mkdir()
+    for name in (".ssh", ".gnupg", ".local/share/keyrings", "theirs", "their cwd"):
+        (home / name).mkdir(parents=True, exist_ok=True)
+    (home / "linked").symlink_to("notes")
+    (home / "keys").symlink_to(".ssh")
+    box = Sandbox((home / "seen",), (home / "given",))
+    one = replace(define_server("one"), launch=Launch(sandbox=box))
+    other = Launch(cwd=home / "their cwd", sandbox=Sandbox(write=(home / "theirs",)))
+    context = ClientContext(workspaces=(folder,), sandboxes=Sandboxes(home, world.state))
+    kind, _, path = claim.partition(" ")
+    claims = [
+        Claim(kind, path.format(home=home, folder=folder, state=world.state), kind == "readonly")
+    ]
+    found = refused_access(
+        claims, one, (one, replace(define_server("other"), launch=other)), context
+    )
+    assert entry == (found and (found.entry if found.is_offered else ""))
