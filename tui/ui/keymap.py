@@ -118,6 +118,8 @@ tabs | tabs.1 | alt+1 | tab(1) | | First tab; Alt+2 to Alt+9 for the others
 {_TABS}
 everywhere! | app.quit | ctrl+q | quit | | Quit at once
 everywhere | app.copy-hint | ctrl+c | interrupt | | Copy, stop the turn, clear the message, or quit
+servers | servers.allow | p | allow | allow access | \
+    Add what its sandbox refused to its entry, in the form
 servers | servers.restart | r | restart | restart | Restart the server
 servers | servers.start-stop | s | start_stop | start/stop | Start or stop the server
 servers | servers.sign-in | a | sign_in | sign in | Sign in to the server
@@ -132,8 +134,6 @@ servers | servers.demo | d | demo_servers | demo | Start the demo server
 servers | servers.add | plus | app.open('add') | add | Add a server
 servers | servers.edit | e | edit | edit | Edit the server, or your settings if none is selected
 servers | servers.remove | delete | remove | remove | Remove the server from your settings
-servers | servers.allow | p | allow | allow access | \
-    Add what its sandbox refused to its entry, in the form
 servers | servers.up | up,k | move(-1) | | One row up
 servers | servers.down | down,j | move(1) | | One row down
 servers | servers.page-up | pageup | page(-1) | | One page up

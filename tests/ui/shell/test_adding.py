@@ -294,7 +294,8 @@ async def test_what_a_sandbox_refused_is_added_in_the_form_and_saved_by_the_user
         f"import runpy; open({str(wanted)!r}).close(); runpy.run_path({file!r}, {{}}, '__main__')"
     )
     entry = {**notes, "args": [*options, "-c", code], "sandbox": {"read": [file], "env": ["A"]}}
-    async with adding(json.dumps({"mcpServers": {"n": entry}})) as deck:
+    settings = {"gemdeck": {"protocols": {"n": "stateless"}}, "mcpServers": {"n": entry}}
+    async with adding(json.dumps(settings)) as deck:
         await deck.until(lambda: deck.store.state.servers[0].refused)
         await deck.open("p")
         offer = '"read": ["~/a b"]'

@@ -191,10 +191,11 @@ def sandbox_facts(view: ServerView) -> list[tuple[str, str]]:
     """Say what the sandbox of a server lets it do."""
     if (box := view.sandbox) is None:
         return []
+    here = ("this folder",) if not view.is_outside else ()
     return [
         ("sandbox", "on, with network" if box.network else "on, no network"),
         ("may read", ", ".join(("the system", *box.read))),
-        ("may write", ", ".join(("its temporary folder", *box.write))),
+        ("may write", ", ".join(("its temporary folders", *here, *box.write))),
     ]
 
 
