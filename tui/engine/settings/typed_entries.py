@@ -158,6 +158,13 @@ def _entry_lines(entry: object, salt: bytes) -> list[str]:
     return json.dumps(masked(entry), indent=2, ensure_ascii=False).splitlines() if entry else []
 
 
+def with_access(entry: Mapping[str, Any], refused: RefusedAccess) -> dict[str, Any]:
+    """Return an entry whose sandbox allows what was refused; without one, it gets one."""
+    box = as_object(entry.get(SANDBOX))
+    value = [*as_list(box.get(refused.key)), refused.path] if refused.path else True
+    return {**entry, SANDBOX: {**box, refused.key: value}}
+
+
 class EntryFields:
     """An entry as texts that can be edited, with a mask in place of each secret.
 
@@ -191,7 +198,8 @@ class EntryFields:
         self.options = {key: _option_text(key, entry.get(key)) for key in OPTIONS}
         box = entry.get(SANDBOX)
         self._box = as_object(box)
-        has = NETWORK if self._box.get(NETWORK) else "off" if box in _OFF else "on"
+        has_network = self._box.get(NETWORK) in (True, "true")
+        has = NETWORK if has_network else "off" if box in _OFF else "on"
         paths = {key: joined(map(str, as_list(self._box.get(key)))) for key in _PATHS}
         self.sandbox = {SANDBOX: "" if box is None else has, **paths}
         self.others = {key: value for key, value in entry.items() if key not in _SHOWN}
@@ -265,14 +273,6 @@ class EntryFields:
                 shown += "*"
             self._hidden[shown] = word
         return shown
-
-
-def with_access(sandbox: Mapping[str, str], refused: RefusedAccess) -> dict[str, str]:
-    """Return the texts of `EntryFields.sandbox` with what was refused; it is on then."""
-    given = {**sandbox, SANDBOX: "on" if sandbox[SANDBOX] in {"", "off"} else sandbox[SANDBOX]}
-    if refused.key == NETWORK:
-        return {**given, SANDBOX: NETWORK}
-    return {**given, refused.key: f"{given[refused.key]} {joined([refused.path])}".strip()}
 
 
 def _masked(word: str, before: str = "") -> str:

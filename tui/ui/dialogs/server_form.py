@@ -30,7 +30,6 @@ from tui.engine.settings.typed_entries import (
     EntryFields,
     check_entry,
     entry_difference,
-    with_access,
 )
 from tui.model.requests import FieldKind, FieldOption, FormField
 from tui.model.servers import RefusedAccess, ServerStatus, ServerView
@@ -127,7 +126,7 @@ class ServerScreen(Dialog):
         name: The server of the user's settings that is changed; empty for a new one.
         entry: Its entry.
         removes: Whether it is to be removed.
-        allows: What is added to its sandbox in the form; nothing is written yet.
+        allows: What was added to the sandbox in that; nothing is written yet.
     """
 
     KIND = "server"
@@ -156,14 +155,13 @@ class ServerScreen(Dialog):
         self._tried, self._secrets = self._entry, dict[str, str]()
         self._allows = allows
         self._shown = EntryFields(self._entry)
-        box = with_access(self._shown.sandbox, allows) if allows else self._shown.sandbox
         self._before: object = None
         self._scope = "user"
         self._asks: Sequence[str] = ()
         self._left_out = set[str]()
         self._rest: Sequence[Candidate] = ()
         self.line = PasteField(FormField("line", FieldKind.TEXT, "Paste or type", format="server"))
-        fields = _fields(self._shown, name, "user", (), box)
+        fields = _fields(self._shown, name, "user", ())
         # a server that is there keeps its name and its file
         self.form = ArgumentForm(fields[1:-1] if name else fields, make_row)
 
@@ -266,8 +264,7 @@ class ServerScreen(Dialog):
     async def _fill(self, one: Candidate) -> None:
         """Fill the form in, and say what else there is to know."""
         self._shown, self._scope, self._asks = EntryFields(one.entry), one.scope, asked(one.entry)
-        box = self._shown.sandbox
-        await self.form.refill(_fields(self._shown, one.name, one.scope, self._asks, box))
+        await self.form.refill(_fields(self._shown, one.name, one.scope, self._asks))
         _, literal = without_literals(one.name, one.entry)
         notes = [*one.warnings, *[LITERAL] * bool(literal), *[ASKED] * bool(self._asks)]
         if self._rest:
@@ -363,9 +360,7 @@ class ServerScreen(Dialog):
 _OVER: Final = frozenset(ServerStatus) - {ServerStatus.STARTING, ServerStatus.STOPPED}
 
 
-def _fields(
-    shown: EntryFields, name: str, scope: str, asks: Sequence[str], box: Mapping[str, str]
-) -> list[FormField]:
+def _fields(shown: EntryFields, name: str, scope: str, asks: Sequence[str]) -> list[FormField]:
     """Give the fields of an entry, the name first and the file last."""
 
     def row(key: str, title: str, given: str, *, required: bool = False) -> FormField:
@@ -374,7 +369,7 @@ def _fields(
     def switch(key: str, title: str) -> FormField:
         return FormField(key, FieldKind.BOOLEAN, title, "", True, False)
 
-    options = shown.options
+    options, box = shown.options, shown.sandbox
     return [
         row("name", "Name", name, required=True),
         row("target", "Command or address", shown.target, required=True),

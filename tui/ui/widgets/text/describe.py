@@ -158,7 +158,7 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
         field("command" if runs_here else "address", view.target),
         *known(
             ("working dir", "an empty folder of gemdeck's" if is_away else folder),
-            *sandbox_facts(view),
+            ("sandbox", view.sandbox.words if view.sandbox is not None else ""),
             ("timeout", f"{view.timeout:g} s" if view.timeout else ""),
             ("approval", unasked),
             ("account", view.account),
@@ -185,18 +185,6 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
         ("missing", view.lacks),
         ("last output", view.last_words),
     )
-
-
-def sandbox_facts(view: ServerView) -> list[tuple[str, str]]:
-    """Say what the sandbox of a server lets it do."""
-    if (box := view.sandbox) is None:
-        return []
-    here = ("this folder",) if not view.is_outside else ()
-    return [
-        ("sandbox", "on, with network" if box.network else "on, no network"),
-        ("may read", ", ".join(("the system", *box.read))),
-        ("may write", ", ".join(("its temporary folders", *here, *box.write))),
-    ]
 
 
 def server_texts(view: ServerView, sent: str) -> list[Content]:
