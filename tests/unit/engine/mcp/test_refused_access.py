@@ -6,10 +6,22 @@ import pytest
 
 from tests.conftest import World
 from tests.support.definitions import define_server
+from tests.support.samples import server_view
+from tests.unit.engine.mcp.support import call, ready, script
+from tui.cli.servers.server_words import server_row, server_value
 from tui.engine.definitions.definition import Launch, Sandbox
+from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.refused_access import MAX_SIGNS, Claim, claims_in, refused_access
 from tui.engine.mcp.transports.stdio.sandbox import Sandboxes
+from tui.model.servers import (
+    AccessRefused,
+    Failure,
+    RefusedAccess,
+    SandboxView,
+    ServerId,
+    ServerStatus,
+)
 
 X = "/srv/my data/x"
 READONLY, DENIED = Claim("readonly", X, writes=True), Claim("denied", X)
@@ -137,3 +149,32 @@ def test_only_what_a_sandbox_may_get_is_offered(
         claims, one, (one, replace(define_server("other"), launch=other)), context
     )
     assert entry == (found and (found.entry if found.is_offered else ""))
+
+
+@pytest.mark.usefixtures("sandboxes")
+async def test_a_failed_call_tells_the_user_what_would_allow_it(world: World) -> None:
+    notes, entry = world.home / "notes", 'To allow it: "write": ["~/notes"]'
+    notes.mkdir()
+    words = f"EROFS: read-only file system, open '{notes}'"
+    async with ready(script("parrot", words, sandbox=Sandbox())) as (manager, watcher):
+        result = await call(manager, "fail")
+        assert result.display.endswith(entry)
+        assert entry not in str(result.parts), "the model gets what the server wrote"
+        with pytest.raises(ToolCallError, match="read-only") as caught:
+            await call(manager, "break")
+        assert caught.value.advice.endswith(entry)
+        assert watcher.of(AccessRefused) == [
+            AccessRefused(ServerId("parrot"), RefusedAccess("write", "~/notes"))
+        ]
+    async with ready(script("parrot", words)) as (manager, _):
+        assert entry not in (await call(manager, "fail")).display, "it runs in no sandbox"
+
+
+def test_what_a_sandbox_allows_is_in_lists_and_pages() -> None:
+    view = replace(server_view(), sandbox=SandboxView(("~/a",)), refused=RefusedAccess("network"))
+    box = {"read": ("~/a",), "write": (), "network": False}
+    assert server_value(view)["sandbox"] == box
+    assert server_value(server_view())["sandbox"] is None
+    assert server_row(view, "")[-1] == "sandboxed: no network; reads ~/a"
+    failed = replace(view, status=ServerStatus.FAILED, failure=Failure("It ended.", "Mend it."))
+    assert server_value(failed)["advice"].endswith('To allow it: "network": true Mend it.')
