@@ -69,7 +69,7 @@ class TrustQuestion(Question[TrustRequest]):
     """Lists all that would run or be contacted, the difference first where there is one."""
 
     PREFIX = "trust"
-    ROWS = ((NOT_NOW, TRUST, WITH_CHILDREN, NEVER, SANDBOX),)
+    ROWS = ((NOT_NOW, TRUST, WITH_CHILDREN, NEVER), (SANDBOX,))
     SAFE = NOT_NOW
 
     _boxes: Boxes | None = None
