@@ -433,7 +433,8 @@ class Supervisor:
             return None
         what = claims, self.definition, self.others(), self._context
         found = await asyncio.to_thread(refused_access, *what)
-        if found is not None and found not in self._told and len(self._told) < MAX_TOLD:
+        is_over = self._closing or len(self._told) == MAX_TOLD  # closing, another has its place
+        if found is not None and found not in self._told and not is_over:
             self.refused = found
             self._told.add(found)
             self._log.remark(found.words)

@@ -396,6 +396,8 @@ def _outcome(view: ServerView) -> Iterator[Content]:
         view = replace(view, status=ServerStatus.FAILED)
     more = counted(len(tools), "tool") if is_ready else one_line(view.last_words)
     yield Content.assemble((status_word(view, monotonic()), "bold"), f"  {more}")
+    if view.refused is not None:
+        yield Content.styled(one_line(view.refused.words), "$text-warning")
     if (failure := view.failure) is not None:
         is_held = view.status is ServerStatus.UNTRUSTED
         yield from failure_lines(replace(failure, advice=ASKS) if is_held else failure)
