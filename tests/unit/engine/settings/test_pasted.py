@@ -58,6 +58,12 @@ UNDERSTOOD: Final[list[tuple[str, str, dict[str, Any]]]] = [
         {"command": "uvx", "args": ["a"]},
     ),
     ('{"git": {"command": "uvx"}}', "git", {"command": "uvx"}),
+    ("gemdeck mcp add --sandbox x y", "x", {"command": "y", "sandbox": True}),
+    (
+        '{"x": {"command": "y", "sandbox": {"network": true}}}',
+        "x",
+        {"command": "y", "sandbox": {"network": True}},
+    ),
     ('"git": {"command": "uvx", "trust": false},', "git", {"command": "uvx"}),
     (
         '{"command": "uvx", "args": ["mcp-server-git"]}',
