@@ -121,6 +121,8 @@ everywhere! | app.quit | ctrl+q | quit | | Quit at once
 everywhere | app.copy-hint | ctrl+c | interrupt | | Copy, stop the turn, clear the message, or quit
 marks | marks.save | ctrl+s | save_profile | save profile | \
     Save the marked servers and tools as a profile
+servers | servers.allow | p | allow | allow access | \
+    Add what its sandbox refused to its entry, in the form
 servers | servers.restart | r | restart | restart | Restart the server
 servers | servers.start-stop | s | start_stop | start/stop | Start or stop the server
 servers | servers.sign-in | a | sign_in | sign in | Sign in to the server

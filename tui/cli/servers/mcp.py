@@ -125,7 +125,9 @@ async def _shown(server: str, start: StartOptions) -> CommandOutput:
         kinds = ("tools", "prompts", "resources", "templates", "skills")
         definitions = {kind: writable(getattr(listed, kind)) for kind in kinds}
         labels = _LABELS | {"target": "command" if view.transport is Transport.STDIO else "address"}
-        said = value | {"marks": [f"{one['of']} {one['words']}" for one in value["marks"]]}
+        box = view.sandbox.words if view.sandbox is not None else ""
+        marks = [f"{one['of']} {one['words']}" for one in value["marks"]]
+        said = value | {"marks": marks, "sandbox": box}
         text = fields({labels.get(name, name): one for name, one in said.items()})
         return CommandOutput(value | {"definitions": definitions}, text, code)
 
