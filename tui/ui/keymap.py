@@ -226,7 +226,8 @@ chat | chat.end | ctrl+end | to_end | | Go to the end
 message | composer.send | enter | send | send | Send the message
 message | composer.new-line | ctrl+j,shift+enter,alt+enter,ctrl+enter | new_line | | \
     Start a new line
-message | composer.complete | tab | complete | | Complete a command, resource or file
+message | composer.complete | tab | complete | complete | \
+    Complete a command, resource or file; open a paste
 chat | composer.conversation | shift+tab | conversation | browse | \
     Browse the conversation: ↑ ↓ select, v full text
 chat | composer.take-back | alt+up | take_back | | Take back the last queued message

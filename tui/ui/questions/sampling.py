@@ -7,7 +7,6 @@ from typing import ClassVar, Final
 from textual.binding import BindingType
 from textual.geometry import Size
 from textual.widget import Widget
-from textual.widgets import TextArea
 
 from tui.model.requests import Reply, ReplyAction, ResultReview, SamplingRequest, SamplingReview
 from tui.text import counted
@@ -17,6 +16,7 @@ from tui.ui.widgets.chat.composer import TEXT_KEYS
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.labelled_text import LabelledLine, listed
 from tui.ui.widgets.text.plain import PlainText
+from tui.ui.widgets.text_area import DeckTextArea
 
 MAX_EDITABLE: Final = 20_000
 """Characters of a text that can be edited; a longer one is shown whole, to read."""
@@ -34,7 +34,7 @@ WITHHOLD: Final = Answer("withhold", "d,escape", "Withhold", "withhold it", DECL
 SEND: Final = Answer("send", "s", "Send", "send", ACCEPTED)
 
 
-class _Editor(TextArea, inherit_bindings=False):
+class _Editor(DeckTextArea, inherit_bindings=False):
     """A text area as high as its text, which leaves Tab to move on."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*TEXT_KEYS]
