@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import signal
 import termios
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -268,7 +269,20 @@ class GemdeckApp(App[int], inherit_bindings=False):
             if isinstance(event, events.Key) and not event.is_forwarded:
                 self.deck.keys.say("")
             self.keyboard.hear(event, self)
-            await super().on_event(event)
+            if not self._finds(event):
+                await super().on_event(event)
+
+    def _finds(self, event: events.Event) -> bool:
+        """Open a line to type in, if a key does so, before what is typed next; return whether."""
+        if not isinstance(event, events.Key) or event.is_forwarded:
+            return False
+        if self.focused is not None and self.focused.check_consume_key(event.key, event.character):
+            return False
+        active = self.screen.active_bindings.get(event.key)
+        if active is None or active.binding.id not in keymap.FINDS:
+            return False
+        self._type_ahead.hold_for(partial(self.run_action, active.binding.action, active.node))
+        return True
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Let no cursor blink: that would be a repaint twice a second, for ever."""
@@ -379,6 +393,14 @@ class GemdeckApp(App[int], inherit_bindings=False):
             self.deck.chat.keep_draft()
         self.is_leaving = True
         super().exit(result, return_code, message)
+
+    def action_suspend(self) -> None:
+        """Stop like any job of a shell, until the shell continues it."""
+        if self.is_headless or os.getpgrp() == os.getsid(0):
+            self.notify("No shell here would continue gemdeck. Ctrl+Q quits.", severity="warning")
+        else:
+            self.deck.chat.keep_draft()
+            os.killpg(0, signal.SIGTSTP)  # all of the job, such as `uvx`; the driver handles ours
 
     async def action_quit(self) -> None:
         self.exit(0)

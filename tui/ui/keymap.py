@@ -117,6 +117,7 @@ tabs | tabs.close | ctrl+f4 | close_tab | | Close the tab
 tabs | tabs.1 | alt+1 | tab(1) | | First tab; Alt+2 to Alt+9 for the others
 {_TABS}
 everywhere! | app.quit | ctrl+q | quit | | Quit at once
+everywhere! | app.suspend | ctrl+z | suspend | | Suspend gemdeck; `fg` in the shell continues it
 everywhere | app.copy-hint | ctrl+c | interrupt | | Copy, stop the turn, clear the message, or quit
 servers | servers.restart | r | restart | restart | Restart the server
 servers | servers.start-stop | s | start_stop | start/stop | Start or stop the server
@@ -233,6 +234,7 @@ chat | composer.conversation | shift+tab | conversation | browse | \
 chat | composer.take-back | alt+up | take_back | | Take back the last queued message
 message | composer.search | ctrl+r | search | | Search your earlier messages
 message | composer.editor | ctrl+g | editor | | Write the message in your editor
+message | composer.undo | alt+z,ctrl+underscore | undo | | Undo
 message | composer.end | ctrl+d | end | | Delete to the right; quit if the message is empty
 message | composer.up | up | up | | Previous line or message
 message | composer.down | down | down | | Next line or message
@@ -301,6 +303,9 @@ KEYS: Final = tuple(map(_key, _TABLE.strip().splitlines()))
 
 SEARCH: Final = "composer.search"
 
+FINDS: Final = frozenset({"list.filter", "activity.search", "transcript.search", "help.search"})
+"""What opens a line to type in."""
+
 HELP: Final = ("app.help", "help.open")
 """What opens the help."""
 
@@ -318,7 +323,10 @@ def bindings(*wanted: str) -> list[BindingType]:
 def of_text_area(*left_out: str) -> list[Binding]:
     """Return the keys of a text area, but for those that the deck uses otherwise."""
     own = (one for one in TextArea.BINDINGS if isinstance(one, Binding))
-    return [one for one in own if one.key not in left_out]
+    undo = next(key.keys for key in KEYS if key.id == "composer.undo")  # Ctrl+Z suspends
+    return [
+        replace(one, key=one.key.replace("ctrl+z", undo)) for one in own if one.key not in left_out
+    ]
 
 
 async def run_own(area: TextArea, event: events.Key, ids: Collection[str] = ()) -> None:

@@ -140,7 +140,7 @@ async def test_what_comes_back_or_waits_can_be_taken_back_and_typed_over() -> No
         await pilot.press(*"other")
         assert app.chat.composer.text == "other"
         await until(pilot, lambda: "is back" not in "\n".join(screen_lines(app)))
-        await pilot.press("ctrl+z", "ctrl+z")
+        await pilot.press("alt+z", "alt+z")
         assert "my words" in app.chat.composer.text
         # What waits stands above the composer and is taken back or dropped.
         await afresh(app, pilot)
@@ -346,10 +346,10 @@ async def test_a_folded_paste_tells_its_size_and_is_passed_and_deleted_as_a_whol
         await until(pilot, lambda: f"a {chip}b" in str(composer.render_line(0).text))
         await pilot.press("left", "left", "c", "right", "d", "left", "left", "delete")
         assert composer.text == "a cdb"
-        await pilot.press("ctrl+z")
+        await pilot.press("ctrl+underscore")
         await pilot.press("right", "backspace")
         assert composer.text == "a cdb"
-        await pilot.press("ctrl+z")
+        await pilot.press("ctrl+underscore")
         assert composer.message == "a c" + "x" * MILLION + "db"
         before = composer.message
         await paste(app, pilot, "-" + "".join(chr(0xFDD0 + number) for number in range(COUNT)))
@@ -375,7 +375,7 @@ async def test_a_folded_paste_opens_in_place_where_the_keys_say_so() -> None:
         await until(pilot, offers)
         await pilot.press("tab")
         assert composer.text == composer.message == f"a {lines}b"
-        await pilot.press("ctrl+z")
+        await pilot.press("ctrl+underscore")
         assert composer.message == f"a {lines}b" != composer.text
         await pilot.pause(2 * PASTE_TAIL)
         await pilot.press("enter")

@@ -211,10 +211,10 @@ class HelpScreen(Dialog):
         above = self.page.size.height // 2
         self.page.scroll_to(y=section.virtual_region.y + max(0, row - above), animate=False)
 
-    def action_search(self) -> None:
+    async def action_search(self) -> None:
         listed = DialogFilterList[str]("place", "", "Type to search the manual", clicks=1)
         index = HelpIndex("The manual", listed, lambda at: self.go(at, listed.line.value))
-        self.app.push_screen(index)
+        await self.app.push_screen(index)
 
     def action_links(self) -> None:
         """Offer the links of the page."""

@@ -175,7 +175,7 @@ TEXT_KEYS: Final = keymap.of_text_area("f6", "f7", "pageup", "pagedown")
 
 def _text_keys() -> list[BindingType]:
     """Return the keys of a text area but for those that the composer uses otherwise."""
-    kept = (one for one in TEXT_KEYS if one.key not in {"up", "down"})
+    kept = (one for one in TEXT_KEYS if one.action not in {"cursor_up", "cursor_down", "undo"})
     return [replace(one, key=one.key.removesuffix(",ctrl+d")) for one in kept]
 
 
