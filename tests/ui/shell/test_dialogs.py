@@ -413,8 +413,8 @@ async def test_the_palette_asks_the_engine() -> None:
             ("legacy: enable", ("servers.set_enabled", (decks.LEGACY, True))),
             ("weather: start", ("servers.start", (decks.WEATHER,))),
             ("servers: restart all", ("servers.restart_all", ())),
-            ("review this folder", ("review_folder", ())),
-            ("forget this folder", ("forget_folder", ())),
+            ("trust: review this folder", ("review_folder", ())),
+            ("trust: forget this folder", ("forget_folder", ())),
         ]:
             actions[name].run()
             assert deck.commands.calls[-1] == call
@@ -497,6 +497,9 @@ async def test_actions_come_before_the_manual_in_the_palette() -> None:
         await deck.press("ctrl+p", *"restart")
         await deck.until(lambda: "Servers: restart all" in rows(deck)[:9])
         assert not [name for name in rows(deck) if name.startswith("In the manual")]
+        await deck.press("escape", "ctrl+p", *"trust")
+        await deck.until(lambda: "In the manual: Trusted folders" in rows(deck)[2:])
+        assert all(name.startswith("Trust: ") for name in rows(deck)[:2])
         await deck.press("escape", "ctrl+p", *"rsrt")
         await deck.until(lambda: rows(deck)[-1:] == ["In the manual: Moving around"])
         assert "restart" in rows(deck)[0]

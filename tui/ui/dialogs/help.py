@@ -42,7 +42,7 @@ _PLACES: Final = {
     "sessions": "SessionsScreen",
     "sign-in": "SignInQuestion",
     "permissions#rules": "GrantsScreen",
-    "permissions#folders": "TrustQuestion",
+    "permissions#trusted-folders": "TrustQuestion",
     "permissions#questions": "Question QuestionStep",
     "permissions#requests-from-servers": """
         FormQuestion AddressQuestion SamplingQuestion ReviewQuestion ResultQuestion""",

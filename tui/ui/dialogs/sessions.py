@@ -10,6 +10,7 @@ from textual.widgets import Input
 
 from tui.model.chat import ModelText, ToolCall, UserMessage
 from tui.model.sessions import (
+    OPEN_IN_TAB,
     SessionId,
     SessionMatch,
     SessionPreviewed,
@@ -105,9 +106,11 @@ class SessionsScreen(ListDialog[SessionView]):
             self._bridge.commands.engine.sessions.export(view.id, "")
 
     def action_delete(self) -> None:
-        """Delete the session under the cursor on the second press."""
+        """Delete the session under the cursor on the second press, unless it is open here."""
         view = self.listed.current
-        if view and self.is_again("sessions.delete", view.id, f"delete: {view.name}"):
+        if view and self._bridge.commands.engine.conversations.with_session(view.id):
+            self.say(OPEN_IN_TAB)
+        elif view and self.is_again("sessions.delete", view.id, f"delete: {view.name}"):
             self._bridge.commands.engine.sessions.delete(view.id)
 
     @on(Input.Submitted)

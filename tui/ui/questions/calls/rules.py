@@ -95,11 +95,17 @@ class RuleStep(QuestionStep):
     def compose_body(self) -> ComposeResult:
         yield PlainText(classes="step-facts")
         yield FoldedText(classes="-fits")
-        yield PlainText("↑↓ argument · ←→ condition", classes="step-status")
+        yield PlainText(classes="step-status")
 
     def on_mount(self) -> None:
         self.watch(self.query_one(FoldedText), "scroll_y", self._reading.look, init=False)
         self.show_rule()
+
+    def on_resize(self) -> None:
+        self._tell("↑↓ argument · ←→ condition")
+
+    def _tell(self, words: str) -> None:
+        self.query_one(".step-status", PlainText).update(words)
 
     def show_rule(self) -> None:
         """Say the rule as it is now."""
@@ -115,10 +121,12 @@ class RuleStep(QuestionStep):
         return "\n".join((heading, *rows))
 
     def action_keep(self) -> None:
-        """Keep the rule, unless there is more of it to read."""
+        """Keep the rule, unless there is more of it to read; one without a condition is always."""
+        is_wide = all(one.kind is ConditionKind.ANY for one in self.conditions)
+        again = f"always allow any arguments, {self._scope.value}"
         if words := self._reading.words():
-            self.query_one(".step-status", PlainText).update(f"Read to the end first: {words}")
-        else:
+            self._tell(f"Read to the end first: {words}")
+        elif not is_wide or self.is_again("rule.keep", self.conditions, again):
             self.dismiss("")
 
     def action_argument(self, by: int) -> None:
