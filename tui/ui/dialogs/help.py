@@ -156,7 +156,7 @@ class HelpScreen(Dialog):
 
     BINDINGS = keymap.bindings(keymap.Place.HELP)
 
-    KIND = "whole help"
+    KIND = "large help"
 
     page = query_one(TextPage)
 

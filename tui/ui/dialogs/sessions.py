@@ -48,7 +48,7 @@ class SessionsScreen(ListDialog[SessionView]):
 
     BINDINGS = keymap.bindings(keymap.Place.SESSIONS)
     AUTO_FOCUS = "RowList"
-    KIND = "whole sessions"
+    KIND = "large sessions"
 
     def __init__(
         self, bridge: StoreBridge, query: str, *, open_beside: Callable[[SessionId], None]
