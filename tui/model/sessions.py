@@ -1,15 +1,12 @@
 """Saved conversations, and the events about them."""
 
-from typing import Final, NewType
+from typing import NewType
 
 from tui.model.chat import ConversationEvent, ConversationId, Entry, EntryId, Usage
 from tui.model.frozen import Event, Frozen, StateEvent
 
 SessionId = NewType("SessionId", str)
 """Names a saved conversation: its start as ``YYYYmmdd-HHMMSS`` (UTC), a hyphen, six hex digits."""
-
-OPEN_IN_TAB: Final = "This session is open in a tab. Close it, or type /clear there."
-"""Why a session cannot be deleted."""
 
 
 class SessionView(Frozen):

@@ -266,23 +266,16 @@ class GemdeckApp(App[int], inherit_bindings=False):
         if isinstance(event, events.InputEvent | events.Paste) and not self.screen_stack:
             return  # what is typed while the app ends: Textual fails on it
         if not self._type_ahead.keeps(event):
+            active = None
             if isinstance(event, events.Key) and not event.is_forwarded:
                 self.deck.keys.say("")
+                active = self.screen.active_bindings.get(event.key)
             self.keyboard.hear(event, self)
-            if not self._finds(event):
+            if active is not None and active.binding.id in keymap.FINDS:  # for what is typed next
+                find = partial(self.run_action, active.binding.action, active.node)
+                self._type_ahead.hold_for(find)
+            else:
                 await super().on_event(event)
-
-    def _finds(self, event: events.Event) -> bool:
-        """Open a line to type in, if a key does so, before what is typed next; return whether."""
-        if not isinstance(event, events.Key) or event.is_forwarded:
-            return False
-        if self.focused is not None and self.focused.check_consume_key(event.key, event.character):
-            return False
-        active = self.screen.active_bindings.get(event.key)
-        if active is None or active.binding.id not in keymap.FINDS:
-            return False
-        self._type_ahead.hold_for(partial(self.run_action, active.binding.action, active.node))
-        return True
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Let no cursor blink: that would be a repaint twice a second, for ever."""

@@ -323,10 +323,7 @@ def bindings(*wanted: str) -> list[BindingType]:
 def of_text_area(*left_out: str) -> list[Binding]:
     """Return the keys of a text area, but for those that the deck uses otherwise."""
     own = (one for one in TextArea.BINDINGS if isinstance(one, Binding))
-    undo = next(key.keys for key in KEYS if key.id == "composer.undo")  # Ctrl+Z suspends
-    return [
-        replace(one, key=one.key.replace("ctrl+z", undo)) for one in own if one.key not in left_out
-    ]
+    return [one for one in own if one.key not in left_out]
 
 
 async def run_own(area: TextArea, event: events.Key, ids: Collection[str] = ()) -> None:

@@ -110,7 +110,6 @@ class PendingController:
         is_open = self._go_on(pending) or self._open(pending)
         lines = self._app.screen_stack[0].query("ChatPane.-current WorkingLine")
         for line in lines.results(WorkingLine):
-            line.is_aside = bool(here) and not pending
             if bool(line.waiting) != (waits := bool(here) and not is_open):
                 line.waiting = self._waiting_line() if waits else ""
         self._delay.stop()

@@ -32,7 +32,6 @@ class GrantsScreen(ListDialog[GrantView]):
     """
 
     BINDINGS = keymap.bindings(keymap.Place.GRANTS)
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - as the base
     AUTO_FOCUS = "RowList"
     KIND = "large grants"
 

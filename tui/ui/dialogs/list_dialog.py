@@ -77,7 +77,7 @@ class Dialog(ModalScreen[Any]):
         self.bindings_updated_signal.subscribe(self, lambda _: self.show_keys())
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self.show_keys)
+        self.call_after_refresh(self.say, "")  # what is in sight has changed
 
     def show_keys(self) -> None:
         """Name the keys that do something now, or say what there is to say."""

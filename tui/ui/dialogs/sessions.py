@@ -10,7 +10,6 @@ from textual.widgets import Input
 
 from tui.model.chat import ModelText, ToolCall, UserMessage
 from tui.model.sessions import (
-    OPEN_IN_TAB,
     SessionId,
     SessionMatch,
     SessionPreviewed,
@@ -109,7 +108,7 @@ class SessionsScreen(ListDialog[SessionView]):
         """Delete the session under the cursor on the second press, unless it is open here."""
         view = self.listed.current
         if view and self._bridge.commands.engine.conversations.with_session(view.id):
-            self.say(OPEN_IN_TAB)
+            self.say("This session is open in a tab. Close it, or type /clear there.")
         elif view and self.is_again("sessions.delete", view.id, f"delete: {view.name}"):
             self._bridge.commands.engine.sessions.delete(view.id)
 

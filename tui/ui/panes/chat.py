@@ -165,14 +165,14 @@ class ChatPane(Vertical):
     async def action_stop(self) -> None:
         """Close the completions, else stop the running turn, else focus the composer.
 
-        A question that was put aside comes back first: its Esc, pressed once too often, is no stop.
+        A question that waits comes first: its Esc, pressed once too often, stops nothing.
         """
         if self.popup.close():
             return
         if self._edited is not None:
             self._edited = None
             self.composer.clear_draft()
-        elif self._is_busy and self.working.is_aside:
+        elif self._is_busy and self.working.waiting:
             await self.run_action("app.open_question")
         elif self._is_busy:
             self._commands.cancel_turn()
@@ -240,7 +240,7 @@ class ChatPane(Vertical):
         match action:
             case "stop" if not self._is_busy:
                 return "" if is_writing else "message"
-            case "stop" if self.is_filled and self.working.is_aside:
+            case "stop" if self.is_filled and self.working.waiting:
                 return "question"
             case "conversation" if not is_writing:
                 return ""

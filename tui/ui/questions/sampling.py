@@ -34,7 +34,7 @@ WITHHOLD: Final = Answer("withhold", "d,escape", "Withhold", "withhold it", DECL
 SEND: Final = Answer("send", "s", "Send", "send", ACCEPTED)
 
 
-class _Editor(DeckTextArea, inherit_bindings=False):
+class _Editor(DeckTextArea):
     """A text area as high as its text, which leaves Tab to move on."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*TEXT_KEYS]

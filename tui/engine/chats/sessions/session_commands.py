@@ -32,7 +32,6 @@ from tui.engine.options import LATEST
 from tui.model.chat import ChatNotice, ConversationId, EntryId, Severity, UserMessage
 from tui.model.events import MessageReturned, Notice, NoticeRaised
 from tui.model.sessions import (
-    OPEN_IN_TAB,
     ConversationNamed,
     ConversationRestored,
     ConversationRewound,
@@ -252,7 +251,7 @@ class SessionCommands:
         library = self._place()
         await self.conversations.settle()
         if self.conversations.with_session(session) is not None:
-            raise SessionError(OPEN_IN_TAB)
+            raise SessionError("This session is open in a tab. Close it, or type /clear there.")
         view = await asyncio.to_thread(library.find, session, self.folder)
         await asyncio.to_thread(library.delete, view)
         await self._list()

@@ -95,17 +95,11 @@ class RuleStep(QuestionStep):
     def compose_body(self) -> ComposeResult:
         yield PlainText(classes="step-facts")
         yield FoldedText(classes="-fits")
-        yield PlainText(classes="step-status")
+        yield PlainText("↑↓ argument · ←→ condition", classes="step-status")
 
     def on_mount(self) -> None:
         self.watch(self.query_one(FoldedText), "scroll_y", self._reading.look, init=False)
         self.show_rule()
-
-    def on_resize(self) -> None:
-        self._tell("↑↓ argument · ←→ condition")
-
-    def _tell(self, words: str) -> None:
-        self.query_one(".step-status", PlainText).update(words)
 
     def show_rule(self) -> None:
         """Say the rule as it is now."""
@@ -125,7 +119,7 @@ class RuleStep(QuestionStep):
         is_wide = all(one.kind is ConditionKind.ANY for one in self.conditions)
         again = f"always allow any arguments, {self._scope.value}"
         if words := self._reading.words():
-            self._tell(f"Read to the end first: {words}")
+            self.say(f"Read to the end first: {words}")
         elif not is_wide or self.is_again("rule.keep", self.conditions, again):
             self.dismiss("")
 

@@ -175,11 +175,11 @@ TEXT_KEYS: Final = keymap.of_text_area("f6", "f7", "pageup", "pagedown")
 
 def _text_keys() -> list[BindingType]:
     """Return the keys of a text area but for those that the composer uses otherwise."""
-    kept = (one for one in TEXT_KEYS if one.action not in {"cursor_up", "cursor_down", "undo"})
+    kept = (one for one in TEXT_KEYS if one.action not in {"cursor_up", "cursor_down"})
     return [replace(one, key=one.key.removesuffix(",ctrl+d")) for one in kept]
 
 
-class Composer(DeckTextArea, inherit_bindings=False):
+class Composer(DeckTextArea):
     """A text area that sends on Enter. It grows with its text, up to ten lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.Place.MESSAGE), *_text_keys()]
@@ -247,10 +247,9 @@ class Composer(DeckTextArea, inherit_bindings=False):
 
     def edit(self, edit: Edit) -> EditResult:
         """Edit the text; a chip goes as a whole."""
-        edit.from_location, edit.to_location = (
-            self._beside_chip(edit.top, after=False),
-            self._beside_chip(edit.bottom, after=True),
-        )
+        top, bottom = edit.top, edit.bottom
+        edit.from_location = self._beside_chip(top, after=False)
+        edit.to_location = self._beside_chip(bottom, after=True)
         return super().edit(edit)
 
     @on(TextArea.Changed)

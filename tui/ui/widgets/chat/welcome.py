@@ -148,7 +148,6 @@ class WorkingLine(PlainText):
 
     Attributes:
         waiting: That a question waits, shown in place of everything else.
-        is_aside: Whether the user put the question that waits aside.
         elsewhere: That other conversations ask, shown first.
         hint: What is shown while nothing runs.
     """
@@ -159,7 +158,6 @@ class WorkingLine(PlainText):
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_aside = False
         self._work = IDLE
         self._timer: Timer | None = None
 

@@ -15,7 +15,7 @@ MAX_EDITABLE: Final = 20_000
 """Characters that can be edited; every key lays all lines out again."""
 
 
-class JsonArea(DeckTextArea, inherit_bindings=False):
+class JsonArea(DeckTextArea):
     """Edit JSON, or another text. Invisible characters become escapes when they are inserted.
 
     Args:
