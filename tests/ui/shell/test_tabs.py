@@ -190,7 +190,7 @@ async def test_drafts_scroll_positions_and_searches_stay_in_their_tabs() -> None
         first.transcript.release_anchor()
         first.transcript.scroll_to(y=10, animate=False)
         await deck.press("shift+tab")
-        first.transcript.action_search()
+        await first.transcript.action_search()
         await deck.until(lambda: isinstance(deck.focus and deck.focus.parent, SearchLine))
         await deck.press(*"more")
         at = first.transcript.scroll_y

@@ -12,11 +12,10 @@ from tui.model.requests import Reply, ReplyAction, ResultReview, SamplingRequest
 from tui.text import counted
 from tui.ui.questions.answers import ACCEPTED, DECLINED, Answer
 from tui.ui.questions.question import Names, Question
-from tui.ui.widgets.chat.composer import TEXT_KEYS
+from tui.ui.widgets.chat.composer import TEXT_KEYS, DeckTextArea
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.labelled_text import LabelledLine, listed
 from tui.ui.widgets.text.plain import PlainText
-from tui.ui.widgets.text_area import DeckTextArea
 
 MAX_EDITABLE: Final = 20_000
 """Characters of a text that can be edited; a longer one is shown whole, to read."""

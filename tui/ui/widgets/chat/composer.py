@@ -13,15 +13,13 @@ from rich.text import Text
 from textual import events, on
 from textual.actions import SkipAction
 from textual.binding import BindingType
-from textual.document._document import EditResult, Location, Selection
-from textual.document._edit import Edit
 from textual.widgets import TextArea
+from textual.widgets.text_area import Edit, EditResult, Location, Selection
 
 from tui.model.frozen import Frozen
 from tui.ui import keymap
 from tui.ui.messages import DataMessage
 from tui.ui.paste import clean_paste
-from tui.ui.widgets.text_area import DeckTextArea
 
 MAX_HISTORY: Final = 500
 """Messages kept; the oldest are dropped."""
@@ -179,6 +177,17 @@ def _text_keys() -> list[BindingType]:
     return [replace(one, key=one.key.removesuffix(",ctrl+d")) for one in kept]
 
 
+class DeckTextArea(TextArea, inherit_bindings=False):
+    """A text area in which several lines can be undone, by another key than Ctrl+Z."""
+
+    BINDINGS = keymap.bindings("composer.undo")
+
+    def _recompute_cursor_offset(self) -> None:
+        """Bear a cursor beyond the text: Textual moves it last, after it has laid out the rest."""
+        cursor = self.clamp_visitable(self.cursor_location)
+        self._cursor_offset = self.wrapped_document.location_to_offset(cursor)
+
+
 class Composer(DeckTextArea):
     """A text area that sends on Enter. It grows with its text, up to ten lines."""
 
@@ -242,8 +251,9 @@ class Composer(DeckTextArea):
 
     def _validate_selection(self, selection: Selection) -> Selection:
         """Keep the cursor out of chips, and let it go on in its direction."""
-        ends = super()._validate_selection(selection)
-        return Selection(*(self._beside_chip(end, after=end > self.selection.end) for end in ends))
+        (start, end), at = super()._validate_selection(selection), self.selection.end
+        ends = (self._beside_chip(one, after=one > at) for one in (start, end))
+        return type(selection)(*ends)
 
     def edit(self, edit: Edit) -> EditResult:
         """Edit the text; a chip goes as a whole."""

@@ -9,7 +9,7 @@ from textual.widgets.text_area import Edit, EditResult
 
 from tui.model.input.arguments import reveal
 from tui.ui import keymap
-from tui.ui.widgets.text_area import DeckTextArea
+from tui.ui.widgets.chat.composer import DeckTextArea
 
 MAX_EDITABLE: Final = 20_000
 """Characters that can be edited; every key lays all lines out again."""
