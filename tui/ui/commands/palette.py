@@ -60,10 +60,9 @@ class _Actions(DialogFilterList[PaletteAction]):
         found, words = super()._find(query)
         if words:
             named, others = (map(self._section, parts) for parts in sections_with(words))
-            if any(has_words(f"{one.label} {one.text}", words) for one in self.shown):
-                found = self.shown = [*self.shown, *named]
-            else:
-                found = self.shown = [*named, *self.shown, *others]
+            has_any = any(has_words(f"{one.label} {one.text}", words) for one in self.shown)
+            first, last = ((), named) if has_any else (named, others)
+            found = self.shown = [*first, *self.shown, *last]
         return found, words
 
     def _section(self, part: Part) -> ListEntry[PaletteAction]:

@@ -13,6 +13,7 @@ from rich.text import Text
 from textual import events, on
 from textual.actions import SkipAction
 from textual.binding import BindingType
+from textual.reactive import Reactive
 from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult, Location, Selection
 
@@ -193,6 +194,9 @@ class Composer(DeckTextArea):
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.Place.MESSAGE), *_text_keys()]
 
+    has_chip: Reactive[bool] = Reactive(False, repaint=False, bindings=True)
+    """Whether the cursor is on or beside a chip."""
+
     class Sent(DataMessage):
         """The user sent a message; there may be nothing in it."""
 
@@ -218,7 +222,6 @@ class Composer(DeckTextArea):
         """Presses a key of the completion popup: ``tab``, ``up``, ``down`` or ``search``."""
         self._history = history
         self._folds = Folds()
-        self._has_chip = False
         self._pasted_at = 0.0
         self._returned = ""
         self._interrupted = ""
@@ -237,17 +240,16 @@ class Composer(DeckTextArea):
         line.plain = self._folds.draw(line.plain)
         return line
 
-    def _chip_at(self, location: Location) -> tuple[int, int] | None:
-        """Return the columns of the chip on or beside a location."""
-        row, column = location
-        spans = [found.span() for found in _CHIP.finditer(self.document.get_line(row))]
-        return next((one for one in reversed(spans) if one[0] <= column <= one[1]), None)
+    def _chip_at(self, location: Location) -> tuple[Location, Location] | None:
+        """Return the ends of the chip on or beside a location."""
+        row, chips = location[0], _CHIP.finditer(self.document.get_line(location[0]))
+        ends = [((row, chip.start()), (row, chip.end())) for chip in chips]
+        return next((one for one in reversed(ends) if one[0] <= location <= one[1]), None)
 
     def _beside_chip(self, location: Location, *, after: bool) -> Location:
         """Return a location, or an edge of the chip that it is in."""
-        row, column = location
-        start, stop = self._chip_at(location) or (column, column)
-        return (row, stop if after else start) if start < column < stop else location
+        start, stop = self._chip_at(location) or (location, location)
+        return (stop if after else start) if start < location < stop else location
 
     def _validate_selection(self, selection: Selection) -> Selection:
         """Keep the cursor out of chips, and let it go on in its direction."""
@@ -265,13 +267,11 @@ class Composer(DeckTextArea):
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)
     def _follow_chip(self) -> None:
-        if (has_chip := self._chip_at(self.cursor_location) is not None) != self._has_chip:
-            self._has_chip = has_chip
-            self.refresh_bindings()
+        self.has_chip = self._chip_at(self.cursor_location) is not None
 
     def action_label(self, action: str) -> str | None:
         """Name what Tab does with a chip."""
-        return "open paste" * self._has_chip if action == "complete" else None
+        return "open paste" * self.has_chip if action == "complete" else None
 
     @property
     def before_cursor(self) -> str:
@@ -351,15 +351,13 @@ class Composer(DeckTextArea):
 
     def action_complete(self) -> None:
         """Open a chip, take what is suggested or the completion; else look for some."""
-        row = self.cursor_location[0]
         if not self.completing and (chip := self._chip_at(self.cursor_location)) is not None:
-            start, stop = ((row, column) for column in chip)
-            text = self._folds.unfold(self.get_text_range(start, stop))
+            text = self._folds.unfold(self.get_text_range(*chip))
             if len(text) > MAX_OPEN:
                 key = keymap.key_of(self.app, self.screen.active_bindings, "composer.editor")
                 self.notify(f"Too long to open here: {key} opens it in your editor.", markup=False)
             else:
-                self.replace(text, start, stop, maintain_selection_offset=False)
+                self.replace(text, *chip, maintain_selection_offset=False)
         elif not self.completing and (suggestion := self.suggest(self.message)):
             self.replace_all(suggestion)
         else:

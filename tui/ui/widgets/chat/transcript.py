@@ -165,12 +165,11 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
 
     def select(self, entry: str) -> None:
         """Put the cursor on an entry with an id, if it is still there."""
-        for index in range(self._total):
-            if self._entry(index).id == entry:
-                self.cursor = self.reveal(index)
-                break
-        else:
+        index = next((i for i in range(self._total) if self._entry(i).id == entry), None)
+        if index is None:
             self.notify("That entry is no longer in the conversation.", markup=False)
+        else:
+            self.cursor = self.reveal(index)
 
     def view_result(self, call: ToolCall) -> None:
         """Show the result of a tool."""
