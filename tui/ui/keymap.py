@@ -234,7 +234,7 @@ chat | composer.conversation | shift+tab | conversation | browse | \
 chat | composer.take-back | alt+up | take_back | | Take back the last queued message
 message | composer.search | ctrl+r | search | | Search your earlier messages
 message | composer.editor | ctrl+g | editor | | Write the message in your editor
-message | composer.undo | alt+z,ctrl+underscore | undo | | Undo
+message | composer.undo | ctrl+underscore,ctrl+shift+minus,ctrl+slash | undo | | Undo
 message | composer.end | ctrl+d | end | | Delete to the right; quit if the message is empty
 message | composer.up | up | up | | Previous line or message
 message | composer.down | down | down | | Next line or message

@@ -140,7 +140,7 @@ async def test_what_comes_back_or_waits_can_be_taken_back_and_typed_over() -> No
         await pilot.press(*"other")
         assert app.chat.composer.text == "other"
         await until(pilot, lambda: "is back" not in "\n".join(screen_lines(app)))
-        await pilot.press("alt+z", "alt+z")
+        await pilot.press("ctrl+underscore", "ctrl+underscore")
         assert "my words" in app.chat.composer.text
         # What waits stands above the composer and is taken back or dropped.
         await afresh(app, pilot)
