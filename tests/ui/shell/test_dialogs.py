@@ -296,6 +296,7 @@ async def test_letters_move_in_the_tree_lists_transcript_log_and_texts() -> None
             await deck.until(lambda: shown.scroll_offset.y < before)  # noqa: B023 - ditto
         await deck.app.push_screen(ViewerScreen(deck.commands, "long", "line\n" * 200))
         text = deck.app.screen.query_one(FoldedText)
+        await deck.until(lambda: text.max_scroll_y > 0)
         end = text.max_scroll_y
         for key, row in (("j", 1), ("k", 0), ("G", end), ("g", 0)):
             await deck.press(key)
