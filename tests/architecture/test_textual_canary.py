@@ -43,7 +43,10 @@ TOUCHED: Final[dict[str, dict[str, str]]] = {
         ),
         "textual.app.App": "_handle_exception",
     },
-    "tui.ui.widgets.chat.composer": {"textual.widgets.TextArea": "_on_key _on_paste"},
+    "tui.ui.widgets.chat.composer": {
+        "textual.widgets.TextArea": "_on_key _on_paste _validate_selection _cursor_offset"
+        " _recompute_cursor_offset"
+    },
     "tui.ui.widgets.key_bar": {"textual.app.App": "_keymap"},
     "tui.ui.widgets.forms.json_area": {"textual.widgets.TextArea": "_on_key _on_paste"},
 }

@@ -41,7 +41,7 @@ _REFUSED: Final = "Not started: you refused it when it appeared in your settings
 _UNANSWERED: Final = "Not started: it appeared in your settings while gemdeck was running."
 _OTHER_PROFILE: Final = "Choose another profile with /profile, or enable it here for now."
 _ASKS: Final = "applies only in a folder that you trust"
-_TRUST_ADVICE: Final = "Press t to trust the folder, or use “Review this folder” in the palette."
+_TRUST_ADVICE: Final = REVIEW_ADVICE.replace("review it", "trust the folder")
 
 
 class Answers(Frozen):

@@ -20,7 +20,7 @@ from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
 from tui.model.frozen import Frozen
 from tui.model.input.fuzzy import best
 from tui.model.input.mentions import SECRET_NAME
-from tui.text import counted, for_model, is_shown_whole, note_hidden, sanitize_line
+from tui.text import AdvisedError, counted, for_model, is_shown_whole, note_hidden, sanitize_line
 
 MAX_LISTED: Final = 20_000
 """Most files and folders that are listed, those nearest to the root first."""
@@ -58,7 +58,7 @@ _DOCUMENT: Final = "application/pdf"
 Part = TextPart | MediaPart
 
 
-class OutsideError(Exception):
+class OutsideError(AdvisedError):
     """A path leads out of the opened folders, or git leaves it out; the text says which."""
 
 
@@ -118,14 +118,14 @@ class Workspace:
             return None
         place = Path(typed).expanduser() if typed.startswith("~/") else Path(typed)
         roots = (*self._real_roots(), *self._pictures)
-        is_outside = False
+        outside: Path | None = None
         for root in roots:
             path = os.path.realpath(root / place)
             if not os.path.lexists(path):
                 continue
             home = next((one for one in roots if Path(path).is_relative_to(one)), None)
             if home is None:
-                is_outside = True
+                outside = Path(path)
                 continue
             found = WorkspacePath(Path(path), _shown(Path(path), home, roots), home)
             is_folder = found.path.is_dir()
@@ -133,8 +133,10 @@ class Workspace:
                 git = IgnoreRules(home, (".gitignore",)).leaves_out(found.path, is_folder=is_folder)
                 raise OutsideError(f"is ignored by {'.gitignore' if git else '.geminiignore'}")
             return found
-        if is_outside:
-            raise OutsideError("is outside the opened folders")
+        if outside is not None:
+            folder = outside if outside.is_dir() else outside.parent
+            add = f"/directory add {sanitize_line(str(folder), MAX_SHOWN)}"
+            raise OutsideError("is outside the opened folders", f"{add} opens it, for servers too.")
         return None
 
     def keep_picture(self, data: bytes) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import signal
 import termios
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -265,12 +266,18 @@ class GemdeckApp(App[int], inherit_bindings=False):
         if isinstance(event, events.InputEvent | events.Paste) and not self.screen_stack:
             return  # what is typed while the app ends: Textual fails on it
         if not self._type_ahead.keeps(event):
+            active = None
             self.keyboard.hear(event, self)
             if isinstance(event, events.Key) and not event.is_forwarded:
                 self.deck.keys.say("")
                 if getattr(self.screen, "take_key", lambda _: False)(event.key):
                     return  # to bind it, whatever it does elsewhere
-            await super().on_event(event)
+                active = self.screen.active_bindings.get(event.key)
+            if active is not None and active.binding.id in keymap.FINDS:  # for what is typed next
+                find = partial(self.run_action, active.binding.action, active.node)
+                self._type_ahead.hold_for(find)
+            else:
+                await super().on_event(event)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Let no cursor blink: that would be a repaint twice a second, for ever."""
@@ -381,6 +388,14 @@ class GemdeckApp(App[int], inherit_bindings=False):
             self.deck.chat.keep_draft()
         self.is_leaving = True
         super().exit(result, return_code, message)
+
+    def action_suspend(self) -> None:
+        """Stop like any job of a shell, until the shell continues it."""
+        if self.is_headless or os.getpgrp() == os.getsid(0):
+            self.notify("No shell here would continue gemdeck. Ctrl+Q quits.", severity="warning")
+        else:
+            self.deck.chat.keep_draft()
+            os.killpg(0, signal.SIGTSTP)  # all of the job, such as `uvx`; the driver handles ours
 
     async def action_quit(self) -> None:
         self.exit(0)

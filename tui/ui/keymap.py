@@ -118,6 +118,7 @@ tabs | tabs.close | ctrl+f4 | close_tab | | Close the tab
 tabs | tabs.1 | alt+1 | tab(1) | | First tab; Alt+2 to Alt+9 for the others
 {_TABS}
 everywhere! | app.quit | ctrl+q | quit | | Quit at once
+everywhere! | app.suspend | ctrl+z | suspend | | Suspend gemdeck; `fg` in the shell continues it
 everywhere | app.copy-hint | ctrl+c | interrupt | | Copy, stop the turn, clear the message, or quit
 marks | marks.save | ctrl+s | save_profile | save profile | \
     Save the marked servers and tools as a profile
@@ -232,12 +233,14 @@ chat | chat.end | ctrl+end | to_end | | Go to the end
 message | composer.send | enter | send | send | Send the message
 message | composer.new-line | ctrl+j,shift+enter,alt+enter,ctrl+enter | new_line | | \
     Start a new line
-message | composer.complete | tab | complete | | Complete a command, resource or file
+message | composer.complete | tab | complete | complete | \
+    Complete a command, resource or file; open a paste
 chat | composer.conversation | shift+tab | conversation | browse | \
     Browse the conversation: ↑ ↓ select, v full text
 chat | composer.take-back | alt+up | take_back | | Take back the last queued message
 message | composer.search | ctrl+r | search | | Search your earlier messages
 message | composer.editor | ctrl+g | editor | | Write the message in your editor
+message | composer.undo | ctrl+underscore,ctrl+shift+minus,ctrl+slash | undo | | Undo
 message | composer.end | ctrl+d | end | | Delete to the right; quit if the message is empty
 message | composer.up | up | up | | Previous line or message
 message | composer.down | down | down | | Next line or message
@@ -310,6 +313,9 @@ KEYS: Final = tuple(map(_key, _TABLE.strip().splitlines()))
 """All keys of the deck, in the order of the help."""
 
 SEARCH: Final = "composer.search"
+
+FINDS: Final = frozenset({"list.filter", "activity.search", "transcript.search", "help.search"})
+"""What opens a line to type in."""
 
 HELP: Final = ("app.help", "help.open")
 """What opens the help."""

@@ -64,7 +64,7 @@ class TypeAhead:
             self._kept[-1] = events.Key("enter", "\r")
         self._app.call_later(self._type)
 
-    def hold_for(self, change: Callable[[], Awaitable[None]]) -> None:
+    def hold_for(self, change: Callable[[], Awaitable[object]]) -> None:
         """Change what is on the screen between what was typed before this and what is typed next.
 
         What was typed may still be on its way through the queues of the widget with the focus and
@@ -77,7 +77,7 @@ class TypeAhead:
         self._app.call_later(self._pass_on, queues, change)
 
     async def _pass_on(
-        self, queues: Iterator[MessagePump], change: Callable[[], Awaitable[None]]
+        self, queues: Iterator[MessagePump], change: Callable[[], Awaitable[object]]
     ) -> None:
         """Go through the queues, each behind what is in it; then make the change."""
         for queue in queues:

@@ -16,12 +16,21 @@ from tui.model import events as e
 from tui.model.chat import MAIN, EntryId, TurnId, TurnOutcome, TurnPhase, UserMessage
 from tui.model.requests import ReplyAction
 from tui.store.store import Store
-from tui.ui.widgets.chat.composer import COUNT, FOLD_AT, PASTE_TAIL, SHOWN, Composer, HistoryStorage
+from tui.ui.widgets.chat.composer import (
+    COUNT,
+    FOLD_AT,
+    FOLD_LINES,
+    PASTE_TAIL,
+    SHOWN,
+    Composer,
+    HistoryStorage,
+)
 
 USED_OTHERWISE: Final = {
     "up": "up",
     "down": "down",
     "ctrl+d": "end",
+    "ctrl+z": "suspend",
     "pageup": "scroll(-1)",
     "pagedown": "scroll(1)",
     "f6": "go('chat')",
@@ -132,7 +141,7 @@ async def test_what_comes_back_or_waits_can_be_taken_back_and_typed_over() -> No
         await pilot.press(*"other")
         assert app.chat.composer.text == "other"
         await until(pilot, lambda: "is back" not in "\n".join(screen_lines(app)))
-        await pilot.press("ctrl+z", "ctrl+z")
+        await pilot.press("ctrl+underscore", "ctrl+underscore")
         assert "my words" in app.chat.composer.text
         # What waits stands above the composer and is taken back or dropped.
         await afresh(app, pilot)
@@ -328,21 +337,54 @@ async def test_many_pastes_on_one_line_are_no_long_line_either() -> None:
         assert app.chat.composer.message == "".join(pastes)
 
 
-async def test_a_folded_paste_is_shown_told_and_deleted_as_one_character() -> None:
-    async with chatting(notifications=True) as (app, pilot):
+async def test_a_folded_paste_tells_its_size_and_is_passed_and_deleted_as_a_whole() -> None:
+    async with chatting() as (app, pilot):
         composer = app.chat.composer
+        chip = f"[{SHOWN} 1 line, 1,000 kB]"
         await pilot.press("a", " ")
         await paste(app, pilot, "x" * MILLION)
         await pilot.press("b")
-        await until(pilot, lambda: f"a {SHOWN}b" in str(composer.render_line(0).text))
-        assert toasts(app) == [f"Pasted 1,000,000 characters, shown as {SHOWN}."]
-        await pilot.press("backspace", "backspace")
-        assert composer.message == "a "
-        await pilot.press("ctrl+z")
-        assert composer.message.startswith("a " + "x" * MILLION)
+        await until(pilot, lambda: f"a {chip}b" in str(composer.render_line(0).text))
+        await pilot.press("left", "left", "c", "right", "d", "left", "left", "delete")
+        assert composer.text == "a cdb"
+        await pilot.press("ctrl+underscore")
+        await pilot.press("right", "backspace")
+        assert composer.text == "a cdb"
+        await pilot.press("ctrl+underscore")
+        assert composer.message == "a c" + "x" * MILLION + "db"
         before = composer.message
         await paste(app, pilot, "-" + "".join(chr(0xFDD0 + number) for number in range(COUNT)))
-        assert composer.message == f"{before}-", "no paste brings a character that stands for one"
+        assert len(composer.message) == len(before) + 1, "no paste brings a character of a chip"
+
+
+async def test_a_folded_paste_opens_in_place_where_the_keys_say_so() -> None:
+    lines = "\n".join(f"line {number}" for number in range(FOLD_LINES + 1))
+    async with chatting(notifications=True) as (app, pilot):
+        composer = app.chat.composer
+
+        def offers() -> bool:
+            hints = app.screen.active_bindings["tab"]
+            return composer.action_label(hints.binding.action) == "open paste"
+
+        await pilot.press("a", " ")
+        await paste(app, pilot, lines)
+        assert f"[{SHOWN} 21 lines, 1 kB]" in str(composer.render_line(0).text)
+        await until(pilot, offers)
+        await pilot.press("b")
+        await until(pilot, lambda: not offers())
+        await pilot.press("home", "right", "right")
+        await until(pilot, offers)
+        await pilot.press("tab")
+        assert composer.text == composer.message == f"a {lines}b"
+        await pilot.press("ctrl+underscore")
+        assert composer.message == f"a {lines}b" != composer.text
+        await pilot.pause(2 * PASTE_TAIL)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.commands.calls == [("messages.send", (f"a {lines}b",))])
+        await paste(app, pilot, "x" * MILLION)
+        await pilot.press("tab")
+        await until(pilot, lambda: "opens it in your editor" in str(toasts(app)))
+        assert composer.message == "x" * MILLION != composer.text
 
 
 async def test_what_is_cut_and_pasted_or_brought_back_is_whole() -> None:

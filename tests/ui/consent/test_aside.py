@@ -14,7 +14,7 @@ from tests.ui.consent.test_placing import events as until_asked
 from tests.ui.harness import WIDE, Running, holds
 from tests.ui.requests.samples import form
 from tests.ui.shell import decks
-from tests.ui.shell.test_tabs import B, press_and_see, strip, tabbed, type_at_once
+from tests.ui.shell.test_tabs import B, begin_turn, press_and_see, strip, tabbed, type_at_once
 from tui.model import events as e
 from tui.model.chat import MAIN
 from tui.model.consent import Choice, Decision
@@ -151,6 +151,21 @@ async def test_what_was_typed_in_a_form_or_an_editor_comes_back() -> None:
         await deck.until(lambda: not (editor.is_attached or called.is_attached))
         assert deck.said == WITHDRAWN
         assert LINE not in deck.text
+
+
+async def test_esc_once_too_often_after_a_look_aside_brings_it_back_and_stops_nothing() -> None:
+    async with opened(asked()) as (deck, asks):
+        begin_turn(deck, MAIN)
+        await deck.press("f3")
+        await deck.until(lambda: LINE in deck.text)
+        await deck.press("escape")
+        await deck.until(lambda: deck.one(Composer).has_focus)
+        await deck.press("escape")
+        assert await question(deck) is asks
+        assert deck.asked("conversations.current.cancel") == []
+        await deck.happen(e.RequestSettled(asked().id))
+        await deck.press("escape")
+        await deck.until(lambda: deck.asked("conversations.current.cancel") == [()])
 
 
 async def test_other_questions_wait_with_it_and_a_later_one_comes_by_itself() -> None:

@@ -131,6 +131,9 @@ async def test_nothing_is_allowed_before_the_end_was_in_sight(
             await allow(hands, kind)
             assert hands.calls == [], name
             assert "Read to the end" in hands.text, name
+            await hands.resize((size[0], size[1] + 1))
+            await hands.resize(size)
+            await hands.until(lambda: "Read to the end" not in hands.text)
             await hands.press("end")
             await hands.until(partial(in_sight, hands, kind.end))
             await hands.press("end")

@@ -94,6 +94,19 @@ async def test_a_rule_is_kept_once_it_was_read_and_of_what_can_have_one() -> Non
         await hands.until(lambda: hands.decisions)
 
 
+async def test_a_rule_without_a_condition_is_kept_at_the_second_press() -> None:
+    async with confirming(asked({"x": [*range(400)]})) as hands:
+        await hands.press("end", "m", "m", "v")
+        await hands.until(lambda: isinstance(hands.app.screen, RuleStep))
+        await hands.press("ctrl+s")
+        words = "again to always allow any arguments, saved everywhere"
+        assert words in hands.text
+        assert hands.decisions == []
+        await hands.press("ctrl+s")
+        await hands.until(lambda: hands.decisions)
+        assert hands.decisions[0].scope is GrantScope.EVERYWHERE
+
+
 async def test_the_answers_to_a_long_rule_stay_in_sight() -> None:
     named = {f"argument_{number}": "long " * 20 for number in range(30)}
     async with confirming(asked(named)) as hands:
@@ -108,6 +121,8 @@ async def test_the_answers_to_a_long_rule_stay_in_sight() -> None:
                 assert frame.contains_region(button.region)
             await hands.press("ctrl+s")
             assert "Read to the end first" in hands.text
+            await hands.resize((80, height + 1))
+            assert "Read to the end first" not in hands.text
             await hands.press("end", "ctrl+s")
             await hands.until(lambda: hands.decisions)
 

@@ -296,6 +296,7 @@ async def test_letters_move_in_the_tree_lists_transcript_log_and_texts() -> None
             await deck.until(lambda: shown.scroll_offset.y < before)  # noqa: B023 - ditto
         await deck.app.push_screen(ViewerScreen(deck.commands, "long", "line\n" * 200))
         text = deck.app.screen.query_one(FoldedText)
+        await deck.until(lambda: text.max_scroll_y > 0)
         end = text.max_scroll_y
         for key, row in (("j", 1), ("k", 0), ("G", end), ("g", 0)):
             await deck.press(key)
@@ -413,8 +414,8 @@ async def test_the_palette_asks_the_engine() -> None:
             ("legacy: enable", ("servers.set_enabled", (decks.LEGACY, True))),
             ("weather: start", ("servers.start", (decks.WEATHER,))),
             ("servers: restart all", ("servers.restart_all", ())),
-            ("review this folder", ("review_folder", ())),
-            ("forget this folder", ("forget_folder", ())),
+            ("trust: review this folder", ("review_folder", ())),
+            ("trust: forget this folder", ("forget_folder", ())),
         ]:
             actions[name].run()
             assert deck.commands.calls[-1] == call
@@ -497,6 +498,9 @@ async def test_actions_come_before_the_manual_in_the_palette() -> None:
         await deck.press("ctrl+p", *"restart")
         await deck.until(lambda: "Servers: restart all" in rows(deck)[:9])
         assert not [name for name in rows(deck) if name.startswith("In the manual")]
+        await deck.press("escape", "ctrl+p", *"trust")
+        await deck.until(lambda: "In the manual: Trusted folders" in rows(deck)[2:])
+        assert all(name.startswith("Trust: ") for name in rows(deck)[:2])
         await deck.press("escape", "ctrl+p", *"rsrt")
         await deck.until(lambda: rows(deck)[-1:] == ["In the manual: Moving around"])
         assert "restart" in rows(deck)[0]

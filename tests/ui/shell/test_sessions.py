@@ -140,6 +140,12 @@ async def test_a_session_is_renamed_exported_deleted_and_opened_in_a_tab() -> No
         await deck.until(lambda: "again to delete" in deck.text)
         await deck.press("d")
         assert deck.asked("sessions.delete") == [(TWO.id,)]
+        deck.commands.answers["conversations.with_session"] = object()
+        await deck.press("d")
+        await deck.until(lambda: "This session is open in a tab." in deck.text)
+        await deck.press("d")
+        assert deck.asked("sessions.delete") == [(TWO.id,)]
+        (await deck.come(SessionsScreen)).say("")
         await deck.until(lambda: "t new tab" in deck.text)
         await deck.press("t")
         await deck.until(lambda: deck.asked("sessions.resume_beside") == [(TWO.id,)])

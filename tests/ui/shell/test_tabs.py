@@ -3,9 +3,11 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from textual import events
 from textual.content import Span
 from textual.style import Style
+from textual.widgets import Input
 
 from tests.support.samples import confirmation
 from tests.ui.harness import NARROW, Running, running, ticking
@@ -188,7 +190,7 @@ async def test_drafts_scroll_positions_and_searches_stay_in_their_tabs() -> None
         first.transcript.release_anchor()
         first.transcript.scroll_to(y=10, animate=False)
         await deck.press("shift+tab")
-        first.transcript.action_search()
+        await first.transcript.action_search()
         await deck.until(lambda: isinstance(deck.focus and deck.focus.parent, SearchLine))
         await deck.press(*"more")
         at = first.transcript.scroll_y
@@ -206,6 +208,16 @@ async def test_drafts_scroll_positions_and_searches_stay_in_their_tabs() -> None
 def type_at_once(deck: Running, *keys: str) -> None:
     for key in keys:
         deck.app.post_message(events.Key(key, key if len(key) == 1 else None))
+
+
+@pytest.mark.parametrize("way", ["f3", "f7", "f7 v", "shift+tab", "f1"])
+async def test_what_is_typed_fast_after_the_key_that_searches_is_searched(way: str) -> None:
+    async with tabbed() as deck:
+        begin_turn(deck, MAIN)
+        await deck.until(lambda: "fix the test" in deck.text)
+        await deck.press(*way.split())
+        type_at_once(deck, "down", "slash", *"rexv")
+        await deck.until(lambda: isinstance(deck.focus, Input) and deck.focus.value == "rexv")
 
 
 async def test_what_is_typed_fast_goes_to_the_tab_that_it_was_typed_for() -> None:

@@ -273,7 +273,10 @@ async def test_files_go_along_with_resources_or_a_message_comes_back(home: Path,
     (work / "data.bin").write_bytes(b"\0")
     for text, words in (
         ("see @own.key", "@own.key is ignored by .gitignore. Type \\@ for a plain @."),
-        ("see @/etc/passwd", "@/etc/passwd is outside the opened folders."),
+        (
+            "see @/etc/passwd",
+            "@/etc/passwd is outside the opened folders. /directory add /etc opens it, for servers",
+        ),
         ("see @big.txt", "@big.txt was not sent: 1,000,001 bytes"),
         ("see @data.bin", "@data.bin was not sent: it is not text, an image or a PDF."),
     ):

@@ -128,7 +128,8 @@ class Attachments:
                 if (found := self._workspace.find(typed)) is not None:
                     return found
             except OutsideError as error:
-                raise MessageError(f"@{clip(typed, MAX_SHOWN)} {error}.", _AS_TEXT) from error
+                words = f"@{clip(typed, MAX_SHOWN)} {error}."
+                raise MessageError(words, f"{error.advice} {_AS_TEXT}".strip()) from error
         return None
 
     def _uri(self, mention: ResourceMention) -> str:

@@ -51,7 +51,7 @@ Actions = Iterator[PaletteAction]
 
 
 class _Actions(DialogFilterList[PaletteAction]):
-    """The actions; if none has the words that are typed, also sections of the manual."""
+    """The actions, and sections of the manual; before them if no action has what is typed."""
 
     def __init__(self, deck: MainScreen) -> None:
         super().__init__("entry", "", "Type to search", clicks=1)
@@ -59,9 +59,11 @@ class _Actions(DialogFilterList[PaletteAction]):
 
     def _find(self, query: str) -> tuple[Sequence[ListEntry[PaletteAction] | Group], Sequence[str]]:
         found, words = super()._find(query)
-        if words and not any(has_words(f"{one.label} {one.text}", words) for one in self.shown):
+        if words:
             named, others = (map(self._section, parts) for parts in sections_with(words))
-            found = self.shown = [*named, *self.shown, *others]
+            has_any = any(has_words(f"{one.label} {one.text}", words) for one in self.shown)
+            first, last = ((), named) if has_any else (named, others)
+            found = self.shown = [*first, *self.shown, *last]
         return found, words
 
     def _section(self, part: Part) -> ListEntry[PaletteAction]:
@@ -192,8 +194,8 @@ def _app_actions(deck: MainScreen) -> Actions:
         ("Settings: sample", "Show a sample with every setting", DialogName.SAMPLE, ""),
         ("Help", "The keys that work here, and the manual", DialogName.HELP, helps),
         ("Grants: rules for tools", "What is always allowed or denied", DialogName.GRANTS, ""),
-        ("Review this folder", "Show what its settings would run", engine.review_folder, ""),
-        ("Forget this folder", "Revoke its trust and stop its servers", engine.forget_folder, ""),
+        ("Trust: review this folder", "Show what it would run", engine.review_folder, ""),
+        ("Trust: forget this folder", "Revoke it, stop its servers", engine.forget_folder, ""),
         ("Keys: change", "Choose an action, press its key", DialogName.KEYS, ""),
         ("Theme: choose", "Dark, light and more", DialogName.THEMES, ""),
         ("Quit", "Leave gemdeck at once", partial(deck.run_action, "app.quit"), leave),

@@ -114,7 +114,7 @@ class ImportScreen(ListDialog[ImportOffer]):
         take: Writes one.
     """
 
-    KIND = "choice imports"
+    KIND = "large imports"
     AUTO_FOCUS = "RowList"
     enter = "import"
 

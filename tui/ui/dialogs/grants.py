@@ -32,9 +32,8 @@ class GrantsScreen(ListDialog[GrantView]):
     """
 
     BINDINGS = keymap.bindings(keymap.Place.GRANTS)
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - as the base
     AUTO_FOCUS = "RowList"
-    KIND = "whole grants"
+    KIND = "large grants"
 
     def __init__(self, bridge: StoreBridge) -> None:
         super().__init__("Grants", FilterList("grant", EMPTY))

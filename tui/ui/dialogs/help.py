@@ -44,7 +44,7 @@ _PLACES: Final = {
     "sessions": "SessionsScreen",
     "sign-in": "SignInQuestion",
     "permissions#rules": "GrantsScreen",
-    "permissions#folders": "TrustQuestion",
+    "permissions#trusted-folders": "TrustQuestion",
     "permissions#questions": "Question QuestionStep",
     "permissions#requests-from-servers": """
         FormQuestion AddressQuestion SamplingQuestion ReviewQuestion ResultQuestion""",
@@ -158,7 +158,7 @@ class HelpScreen(Dialog):
 
     BINDINGS = keymap.bindings(keymap.Place.HELP)
 
-    KIND = "whole help"
+    KIND = "large help"
 
     page = query_one(TextPage)
 
@@ -213,10 +213,10 @@ class HelpScreen(Dialog):
         above = self.page.size.height // 2
         self.page.scroll_to(y=section.virtual_region.y + max(0, row - above), animate=False)
 
-    def action_search(self) -> None:
+    async def action_search(self) -> None:
         listed = DialogFilterList[str]("place", "", "Type to search the manual", clicks=1)
         index = HelpIndex("The manual", listed, lambda at: self.go(at, listed.line.value))
-        self.app.push_screen(index)
+        await self.app.push_screen(index)
 
     def action_links(self) -> None:
         """Offer the links of the page."""

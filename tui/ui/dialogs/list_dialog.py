@@ -57,16 +57,15 @@ class Dialog(ModalScreen[Any]):
 
     def __init__(self, title: str, note: str = "") -> None:
         super().__init__()
-        self._heading = clip(one_line(title), limit=100)
-        self._note = f"  {note}" if note else ""
+        note = f"  {note}" if note else ""
+        self._heading = clip(one_line(title), limit=100), (note, "not bold $text-muted")
         self._said = ""
         self._silence = Delay(self)
         self._second: SecondPress[tuple[str, object]] = SecondPress()
 
     def compose(self) -> ComposeResult:
         with self.FRAME(classes=f"dialog {self.KIND}") as frame:
-            note = self._note, "not bold $text-muted"
-            frame.border_title = Content.assemble(self._heading, note)
+            frame.border_title = Content.assemble(*self._heading)
             yield from self.compose_body()
 
     @abstractmethod
@@ -77,7 +76,7 @@ class Dialog(ModalScreen[Any]):
         self.bindings_updated_signal.subscribe(self, lambda _: self.show_keys())
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self.show_keys)
+        self.call_after_refresh(self.say, "")  # what is in sight has changed
 
     def show_keys(self) -> None:
         """Name the keys that do something now, or say what there is to say."""

@@ -133,12 +133,10 @@ class ModelScreen(Dialog):
         self._bridge.watch(self, notices_view, self._on_notices)
 
     def _offer(self) -> None:
-        offered = [*_offered(self._bridge.state)]
-        if offered != self._offered:
-            self._offered, at = offered, self.choices.highlighted
-            self.choices.clear_options()
-            self.choices.add_options(map(_choice, offered))
-            self.choices.highlighted = at
+        self._offered, at = [*_offered(self._bridge.state)], self.choices.highlighted
+        self.choices.clear_options()
+        self.choices.add_options(map(_choice, self._offered))
+        self.choices.highlighted = at
 
     def action_label(self, action: str) -> str | None:
         return "close" if action == "close" and self._chosen is None else None

@@ -52,7 +52,7 @@ class ServerPage(ServerActions, Dialog):
         server: The server.
     """
 
-    KIND = "whole"
+    KIND = "large"
     FRAME = VerticalScroll
     BINDINGS = keymap.bindings(
         *(f"servers.{name}" for name in ("restart", "start-stop", "sign-in", "sign-out")),

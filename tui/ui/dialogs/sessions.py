@@ -47,7 +47,7 @@ class SessionsScreen(ListDialog[SessionView]):
 
     BINDINGS = keymap.bindings(keymap.Place.SESSIONS)
     AUTO_FOCUS = "RowList"
-    KIND = "whole sessions"
+    KIND = "large sessions"
 
     def __init__(
         self, bridge: StoreBridge, query: str, *, open_beside: Callable[[SessionId], None]
@@ -105,9 +105,11 @@ class SessionsScreen(ListDialog[SessionView]):
             self._bridge.commands.engine.sessions.export(view.id, "")
 
     def action_delete(self) -> None:
-        """Delete the session under the cursor on the second press."""
+        """Delete the session under the cursor on the second press, unless it is open here."""
         view = self.listed.current
-        if view and self.is_again("sessions.delete", view.id, f"delete: {view.name}"):
+        if view and self._bridge.commands.engine.conversations.with_session(view.id):
+            self.say("This session is open in a tab. Close it, or type /clear there.")
+        elif view and self.is_again("sessions.delete", view.id, f"delete: {view.name}"):
             self._bridge.commands.engine.sessions.delete(view.id)
 
     @on(Input.Submitted)

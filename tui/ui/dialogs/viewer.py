@@ -44,7 +44,7 @@ class Viewer(Dialog):
         views: The ways, by their names.
     """
 
-    KIND = "viewer"
+    KIND = "large viewer"
 
     def __init__(self, commands: Commands, title: str, note: str = "") -> None:
         super().__init__(title, note)
@@ -139,7 +139,6 @@ class FetchedScreen(Viewer):
         note: A muted addition to it.
     """
 
-    KIND = "viewer -whole"
     WAITING: ClassVar[str] = READING
 
     facts = query_one(".facts", PlainText)

@@ -162,13 +162,18 @@ class ChatPane(Vertical):
             self.show_tabs(self.tabs)
         self.refresh_bindings()  # the hints in the border are cut to its width
 
-    def action_stop(self) -> None:
-        """Close the completions, else stop the running turn, else focus the composer."""
+    async def action_stop(self) -> None:
+        """Close the completions, else stop the running turn, else focus the composer.
+
+        A question that waits comes first: its Esc, pressed once too often, stops nothing.
+        """
         if self.popup.close():
             return
         if self._edited is not None:
             self._edited = None
             self.composer.clear_draft()
+        elif self._is_busy and self.working.waiting:
+            await self.run_action("app.open_question")
         elif self._is_busy:
             self._commands.cancel_turn()
         else:
@@ -235,6 +240,8 @@ class ChatPane(Vertical):
         match action:
             case "stop" if not self._is_busy:
                 return "" if is_writing else "message"
+            case "stop" if self.is_filled and self.working.waiting:
+                return "question"
             case "conversation" if not is_writing:
                 return ""
             case _:

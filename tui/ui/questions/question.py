@@ -273,6 +273,7 @@ class Question(ModalScreen[None], Generic[R]):
         self.arm_after_drawing()
 
     def on_resize(self) -> None:
+        self._said = ""  # what is in sight has changed
         fit(self)
         self.place(self.frame)
         self.show_answers()

@@ -7,13 +7,12 @@ from typing import ClassVar, Final
 from textual.binding import BindingType
 from textual.geometry import Size
 from textual.widget import Widget
-from textual.widgets import TextArea
 
 from tui.model.requests import Reply, ReplyAction, ResultReview, SamplingRequest, SamplingReview
 from tui.text import counted
 from tui.ui.questions.answers import ACCEPTED, DECLINED, Answer
 from tui.ui.questions.question import Names, Question
-from tui.ui.widgets.chat.composer import TEXT_KEYS
+from tui.ui.widgets.chat.composer import TEXT_KEYS, DeckTextArea
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.labelled_text import LabelledLine, listed, warning_line
 from tui.ui.widgets.text.plain import PlainText
@@ -34,7 +33,7 @@ WITHHOLD: Final = Answer("withhold", "d,escape", "Withhold", "withhold it", DECL
 SEND: Final = Answer("send", "s", "Send", "send", ACCEPTED)
 
 
-class _Editor(TextArea, inherit_bindings=False):
+class _Editor(DeckTextArea):
     """A text area as high as its text, which leaves Tab to move on."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*TEXT_KEYS]

@@ -115,10 +115,12 @@ class RuleStep(QuestionStep):
         return "\n".join((heading, *rows))
 
     def action_keep(self) -> None:
-        """Keep the rule, unless there is more of it to read."""
+        """Keep the rule, unless there is more of it to read; one without a condition is always."""
+        is_wide = all(one.kind is ConditionKind.ANY for one in self.conditions)
+        again = f"always allow any arguments, {self._scope.value}"
         if words := self._reading.words():
-            self.query_one(".step-status", PlainText).update(f"Read to the end first: {words}")
-        else:
+            self.say(f"Read to the end first: {words}")
+        elif not is_wide or self.is_again("rule.keep", self.conditions, again):
             self.dismiss("")
 
     def action_argument(self, by: int) -> None:

@@ -1,5 +1,6 @@
 """The composer: where a message is written, with safe pasting and the messages sent before."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
@@ -9,10 +10,12 @@ from time import monotonic
 from typing import ClassVar, Final
 
 from rich.text import Text
-from textual import events
+from textual import events, on
 from textual.actions import SkipAction
 from textual.binding import BindingType
+from textual.reactive import Reactive
 from textual.widgets import TextArea
+from textual.widgets.text_area import Edit, EditResult, Location, Selection
 
 from tui.model.frozen import Frozen
 from tui.ui import keymap
@@ -27,10 +30,16 @@ COUNT: Final = 32
 """The noncharacters U+FDD0 to U+FDEF."""
 
 SHOWN: Final = "▤"
-"""What is drawn for a folded text; one cell wide, as a noncharacter is."""
+"""Begins what is drawn for a folded text: its lines and its size."""
 
 FOLD_AT: Final = 4_000
 """Characters in the composer beyond which a paste is folded."""
+
+FOLD_LINES: Final = 20
+"""Lines from which a paste is folded: twice what the composer shows."""
+
+MAX_OPEN: Final = 50_000
+"""Characters of a folded text that can be opened in the composer."""
 
 MIN_FOLD: Final = 100
 """Shortest paste that is folded."""
@@ -113,19 +122,23 @@ class MessageHistory:
         return self._messages()[-self._steps] if self._steps else self._draft
 
 
+_CHIP: Final = re.compile(f"([{chr(FIRST)}-{chr(FIRST + COUNT - 1)}])\\1*")
+"""Each cell of what is drawn for a folded text is the character that stands for it."""
+
+
 class Folds:
-    """Long pastes, each of which one character stands for in the composer.
+    """Long pastes, each of which one character stands for in the composer, once for each cell.
 
     Textual lays a text out again for each key, in time that grows with its length. The characters
     are Unicode's noncharacters, which are for a program's own use and occur in no text.
     """
 
     def __init__(self) -> None:
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, tuple[str, str]] = {}
         self._characters: Iterator[str] = cycle(chr(FIRST + number) for number in range(COUNT))
 
     def fold(self, text: str, kept: str) -> str:
-        """Return a character for a text, or the text itself if none is left.
+        """Return what stands for a text, or the text itself if no character is left.
 
         Args:
             text: The text.
@@ -135,17 +148,19 @@ class Folds:
         character = next((one for one in free if one not in kept), None)
         if character is None:
             return text
-        self._texts[character] = text
-        return character
+        lines = text.count("\n") + 1
+        size = -(-len(text.encode()) // 1000)
+        drawn = f"[{SHOWN} {lines:,} line{'s' * (lines > 1)}, {size:,} kB]"
+        self._texts[character] = text, drawn
+        return character * len(drawn)
 
     def unfold(self, text: str) -> str:
         """Return a text with all that its characters stand for."""
-        for character in self._texts.keys() & set(text):
-            text = text.replace(character, self._texts[character])
-        return text
+        return _CHIP.sub(lambda chip: self._texts[chip[1]][0], text)
 
-
-_DRAWN: Final = dict.fromkeys(range(FIRST, FIRST + COUNT), SHOWN)
+    def draw(self, text: str) -> str:
+        """Return a text with the lines and the size of all that its characters stand for."""
+        return _CHIP.sub(lambda chip: self._texts[chip[1]][1][: len(chip[0])], text)
 
 
 _OWN_KEYS: Final = {key.id for key in keymap.KEYS if key.place is keymap.Place.MESSAGE} - {
@@ -159,14 +174,28 @@ TEXT_KEYS: Final = keymap.of_text_area("f6", "f7", "pageup", "pagedown")
 
 def _text_keys() -> list[BindingType]:
     """Return the keys of a text area but for those that the composer uses otherwise."""
-    kept = (one for one in TEXT_KEYS if one.key not in {"up", "down"})
+    kept = (one for one in TEXT_KEYS if one.action not in {"cursor_up", "cursor_down"})
     return [replace(one, key=one.key.removesuffix(",ctrl+d")) for one in kept]
 
 
-class Composer(TextArea, inherit_bindings=False):
+class DeckTextArea(TextArea, inherit_bindings=False):
+    """A text area in which several lines can be undone, by another key than Ctrl+Z."""
+
+    BINDINGS = keymap.bindings("composer.undo")
+
+    def _recompute_cursor_offset(self) -> None:
+        """Bear a cursor beyond the text: Textual moves it last, after it has laid out the rest."""
+        cursor = self.clamp_visitable(self.cursor_location)
+        self._cursor_offset = self.wrapped_document.location_to_offset(cursor)
+
+
+class Composer(DeckTextArea):
     """A text area that sends on Enter. It grows with its text, up to ten lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(keymap.Place.MESSAGE), *_text_keys()]
+
+    has_chip: Reactive[bool] = Reactive(False, repaint=False, bindings=True)
+    """Whether the cursor is on or beside a chip."""
 
     class Sent(DataMessage):
         """The user sent a message; there may be nothing in it."""
@@ -208,8 +237,41 @@ class Composer(TextArea, inherit_bindings=False):
 
     def get_line(self, line_index: int) -> Text:
         line = super().get_line(line_index)
-        line.plain = line.plain.translate(_DRAWN)
+        line.plain = self._folds.draw(line.plain)
         return line
+
+    def _chip_at(self, location: Location) -> tuple[Location, Location] | None:
+        """Return the ends of the chip on or beside a location."""
+        row, chips = location[0], _CHIP.finditer(self.document.get_line(location[0]))
+        ends = [((row, chip.start()), (row, chip.end())) for chip in chips]
+        return next((one for one in reversed(ends) if one[0] <= location <= one[1]), None)
+
+    def _beside_chip(self, location: Location, *, after: bool) -> Location:
+        """Return a location, or an edge of the chip that it is in."""
+        start, stop = self._chip_at(location) or (location, location)
+        return (stop if after else start) if start < location < stop else location
+
+    def _validate_selection(self, selection: Selection) -> Selection:
+        """Keep the cursor out of chips, and let it go on in its direction."""
+        (start, end), at = super()._validate_selection(selection), self.selection.end
+        ends = (self._beside_chip(one, after=one > at) for one in (start, end))
+        return type(selection)(*ends)
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Edit the text; a chip goes as a whole."""
+        top, bottom = edit.top, edit.bottom
+        edit.from_location = self._beside_chip(top, after=False)
+        edit.to_location = self._beside_chip(bottom, after=True)
+        return super().edit(edit)
+
+    @on(TextArea.Changed)
+    @on(TextArea.SelectionChanged)
+    def _follow_chip(self) -> None:
+        self.has_chip = self._chip_at(self.cursor_location) is not None
+
+    def action_label(self, action: str) -> str | None:
+        """Name what Tab does with a chip."""
+        return "open paste" * self.has_chip if action == "complete" else None
 
     @property
     def before_cursor(self) -> str:
@@ -288,8 +350,15 @@ class Composer(TextArea, inherit_bindings=False):
         self.scroll_cursor_visible()
 
     def action_complete(self) -> None:
-        """Take what is suggested, or the completion, where there is one; else look for some."""
-        if not self.completing and (suggestion := self.suggest(self.message)):
+        """Open a chip, take what is suggested or the completion; else look for some."""
+        if not self.completing and (chip := self._chip_at(self.cursor_location)) is not None:
+            text = self._folds.unfold(self.get_text_range(*chip))
+            if len(text) > MAX_OPEN:
+                key = keymap.key_of(self.app, self.screen.active_bindings, "composer.editor")
+                self.notify(f"Too long to open here: {key} opens it in your editor.", markup=False)
+            else:
+                self.replace(text, *chip, maintain_selection_offset=False)
+        elif not self.completing and (suggestion := self.suggest(self.message)):
             self.replace_all(suggestion)
         else:
             self.use_popup("tab")
@@ -398,8 +467,8 @@ class Composer(TextArea, inherit_bindings=False):
             text = text[: max(0, room)]
             words = f"Paste truncated: a message has at most {MAX_MESSAGE:,} characters."
             self.notify(words, severity="warning", markup=False)
-        if len(text) >= MIN_FOLD and len(self.text) + len(text) > FOLD_AT:
-            self.notify(f"Pasted {len(text):,} characters, shown as {SHOWN}.", markup=False)
+        is_long = len(self.text) + len(text) > FOLD_AT or text.count("\n") >= FOLD_LINES
+        if len(text) >= MIN_FOLD and is_long:
             word = (self.get_text_range((0, 0), min(self.selection)) + SHOWN).split()[-1]
             text = " " * ("@" in word) + self._folds.fold(text, self.text)
         self.replace(text, *self.selection)

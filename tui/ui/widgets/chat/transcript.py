@@ -99,9 +99,6 @@ class SearchLine(Horizontal):
         yield SearchWords("search the conversation")
         yield PlainText()
 
-    def on_mount(self) -> None:
-        self.words.focus()
-
     def action_close(self) -> None:
         """Close the line; the cursor stays where the search led."""
         self._transcript.mark(None)
@@ -168,12 +165,11 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
 
     def select(self, entry: str) -> None:
         """Put the cursor on an entry with an id, if it is still there."""
-        for index in range(self._total):
-            if self._entry(index).id == entry:
-                self.cursor = self.reveal(index)
-                break
-        else:
+        index = next((i for i in range(self._total) if self._entry(i).id == entry), None)
+        if index is None:
             self.notify("That entry is no longer in the conversation.", markup=False)
+        else:
+            self.cursor = self.reveal(index)
 
     def view_result(self, call: ToolCall) -> None:
         """Show the result of a tool."""
@@ -200,13 +196,12 @@ class Transcript(SaysWhy, EntryWindow, inherit_bindings=False):
         self._show_found(found[number])
         return number + 1, len(found)
 
-    def action_search(self) -> None:
+    async def action_search(self) -> None:
         """Open the line with the words to search for."""
         if self.parent is not None:
-            if lines := self.parent.query(SearchLine):
-                lines.first().words.focus()
-            else:
-                self.screen.mount(SearchLine(self), after=self)
+            if not self.parent.query(SearchLine):
+                await self.screen.mount(SearchLine(self), after=self)
+            self.screen.set_focus(self.parent.query_one(SearchLine).words)
 
     def action_move(self, step: int) -> None:
         """Move the cursor, or scroll if its entry is longer than the view."""

@@ -5,17 +5,17 @@ from typing import ClassVar, Final
 from textual import events
 from textual.binding import BindingType
 from textual.message import Message
-from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
 from tui.model.input.arguments import reveal
 from tui.ui import keymap
+from tui.ui.widgets.chat.composer import DeckTextArea
 
 MAX_EDITABLE: Final = 20_000
 """Characters that can be edited; every key lays all lines out again."""
 
 
-class JsonArea(TextArea, inherit_bindings=False):
+class JsonArea(DeckTextArea):
     """Edit JSON, or another text. Invisible characters become escapes when they are inserted.
 
     Args:

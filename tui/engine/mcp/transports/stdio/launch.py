@@ -268,4 +268,5 @@ def _start_folder(definition: ServerDefinition, outside: Outside) -> Path:
         return outside.start_folder(definition.id)
     except OSError as error:
         reason = f"cannot start outside the opened folder: {error.strerror or error}"
-        raise ServerError(reason, "Press t to trust that folder and start it there.") from error
+        advice = "Press t to trust that folder in the servers pane (F2) and start it there."
+        raise ServerError(reason, advice) from error
