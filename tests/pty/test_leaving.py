@@ -1,6 +1,5 @@
 """Stopping and leaving the program, also while something is in the way or broken."""
 
-import shlex
 import signal
 import subprocess
 import sys
@@ -64,37 +63,6 @@ def test_after_every_stop_the_screen_is_drawn_keys_count_and_quitting_ends_it(
             if number is not signal.SIGCONT:
                 assert TITLE in terminal.raw[seen:]
         leave(terminal)
-
-
-def test_ctrl_z_leaves_the_terminal_to_the_shell_that_continues_it(tmp_path: Path) -> None:
-    with Terminal(["/bin/bash", "--norc", "-i"], cwd=tmp_path, env={"PS1": "shell: "}) as terminal:
-        terminal.wait_for("shell:")
-        terminal.type(shlex.join(DECK))
-        terminal.press("enter")
-        terminal.wait_for("1 ready")
-        terminal.type("half")
-        terminal.wait_for("> half")
-        terminal.press("ctrl+z")
-        terminal.wait_for("Stopped")
-        terminal.type("echo $((40 + 2)) words")
-        terminal.press("enter")
-        terminal.wait_for("42 words")
-        seen = len(terminal.raw)
-        terminal.type("fg")
-        terminal.press("enter")
-        wait_for_screen(terminal, seen)
-        terminal.type(" and half")
-        terminal.wait_for("> half and half")
-        terminal.press("ctrl+q")
-        terminal.wait_for(lambda _: terminal.raw.endswith(b"shell: "))
-        seen = len(terminal.raw)
-        terminal.type("exec " + shlex.join(DECK))
-        terminal.press("enter")
-        wait_for_screen(terminal, seen)
-        terminal.press("ctrl+z")  # bash's place is taken: nothing would continue it
-        terminal.wait_for("No shell here would continue gemdeck")
-        terminal.press("ctrl+q")
-        assert terminal.wait_for_exit() == 0
 
 
 def is_stopped(pid: int) -> bool:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import signal
 import termios
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -388,14 +387,6 @@ class GemdeckApp(App[int], inherit_bindings=False):
             self.deck.chat.keep_draft()
         self.is_leaving = True
         super().exit(result, return_code, message)
-
-    def action_suspend(self) -> None:
-        """Stop like any job of a shell, until the shell continues it."""
-        if self.is_headless or os.getpgrp() == os.getsid(0):
-            self.notify("No shell here would continue gemdeck. Ctrl+Q quits.", severity="warning")
-        else:
-            self.deck.chat.keep_draft()
-            os.killpg(0, signal.SIGTSTP)  # all of the job, such as `uvx`; the driver handles ours
 
     async def action_quit(self) -> None:
         self.exit(0)

@@ -118,7 +118,6 @@ tabs | tabs.close | ctrl+f4 | close_tab | | Close the tab
 tabs | tabs.1 | alt+1 | tab(1) | | First tab; Alt+2 to Alt+9 for the others
 {_TABS}
 everywhere! | app.quit | ctrl+q | quit | | Quit at once
-everywhere! | app.suspend | ctrl+z | suspend | | Suspend gemdeck; `fg` in the shell continues it
 everywhere | app.copy-hint | ctrl+c | interrupt | | Copy, stop the turn, clear the message, or quit
 marks | marks.save | ctrl+s | save_profile | save profile | \
     Save the marked servers and tools as a profile
@@ -240,7 +239,7 @@ chat | composer.conversation | shift+tab | conversation | browse | \
 chat | composer.take-back | alt+up | take_back | | Take back the last queued message
 message | composer.search | ctrl+r | search | | Search your earlier messages
 message | composer.editor | ctrl+g | editor | | Write the message in your editor
-message | composer.undo | ctrl+underscore,ctrl+shift+minus,ctrl+slash | undo | | Undo
+message | composer.undo | ctrl+z,ctrl+underscore | undo | | Undo
 message | composer.end | ctrl+d | end | | Delete to the right; quit if the message is empty
 message | composer.up | up | up | | Previous line or message
 message | composer.down | down | down | | Next line or message

@@ -30,7 +30,6 @@ USED_OTHERWISE: Final = {
     "up": "up",
     "down": "down",
     "ctrl+d": "end",
-    "ctrl+z": "suspend",
     "pageup": "scroll(-1)",
     "pagedown": "scroll(1)",
     "f6": "go('chat')",

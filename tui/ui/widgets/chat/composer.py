@@ -179,7 +179,7 @@ def _text_keys() -> list[BindingType]:
 
 
 class DeckTextArea(TextArea, inherit_bindings=False):
-    """A text area in which several lines can be undone, by another key than Ctrl+Z."""
+    """A text area in which several lines can be undone."""
 
     BINDINGS = keymap.bindings("composer.undo")
 
