@@ -27,11 +27,13 @@ class UsageMeter:
 
     Attributes:
         running: How many calls run.
+        last_calls: When each tool was last called, by its name as shown.
     """
 
     def __init__(self) -> None:
         self._now = ServerUsage()
         self.running = 0
+        self.last_calls: dict[str, float] = {}
         self._offer: ServerOffer | None = None
         self._before: dict[str, object] = {}
 

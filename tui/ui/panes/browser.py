@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import ClassVar, Final, Generic, TypeVar
@@ -29,13 +30,16 @@ from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.describe import describe_prompt, describe_resource, describe_tool
-from tui.ui.widgets.text.plain import PlainText, one_line
+from tui.ui.widgets.text.plain import PlainText, count, moment, one_line
 
 T = TypeVar("T")
 Offered = TypeVar("Offered", bound=ToolView | PromptView | ResourceView | ResourceTemplateView)
 
 ENTRY_ACTIONS: Final = frozenset({"choose", "schema", "insert", "switch", "exclude"})
 """Actions that need an entry."""
+
+COLUMNS_FROM: Final = 60
+"""Cells of a pane from which its list has columns."""
 
 BESIDE: Final = 70
 """Cells from which the details stand beside the list."""
@@ -57,15 +61,20 @@ def catalogs(state: AppState) -> Catalogs:
     return tuple((view.id, view.catalog) for view in state.servers)
 
 
+def _marks(state: AppState) -> object:
+    """Select what the rows of tools depend on beside the catalogs; calls end with a turn."""
+    runs = tuple(run.call.status for run in state.runs.values())
+    return state.profiles, state.options, runs, state.conversation.turn is None
+
+
 def _entry(
-    item: tuple[ServerId, Offered], name: str, tail: str, *, faint: bool = False, more: str = ""
+    item: tuple[ServerId, Offered], row: Row, more: str = ""
 ) -> ListEntry[tuple[ServerId, Offered]]:
-    """List an offer of a server by a name; `more` is searched as well."""
+    """List an offer of a server with its description; `more` is searched as well."""
     server, offer = item
     note = offer.description[:MAX_SEARCHED]
     label = f"{server}:{offer.name} {offer.title} {more}".lower()
-    row = Row(server, name, tail, faint=faint, note=note)
-    return ListEntry(item, row, label, note.lower(), server)
+    return ListEntry(item, replace(row, note=note), label, note.lower(), server)
 
 
 class BrowserPane(SaysWhy, SidePart, Generic[T]):
@@ -73,6 +82,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
 
     NOUN: ClassVar[str]
     EMPTY: ClassVar[str]
+    COLUMNS: ClassVar[tuple[str, ...]] = ()
 
     entries = query_one(FilterList)
     scroller = query_one(".details", VerticalScroll)
@@ -101,7 +111,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
         """Act on an entry; called for Enter and double clicks."""
 
     def compose(self) -> ComposeResult:
-        yield FilterList[T](self.NOUN, self.EMPTY, widest=16)
+        yield FilterList[T](self.NOUN, self.EMPTY, columns=self.COLUMNS)
         with VerticalScroll(classes="details"):
             yield PlainText()
 
@@ -110,6 +120,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
 
     def on_resize(self) -> None:
         self.set_class(self.size.width >= BESIDE, "-beside")
+        self.entries.rows.shows_columns = self.size.width >= COLUMNS_FROM
 
     def focus_main(self) -> None:
         self.entries.rows.focus()
@@ -181,7 +192,7 @@ class PromptsPane(BrowserPane[OwnedPrompt]):
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedPrompt]]:
         for prompt in catalog.prompts:
             tail = "not offered" if prompt.problem else ""
-            yield _entry((server, prompt), prompt.name, tail, faint=bool(tail))
+            yield _entry((server, prompt), Row(server, prompt.name, tail, faint=bool(tail)))
 
     def describe(self, item: OwnedPrompt) -> Content:
         return describe_prompt(*item)
@@ -224,7 +235,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         offered: tuple[Resource, ...] = (*catalog.resources, *catalog.templates)
         for resource in offered:
             name, tail = resource.title or resource.name, self._tail(server, resource)
-            yield _entry((server, resource), name, tail, more=address(resource))
+            yield _entry((server, resource), Row(server, name, tail), address(resource))
 
     def describe(self, item: OwnedResource) -> Content:
         """Describe a resource, and say whether it is watched."""
@@ -351,21 +362,27 @@ class ToolsPane(BrowserPane[OwnedTool]):
     BINDINGS = keymap.bindings(keymap.Place.TOOLS)
     NOUN = "tool"
     EMPTY = "Tools from your servers appear here once one is ready; `F2` shows the servers."
+    COLUMNS = ("tokens", "used")
     _with_schema = False
 
     def on_mount(self) -> None:
-        self._bridge.watch(self, lambda state: (state.profiles, state.options), self._relist)
+        self._bridge.watch(self, _marks, self._relist)
         self._bridge.watch(self, lambda s: (s.grants, s.saved_calls), lambda _: self.show_details())
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedTool]]:
         here = self._bridge.state
+        used = self._commands.engine.servers.last_calls(server) or {}
         for tool in catalog.tools:
+            part = self._commands.engine.models.context_part(server, tool)
+            tokens = count(part.rounded) if part is not None else ""
+            facts = tokens, moment(used.get(tool.name), "%H:%M", "")
             is_on_demand = tool.id in catalog.excess and not here.options.profile
             is_out = here.leaves_out(server, tool.name)
             held = "not in profile" if is_out else "on demand" * is_on_demand
             state = "not offered" if tool.problem else held
             tail = "changed" if tool.changed else "○ off" if tool.off else state
-            yield _entry((server, tool), tool.name, tail, faint=bool(tail))
+            row = Row(server, tool.name, tail, faint=bool(tail), columns=facts)
+            yield _entry((server, tool), row)
 
     def describe(self, item: OwnedTool) -> Content:
         saved = [one.name for one in saved_calls(self._bridge.state, item[0], item[1].name)]

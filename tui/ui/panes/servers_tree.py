@@ -128,6 +128,8 @@ class ServerActions(SaysWhy, MessagePump):
                 return f"{name} is {status.value}{_FIRST[status]}"
             case "website" if view.info is None or not view.info.website:
                 return f"{name} has no website."
+            case "run" if not view.catalog.tools:
+                return f"{name} has no tools now."
             case "demo_servers":
                 return "The demo server is only offered while you have no servers."
             case _:
