@@ -408,6 +408,8 @@ async def test_a_form_nests_labels_and_lists_objects_by_rows_that_keys_change() 
         await hand.until(lambda: "This is required." in hand.text)
         await hand.home()
         await hand.open("parcel", json.dumps(whole))
+        await hand.until(lambda: "▸ 2  sku A1" in hand.text)
+        assert "choose…" not in hand.text
         await hand.run()
         await hand.ended()
         assert hand.sent("tools/call")[-1]["arguments"] == whole

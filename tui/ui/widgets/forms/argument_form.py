@@ -279,7 +279,8 @@ class ArgumentEditor(ContentSwitcher):
         Raises:
             ValueError: If they cannot be read; they are shown all the same.
         """
-        self.json.load_text(arguments)
+        with self.json.prevent(JsonArea.Changed):  # else the form is made twice at the same time
+            self.json.load_text(arguments)
         self.current, self._choices = JSON, {}
         await self.switch()
 
