@@ -147,8 +147,6 @@ tools | tools.switch | x | switch | off/on | Hide the tool from the model for no
 tools | tools.exclude | X | exclude | | Exclude the tool in your settings, or include it again
 tools | tools.review | v | review | review | Review the changed definition
 tools | tools.schema | v | schema | schema | Show or hide the schema
-tools | tools.runs | h | app.open('runs') | history | List the tools you ran yourself
-tools | tools.grants | g | app.open('grants') | grants | Show the grants
 call! | call.run | ctrl+s | done | run | Run the tool with these arguments
 call | rows.open | enter,space | open | open | Open or close the row of a list
 call | rows.add | plus | add | add | Add a row
@@ -207,6 +205,8 @@ protocol | protocol.mark | m | mark | clear list | Clear the list, or list earli
 protocol | protocol.pause | p | pause | pause | Pause or resume the list
 protocol | protocol.export | x | export | export | Export the listed messages to a JSON Lines file
 list | list.clear | escape | clear_filter | clear | Clear the filter
+tools | tools.runs | h | app.open('runs') | history | List the tools you ran yourself
+tools | tools.grants | g | app.open('grants') | grants | Show the grants
 list | list.filter | slash | filter | filter | Filter the list
 list | list.toggle | space | toggle_fold | | Fold or unfold the group
 list | list.fold | left | fold(True) | | Fold the group

@@ -11,9 +11,6 @@ from typing import Any, Final
 
 from tui.model.frozen import Frozen
 
-NAMED: Final = 38
-"""Columns of the right side in which all of its tabs have their names."""
-
 MIN_SIDE: Final = 16
 """Columns that a side keeps however its border is moved."""
 
@@ -130,7 +127,7 @@ class Layout(Frozen):
             servers = min(sides.widths.get(Side.SERVERS, usual), most - MIN_SIDE)
         if Side.RIGHT in shown:
             spare = width * 2 // 5  # the chat has 60 %, rounded up
-            right = sides.widths.get(Side.RIGHT, spare - usual if usual else max(spare, NAMED))
+            right = sides.widths.get(Side.RIGHT, spare - usual)
             right = min(right, most - servers)
         return {Side.SERVERS: servers, Side.RIGHT: right}
 

@@ -6,7 +6,6 @@ This module does not import the MCP SDK; a thread does, before the first server 
 import asyncio
 import logging
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -393,8 +392,7 @@ class ServerManager:
             return result
 
         usage = self._supervisors[tool.server].usage
-        usage.last_calls[tool.view.name] = time.time()
-        return await usage.time(call(), live.clock)
+        return await usage.time(tool.view.name, call(), live.clock)
 
     async def _reach(self, tool: OfferedTool, patience: float) -> "Connection | None":
         """Return the connection of a tool's very server, once that is awake or back."""
@@ -461,11 +459,6 @@ class ServerManager:
         """Return what was measured of a server until now."""
         found = self._supervisors.get(server)
         return found.usage.read(found.live) if found is not None else ServerUsage()
-
-    def last_calls(self, server: ServerId) -> Mapping[str, float]:
-        """Return when the tools of a server were last called in this run, by their names."""
-        found = self._supervisors.get(server)
-        return found.usage.last_calls if found is not None else {}
 
     async def render_prompt(
         self, server: ServerId, name: str, arguments: Mapping[str, str]

@@ -15,7 +15,7 @@ from textual.getters import query_one
 
 from tui.model.catalog import Catalog, Off, PromptView, ResourceTemplateView, ResourceView, ToolView
 from tui.model.input.uri_templates import UriTemplate, UriTemplateError, parse_template
-from tui.model.servers import ServerId
+from tui.model.servers import ServerId, ServerUsage
 from tui.store.selectors import saved_calls
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
@@ -111,7 +111,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
         """Act on an entry; called for Enter and double clicks."""
 
     def compose(self) -> ComposeResult:
-        yield FilterList[T](self.NOUN, self.EMPTY, columns=self.COLUMNS)
+        yield FilterList[T](self.NOUN, self.EMPTY, widest=16, columns=self.COLUMNS)
         with VerticalScroll(classes="details"):
             yield PlainText()
 
@@ -120,7 +120,10 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
 
     def on_resize(self) -> None:
         self.set_class(self.size.width >= BESIDE, "-beside")
-        self.entries.rows.shows_columns = self.size.width >= COLUMNS_FROM
+        shows, rows = self.size.width >= COLUMNS_FROM, self.entries.rows
+        if rows.shows_columns is not shows:
+            rows.shows_columns = shows
+            self._relist(None)
 
     def focus_main(self) -> None:
         self.entries.rows.focus()
@@ -371,11 +374,11 @@ class ToolsPane(BrowserPane[OwnedTool]):
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedTool]]:
         here = self._bridge.state
-        used = self._commands.engine.servers.last_calls(server) or {}
+        usage = self._commands.engine.servers.usage(server) or ServerUsage()
         for tool in catalog.tools:
             part = self._commands.engine.models.context_part(server, tool)
             tokens = count(part.rounded) if part is not None else ""
-            facts = tokens, moment(used.get(tool.name), "%H:%M", "")
+            facts = tokens, moment(usage.last_calls.get(tool.name), "%H:%M", "")
             is_on_demand = tool.id in catalog.excess and not here.options.profile
             is_out = here.leaves_out(server, tool.name)
             held = "not in profile" if is_out else "on demand" * is_on_demand

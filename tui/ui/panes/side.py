@@ -21,6 +21,9 @@ TABS: Final = (PaneName.TOOLS, PaneName.PROMPTS, PaneName.RESOURCES, PaneName.AC
 TAB_GAPS: Final = (2, 1)
 """Cells between two tabs: usually, and if space is short."""
 
+SHORT: Final = {PaneName.RESOURCES: "Res…", PaneName.ACTIVITY: "Act…"}
+"""What is left of the long names of tabs where there is no room for them."""
+
 VIEWS: Final = {PaneName.ACTIVITY: "log", PaneName.PROTOCOL: "protocol"}
 """What the tab of the activity shows, with the words in its lower border."""
 
@@ -31,10 +34,12 @@ Tabs = Sequence[tuple[PaneName, str]]
 def tabs_title(active: PaneName, width: int) -> Content:
     """Return the tabs for the border of a pane of a width.
 
-    If their names do not fit, only the active tab is left.
+    If their names do not fit, some are shortened, then only the active tab is left.
     """
     named = [(name, name.value.title()) for name in TABS]
-    titles = (_joined(active, named, gap) for gap in TAB_GAPS)
+    short = [(name, SHORT.get(name, text)) for name, text in named]
+    mixed = [one if one[0] is active else other for one, other in zip(named, short, strict=True)]
+    titles = (_joined(active, tabs, gap) for tabs in (named, mixed, short) for gap in TAB_GAPS)
     alone = _joined(active, [one for one in named if one[0] is active], 0)
     return next((one for one in titles if one.cell_length <= width - FRAME), alone)
 

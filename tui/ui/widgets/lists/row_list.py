@@ -120,7 +120,8 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self._lead_width = min(longest, MAX_LEAD) if has_leads else 0
         self._indent = 0 if has_leads or not any(row.is_heading for row in measured) else INDENT
         widths = [cells(row.label) for row in measured if row.note]
-        self._label_width = max((one for one in widths if one <= self._widest), default=0)
+        widest = WIDEST if self.shows_columns else self._widest
+        self._label_width = max((one for one in widths if one <= widest), default=0)
         columns = zip(*(row.columns for row in measured if row.columns), strict=True)
         self._columns = [max(map(len, one)) + 2 for one in columns]
         self.virtual_size = Size(self.size.width, len(rows))
