@@ -148,7 +148,7 @@ tools | tools.exclude | X | exclude | | Exclude the tool in your settings, or in
 tools | tools.review | v | review | review | Review the changed definition
 tools | tools.schema | v | schema | schema | Show or hide the schema
 call! | call.run | ctrl+s | done | run | Run the tool with these arguments
-call | rows.open | enter,space | open | open | Open or close the row of a list
+call | rows.open | enter,space | open | open | Open or close the row
 call | rows.add | plus | add | add | Add a row
 call | rows.drop | delete,backspace | drop | remove | Remove the row
 call | rows.up | alt+up | shift(-1) | move up | Move the row up
