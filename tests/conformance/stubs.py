@@ -49,6 +49,8 @@ def fill_in(field: FormField) -> FormValue:
             return field.options[0].value
         case FieldKind.CHOICES:
             return tuple(option.value for option in field.options[: int(least)])
+        case FieldKind.ROWS:
+            return ("",) * int(least)
         case FieldKind.JSON:
             return "{}"
 

@@ -41,6 +41,7 @@ class FieldKind(StrEnum):
     CHOICE = "one of"
     CHOICES = "some of"
     JSON = "JSON"
+    ROWS = "rows"
 
 
 class FieldOption(Frozen):
@@ -55,16 +56,19 @@ class FormField(Frozen):
 
     Attributes:
         key: Identifies the field in the answer.
-        kind: Its kind; the value of `FieldKind.JSON` is a text that is JSON of any type.
+        kind: Its kind; the value of `FieldKind.JSON` is a text that is JSON of any type, and that
+            of `FieldKind.ROWS` the options that stay, in their new order, each "" being a new row.
         title: Its label.
         description: The server's description.
         required: Whether the form requires it.
         default: Its initial value.
         options: The choices, for the choice kinds.
         format: ``email``, ``uri``, ``date``, ``date-time``, or an empty string.
-        minimum: Smallest number, length or count of choices; None for no limit.
-        maximum: Largest number, length or count of choices; None for no limit.
+        minimum: Smallest number, length or count of choices or rows; None for no limit.
+        maximum: Largest number, length or count of choices or rows; None for no limit.
         asks_secret: Whether its name suggests a secret, which servers must not ask for.
+        around: The labels of the objects that it is in, from the outermost.
+        opened: Of rows, the option whose own fields follow; empty if they are all closed.
     """
 
     key: str
@@ -78,6 +82,8 @@ class FormField(Frozen):
     minimum: float | None = None
     maximum: float | None = None
     asks_secret: bool = False
+    around: tuple[str, ...] = ()
+    opened: str = ""
 
 
 class ReplyAction(StrEnum):

@@ -194,6 +194,7 @@ class ServerUsage(Frozen):
         calls: The calls of its tools.
         failed: Those of them that gave an error or no result.
         seconds: How long the newest calls took, without the time that the server waited for us.
+        last_calls: When its tools were last called, by their names as shown.
         connected: Seconds until it had answered the first request, while it is connected.
         listed: Seconds that its lists took after that.
         change: How its offer differs from that of the connection before: the kind and name of
@@ -207,6 +208,7 @@ class ServerUsage(Frozen):
     calls: int = 0
     failed: int = 0
     seconds: tuple[float, ...] = ()
+    last_calls: Mapping[str, float] = field(default_factory=dict)
     connected: float = 0.0
     listed: float = 0.0
     change: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

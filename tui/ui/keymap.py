@@ -152,11 +152,17 @@ tools | tools.switch | x | switch | off/on | Hide the tool from the model for no
 tools | tools.exclude | X | exclude | | Exclude the tool in your settings, or include it again
 tools | tools.review | v | review | review | Review the changed definition
 tools | tools.schema | v | schema | schema | Show or hide the schema
-tools | tools.grants | g | app.open('grants') | grants | Show the grants
 marks | marks.mark | asterisk | mark | mark | Mark the server or tool for a profile, or unmark it
 call! | call.run | ctrl+s | done | run | Run the tool with these arguments
+call | rows.open | enter,space | open | open | Open or close the row
+call | rows.add | plus | add | add | Add a row
+call | rows.drop | delete,backspace | drop | remove | Remove the row
+call | rows.up | alt+up | shift(-1) | move up | Move the row up
+call | rows.down | alt+down | shift(1) | down | Move the row down
 call! | call.switch | ctrl+t | switch | switch | Switch between form and JSON
 call! | call.saved | ctrl+o | saved | saved calls | Load a saved call
+call | call.next | tab,down | app.focus_next | next field | Next field
+call | call.previous | shift+tab,up | app.focus_previous | | Previous field
 run | run.leave | b | dismiss | leave it running | Close, and leave the call running
 run | run.again | r | again | run again | Run the tool again
 run | run.edit | e | edit | edit | Edit the arguments and run it again
@@ -205,6 +211,8 @@ protocol | protocol.mark | m | mark | clear list | Clear the list, or list earli
 protocol | protocol.pause | p | pause | pause | Pause or resume the list
 protocol | protocol.export | x | export | export | Export the listed messages to a JSON Lines file
 list | list.clear | escape | clear_filter | clear | Clear the filter
+tools | tools.runs | h | app.open('runs') | history | List the tools you ran yourself
+tools | tools.grants | g | app.open('grants') | grants | Show the grants
 list | list.filter | slash | filter | filter | Filter the list
 list | list.toggle | space | toggle_fold | | Fold or unfold the group
 list | list.fold | left | fold(True) | | Fold the group
@@ -215,7 +223,6 @@ list | list.page-up | pageup | page(-1) | | One page up
 list | list.page-down | pagedown | page(1) | | One page down
 list | list.first | home | page(-{FAR}) | | First row
 list | list.last | end,G | page({FAR}) | | Last row
-tools | tools.runs | h | app.open('runs') | history | List the tools you ran yourself
 log | log.up | up,k | scroll_up | | Scroll up
 log | log.down | down,j | scroll_down | | Scroll down
 log | log.page-up | pageup | page_up | | One page up

@@ -1,5 +1,6 @@
 """Tools, prompts and resources: found, looked at, filled in, read, sent and followed."""
 
+import re
 from dataclasses import replace
 from time import perf_counter
 
@@ -20,8 +21,17 @@ from tui.model.catalog import (
     ToolId,
     ToolView,
 )
+from tui.model.models import ContextPart
 from tui.model.runs import PromptRendered, RenderedMessage
-from tui.model.servers import Origin, ServerId, ServerInfo, ServerStatus, ServerView, Transport
+from tui.model.servers import (
+    Origin,
+    ServerId,
+    ServerInfo,
+    ServerStatus,
+    ServerUsage,
+    ServerView,
+    Transport,
+)
 from tui.ui.dialogs import fetched
 from tui.ui.dialogs.fetched import PromptScreen, ResourceScreen
 from tui.ui.dialogs.list_dialog import ChoiceDialog
@@ -90,6 +100,16 @@ async def test_tools_of_all_servers_are_listed_with_the_details_of_one() -> None
         assert '"required"' in deck.text
         await deck.press("v", "enter")
         assert deck.on_top(ToolFormScreen)
+
+
+async def test_a_wide_list_of_tools_has_columns_for_their_tokens_and_last_use() -> None:
+    async with running(decks.full_store(), (78, 30)) as deck:
+        deck.commands.answers["models.context_part"] = ContextPart("tool", 1_234)
+        deck.commands.answers["servers.usage"] = ServerUsage(last_calls={"git_log": 0.0})
+        await deck.press("f3")
+        await deck.until(lambda: "tokens" in deck.text)
+        assert re.search(r"▾ git +\d+ +tokens +used", deck.text), deck.text
+        assert re.search(r"\S +1\.2k ", deck.text)
 
 
 async def test_typing_narrows_the_list_and_names_come_before_descriptions() -> None:

@@ -137,7 +137,7 @@ async def test_the_foot_shows_what_can_be_done_here_and_the_borders_name_the_pan
                     title = deck.lines[1][deck.one(SidePane).region.x :]
                     assert re.findall(r"\w+", title) in (
                         ["Tools", "Prompts", "Resources", "Activity"],
-                        ["Tools", "Prompts", "Data", "Log"],
+                        ["Tools", "Prompts", "Res", "Act"],
                     )
                 if deck.one(ChatPane).display:
                     border = deck.lines[-2]
@@ -170,11 +170,11 @@ async def test_a_key_without_effect_says_why_and_narrow_tabs_have_short_names() 
         assert "Alt+m does nothing here: F1 shows the keys" in deck.lines[-1]
         await deck.press("backslash", "enter", "x")
         assert deck.one(Composer).text == "hi\nx", "as in gemini-cli"
-        # Tabs without room for their names have shorter words.
+        # Tabs without room for their names have the beginnings of them.
         await deck.afresh()
         await deck.press("f4")
-        assert "Tools  Prompts  Data  Log" in deck.lines[1]
-        await deck.click(SidePane, deck.lines[1].index("Log") - 48, 0)
+        assert "Tools  Prompts  Res…  Act…" in deck.lines[1]
+        await deck.click(SidePane, deck.lines[1].index("Act…") - 48, 0)
         assert deck.one(SidePane).active is PaneName.ACTIVITY
 
 

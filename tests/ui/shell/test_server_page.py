@@ -158,8 +158,9 @@ async def test_the_page_of_a_failed_server_begins_with_the_problem_and_has_no_ze
         parts = (
             *(
                 "exited with code 1",
-                ": ValueError: SHOP_URL is not set\nstatus  ",
+                ": ValueError: SHOP_URL is not set\nSee its log",
                 "stderr\nTraceback",
+                "\nstatus  ",
                 "\ncommand  ",
                 "\ntimeout  ",
                 "\nsettings  ",

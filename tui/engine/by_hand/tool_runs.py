@@ -86,7 +86,8 @@ class ToolRuns:
             server: The server.
             tool: The tool's name as shown.
             arguments: The arguments to show, as JSON; None for the defaults of the schema.
-            choices: The values of the fields that choose an alternative, by their keys.
+            choices: What the fields chose whose choice makes other fields, by their keys: an
+                alternative, or the row that is open.
 
         Raises:
             JsonError: If the arguments are not JSON.
@@ -94,11 +95,12 @@ class ToolRuns:
         schema, given = self._schema(server, tool), read_arguments(arguments or "{}")
         if arguments is None:
             with suppress(ValueError):  # its defaults cannot be used, or are too long
-                given = read_arguments(canonical_json(begin_arguments(schema)))
+                given = read_arguments(canonical_json(begin_arguments(schema), sorts=False))
+        shown = canonical_json(given, sorts=False)
         try:
-            return ToolForm(read_tool_form(schema, given, choices), canonical_json(given))
+            return ToolForm(read_tool_form(schema, given, choices), shown)
         except UnusableFormError as error:
-            return ToolForm((), canonical_json(given), f"This tool has no form: {error}.")
+            return ToolForm((), shown, f"This tool has no form: {error}.")
 
     def merge(
         self,
@@ -108,7 +110,7 @@ class ToolRuns:
         arguments: str,
         choices: Mapping[str, str],
     ) -> str:
-        """Return the arguments after what was entered, as canonical JSON.
+        """Return the arguments after what was entered, as JSON in the order of the schema.
 
         Args:
             server: The server.
@@ -122,7 +124,7 @@ class ToolRuns:
             ValueError: If a value cannot be read; the message says which, and why.
         """
         given, schema = read_arguments(arguments), self._schema(server, tool)
-        return canonical_json(merge_tool_form(schema, given, choices, values))
+        return canonical_json(merge_tool_form(schema, given, choices, values), sorts=False)
 
     async def check(self, server: ServerId, tool: str, arguments: str) -> tuple[str, ...]:
         """Return what is wrong with arguments by the tool's input schema, in words."""

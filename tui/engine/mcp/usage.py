@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Final
 
 from tui.engine.mcp.catalog.offer import ServerOffer
@@ -50,9 +51,13 @@ class UsageMeter:
             self._before = _digests(last)
         self._now = replace(self._now, change=_difference(self._before, _digests(offer)))
 
-    async def time(self, call: Awaitable[ToolResult], clock: Callable[[], float]) -> ToolResult:
-        """Await a call, and keep how long it took by a clock and whether it failed."""
+    async def time(
+        self, tool: str, call: Awaitable[ToolResult], clock: Callable[[], float]
+    ) -> ToolResult:
+        """Await a call of a tool; keep when, how long it took by a clock, and whether it failed."""
         begun, failed = clock(), True
+        last_calls = {**self._now.last_calls, tool: time()}
+        self._now = replace(self._now, last_calls=last_calls)
         self.running += 1
         try:
             result = await call

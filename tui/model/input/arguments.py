@@ -32,8 +32,10 @@ _BLANK_RUN: Final = re.compile(r"\A +| {2,}| +\Z")
 """Blanks that could push something out of sight, or that an end hides."""
 
 
-def canonical_json(arguments: Mapping[str, Any]) -> str:
+def canonical_json(arguments: Mapping[str, Any], *, sorts: bool = True) -> str:
     """Write arguments as indented JSON with sorted keys, so that equal objects look equal.
+
+    Unless it `sorts`, the keys stay in their order.
 
     Invisible and control characters are written as JSON escapes, so that the text is JSON for
     exactly the given object and passes `sanitize` unchanged.
@@ -42,7 +44,7 @@ def canonical_json(arguments: Mapping[str, Any]) -> str:
         ValueError: If the arguments are not JSON, such as NaN, or exceed `MAX_ARGUMENTS`.
     """
     try:
-        text = json.dumps(arguments, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(arguments, indent=2, sort_keys=sorts, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ValueError("the arguments are not JSON") from error
     except RecursionError as error:

@@ -37,7 +37,7 @@ def problem_of(field: FormField, value: FormValue) -> str:
         case int() | float():
             size, unit = value, ""
         case tuple():
-            size, unit = len(value), "option"
+            size, unit = len(value), "row" if field.kind is FieldKind.ROWS else "option"
         case str():
             size, unit = len(value), "character"
     if field.kind is FieldKind.CHOICE:

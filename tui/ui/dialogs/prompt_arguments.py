@@ -7,6 +7,7 @@ from time import monotonic
 from typing import Any, ClassVar, Final
 
 from textual import on
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
@@ -85,7 +86,9 @@ class ArgumentRow(TypedField):
         self.offered.highlighted = None
 
     def action_move(self, by: int) -> None:
-        """Highlight the next or previous completion."""
+        """Highlight the next or previous completion, else go to another field."""
+        if not self._values:
+            raise SkipAction
         (self.offered.action_cursor_down if by > 0 else self.offered.action_cursor_up)()
 
     def accept(self, index: int | None = None) -> bool:

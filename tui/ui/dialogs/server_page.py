@@ -25,6 +25,7 @@ from tui.ui.messages import EditServer, PaneName, RunTool, ShowPane
 from tui.ui.panes.servers_tree import EQUAL, ServerActions
 from tui.ui.questions.address import LinkScreen
 from tui.ui.widgets.key_bar import Hint, hints
+from tui.ui.widgets.status import LOOKS, status_word
 from tui.ui.widgets.text.describe import (
     field,
     muted,
@@ -103,9 +104,11 @@ class ServerPage(ServerActions, Dialog):
         if view is not None:
             status, *about = server_facts(view, monotonic())
             failure = view.failure or view.last_failure  # stays in sight while it is tried again
-            facts = server_problem(failure, status) if failure is not None else [status]
+            facts = [*(server_problem(failure) if failure is not None else ()), status]
             if view.refused is not None:
                 facts.insert(0, Content.styled(block(view.refused.words), "$text-warning"))
+            stands = f"  {LOOKS[view.status][0]} {status_word(view, monotonic())}"
+            self.frame.border_title = Content.assemble(*self._heading, (stands, "not bold"))
             facts += _measured(view, usage)
             part = self._bridge.commands.engine.models.context_part(self._server, counts=True)
             if part is not None and (part.tokens or view.is_known):
@@ -145,9 +148,6 @@ class ServerPage(ServerActions, Dialog):
         """Let one of its tools be chosen, and show the form of that."""
         view = self.current
         tools = [(one.name, one.name) for one in view.catalog.tools] if view is not None else []
-        if not tools:
-            self.say("This server has no tools now.")
-            return
 
         def run(tool: str) -> None:
             self.ask(RunTool(self._server, tool))

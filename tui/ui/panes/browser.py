@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import ClassVar, Final, Generic, TypeVar
@@ -14,7 +15,7 @@ from textual.getters import query_one
 
 from tui.model.catalog import Catalog, Off, PromptView, ResourceTemplateView, ResourceView, ToolView
 from tui.model.input.uri_templates import UriTemplate, UriTemplateError, parse_template
-from tui.model.servers import ServerId
+from tui.model.servers import ServerId, ServerUsage
 from tui.store.selectors import saved_calls
 from tui.store.selectors import server as find_server
 from tui.store.state import AppState
@@ -29,13 +30,16 @@ from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, FilterList, ListEntry
 from tui.ui.widgets.lists.row_list import Row
 from tui.ui.widgets.text.describe import describe_prompt, describe_resource, describe_tool
-from tui.ui.widgets.text.plain import PlainText, one_line
+from tui.ui.widgets.text.plain import PlainText, count, moment, one_line
 
 T = TypeVar("T")
 Offered = TypeVar("Offered", bound=ToolView | PromptView | ResourceView | ResourceTemplateView)
 
 ENTRY_ACTIONS: Final = frozenset({"choose", "schema", "insert", "switch", "exclude", "mark"})
 """Actions that need an entry."""
+
+COLUMNS_FROM: Final = 60
+"""Cells of a pane from which its list has columns."""
 
 BESIDE: Final = 70
 """Cells from which the details stand beside the list."""
@@ -57,15 +61,20 @@ def catalogs(state: AppState) -> Catalogs:
     return tuple((view.id, view.catalog) for view in state.servers)
 
 
+def _columns(state: AppState) -> object:
+    """Select what the rows of tools depend on beside the catalogs; calls end with a turn."""
+    runs = tuple(run.call.status for run in state.runs.values())
+    return state.profiles, state.options, state.marks, runs, state.conversation.turn is None
+
+
 def _entry(
-    item: tuple[ServerId, Offered], name: str, tail: str, *, faint: bool = False, more: str = ""
+    item: tuple[ServerId, Offered], row: Row, more: str = ""
 ) -> ListEntry[tuple[ServerId, Offered]]:
-    """List an offer of a server by a name; `more` is searched as well."""
+    """List an offer of a server with its description; `more` is searched as well."""
     server, offer = item
     note = offer.description[:MAX_SEARCHED]
     label = f"{server}:{offer.name} {offer.title} {more}".lower()
-    row = Row(server, name, tail, faint=faint, note=note)
-    return ListEntry(item, row, label, note.lower(), server)
+    return ListEntry(item, replace(row, note=note), label, note.lower(), server)
 
 
 class BrowserPane(SaysWhy, SidePart, Generic[T]):
@@ -73,6 +82,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
 
     NOUN: ClassVar[str]
     EMPTY: ClassVar[str]
+    COLUMNS: ClassVar[tuple[str, ...]] = ()
 
     entries = query_one(FilterList)
     scroller = query_one(".details", VerticalScroll)
@@ -101,7 +111,7 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
         """Act on an entry; called for Enter and double clicks."""
 
     def compose(self) -> ComposeResult:
-        yield FilterList[T](self.NOUN, self.EMPTY, widest=16)
+        yield FilterList[T](self.NOUN, self.EMPTY, widest=16, columns=self.COLUMNS)
         with VerticalScroll(classes="details"):
             yield PlainText()
 
@@ -110,6 +120,10 @@ class BrowserPane(SaysWhy, SidePart, Generic[T]):
 
     def on_resize(self) -> None:
         self.set_class(self.size.width >= BESIDE, "-beside")
+        shows, rows = self.size.width >= COLUMNS_FROM, self.entries.rows
+        if rows.shows_columns is not shows:
+            rows.shows_columns = shows
+            self._relist(None)
 
     def focus_main(self) -> None:
         self.entries.rows.focus()
@@ -181,7 +195,7 @@ class PromptsPane(BrowserPane[OwnedPrompt]):
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedPrompt]]:
         for prompt in catalog.prompts:
             tail = "not offered" if prompt.problem else ""
-            yield _entry((server, prompt), prompt.name, tail, faint=bool(tail))
+            yield _entry((server, prompt), Row(server, prompt.name, tail, faint=bool(tail)))
 
     def describe(self, item: OwnedPrompt) -> Content:
         return describe_prompt(*item)
@@ -224,7 +238,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
         offered: tuple[Resource, ...] = (*catalog.resources, *catalog.templates)
         for resource in offered:
             name, tail = resource.title or resource.name, self._tail(server, resource)
-            yield _entry((server, resource), name, tail, more=address(resource))
+            yield _entry((server, resource), Row(server, name, tail), address(resource))
 
     def describe(self, item: OwnedResource) -> Content:
         """Describe a resource, and say whether it is watched."""
@@ -351,15 +365,20 @@ class ToolsPane(Marking, BrowserPane[OwnedTool]):
     BINDINGS = keymap.bindings(keymap.Place.TOOLS, keymap.Place.MARKS)
     NOUN = "tool"
     EMPTY = "Tools from your servers appear here once one is ready; `F2` shows the servers."
+    COLUMNS = ("tokens", "used")
     _with_schema = False
 
     def on_mount(self) -> None:
-        self._bridge.watch(self, lambda s: (s.profiles, s.options, s.marks), self._relist)
+        self._bridge.watch(self, _columns, self._relist)
         self._bridge.watch(self, lambda s: (s.grants, s.saved_calls), lambda _: self.show_details())
 
     def list_entries(self, server: ServerId, catalog: Catalog) -> Iterable[ListEntry[OwnedTool]]:
         here = self._bridge.state
+        usage = self._commands.engine.servers.usage(server) or ServerUsage()
         for tool in catalog.tools:
+            part = self._commands.engine.models.context_part(server, tool)
+            tokens = count(part.rounded) if part is not None else ""
+            facts = tokens, moment(usage.last_calls.get(tool.name), "%H:%M", "")
             is_on_demand = tool.id in catalog.excess and not here.options.profile
             is_out = here.leaves_out(server, tool.name)
             held = "not in profile" if is_out else "on demand" * is_on_demand
@@ -368,7 +387,8 @@ class ToolsPane(Marking, BrowserPane[OwnedTool]):
             is_marked = not here.marks.isdisjoint({(server, ""), (server, tool.name)})
             name = MARK * is_marked + tool.name
             words = "suspicious" if tool.marks and not tool.off else tail
-            yield _entry((server, tool), name, words, faint=bool(tail))
+            row = Row(server, name, words, faint=bool(tail), columns=facts)
+            yield _entry((server, tool), row)
 
     @property
     def markable(self) -> Mark | None:

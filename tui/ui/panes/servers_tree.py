@@ -130,6 +130,8 @@ class ServerActions(Marking):
                 return f"{name} reports no refused access that gemdeck could add."
             case "website" if view.info is None or not view.info.website:
                 return f"{name} has no website."
+            case "run" if not view.catalog.tools:
+                return f"{name} has no tools now."
             case "demo_servers":
                 return "The demo server is only offered while you have no servers."
             case _:

@@ -21,8 +21,8 @@ TABS: Final = (PaneName.TOOLS, PaneName.PROMPTS, PaneName.RESOURCES, PaneName.AC
 TAB_GAPS: Final = (2, 1)
 """Cells between two tabs: usually, and if space is short."""
 
-SHORT: Final = {PaneName.RESOURCES: "Data", PaneName.ACTIVITY: "Log"}
-"""Shorter words for the tabs with long names."""
+SHORT: Final = {PaneName.RESOURCES: "Res…", PaneName.ACTIVITY: "Act…"}
+"""What is left of the long names of tabs where there is no room for them."""
 
 VIEWS: Final = {PaneName.ACTIVITY: "log", PaneName.PROTOCOL: "protocol"}
 """What the tab of the activity shows, with the words in its lower border."""
@@ -34,7 +34,7 @@ Tabs = Sequence[tuple[PaneName, str]]
 def tabs_title(active: PaneName, width: int) -> Content:
     """Return the tabs for the border of a pane of a width.
 
-    If their names do not fit, some are shorter words, then only the active tab is left.
+    If their names do not fit, some are shortened, then only the active tab is left.
     """
     named = [(name, name.value.title()) for name in TABS]
     short = [(name, SHORT.get(name, text)) for name, text in named]

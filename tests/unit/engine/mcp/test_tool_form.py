@@ -34,7 +34,7 @@ FOLDER: Final = Path(__file__).with_name("schemas")
 RECORDED: Final[Mapping[str, Mapping[str, Json]]] = {
     file.stem: json.loads(file.read_text("utf-8")) for file in sorted(FOLDER.glob("*.json"))
 }
-AS_JSON: Final = dict(zip(RECORDED, (0, 4, 1, 7, 14, 8, 5, 0), strict=True))
+AS_JSON: Final = dict(zip(RECORDED, (0, 3, 1, 6, 13, 8, 4, 0), strict=True))
 """How many fields of a server's forms are JSON: lists, and objects without names of their own."""
 
 
@@ -81,6 +81,8 @@ def filled(field: FormField, schema: Json) -> FormValue:
             return True
         case K.CHOICE:
             return field.options[-1].value
+        case K.ROWS:
+            return ("",) * max(1, int(least))
         case K.CHOICES:
             return tuple(option.value for option in field.options[: max(1, int(least))])
         case K.JSON:
@@ -123,7 +125,10 @@ def value_at(document: Json, pointer: str) -> object:
     place = document
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        inside = [one.get("properties", {}) for one in parts(place, document)]
+        inside = [
+            {"0": one["items"]} if "items" in one else one.get("properties", {})
+            for one in parts(place, document)
+        ]
         place = next(one[key] for one in inside for key in one if sanitize_line(key) == name)
     return sample(place, document)
 
@@ -144,12 +149,14 @@ def fill_all(schema: Json) -> tuple[Json, dict[str, str]]:
     for _ in range(8):
         fields = in_step(schema, arguments, choices)
         empty = [field for field in fields if field.default is None]
-        open_choices = [field for field in empty if field.key.endswith("?")]
-        if not open_choices:
+        choosing = next((one for one in empty if one.key.endswith("?") or one.kind is K.ROWS), None)
+        if choosing is None:
             break
-        chosen = open_choices[0].key, open_choices[0].options[0].value
-        arguments = merge_tool_form(schema, arguments, choices, dict([chosen]))
-        choices |= dict([chosen])
+        rows = choosing.kind is K.ROWS
+        entered = {choosing.key: filled(choosing, schema)} if rows else {}
+        chosen = {choosing.key: "0" if rows else choosing.options[0].value}
+        arguments = merge_tool_form(schema, arguments, choices, entered or chosen)
+        choices |= chosen
     entered = {field.key: filled(field, schema) for field in empty}
     merged = merge_tool_form(schema, arguments, choices, entered)
     after = {field.key: field for field in in_step(schema, merged, choices)}
@@ -292,8 +299,8 @@ def test_fields_are_named_by_their_places_and_begin_with_the_defaults_alone() ->
         *(("/shape?", K.CHOICE), ("/either?", K.CHOICE), ("/other", K.INTEGER)),
     ]
     assert [key for key, field in fields.items() if field.required] == ["/name", "/address/city"]
-    assert fields["/address/city"].title == "address · city"
-    assert (fields["/name"].title, fields["/name"].default) == ("Name", "milk")
+    assert (fields["/address/city"].title, fields["/address/city"].around) == ("city", ("address",))
+    assert (fields["/name"].title, fields["/name"].default) == ("name", "milk")
     assert [option.label for option in fields["/shape?"].options] == ["Circle", "square"]
     assert [option.label for option in fields["/either?"].options] == ["string", "array"]
 

@@ -1,14 +1,16 @@
 """Forms of tools: the fields of an input schema, filled with arguments, and read into them again.
 
-Nested objects become fields of their own; of several alternatives a field chooses one. What no
-row can show is a field of JSON, and what no field shows stays as it is. The schema is hostile.
+Nested objects become fields of their own; of several alternatives a field chooses one, and of the
+rows of a list of objects one is open. What no row can show is a field of JSON, and what no field
+shows stays as it is. The schema is hostile.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
 
 from tui.engine.mcp.schema.flatten import (
@@ -40,33 +42,41 @@ MAX_LEVELS: Final = 4
 MAX_STEPS: Final = 5_000
 """Schemas, and entries of their lists and objects, that are looked at; real tools need 100."""
 
+_NO_LETTER: Final = re.compile(r"[\W_]+")
+
+MAX_ROW: Final = 120
+"""Characters that sum a row up."""
+
 _SAYS_KIND: Final = frozenset({"type", "properties", "enum", "const", "items"})
 _Json = Mapping[str, Any]
 _Value = Any
 """Any value of JSON, or `NOTHING`."""
 
+_Path = tuple[str | int, ...]
+"""Keys of objects and indexes of rows."""
+
 
 class _Spot(Frozen):
-    """A value in the arguments: its schema without null, itself, and the keys that lead to it.
+    """A value in the arguments: its schema without null, itself, and the steps that lead to it.
 
     `required` says whether there has to be one, as what is around it stands.
     """
 
     own: _Json
     value: _Value
-    path: tuple[str, ...]
+    path: _Path
     required: bool
     nullable: bool
 
 
 class _Place(Frozen):
-    """A field, the keys that lead to its value, and how that follows from what was entered.
+    """A field, the steps that lead to its value, and how that follows from what was entered.
 
     `read` takes what was entered and the value before.
     """
 
     field: FormField
-    path: tuple[str, ...]
+    path: _Path
     read: Callable[[Any, _Value], _Value]
 
 
@@ -144,7 +154,7 @@ class _Reader:
         return self._read(self._document, arguments, (), needed=True)
 
     def _read(
-        self, schema: object, value: _Value, path: tuple[str, ...], *, needed: bool
+        self, schema: object, value: _Value, path: _Path, *, needed: bool
     ) -> Iterator[_Place]:
         """Give the places of a value and of what is in it.
 
@@ -160,6 +170,12 @@ class _Reader:
             elif value is not NOTHING and path:
                 yield self._json(spot)
             return
+        if (rows := self._rows(spot)) is not None:
+            yield rows
+            if opened := rows.field.opened:
+                inner, at = own["items"], int(opened)
+                yield from self._read(inner, value[at], (*path, at), needed=True)
+            return
         properties, is_object = _properties(own), isinstance(value, Mapping)
         is_shown = is_object or value is NOTHING or (nullable and value is None)
         if is_shown and self._has_room(properties, path):
@@ -171,7 +187,7 @@ class _Reader:
         elif path:
             yield self._field(spot)
 
-    def _has_room(self, properties: _Json, path: tuple[str, ...]) -> bool:
+    def _has_room(self, properties: _Json, path: _Path) -> bool:
         """Take room for the fields of an object; only the whole form may not do without it."""
         if 0 < len(properties) <= self._left and len(path) <= MAX_LEVELS:
             self._left -= len(properties) - (1 if path else 0)
@@ -182,7 +198,7 @@ class _Reader:
 
     def _field(self, spot: _Spot) -> _Place:
         """Return the place of a value as a row shows it, or as JSON."""
-        own, value, name = spot.own, spot.value, spot.path[-1]
+        own, value, name = spot.own, spot.value, _name(spot.path[-1])
         definition = {**own, "default": value, "items": self.plain(own.get("items"))}
         if options_of(own):
             definition.pop("type", None)
@@ -197,12 +213,51 @@ class _Reader:
         is_same = default not in {None, ()} and json_line(control.sent(default)) == json_line(value)
         if not (is_empty or (is_same and is_line)):
             return self._json(spot)
-        field = replace(field, key=self._key(spot.path), title=_label(spot.path, field.title))
+        field = self._placed(field, spot.path)
         return _Place(field, spot.path, lambda entered, _: control.sent(entered))
+
+    def _placed(self, field: FormField, path: _Path, end: str = "") -> FormField:
+        """Return a field with its key, its label and what it is in."""
+        around = [_shown(_name(step)) for step in path[:-1]]
+        for at in range(len(around) - 1, 0, -1):
+            if isinstance(path[at], int):  # the row of a list
+                around[at - 1 : at + 1] = [" ".join(around[at - 1 : at + 1])]
+        title = _label(_name(path[-1]) if path else "which", field.title)
+        return replace(field, key=self._key(path, end), title=title, around=tuple(around))
+
+    def _rows(self, spot: _Spot) -> _Place | None:
+        """Return the place of a list of objects, if this is one."""
+        own, items = spot.own, self.plain(spot.own.get("items"))
+        is_empty = spot.value is NOTHING or (spot.value is None and spot.nullable)
+        listed = [] if is_empty else spot.value
+        is_list = own.get("type") == "array" and isinstance(listed, list)
+        if not (is_list and spot.path and _properties(items)):
+            return None
+        if len(listed) > self._room or not all(isinstance(one, Mapping) for one in listed):
+            return None
+        self._room -= len(listed)
+        options = tuple(FieldOption(str(n), _summed(one, items)) for n, one in enumerate(listed))
+        names = tuple(option.value for option in options)
+        place = self._json(spot)
+        opened = self._choices.get(place.field.key, "")
+        field = replace(
+            place.field,
+            kind=FieldKind.ROWS,
+            options=options,
+            default=None if is_empty else names,
+            opened=opened if opened in names else "",
+        )
+
+        def read(entered: tuple[str, ...], before: _Value) -> _Value:
+            held = before if isinstance(before, list) else []
+            begun = self.begun(items, NOTHING, defaults=True)
+            return [held[int(one)] if one else begun for one in entered]
+
+        return _Place(field, spot.path, read)
 
     def _json(self, spot: _Spot) -> _Place:
         words = {key: spot.own.get(key) for key in ("title", "description")}
-        name, plain = spot.path[-1], {**words, "type": "string"}
+        name, plain = _name(spot.path[-1]), {**words, "type": "string"}
         field = read_control("", name, plain, required=spot.required).field
         shown = None if spot.value is NOTHING else json_line(spot.value)
 
@@ -212,20 +267,22 @@ class _Reader:
             except JsonError as error:
                 raise ValueError(f"{field.title} is not valid JSON: {error.reason}.") from None
 
-        field = replace(field, key=self._key(spot.path), title=_label(spot.path, field.title))
+        field = self._placed(field, spot.path)
         return _Place(replace(field, kind=FieldKind.JSON, default=shown), spot.path, read)
 
     def _choice(self, spot: _Spot, branches: tuple[_Json, ...]) -> _Place:
         """Return the place of the choice between alternatives: what was chosen, if it fits."""
-        own, value, key = spot.own, spot.value, self._key(spot.path, "?")
+        own, value = spot.own, spot.value
+        title = sanitize_line(str(own.get("title", "")), MAX_TITLE)
         options = tuple(FieldOption(str(n), _words(one, own)) for n, one in enumerate(branches))
+        field = FormField("", FieldKind.CHOICE, title, "", spot.required, None, options)
+        field = self._placed(field, spot.path, "?")
         fitting = [n for n, one in enumerate(branches) if self.fits(one, value)]
-        chosen = self._choices.get(key)
+        chosen = self._choices.get(field.key)
         if chosen not in ([str(n) for n in fitting] or [option.value for option in options]):
             best = max(fitting, key=lambda n: _likeness(branches[n], value), default=None)
             chosen = None if best is None else str(best)
-        title = _label(spot.path, sanitize_line(str(own.get("title", "")), MAX_TITLE))
-        field = FormField(key, FieldKind.CHOICE, title, "", spot.required, chosen, options)
+        field = replace(field, default=chosen)
         return _Place(field, spot.path, partial(self._of, branches))
 
     def _of(self, branches: tuple[_Json, ...], chosen: str, before: _Value) -> _Value:
@@ -255,8 +312,10 @@ class _Reader:
         fitting = [one for one in self._branches(own) if self.fits(one, value)]
         if len(fitting) == 1:
             own = self.plain(fitting[0])
-        properties = _properties(own)
+        properties, items = _properties(own), own.get("items")
         is_object = value is NOTHING or isinstance(value, Mapping)
+        if isinstance(value, list) and level <= MAX_LEVELS:
+            return [self.begun(items, one, defaults=defaults, level=level + 1) for one in value]
         if not (properties and is_object and level <= MAX_LEVELS):
             return value
         made, required = {} if value is NOTHING else dict(value), _required(own)
@@ -265,7 +324,7 @@ class _Reader:
             inner = self.begun(definition, inner, defaults=defaults, needed=needed, level=level + 1)
             if inner is not NOTHING:
                 made[name] = inner
-        return made
+        return {name: made[name] for name in properties if name in made} | made
 
     def fits(self, schema: object, value: _Value) -> bool:
         """Return whether a value is of the kind that a schema describes."""
@@ -343,17 +402,20 @@ class _Reader:
                 return tuple(self._joined(one, rest) for one in branches)
         return ()
 
-    def _key(self, path: tuple[str, ...], end: str = "") -> str:
+    def _key(self, path: _Path, end: str = "") -> str:
         """Return the JSON pointer of a place, as it can be shown, and unlike all others."""
-        steps = ("/" + name.replace("~", "~0").replace("/", "~1") for name in path)
+        steps = ("/" + f"{step}".replace("~", "~0").replace("/", "~1") for step in path)
         return unique(sanitize_line("".join(steps) + end), self._keys)
 
 
-def _put(value: _Value, path: tuple[str, ...], place: _Place, entered: FormValue) -> _Value:
+def _put(value: _Value, path: _Path, place: _Place, entered: FormValue) -> _Value:
     """Return a value with what was entered for a place in it; objects that become empty go."""
     if not path:
         return NOTHING if entered is None else place.read(entered, value)
     name, *further = path
+    if isinstance(name, int):
+        inner = _put(value[name], tuple(further), place, entered)
+        return [*value[:name], {} if inner is NOTHING else inner, *value[name + 1 :]]
     held = dict(value) if isinstance(value, Mapping) else {}
     inner = _put(held.pop(name, NOTHING), tuple(further), place, entered)
     if inner is not NOTHING:
@@ -365,9 +427,23 @@ def _shown(name: str) -> str:
     return sanitize_line(name, MAX_TITLE) or "(no name)"
 
 
-def _label(path: tuple[str, ...], title: str) -> str:
-    *around, name = path or ("which",)
-    return " · ".join([*map(_shown, around), title or _shown(name)])
+def _name(step: str | int) -> str:
+    """Return the name of a step; rows are numbered from 1."""
+    return f"{step + 1}" if isinstance(step, int) else step
+
+
+def _label(name: str, title: str) -> str:
+    """Return the title if it says other than the name, which is the word in the JSON."""
+    said, own = (_NO_LETTER.sub("", one).casefold() for one in (title, name))
+    return title if title and said != own else _shown(name)
+
+
+def _summed(row: _Json, schema: _Json) -> str:
+    """Sum a row up: the names and values of what is in it, in the order of its schema."""
+    ordered = {name: row[name] for name in _properties(schema) if name in row} | {**row}
+    pairs = islice(ordered.items(), MAX_FIELDS)
+    texts = ((name, one if isinstance(one, str) else json_line(one)) for name, one in pairs)
+    return sanitize_line(" · ".join(f"{name} {one[:MAX_ROW]}" for name, one in texts), MAX_ROW)
 
 
 def _words(branch: _Json, own: _Json) -> str:

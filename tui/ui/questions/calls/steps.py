@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input
 
+from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.requests import ConfirmationRequest
 from tui.store.commands import Commands
 from tui.text import sanitize_line
@@ -184,7 +185,7 @@ class EditArgumentsScreen(EditingScreen, QuestionStep):
         return "done" if action == "done" else super().action_label(action)
 
     def finish(self, arguments: str) -> None:
-        self.dismiss(arguments)
+        self.dismiss(canonical_json(read_arguments(arguments)))
 
     def action_close(self) -> None:
         """Go back without the changes; where there are any, once it is asked for twice."""

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
 from textual.widgets import ContentSwitcher, Input, Select
 
 from tui.model.bounded_json import JsonError
@@ -17,14 +18,21 @@ from tui.model.requests import FieldKind, FormField, FormValue
 from tui.model.runs import ToolForm
 from tui.model.servers import ServerId
 from tui.store.commands import Commands
-from tui.ui.widgets.forms.form_fields import MAX_LABEL_WIDTH, FieldRow, ValueChanged, make_row
+from tui.ui import keymap
+from tui.ui.widgets.forms.form_fields import (
+    INDENT,
+    MAX_LABEL_WIDTH,
+    FieldRow,
+    ValueChanged,
+    make_row,
+)
 from tui.ui.widgets.forms.json_area import MAX_EDITABLE, JsonArea
-from tui.ui.widgets.text.plain import one_line
+from tui.ui.widgets.text.plain import PlainText, one_line
 
 LABEL_GAP: Final = 3
 """Cells behind a label: its star, and air."""
 
-BESIDE: Final = 120
+BESIDE: Final = 160
 """Columns of the terminal from which JSON stands beside a form."""
 
 INCOMPLETE: Final = "Fix the marked fields."
@@ -55,7 +63,10 @@ class ArgumentForm(Vertical, Generic[Row]):
         fields: What can be filled in.
         make: Makes the row of a field.
         prefilled: Whether the defaults are a server's, which are marked and shown whole.
+        wide: Whether the controls have the whole width, with the descriptions below them.
     """
+
+    BINDINGS = keymap.bindings("call.next", "call.previous")
 
     def __init__(
         self,
@@ -63,16 +74,25 @@ class ArgumentForm(Vertical, Generic[Row]):
         make: Callable[[FormField], Row],
         *,
         prefilled: bool = False,
+        wide: bool = False,
     ) -> None:
         super().__init__()
         self._make = make
-        self._prefilled = prefilled
+        self._prefilled, self._wide = prefilled, wide
         self.rows = [*map(make, fields)]
 
     def compose(self) -> ComposeResult:
-        """Compose the rows, whose labels are one column."""
-        titles = [cell_len(row.field.title) + LABEL_GAP for row in self.rows]
+        """Compose the rows, whose labels are one column, below the names of what they are in."""
+        names = [(INDENT * len(one.field.around), one.field.title) for one in self.rows]
+        titles = [indent + cell_len(title) + LABEL_GAP for indent, title in names]
+        above: tuple[str, ...] = ()
         for row in self.rows:
+            row.is_wide, around = self._wide, row.field.around
+            for level, name in enumerate(around):
+                if around[: level + 1] != above[: level + 1]:
+                    indent = " " * INDENT * level
+                    yield PlainText(Content.styled(indent + one_line(name), "bold $text-muted"))
+            above = *around, row.field.title
             row.is_prefilled = self._prefilled and row.field.default not in {None, ""}
             row.label_width = min(MAX_LABEL_WIDTH, max(titles, default=0))
             yield row
@@ -149,7 +169,7 @@ class ArgumentEditor(ContentSwitcher):
         self.text_name = _long_text(made, values)
         """The argument that is edited as a text, where there is one."""
         super().__init__(initial=TEXT if self.text_name else FORM if made.fields else JSON)
-        self.form = ArgumentForm(made.fields, make_row)
+        self.form = ArgumentForm(made.fields, make_row, wide=True)
         self.text = JsonArea(values.get(self.text_name, ""), id=TEXT)
         self.json = JsonArea(made.arguments, id=JSON)
 
@@ -195,13 +215,13 @@ class ArgumentEditor(ContentSwitcher):
         return "Valid JSON.", False
 
     def finished(self) -> str:
-        """Give the arguments as canonical JSON.
+        """Give the arguments as JSON in the order in which they are shown.
 
         Raises:
             ValueError: If they cannot be sent; the message says why.
         """
         self._check(whole=True)
-        return canonical_json(_read(self.written()))
+        return canonical_json(_read(self.written()), sorts=False)
 
     def written(self) -> str:
         """Write what is shown as JSON, which stays as it was written where nothing changed.
@@ -213,10 +233,11 @@ class ArgumentEditor(ContentSwitcher):
             return self.json.text
         before = read_arguments(self._made.arguments)
         if self.current == TEXT:
-            after = canonical_json({**before, self.text_name: self.text.text})
+            after = canonical_json({**before, self.text_name: self.text.text}, sorts=False)
         else:
             after = self._merged(self.form.values())
-        return self._made.arguments if after == canonical_json(before) else after
+        is_same = canonical_json(read_arguments(after)) == canonical_json(before)
+        return self._made.arguments if is_same else after
 
     def draft(self) -> str:
         """Write what is shown as JSON, but for what cannot be read."""
@@ -258,7 +279,8 @@ class ArgumentEditor(ContentSwitcher):
         Raises:
             ValueError: If they cannot be read; they are shown all the same.
         """
-        self.json.load_text(arguments)
+        with self.json.prevent(JsonArea.Changed):  # else the form is made twice at the same time
+            self.json.load_text(arguments)
         self.current, self._choices = JSON, {}
         await self.switch()
 
@@ -295,13 +317,15 @@ class ArgumentEditor(ContentSwitcher):
         """Take the form into the JSON beside it; another alternative has other fields."""
         if self.current != FORM:
             return
-        chosen = {row.field.key: row.value() for row in self.form.rows if row.chooses_fields}
+        rows = {row.field.key: row for row in self.form.rows}
+        chosen = {key: row.chosen for key, row in rows.items() if row.chosen is not None}
         if chosen and self.form.check(whole=False):
             arguments = self.written()  # what was chosen before says what goes
-            self._choices |= {key: str(value) for key, value in chosen.items()}
+            self._choices |= chosen
             self.screen.set_focus(None)  # else what stands beside gets it as the field goes
             await self._refill(self._form(arguments))
-            next(row for row in self.form.rows if row.field.key in chosen).control.focus()
+            row = next(row for row in self.form.rows if row.field.key in chosen)
+            row.resume(rows[row.field.key].control)
         if self.has_class("-beside"):
             with suppress(ValueError):  # its field says so
                 self._show_json()

@@ -22,6 +22,7 @@ from tui.model.input.arguments import MAX_DEPTH
 from tui.model.input.field_values import number_in, problem_of
 from tui.model.requests import PRIVATE_WARNING, FieldKind, FieldOption, FormField, FormValue
 from tui.text import clip
+from tui.ui import keymap
 from tui.ui.widgets.frame import WORDY
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.plain import PlainText, block, one_line
@@ -37,6 +38,9 @@ BOXES: Final = ("[ ]", "[x]")
 
 MAX_LABEL_WIDTH: Final = 24
 """Cells of the column of labels."""
+
+INDENT: Final = 2
+"""Cells before the label of what is in an object, for each one around it."""
 
 MAX_FORM: Final = 104
 """Cells of the widest frame around a server's form, of which `AROUND` are no room for a field."""
@@ -91,7 +95,7 @@ class TypedLine(Input):
 
 
 class ValueChanged(Message):
-    """A box was ticked or not, or a yes or no was chosen."""
+    """A box was ticked or not, a yes or no was chosen, or rows are others."""
 
 
 class Tick(Horizontal, can_focus=True):
@@ -174,6 +178,81 @@ class YesNo(PlainText, can_focus=True):
         self.action_choose(not self.value)
 
 
+class Rows(PlainText, can_focus=True):
+    """Rows of a list, of which one may be open; keys open, add, remove and move them.
+
+    Args:
+        options: The rows at first.
+        opened: The open one; empty if there is none.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *keymap.bindings("rows.open", "rows.add", "rows.drop", "rows.up", "rows.down"),
+        Binding("up", "step(-1)", "Row before", show=False),
+        Binding("down", "step(1)", "Next row", show=False),
+    ]
+
+    def __init__(self, options: Sequence[FieldOption], opened: str) -> None:
+        super().__init__(classes="rows")
+        self._labels = {one.value: one_line(one.label) for one in options} | {"": "new"}
+        self.order = [one.value for one in options]
+        self.opened, self.cursor = opened, int(opened or 0)
+
+    def render(self) -> Content:
+        if not self.order:
+            return Content.styled("no rows", "$text-muted")
+        lines = (
+            Content.styled(
+                f"▾ {at + 1}" if one == self.opened else f"▸ {at + 1}  {self._labels[one]}",
+                "reverse" if at == self.cursor and self.has_focus else "",
+            ).stylize(Style.from_meta({"@click": f"open({at})"}))
+            for at, one in enumerate(self.order)
+        )
+        return Content("\n").join(lines)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Offer what there are rows for."""
+        least = {"open": 1, "drop": 1, "shift": 2}
+        return len(self.order) >= least.get(action, 0)
+
+    def action_step(self, by: int) -> None:
+        """Go to another row; beyond the last and the first to another field."""
+        if not 0 <= self.cursor + by < len(self.order):
+            raise SkipAction
+        self.cursor += by
+        self.refresh()
+
+    def action_open(self, at: int | None = None) -> None:
+        self.cursor = self.cursor if at is None else at
+        one = self.order[self.cursor]
+        self._arrange(self.order, "" if one == self.opened else f"{self.cursor}")
+
+    def action_add(self) -> None:
+        """Add a row below this one, and open it."""
+        self.cursor += bool(self.order)
+        self._arrange(
+            [*self.order[: self.cursor], "", *self.order[self.cursor :]], f"{self.cursor}"
+        )
+
+    def action_drop(self) -> None:
+        rows = [*self.order[: self.cursor], *self.order[self.cursor + 1 :]]
+        self.cursor = max(0, min(self.cursor, len(rows) - 1))
+        self._arrange(rows, "")
+
+    def action_shift(self, by: int) -> None:
+        at, to = self.cursor, self.cursor + by
+        if 0 <= to < len(self.order):
+            rows = [*self.order]
+            rows[at], rows[to] = rows[to], rows[at]
+            self.cursor = to
+            self._arrange(rows, "")
+
+    def _arrange(self, order: list[str], opened: str) -> None:
+        """Tell of another order, or that the row of a place is open in it, if any."""
+        self.order, self.opened = order, opened
+        self.post_message(ValueChanged())
+
+
 class FieldRow(Vertical):
     """A label, the server's description, a control, and the problem with its value."""
 
@@ -186,6 +265,8 @@ class FieldRow(Vertical):
         self.is_prefilled = False
         """Whether the default is a server's, of which all has to be seen."""
         self.label_width = MAX_LABEL_WIDTH
+        self.is_wide = False
+        """Whether the control has the whole width, and the description stands below it."""
         self.control = self.make_control()
 
     @abstractmethod
@@ -209,7 +290,7 @@ class FieldRow(Vertical):
     def beside(self) -> Content:
         """What stands beside the control: that it is filled in, and a short description."""
         words = self.field.description
-        is_short = "\n" not in words and cell_len(words) <= MAX_BESIDE
+        is_short = not self.is_wide and "\n" not in words and cell_len(words) <= MAX_BESIDE
         own = Content.styled("prefilled" if self.is_prefilled else "", "$text-warning")
         return Content.styled(" · ", "$text-muted").join(
             filter(None, (own, Content.styled(words if is_short else "", "$text-muted")))
@@ -222,17 +303,16 @@ class FieldRow(Vertical):
         beside = PlainText(self.beside, classes="field-beside")
         self.named = PlainText(label, classes="field-label")
         self.whole = WholeText(str(field.default), classes="server-words default")
+        is_beside = field.description in self.beside.plain
+        told = Content("" if is_beside else block(clip(field.description, limit=1_000)))
+        self.told = PlainText(told, classes="field-description")
+        self.told.display = bool(told)
+        self.problem = PlainText(classes="field-problem")
         self.fit()
         if field.asks_secret:
             yield PlainText(Content(PRIVATE_WARNING), classes="field-warning")
         yield Horizontal(self.named, self.control, beside, classes="field-line")
-        yield self.whole
-        if field.description and field.description not in self.beside.plain:
-            yield PlainText(
-                Content(block(clip(field.description, limit=1_000))),
-                classes="field-description",
-            )
-        yield PlainText(classes="field-problem")
+        yield from (self.whole, self.told, self.problem)
 
     def on_mount(self) -> None:
         self.complain("")
@@ -245,13 +325,21 @@ class FieldRow(Vertical):
         is_narrow = self.app.size.width < WORDY
         self.set_class(is_narrow, "-narrow")
         self.named.styles.width = "100%" if is_narrow else self.label_width
+        self.named.styles.padding = (0, 1, 0, INDENT * len(self.field.around))
+        left = self.label_width + 1 if self.is_wide and not is_narrow else 0
+        self.told.styles.padding = self.problem.styles.padding = (0, 0, 0, left)
         self.whole.display = not self.shows_default
 
     @property
-    def chooses_fields(self) -> bool:
-        """Whether another alternative was chosen, which has other fields."""
-        is_choice = self.field.kind is FieldKind.CHOICE and self.field.key.endswith("?")
-        return is_choice and self.value() not in {None, self.field.default}
+    def chosen(self) -> str | None:
+        """What was chosen that changes the form: other fields, or no way back to nothing."""
+        changes = self.field.key.endswith("?") or (self.field.required and not self.field.default)
+        value = self.value() if changes and self.field.kind is FieldKind.CHOICE else None
+        return None if value in {None, self.field.default} else str(value)
+
+    def resume(self, _: Widget) -> None:
+        """Go on where the control of this field before was."""
+        self.control.focus()
 
     def check(self, *, whole: bool = True) -> str:
         """Validate the value, if there is one or `whole`; show and return the problem, or ""."""
@@ -264,7 +352,7 @@ class FieldRow(Vertical):
         return reason
 
     def complain(self, reason: str) -> None:
-        self.query_one(".field-problem", PlainText).say(one_line(reason))
+        self.problem.say(one_line(reason))
         self.set_class(bool(reason), "-wrong")
 
     def go_on(self) -> None:
@@ -346,20 +434,23 @@ class YesNoField(FieldRow):
 class ChoiceField(FieldRow):
     """One of several options."""
 
+    control: Select[int]
+
     def make_control(self) -> Select[int]:
         """Return a drop-down list whose values are the indexes of the options."""
         values: list[FormValue] = [option.value for option in self.field.options]
-        default = self.field.default
+        default, is_required = self.field.default, self.field.required
         return Select(
             _numbered(one_line(option.label) for option in self.field.options),
-            prompt="choose…",
+            prompt="choose… (required)" if is_required else "choose…",
+            allow_blank=not (is_required and default in values),
             value=values.index(default) if default in values else Select.NULL,
             type_to_search=False,
             compact=True,
         )
 
     def value(self) -> FormValue:
-        index = self.query_one(Select).value
+        index = self.control.value
         return self.field.options[index].value if isinstance(index, int) else None
 
 
@@ -378,10 +469,34 @@ class ChoicesField(FieldRow):
         return tuple(option.value for option, box in pairs if box.value) or None
 
 
+class RowsField(FieldRow):
+    """A list of objects."""
+
+    control: Rows
+
+    def make_control(self) -> Rows:
+        return Rows(self.field.options, self.field.opened)
+
+    def value(self) -> FormValue:
+        order = tuple(self.control.order)
+        return self.field.default if order == (self.field.default or ()) else order or None
+
+    @property
+    def chosen(self) -> str | None:
+        opened, is_same = self.control.opened, self.value() == self.field.default
+        return None if is_same and opened == self.field.opened else opened
+
+    def resume(self, before: Widget) -> None:
+        if isinstance(before, Rows):
+            self.control.cursor = before.cursor
+        super().resume(before)
+
+
 _ROWS: Final[Mapping[FieldKind, type[FieldRow]]] = {
     FieldKind.BOOLEAN: YesNoField,
     FieldKind.CHOICE: ChoiceField,
     FieldKind.CHOICES: ChoicesField,
+    FieldKind.ROWS: RowsField,
 }
 """The rows of fields that are not typed into."""
 

@@ -59,15 +59,19 @@ class Group(Frozen):
 
 
 def grouped(
-    entries: Sequence[ListEntry[T]], folded: Container[str]
+    entries: Sequence[ListEntry[T]], folded: Container[str], columns: tuple[str, ...] = ()
 ) -> Sequence[ListEntry[T] | Group]:
-    """Put a heading before the entries of each group; those of folded groups are left out."""
+    """Put a heading before the entries of each group; those of folded groups are left out.
+
+    The headings name the `columns`.
+    """
     shown: list[ListEntry[T] | Group] = []
     for name, members in groupby(entries, lambda entry: entry.group):
         listed = list(members)
         if name:
             glyph = "▸" if name in folded else "▾"
-            row = Row("", f"{glyph} {one_line(name)}", count(len(listed)), is_heading=True)
+            number = count(len(listed))
+            row = Row("", f"{glyph} {one_line(name)}", number, is_heading=True, columns=columns)
             shown.append(Group(name, len(listed), row))
         if name not in folded:
             shown += listed
@@ -123,6 +127,7 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         entries: The entries at first.
         clicks: The clicks that choose an entry.
         widest: Cells of the column of names, as for `RowList`.
+        columns: The names of the columns of rows.
 
     Attributes:
         remark: What is said behind the number of entries; shown with the next ones.
@@ -149,8 +154,10 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         entries: Sequence[ListEntry[T]] = (),
         clicks: int = 2,
         widest: int = WIDEST,
+        columns: tuple[str, ...] = (),
     ) -> None:
         super().__init__()
+        self._columns = columns
         self._clicks, self._widest = clicks, widest
         self._noun = noun
         self._empty = empty
@@ -297,7 +304,8 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         """Apply a filter: return what is listed, and the words that are marked in it."""
         self.shown = matching(self._entries, query)
         is_flat = self.shown is not self._entries
-        return self.shown if is_flat else grouped(self.shown, self._folded), query.split()
+        lines = self.shown if is_flat else grouped(self.shown, self._folded, self._columns)
+        return lines, query.split()
 
     def _place_of(self, before: ListEntry[T] | Group | None) -> int:
         """Return the line that the cursor was on, or that of the first entry."""

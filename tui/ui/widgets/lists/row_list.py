@@ -39,6 +39,9 @@ MIN_NOTE: Final = 12
 class Row(Frozen):
     """One row: leading column, label, a note if there is room, and a right-aligned word.
 
+    Where the list `shows_columns`, those stand behind it. The notes of rows with columns have one
+    left edge, so that a label that is too wide has none.
+
     A heading has the whole width; the rows below it are indented where leads are not drawn. A tone,
     ``good``, ``busy``, ``off`` or ``bad``, is that of the word.
     """
@@ -50,6 +53,7 @@ class Row(Frozen):
     note: str = ""
     is_heading: bool = False
     tone: str = ""
+    columns: tuple[str, ...] = ()
 
 
 class Lazy(Sequence[T]):
@@ -95,6 +99,8 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self.rows: Sequence[Row] = ()
         self.words: Sequence[str] = ()
         """Lower-case words to mark in labels or notes, else their letters in labels."""
+        self.shows_columns = False
+        self._columns: list[int] = []
         self._lead_width = self._label_width = self._indent = 0
 
     @property
@@ -114,7 +120,10 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self._lead_width = min(longest, MAX_LEAD) if has_leads else 0
         self._indent = 0 if has_leads or not any(row.is_heading for row in measured) else INDENT
         widths = [cells(row.label) for row in measured if row.note]
-        self._label_width = max((one for one in widths if one <= self._widest), default=0)
+        widest = WIDEST if self.shows_columns else self._widest
+        self._label_width = max((one for one in widths if one <= widest), default=0)
+        columns = zip(*(row.columns for row in measured if row.columns), strict=True)
+        self._columns = [max(map(len, one)) + 2 for one in columns]
         self.virtual_size = Size(self.size.width, len(rows))
         self.set_reactive(RowList.cursor, self.validate_cursor(cursor))
         if is_moved:
@@ -159,6 +168,9 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _parts(self, row: Row, width: int) -> Iterator[tuple[str, str]]:
         """Lay a row out in a width: pairs of text and component class."""
+        columns = zip(row.columns, self._columns if self.shows_columns else (), strict=False)
+        facts = "".join(fact.rjust(wide) for fact, wide in columns)
+        width -= len(facts)
         lead = min(self._lead_width, width // 4 + 1) + 2 if self._lead_width else self._indent
         text = row.lead if self._lead_width else ""
         if row.is_heading:
@@ -167,7 +179,8 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         tail = tail[: max(0, width - lead - MIN_LABEL)]
         room = width - lead - len(tail)
         note = room - max(self._label_width, cells(row.label)) - 2
-        note = note if row.note and note >= MIN_NOTE else 0
+        is_ragged = bool(row.columns) and cells(row.label) > self._label_width
+        note = note if row.note and note >= MIN_NOTE and not is_ragged else 0
         label = fit(one_line(row.label), room - note - 2 if note else room)
         label_class = "row-list--lead" if row.faint else "row-list--label"
         words = () if row.is_heading else self.words
@@ -177,6 +190,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         yield from _marked(label, label_class, [word for word in words if word not in noted])
         yield from _marked(said, "row-list--lead", noted)
         yield tail, f"row-list--{row.tone or 'tail'}"
+        yield facts, "row-list--lead"
 
     def _row_style(self, index: int) -> Style:
         if index == self.cursor:

@@ -279,9 +279,9 @@ def era(info: ServerInfo) -> str:
     return "stateless" if info.is_stateless else "handshake"
 
 
-def server_problem(failure: Failure, status: Content) -> list[Content]:
-    """Say in full why a server is not available, what happens next, and what it wrote."""
-    parts = [Content.styled(block(failure.reason), "$text-error"), status]
+def server_problem(failure: Failure) -> list[Content]:
+    """Say in full why a server is not available, what to do, and what it wrote."""
+    parts = [Content.styled(block(failure.reason), "$text-error")]
     if failure.advice:
         parts.append(Content(block(failure.advice)))
     if failure.stderr_tail:

@@ -5,6 +5,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
 
 from textual.app import App
 from textual.color import Color
@@ -31,6 +32,9 @@ MAX_KEPT: Final = (240, 200)
 
 FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP")
 """What is decoded; Pillow would try dozens."""
+
+PNG: Final = b"\x89PNG\r\n\x1a\n"
+"""The first bytes of a PNG."""
 
 GROUND: Final = (128, 128, 128)
 """Behind a transparent picture: black and white lines are seen on it."""
@@ -101,13 +105,31 @@ def _decoded(picture: Picture) -> "Image":
     Image.MAX_IMAGE_PIXELS = None  # it would warn on the terminal; the limit is ours
     if picture.width * picture.height > MAX_PIXELS:
         raise TooManyPixelsError(MAX_PIXELS)
-    with Image.open(BytesIO(b64decode(picture.data)), formats=FORMATS) as image:
+    data = _without_bad_extras(b64decode(picture.data))
+    with Image.open(BytesIO(data), formats=FORMATS) as image:
         most = MAX_BLOCKING.get(image.format or "", MAX_PIXELS)
         if image.width * image.height > most:
             raise TooManyPixelsError(most)
         image.thumbnail(MAX_KEPT)
         seen = image.convert("RGBA")
     return Image.alpha_composite(Image.new("RGBA", seen.size, GROUND), seen).convert("RGB")
+
+
+def _without_bad_extras(data: bytes) -> bytes:
+    """Leave out ancillary chunks of a PNG with a wrong checksum: Pillow would refuse the picture.
+
+    Their names begin with a small letter, and a picture can be drawn without them.
+    """
+    if not data.startswith(PNG):
+        return data
+    kept, at = [PNG], len(PNG)
+    while at < len(data):
+        end = at + 12 + int.from_bytes(data[at : at + 4])
+        chunk = data[at:end]
+        if not (chunk[4:5].islower() and crc32(chunk[4:-4]) != int.from_bytes(chunk[-4:])):
+            kept.append(chunk)
+        at = end
+    return b"".join(kept)
 
 
 async def load_all(view: BlockView, blocks: Sequence[PictureBlock]) -> None:
