@@ -420,8 +420,8 @@ class ServerSettings(Section):
     exclude_tools: Words = ()
     """Never offer these tools to the model. Overrides `includeTools`."""
     sandbox: SandboxChoice = None
-    """Runs its program in a sandbox (Linux, needs bubblewrap): `true`, or an object with what else
-    it gets. `false` runs it without. Default: `gemdeck.sandbox`; a project's server has one if
+    """Sandbox of its program: `true`, or an object with what else it gets. It needs Linux and
+    bubblewrap. `false` runs it without. Default: `gemdeck.sandbox`; a project's server has one if
     possible.
     """
     oauth: OAuthSettings | None = None
@@ -671,8 +671,8 @@ class GemdeckSettings(Section):
     """Whether gemdeck asks before running tools that a project's `BeforeTool` hook would check:
     `ask` or `ignore`."""
     sandbox: SandboxChoice = None
-    """Runs the programs of all your servers in a sandbox, unless their entry says otherwise: `true`
-    or an object. `none`: start servers even if gemini-cli is configured to use a sandbox.
+    """Sandbox of your servers without an own one; `none`: start them even if gemini-cli is
+    configured to use a sandbox.
     """
     always_allow: tuple[AllowedPattern, ...] = Field((), max_length=MAX_PATTERNS)
     """Tools that run without asking. Has no effect in a project's file."""

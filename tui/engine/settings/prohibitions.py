@@ -150,7 +150,7 @@ class RunRules(Frozen):
         if self.untrusted:
             return f"no server may run: {self.untrusted} is set", f"Unset {self.untrusted}."
         if self.sandbox and is_bare:
-            return f"{self.sandbox} requires a sandbox", _SANDBOX
+            return f"{self.sandbox} requires a sandbox, and gemdeck has none set", _SANDBOX
         return "", ""
 
 

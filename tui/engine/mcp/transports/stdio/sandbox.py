@@ -140,8 +140,8 @@ class Sandboxes:
         for name, value in loader.items():
             arguments += ("--setenv", name, value)
         arguments += ("--remount-ro", "/", "--chdir", str(invocation.folder), "--")
-        arguments += invocation.arguments
-        return replace(invocation, arguments=arguments, environment=environment)
+        whole = (*arguments, *invocation.arguments)
+        return replace(invocation, arguments=whole, environment=environment)
 
     def _named(self, sandbox: Sandbox) -> Iterator[_Given]:
         """Yield what the entry gives; what it can change comes last and wins."""
@@ -205,7 +205,8 @@ class Sandboxes:
                 is_own = is_own and any((prefix / name).exists() for name in _INSTALLED)
                 found[prefix if is_own else path] = None
             if path.is_symlink():
-                waiting += (path.parent / path.readlink(), Path(os.path.realpath(path)))
+                target = os.path.normpath(path.parent / path.readlink())
+                waiting += (Path(target), Path(os.path.realpath(path)))
             elif (interpreter := _interpreter(path, environment)) is not None:
                 waiting.append(Path(interpreter))
         return found
