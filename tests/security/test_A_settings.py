@@ -26,6 +26,7 @@ from tui.model.settings import (
     GemdeckSettings,
     McpSettings,
     OAuthSettings,
+    SandboxSettings,
     ServerSettings,
     ToolPattern,
 )
@@ -41,7 +42,8 @@ MAY_SAY = {
     "gemdeck": "maxToolCalls maxResultSize idleTimeout alwaysDeny",
     "mcp": "allowed excluded",
     "mcpServers.*": "command args env cwd url httpUrl type transportType tcp headers timeout"
-    " description includeTools excludeTools oauth reviewResults start",
+    " description includeTools excludeTools oauth reviewResults start sandbox",
+    "mcpServers.*.sandbox": "read write network",
     "mcpServers.*.oauth": "enabled clientId clientSecret scopes audiences redirectUri"
     " tokenParamName grantType privateKey signingAlgorithm",
 }
@@ -52,6 +54,7 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "mcp": McpSettings,
     "mcpServers.*": ServerSettings,
     "mcpServers.*.oauth": OAuthSettings,
+    "mcpServers.*.sandbox": SandboxSettings,
 }
 
 

@@ -71,7 +71,7 @@ from tui.model.models import ModelOptionsChanged, PricesSet, ProfilesSet
 from tui.model.servers import ServerId
 from tui.model.sessions import ConversationClosed
 from tui.model.settings import EVERYTHING
-from tui.model.trust import FolderTrust, TrustAnswer
+from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
 from tui.text import sanitize_line
 
 __all__ = ["Engine", "EngineOptions"]
@@ -375,6 +375,8 @@ class Engine:
 
     def _take_answer(self, question: TrustCase, answer: TrustAnswer) -> None:
         kept = self._trust.keep(question, answer)
+        if self._reading is not None and question.subject is TrustSubject.FOLDER:
+            self._reading = replace(self._reading, no_sandbox=question.no_sandbox)
         self._plan_again(self._answers.answer(question, answer))
         self._tasks.start(self._read_after(kept))
 

@@ -106,9 +106,8 @@ class Answers(Frozen):
     def answer(self, question: TrustCase, answer: TrustAnswer) -> "Answers":
         """Take the user's answer to a question."""
         if question.subject is TrustSubject.FOLDER:
-            return replace(
-                self, answered=self.answered.about(question.seen.key, answer, question.boxes)
-            )
+            answered = self.answered.about(question.seen.key, answer, question.boxes)
+            return replace(self, answered=answered)
         known = frozenset(map(known_server, question.servers))
         if answer.allows:
             return replace(self, accepted=(self.accepted or frozenset()) | known)
@@ -200,7 +199,7 @@ def _admitted(
             return one.held(waits, reason, REVIEW_ADVICE)
         settings = found.settings  # where all are to have one, a start without any fails
         is_demanded = bool(settings.run.sandbox or settings.gemdeck.sandbox)
-        one = one.boxed(verdict.boxes, can_box=is_demanded or not found.seen.no_sandbox)
+        one = one.boxed(verdict.boxes, can_box=is_demanded or not found.no_sandbox)
         reason, advice = settings.run.why_held(one)
         return one.held(ServerStatus.DISABLED, f"Disabled: {reason}.", advice) if reason else one
     if is_new(one, accepted):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.engine.background import import_alone
 from tui.engine.bus import Publish
+from tui.engine.definitions.bubblewrap import sandbox_problem
 from tui.engine.definitions.definition import SettingsProblem
 from tui.engine.definitions.fingerprint import Installation
 from tui.engine.definitions.outside import NO_START_FOLDER, needs_folder, outside_places
@@ -162,6 +163,7 @@ class Reading(Frozen):
             `own_servers.written_keys`.
         added: Servers that the user wrote there by a command; likewise.
         salt: The salt of this installation.
+        no_sandbox: Why no sandbox can be had here, where servers of the folder may run; or "".
     """
 
     settings: LoadedSettings
@@ -171,6 +173,7 @@ class Reading(Frozen):
     refused: Mapping[str, str] = field(default_factory=dict)
     added: frozenset[str] = frozenset()
     salt: bytes = field(default=b"", repr=False)
+    no_sandbox: str = ""
 
 
 def read_settings(
@@ -222,6 +225,7 @@ def read_settings(
         opened.store.refused(),
         opened.store.added(),
         opened.salt,
+        sandbox_problem()[0] if verdict.servers else "",  # before the user's yes nothing is run
     )
 
 

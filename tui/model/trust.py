@@ -42,13 +42,19 @@ NO_SANDBOX: Final = "none: runs with your rights"
 class Boxes(StrEnum):
     """How a folder's servers run, by the user's choice. The value is kept, and its name shown.
 
-    BY_ENTRY: as each entry says, else in a sandbox if there can be one.
+    BY_ENTRY: as each entry says, else in a sandbox. IF_POSSIBLE: the same, but where no sandbox can
+    be had, without: so was the yes that was given there.
     """
 
+    IF_POSSIBLE = "if possible"
     BY_ENTRY = "as listed"
     OFFLINE = "without network"
     ONLINE = "with network"
     NONE = "none"
+
+
+BOXES: Final = (Boxes.BY_ENTRY, Boxes.OFFLINE, Boxes.ONLINE, Boxes.NONE)
+"""Those that the user can choose."""
 
 
 class BoxedTrust(Frozen):
@@ -101,7 +107,7 @@ class Disclosure(Frozen):
         cwd: Its working folder, or an empty string.
         env: The names of the variables set for it.
         env_values: Each of them with its value; a secret one is masked.
-        sandboxes: What its program gets, for each of `Boxes` that the user can choose; empty where
+        sandboxes: What its program gets, for each of `BOXES`, or by its entry alone; empty where
             none is started.
         references: The names of the user's variables that its entry reads.
         inherited: The names of the user's variables that it gets by `gemdeck.environmentAllow`.

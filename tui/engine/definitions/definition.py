@@ -361,12 +361,12 @@ class ServerDefinition(Frozen):
             *named_words(self.launch.args),
         )
 
-    def boxed(self, boxes: Boxes, *, can_box: bool) -> "ServerDefinition":
+    def boxed(self, boxes: Boxes, *, can_box: bool = True) -> "ServerDefinition":
         """Return a project's server in the sandbox that it gets.
 
         Args:
             boxes: What the user chose.
-            can_box: Whether there can be one; if not, only one that the entry asks for stays.
+            can_box: Whether there can be one.
         """
         box = self.launch.sandbox
         match boxes:
@@ -374,7 +374,7 @@ class ServerDefinition(Frozen):
                 box = None
             case Boxes.OFFLINE | Boxes.ONLINE:
                 box = replace(box or Sandbox(), network=boxes is Boxes.ONLINE)
-            case _ if not can_box and "sandbox" not in self.entry.written:
+            case Boxes.IF_POSSIBLE if not can_box and "sandbox" not in self.entry.written:
                 box = None
         return replace(self, launch=replace(self.launch, sandbox=box))
 

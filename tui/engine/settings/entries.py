@@ -217,10 +217,10 @@ class ServerReader:
     Args:
         environ: Variables for expansion, and the `PATH` in which programs are looked up.
         inheritance: Which variables servers inherit.
+        sandbox: The sandbox of the user's servers whose entries do not set one.
         folder: The opened folder.
         home: The user's home.
         known: The salt of fingerprints, and what tells the folder from another.
-        sandbox: The sandbox of the user's servers whose entries do not set one.
 
     Attributes:
         problems: What was found wrong so far.
@@ -230,11 +230,11 @@ class ServerReader:
         self,
         environ: Mapping[str, str],
         inheritance: Inheritance,
+        sandbox: SandboxSettings | None,
         *,
         folder: Path,
         home: Path,
         known: Installation,
-        sandbox: SandboxSettings | None = None,
     ) -> None:
         self.problems: list[SettingsProblem] = []
         self._environ = environ

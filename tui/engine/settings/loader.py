@@ -430,14 +430,8 @@ def read_files(
     gemdeck = with_keys(gemdeck, sources, check_keys)
     run = read_run_rules(sources, environ, gemdeck, foreign.max_session_turns, report)
     name_elsewhere(environ, report)
-    reader = ServerReader(
-        environ,
-        inheritance_of(gemdeck),
-        folder=folder,
-        home=home,
-        known=known,
-        sandbox=gemdeck.sandbox,
-    )
+    inheritance, box = inheritance_of(gemdeck), gemdeck.sandbox
+    reader = ServerReader(environ, inheritance, box, folder=folder, home=home, known=known)
     mcp = replace(read_mcp(sources, environ, read_enablement(report)), run=run)
     context = find_context(sources, manifests, folder, report)
     if tried is not None:

@@ -42,7 +42,7 @@ from tui.model.events import ContextFile
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import spelled
 from tui.model.servers import Origin, Transport
-from tui.model.trust import Boxes, DifferenceLine, Disclosure
+from tui.model.trust import BOXES, Boxes, DifferenceLine, Disclosure
 from tui.text import sanitize_line
 
 _SHOWN_KEYS: Final = ("command", "args", "env", "cwd", "url", "httpUrl", "headers", "oauth")
@@ -113,8 +113,9 @@ def _sandboxes(
     if definition.entry.origin is not Origin.PROJECT:
         yield sandbox_words(definition.launch.sandbox, read, write)
         return
-    for boxes in Boxes:
-        box = definition.boxed(boxes, can_box=can_box).launch.sandbox
+    for boxes in BOXES:
+        at_once = Boxes.IF_POSSIBLE if boxes is Boxes.BY_ENTRY else boxes
+        box = definition.boxed(at_once, can_box=can_box).launch.sandbox
         yield sandbox_words(box, read, write)
 
 

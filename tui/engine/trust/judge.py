@@ -11,7 +11,7 @@ from tui.model.trust import Boxes, FolderTrust, TrustAnswer
 
 FROM_ABOVE: Final = "trust in a folder above"
 NAMED: Final = "--trust-folder"
-_BY_ENTRY: Final = Boxes.BY_ENTRY
+_IF_POSSIBLE: Final = Boxes.IF_POSSIBLE
 _WAITING: Final = frozenset({FolderTrust.UNTRUSTED, FolderTrust.CHANGED})
 
 
@@ -26,7 +26,7 @@ def judge(seen: Seen, record: Standing, answered: Answered) -> FolderVerdict:
     verdict = _verdict(seen, record, answered)
     is_due = verdict.trust in _WAITING and seen.key not in answered.said
     asks = seen.content is not None and (answered.review or is_due)
-    own = record.record.boxes if record.record is not None and not record.swapped else _BY_ENTRY
+    own = record.record.boxes if record.record is not None and not record.swapped else _IF_POSSIBLE
     return replace(verdict, asks=asks, boxes=answered.boxes if seen.key in answered.said else own)
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from tui.engine.definitions.bubblewrap import sandbox_problem
 from tui.engine.definitions.fingerprint import SALT_FILE, load_salt
 from tui.engine.files.state_file import private_file
 from tui.engine.settings.project import ProjectOffer, ProjectRules
@@ -19,7 +18,7 @@ from tui.engine.trust.folder_identity import (
 from tui.engine.trust.judge import FROM_ABOVE, NAMED
 from tui.engine.trust.trust_store import FolderRecord, Standing, TrustStore, trusted_record
 from tui.engine.trust.verdict import FolderVerdict, Seen
-from tui.model.servers import ServerId, Transport
+from tui.model.servers import ServerId
 from tui.model.trust import Boxes, FolderTrust
 from tui.text import sanitize_line
 
@@ -90,7 +89,6 @@ class OpenedFolder:
         if identity is None or offer is None:
             return Seen(identity, attended=self.attended, needs=needs)
         content = describe(offer, self.salt, identity.path)
-        starts = any(one.transport is Transport.STDIO for one in offer.servers)
         seen = Seen(
             identity,
             offer,
@@ -99,7 +97,6 @@ class OpenedFolder:
             attended=self.attended,
             in_force=self._in_force,
             needs=needs,
-            no_sandbox=sandbox_problem()[0] if starts else "",
         )
         if identity.path not in self._named:
             return seen
@@ -126,7 +123,7 @@ class OpenedFolder:
                 self._on_problem(sanitize_line(text))
         self._is_checked = True
 
-    def trust(self, seen: Seen, boxes: Boxes = Boxes.BY_ENTRY, *, children: bool) -> None:
+    def trust(self, seen: Seen, boxes: Boxes = Boxes.IF_POSSIBLE, *, children: bool) -> None:
         """Trust the folder with what it was seen to say, unless another lies there meanwhile.
 
         Args:
@@ -153,7 +150,7 @@ class OpenedFolder:
         if not standing.has(was.hash) or (now.refusal and not standing.for_now):
             return
         record = standing.record
-        boxes = record.boxes if record is not None else Boxes.BY_ENTRY
+        boxes = record.boxes if record is not None else Boxes.IF_POSSIBLE
         if standing.for_now:
             self._for_now = trusted_record(now.identity, content, boxes)
         else:

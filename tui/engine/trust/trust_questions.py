@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tui.engine.background import OrderedWorker, TaskSet
+from tui.engine.definitions.bubblewrap import sandbox_problem
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.desk import Desk, WithdrawnError
 from tui.engine.files.paths import shown_path
@@ -23,8 +24,9 @@ from tui.engine.trust.verdict import FolderVerdict, Seen
 from tui.model.consent import RequestId
 from tui.model.frozen import Frozen
 from tui.model.requests import TrustRequest
-from tui.model.servers import ServerId
+from tui.model.servers import ServerId, Transport
 from tui.model.trust import (
+    BOXES,
     BoxedTrust,
     Boxes,
     DifferenceLine,
@@ -56,6 +58,7 @@ class TrustCase(Frozen):
         entry_keys: All by which an earlier refusal of them may be remembered.
         changed: Those that were there before.
         boxes: How the folder's servers run, as chosen with the answer.
+        no_sandbox: Why no sandbox could be had when it was asked, or "".
     """
 
     subject: TrustSubject
@@ -67,7 +70,8 @@ class TrustCase(Frozen):
     refusal_keys: tuple[str, ...] = ()
     entry_keys: tuple[str, ...] = ()
     changed: frozenset[ServerId] = frozenset()
-    boxes: Boxes = Boxes.BY_ENTRY
+    boxes: Boxes = Boxes.IF_POSSIBLE
+    no_sandbox: str = ""
 
 
 def content_of(servers: Sequence[ServerDefinition]) -> str:
@@ -103,11 +107,13 @@ def _about_folder(case: TrustCase, home: Path) -> TrustRequest:
     if folder is None or offer is None or content is None:
         return TrustRequest(NO_ID, case.subject, "")
     lines = difference(before, content) if before is not None else ()
+    starts = any(one.transport is Transport.STDIO for one in offer.servers)
+    no_sandbox, boxes = sandbox_problem()[0] if starts else "", case.verdict.boxes
     return TrustRequest(
         NO_ID,
         case.subject,
         shown_path(folder.path, home),
-        tuple(_disclosures(seen, content, before)),
+        tuple(_disclosures(seen, content, before, can_box=not no_sandbox)),
         variables=tuple(offer.variables),
         rules=offer.rules.words(),
         context=tuple(
@@ -119,13 +125,13 @@ def _about_folder(case: TrustCase, home: Path) -> TrustRequest:
         standing=tuple(one.id for one in offer.servers if one.id in case.verdict.servers),
         taken=offer.taken,
         own=case.own,
-        boxes=case.verdict.boxes,
-        no_sandbox=seen.no_sandbox,
+        boxes=boxes if boxes in BOXES else Boxes.BY_ENTRY,
+        no_sandbox=no_sandbox,
     )
 
 
 def _disclosures(
-    seen: Seen, content: FolderContent, before: FolderContent | None
+    seen: Seen, content: FolderContent, before: FolderContent | None, *, can_box: bool
 ) -> Iterator[Disclosure]:
     """Return details of every server, and the names of servers removed since the last trust."""
     old = {server.name: server for server in before.servers} if before is not None else {}
@@ -135,7 +141,7 @@ def _disclosures(
         known = old.pop(now.name, None)
         change = "new" if known is None else "" if known.hash == now.hash else "changed"
         word = change if before is not None else ""
-        yield disclose(definition, folder, word, can_box=not seen.no_sandbox)
+        yield disclose(definition, folder, word, can_box=can_box)
     for one in old.values():
         yield Disclosure(ServerId(one.name), one.source, one.transport, change="gone")
 
@@ -189,9 +195,10 @@ class TrustQuestions:
         finally:
             if self._asked.get(question.subject, (None,))[0] is question:
                 del self._asked[question.subject]
+        boxes = Boxes.IF_POSSIBLE if request.no_sandbox else Boxes.BY_ENTRY
         if isinstance(answer, BoxedTrust):
-            question, answer = replace(question, boxes=answer.boxes), answer.answer
-        self.take(question, answer)
+            boxes, answer = answer.boxes, answer.answer
+        self.take(replace(question, boxes=boxes, no_sandbox=request.no_sandbox), answer)
 
     def keep(self, question: TrustCase, answer: TrustAnswer) -> "Future[None]":
         """Record an answer and begin to write it."""
@@ -218,7 +225,7 @@ class TrustQuestions:
     def _keep_folder(self, seen: Seen, answer: TrustAnswer, boxes: Boxes) -> "Future[None]":
         for_now = seen.refusal if answer.allows else ""
         decision = f"{answer.value} in this run" if for_now else answer.value
-        decision += f", sandbox: {boxes.value}" if boxes is not Boxes.BY_ENTRY else ""
+        decision += f", sandbox: {boxes.value}" if boxes in BOXES[1:] else ""
         self.record(str(self.opened.folder), seen.hash, decision)
         if answer is TrustAnswer.NEVER:
             return self._writer.submit(self.opened.never)

@@ -61,7 +61,7 @@ class FolderRecord(Frozen):
     hashes: tuple[str, ...] = ()
     content: FolderContent | None = None
     inherited: bool = False
-    boxes: Boxes = Boxes.BY_ENTRY
+    boxes: Boxes = Boxes.IF_POSSIBLE
 
     @property
     def is_never(self) -> bool:
@@ -69,7 +69,7 @@ class FolderRecord(Frozen):
 
 
 def trusted_record(
-    folder: FolderIdentity, content: FolderContent, boxes: Boxes = Boxes.BY_ENTRY, **more: bool
+    folder: FolderIdentity, content: FolderContent, boxes: Boxes = Boxes.IF_POSSIBLE, **more: bool
 ) -> FolderRecord:
     """Make the record of a yes that is given now."""
     known = (content.hash,)
@@ -189,7 +189,7 @@ class TrustStore:
         self,
         folder: FolderIdentity,
         content: FolderContent,
-        boxes: Boxes = Boxes.BY_ENTRY,
+        boxes: Boxes = Boxes.IF_POSSIBLE,
         *,
         children: bool = False,
     ) -> None:

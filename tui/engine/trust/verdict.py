@@ -25,7 +25,6 @@ class Seen(Frozen):
             word or a yes to exactly this makes a folder trusted; what was forbidden stays so.
         in_force: What it forbade when it was trusted last in this run.
         needs: Why servers of the user need it, for those that do.
-        no_sandbox: Why no sandbox can be had here, or "".
     """
 
     identity: FolderIdentity | None = None
@@ -36,7 +35,6 @@ class Seen(Frozen):
     attended: bool = True
     in_force: ProjectRules = ProjectRules()
     needs: Mapping[ServerId, str] = field(default_factory=dict)
-    no_sandbox: str = ""
 
     @property
     def hash(self) -> str:
@@ -63,10 +61,10 @@ class Answered(Frozen):
     said: Mapping[Hashable, TrustAnswer] = field(default_factory=dict)
     withdrawn: bool = False
     review: bool = False
-    boxes: Boxes = Boxes.BY_ENTRY
+    boxes: Boxes = Boxes.IF_POSSIBLE
 
     def about(
-        self, key: Hashable, answer: TrustAnswer, boxes: Boxes = Boxes.BY_ENTRY
+        self, key: Hashable, answer: TrustAnswer, boxes: Boxes = Boxes.IF_POSSIBLE
     ) -> "Answered":
         """Add an answer about the folder."""
         if answer is TrustAnswer.NEVER:
@@ -106,4 +104,4 @@ class FolderVerdict(Frozen):
     inside: bool = False
     asks: bool = False
     source: str = ""
-    boxes: Boxes = Boxes.BY_ENTRY
+    boxes: Boxes = Boxes.IF_POSSIBLE

@@ -5,6 +5,7 @@ from typing import Final
 
 from tui.model.requests import ANY_WORDING, SkillRequest, ToolChangeRequest, TrustRequest
 from tui.model.trust import (
+    BOXES,
     NO_SANDBOX,
     UNWATCHED,
     BoxedTrust,
@@ -37,7 +38,7 @@ WITH_CHILDREN: Final = Answer(
     short="Subfolders",
     twice=True,
 )
-BOXES: Final = Answer("sandbox", "s", "Sandbox", "change how its servers run", scoped=True)
+SANDBOX: Final = Answer("sandbox", "s", "Sandbox", "change how its servers run", scoped=True)
 """Goes through `Boxes`; scoped, so that it counts only once answers do."""
 
 NEVER: Final = Answer("never", "v", "Never", "never run it, and never ask again", TrustAnswer.NEVER)
@@ -68,7 +69,7 @@ class TrustQuestion(Question[TrustRequest]):
     """Lists all that would run or be contacted, the difference first where there is one."""
 
     PREFIX = "trust"
-    ROWS = ((NOT_NOW, TRUST, WITH_CHILDREN, NEVER, BOXES),)
+    ROWS = ((NOT_NOW, TRUST, WITH_CHILDREN, NEVER), (SANDBOX,))
     SAFE = NOT_NOW
 
     _boxes: Boxes | None = None
@@ -97,20 +98,19 @@ class TrustQuestion(Question[TrustRequest]):
     def offers(self, answer: Answer) -> bool:
         """Offer what goes further only where that can be."""
         request = self.request
-        if answer is BOXES:
+        if answer is SANDBOX:
             has_programs = any(len(one.sandboxes) > 1 for one in request.servers)
             return has_programs and not request.no_sandbox
         return answer is not WITH_CHILDREN or request.may_include_children
 
     def caption(self, answer: Answer) -> str:
         """Say how the servers would run, on the button that changes that."""
-        return f"Sandbox: {self.boxes.value} ⇄" if answer is BOXES else super().caption(answer)
+        return f"Sandbox: {self.boxes.value} ⇄" if answer is SANDBOX else super().caption(answer)
 
     def choose(self, answer: Answer) -> None:
         """Send an answer, with how the servers run; or change that, which has to be read again."""
-        if answer is BOXES:
-            every = [*Boxes]
-            self._boxes = every[(every.index(self.boxes) + 1) % len(every)]
+        if answer is SANDBOX:
+            self._boxes = BOXES[(BOXES.index(self.boxes) + 1) % len(BOXES)]
             self.changed()
         elif answer in {TRUST, WITH_CHILDREN} and self.boxes is not Boxes.BY_ENTRY:
             assert isinstance(answer.value, TrustAnswer)  # noqa: S101
@@ -192,7 +192,7 @@ def _server_lines(server: Disclosure, boxes: Boxes) -> Iterator[LabelledLine]:
         for number, argument in enumerate(server.args, 1):
             yield LabelledLine(f"{number:>{LABEL_WIDTH - 2}}", argument)
     if server.sandboxes:
-        words = dict(zip(Boxes, server.sandboxes, strict=False)).get(boxes, server.sandboxes[0])
+        words = dict(zip(BOXES, server.sandboxes, strict=False)).get(boxes, server.sandboxes[0])
         tone = "$text-warning" if words.startswith(NO_SANDBOX) else ""
         yield LabelledLine("sandbox", words, tone)
     if server.cwd:

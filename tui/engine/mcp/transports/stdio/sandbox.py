@@ -12,6 +12,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -68,17 +69,22 @@ class Sandboxes:
         self._home, self._state = home, state
         self._protected: dict[Path, frozenset[str]] = {}
 
+    @cached_property
+    def _private(self) -> tuple[Path, ...]:
+        """The home, then what no sandbox may get a part of, after following links."""
+        own = (self._state, cache_dir(), *(self._home / name for name in _PRIVATE))
+        every = (self._home, *filter(None, own), *map(Path, _SOCKETS))
+        return tuple(Path(os.path.realpath(place)) for place in every)
+
     def refusal(self, path: Path) -> str:
         """Say why no sandbox may get a file or folder; "" where one may."""
-        real, home = Path(os.path.realpath(path)), Path(os.path.realpath(self._home))
-        if real == home or real in home.parents:
+        real, (home, *places) = Path(os.path.realpath(path)), self._private
+        if home.is_relative_to(real):
             return "it contains your whole home"
-        if Path(os.path.realpath(extensions_folder(home))) in real.parents:
+        if extensions_folder(home) in real.parents:
             return ""
-        places = [home / name for name in _PRIVATE]
-        places += [Path(os.path.realpath(one)) for one in (self._state, cache_dir()) if one]
-        for place in (*places, *(Path(os.path.realpath(one)) for one in _SOCKETS)):
-            if real == place or real in place.parents or place in real.parents:
+        for place in places:
+            if real.is_relative_to(place) or place.is_relative_to(real):
                 return f"it gives access to {shown_path(place, home)}"
         return ""
 
@@ -170,8 +176,7 @@ class Sandboxes:
         """Refuse a working directory that there would not be."""
         at = Path(os.path.realpath(folder))
         places = [Path(os.path.realpath(place)) for place in (*map(Path, _SYSTEM), *given)]
-        is_there = any(at.is_relative_to(place) for place in places)
-        if not is_there and at != Path(os.path.realpath(self._home)):
+        if not any(at.is_relative_to(place) for place in places) and at != self._private[0]:
             advice = "Add it to `read` or `write` of the sandbox."
             raise _refused(f"its working directory is not in its sandbox: {at}", advice)
 
