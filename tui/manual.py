@@ -15,6 +15,7 @@ TOPICS: Final = (
     "keys",
     "commands",
     "settings",
+    "sandbox",
     "security",
     "troubleshooting",
 )

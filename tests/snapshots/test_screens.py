@@ -20,7 +20,7 @@ from tui.model.chat import EntryId, ModelText, UserMessage
 from tui.model.imports import ImportOffer, ImportState
 from tui.model.models import ContextMeasured, ContextPart
 from tui.model.runs import PromptRendered, RenderedMessage
-from tui.model.servers import ServerId, ServerStatus
+from tui.model.servers import AccessRefused, RefusedAccess, SandboxView, ServerId, ServerStatus
 from tui.model.sessions import (
     ConversationRestored,
     SessionId,
@@ -131,6 +131,21 @@ async def test_the_page_of_a_server(album: Album) -> None:
         app.theme = LIGHT.name
         await press(pilot, "end")
         await album.take(pilot, "end")
+
+
+async def test_a_server_in_a_sandbox(album: Album) -> None:
+    store = shell.paged_store()
+    box = SandboxView(("~/notes",), ("~/.cache/shop",), network=True)
+    first = replace(store.state.servers[0], sandbox=box)
+    shell.configure(store, first, *store.state.servers[1:])
+    refused = RefusedAccess("write", "~/notes")
+    store.dispatch(AccessRefused(store.state.servers[0].id, refused))
+    app = GemdeckApp(store, RecordingCommands(), preferences=UiPreferences())
+    async with album.of(app, NARROW) as pilot:
+        await press(pilot, "f2", "home")
+        await album.take(pilot, "row")
+        await press(pilot, "enter")
+        await album.take(pilot, "page", WIDE)
 
 
 async def test_what_was_said_with_servers(album: Album) -> None:

@@ -99,6 +99,7 @@ def one_of_each() -> dict[type, e.Event]:
             None,
             servers.ServerInfo("notes", "1", "2026-07-28"),
         ),
+        servers.AccessRefused(SERVER, servers.RefusedAccess("write", "~/notes")),
         e.CatalogChanged(SERVER, Catalog(tools=(tool,))),
         e.ServerLogged(SERVER, (log_line(),)),
         e.ModelSelected(chat.ModelView("gemini", chat.BackendKind.GEMINI)),

@@ -1,12 +1,13 @@
 """Servers as shown, and the table of their status transitions."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 from typing import Final, NewType
 
 from tui.model.catalog import Catalog
-from tui.model.frozen import Frozen
+from tui.model.frozen import Event, Frozen
 
 ServerId = NewType("ServerId", str)
 """The sanitized name from the settings; unique within a run."""
@@ -201,6 +202,61 @@ class ServerUsage(Frozen):
     change: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+class SandboxView(Frozen):
+    """What a server in a sandbox may do; paths as shown.
+
+    Attributes:
+        read: The paths that it may read beside the system's.
+        write: Those that it may write.
+        network: Whether it reaches the network.
+    """
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    network: bool = False
+
+    @property
+    def words(self) -> str:
+        """It in one line, such as ``no network; reads ~/a; writes ~/b``."""
+        lists = {"reads": ", ".join(self.read), "writes": ", ".join(self.write)}
+        given = "".join(f"; {verb} {names}" for verb, names in lists.items() if names)
+        return f"{'with' if self.network else 'no'} network{given}"
+
+
+class RefusedAccess(Frozen):
+    """An access that a server in a sandbox reports as refused; its claim.
+
+    Attributes:
+        key: The key of `sandbox` that would allow it: ``read``, ``write`` or ``network``.
+        path: The whole path, without links, as shown; empty for the network.
+        is_offered: Whether gemdeck offers to allow it.
+    """
+
+    key: str
+    path: str = ""
+    is_offered: bool = True
+
+    @property
+    def entry(self) -> str:
+        """The member of ``sandbox`` that would allow it."""
+        value = json.dumps([self.path], ensure_ascii=False) if self.path else "true"
+        return f'"{self.key}": {value}'
+
+    @property
+    def words(self) -> str:
+        """It in one line."""
+        what = f"{self.key} access to {self.path}" if self.path else "network"
+        how = f"To allow it: {self.entry}" if self.is_offered else "gemdeck never offers that."
+        return f"Sandbox: the server reports no {what}. {how}"
+
+
+class AccessRefused(Event):
+    """A server in a sandbox reports an access as refused; None once it starts without."""
+
+    server: ServerId
+    refused: RefusedAccess | None
+
+
 class ServerView(Frozen):
     """The current state of one server.
 
@@ -232,6 +288,8 @@ class ServerView(Frozen):
         account: The user's name for the account that it is signed in to with, or empty.
         source: The file that defines it, with the line.
         extension: The gemini-cli extension that it belongs to, or an empty string.
+        sandbox: What its sandbox lets it do, or None where it runs in none.
+        refused: What it last reported as refused by its sandbox, or None.
     """
 
     id: ServerId
@@ -260,6 +318,8 @@ class ServerView(Frozen):
     account: str = ""
     source: str = ""
     extension: str = ""
+    sandbox: SandboxView | None = None
+    refused: RefusedAccess | None = None
 
     @property
     def runs_outside(self) -> bool:

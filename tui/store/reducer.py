@@ -23,7 +23,14 @@ from tui.model.chat import (
 )
 from tui.model.frozen import StateEvent
 from tui.model.runs import ToolRun, ToolRunChanged
-from tui.model.servers import ATTEMPTED, UNDECIDED, ServerId, ServerStatus, ServerView
+from tui.model.servers import (
+    ATTEMPTED,
+    UNDECIDED,
+    AccessRefused,
+    ServerId,
+    ServerStatus,
+    ServerView,
+)
 from tui.model.sessions import (
     ConversationClosed,
     ConversationOpened,
@@ -160,6 +167,8 @@ def _reduce_server(state: AppState, event: e.Event) -> AppState:
             return replace(state, log_levels={**state.log_levels, server: level})
         case e.ServerStatusChanged(server):
             return _with_server(state, server, lambda view: _moved(view, event))
+        case AccessRefused(server, refused):
+            return _with_server(state, server, lambda view: replace(view, refused=refused))
         case e.CatalogChanged(server, catalog):
             return _with_server(state, server, lambda view: replace(view, catalog=catalog))
         case e.ServerLogged(server, lines):

@@ -118,6 +118,8 @@ tabs | tabs.1 | alt+1 | tab(1) | | First tab; Alt+2 to Alt+9 for the others
 {_TABS}
 everywhere! | app.quit | ctrl+q | quit | | Quit at once
 everywhere | app.copy-hint | ctrl+c | interrupt | | Copy, stop the turn, clear the message, or quit
+servers | servers.allow | p | allow | allow access | \
+    Add what its sandbox refused to its entry, in the form
 servers | servers.restart | r | restart | restart | Restart the server
 servers | servers.start-stop | s | start_stop | start/stop | Start or stop the server
 servers | servers.sign-in | a | sign_in | sign in | Sign in to the server

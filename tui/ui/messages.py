@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, dataclass_transform
 from textual.message import Message
 
 from tui.model.chat import ConversationId, EntryId
-from tui.model.servers import ServerId
+from tui.model.servers import RefusedAccess, ServerId
 
 if TYPE_CHECKING:
     from tui.model.catalog import PromptView
@@ -87,10 +87,11 @@ class ShowServer(Opens):
 
 
 class EditServer(Opens):
-    """Edit the entry of a server, or remove it."""
+    """Edit the entry of a server, with what it reports as refused added, or remove it."""
 
     server: ServerId
     removes: bool = False
+    allows: RefusedAccess | None = None
 
 
 class RunTool(Opens):

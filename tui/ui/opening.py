@@ -89,6 +89,7 @@ def _add(deck: MainScreen) -> Screen[Any] | None:
 async def _edit_server(deck: MainScreen, asked: messages.EditServer) -> None:
     """Edit the entry of a server of the user's."""
     from tui.engine.settings.edits import EditError, servers_in  # noqa: PLC0415 - loads pydantic
+    from tui.engine.settings.typed_entries import with_access  # noqa: PLC0415 - loads pydantic
     from tui.ui.dialogs.server_form import ServerScreen  # noqa: PLC0415 - loads pydantic
 
     if (view := server(deck.bridge.state, asked.server)) is None:
@@ -102,7 +103,10 @@ async def _edit_server(deck: MainScreen, asked: messages.EditServer) -> None:
         except EditError as error:
             words = str(error)
     if isinstance(entry, dict):
-        deck.app.push_screen(ServerScreen(deck.bridge, view.id, entry, removes=asked.removes))
+        removes, allows = asked.removes, asked.allows
+        entry = with_access(entry, allows) if allows is not None else entry
+        form = ServerScreen(deck.bridge, view.id, entry, removes=removes, allows=allows)
+        deck.app.push_screen(form)
     else:
         deck.app.notify(words, markup=False)
 

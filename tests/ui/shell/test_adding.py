@@ -285,6 +285,36 @@ async def test_a_server_is_changed_and_removed(world: World) -> None:
         await deck.reaches("n", None)
 
 
+@pytest.mark.usefixtures("sandboxes")
+async def test_what_a_sandbox_refused_is_added_in_the_form_and_saved_by_the_user() -> None:
+    wanted, notes = Path.home() / "a b", notes_server()
+    wanted.write_text("", "utf-8")
+    *options, file = notes["args"]
+    code = (
+        f"import runpy; open({str(wanted)!r}).close(); runpy.run_path({file!r}, {{}}, '__main__')"
+    )
+    entry = {**notes, "args": [*options, "-c", code], "sandbox": {"read": [file], "env": ["A"]}}
+    settings = {"gemdeck": {"protocols": {"n": "stateless"}}, "mcpServers": {"n": entry}}
+    async with adding(json.dumps(settings)) as deck:
+        await deck.until(lambda: deck.store.state.servers[0].refused)
+        await deck.open("p")
+        offer = '"read": ["~/a b"]'
+        await deck.shows(f"To allow it: {offer}", "Nothing is saved yet.", f"{file} '~/a b")
+        reads = next(row for row in deck.form.rows if row.field.key == "read")
+        assert deck.app.focused is reads.control
+        await deck.press("ctrl+s")
+        await deck.shows('+       "~/a b"')
+        await deck.press("ctrl+s")
+        await deck.shows("5 tools")
+        assert deck.entries["n"] == entry, "nothing is written before the user saves it"
+        await deck.press("ctrl+s")
+        await deck.closed()
+        await deck.reaches("n", ServerStatus.READY)
+        box = {"env": ["A"], "read": [file, "~/a b"]}
+        assert deck.entries["n"] == {**entry, "sandbox": box}
+        assert deck.store.state.servers[0].refused is None
+
+
 async def test_what_runs_code_of_the_folder_waits_for_the_same_yes_as_ever() -> None:
     async with adding("{}") as deck:
         script = deck.folder / "server.py"

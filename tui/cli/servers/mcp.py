@@ -118,7 +118,8 @@ async def _shown(server: str, start: StartOptions) -> CommandOutput:
         kinds = ("tools", "prompts", "resources", "templates", "skills")
         definitions = {kind: writable(getattr(listed, kind)) for kind in kinds}
         labels = _LABELS | {"target": "command" if view.transport is Transport.STDIO else "address"}
-        text = fields({labels.get(name, name): one for name, one in value.items()})
+        box = view.sandbox.words if view.sandbox is not None else ""
+        text = fields({labels.get(k, k): one for k, one in (value | {"sandbox": box}).items()})
         return CommandOutput(value | {"definitions": definitions}, text, code)
 
 

@@ -4,6 +4,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,7 +42,8 @@ def why_not_ready(view: ServerView, patience: str = "--timeout") -> tuple[str, s
     if failure is None:
         return view.lacks, way_out(view)
     reason = failure.reason.removeprefix("Disabled: ")  # the status says it
-    return reason, way_out(view) or failure.advice
+    refused = view.refused.words if view.refused is not None else ""
+    return reason, " ".join(filter(None, (refused, way_out(view) or failure.advice)))
 
 
 def last_words(view: ServerView) -> Sequence[str]:
@@ -83,6 +85,7 @@ def server_value(view: ServerView) -> dict[str, Any]:
         "target": view.target,
         "origin": view.origin.value,
         "outside": view.runs_outside,
+        "sandbox": asdict(view.sandbox) if view.sandbox is not None else None,
         "description": view.description,
         "tools": len(view.catalog.tools),
         "prompts": len(view.catalog.prompts),
@@ -139,7 +142,8 @@ def server_row(view: ServerView, reason: str) -> tuple[str, ...]:
     offers = [counted(len(items), kind) for kind, items in offered.items() if items]
     if catalog.off:
         offers[0] += catalog.off_words
-    words = "  ".join(filter(None, (", ".join(offers), reason)))
+    box = f"sandboxed: {view.sandbox.words}" if view.sandbox is not None else ""
+    words = "  ".join(filter(None, (", ".join(offers), reason, box)))
     return view.id, view.status.value, view.transport.value, target, words
 
 

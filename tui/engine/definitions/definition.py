@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tui.engine.definitions.admission import Admission, Held, Starts, Where
 from tui.engine.definitions.expansion import Expansion
+from tui.engine.files.paths import shown_path
 from tui.engine.logs.redaction import (
     has_secret_part,
     masked_address,
@@ -23,6 +24,7 @@ from tui.model.servers import (
     Failure,
     Origin,
     ProtocolEra,
+    SandboxView,
     ServerId,
     ServerStatus,
     StartMode,
@@ -221,9 +223,7 @@ def sandbox_words(sandbox: Sandbox | None, read: Iterable[str], write: Iterable[
     """Say what a program gets in its sandbox, with the files and folders that are named."""
     if sandbox is None:
         return NO_SANDBOX
-    lists = {"reads": ", ".join(read), "writes": ", ".join(write)}
-    given = "".join(f"; {verb} {names}" for verb, names in lists.items() if names)
-    return f"{'with' if sandbox.network else 'no'} network{given}"
+    return SandboxView(tuple(read), tuple(write), sandbox.network).words
 
 
 class Launch(Frozen):
@@ -426,6 +426,14 @@ def secrets_of(servers: Iterable[ServerDefinition]) -> Iterator[str]:
         if server.withheld is not ServerStatus.UNTRUSTED and not is_of_project:
             yield from server.secrets
             yield from secrets_in_address(server.endpoint.url)
+
+
+def shown_sandbox(definition: ServerDefinition) -> SandboxView | None:
+    """Return what the sandbox of a server lets it do."""
+    if (box := definition.launch.sandbox) is None:
+        return None
+    read, write = (tuple(shown_path(x, Path.home()) for x in one) for one in (box.read, box.write))
+    return SandboxView(read, write, box.network)
 
 
 def shown_target(definition: ServerDefinition) -> str:

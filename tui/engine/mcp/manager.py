@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
 from tui.engine.definitions.admission import Starts
-from tui.engine.definitions.definition import ServerDefinition, shown_target
+from tui.engine.definitions.definition import ServerDefinition, shown_sandbox, shown_target
 from tui.engine.files.paths import shown_path
 from tui.engine.files.state_file import Content, StateFile
 from tui.engine.mcp.backoff import PATIENT, Backoff, RetryPolicy
@@ -391,7 +391,16 @@ class ServerManager:
                 result = await self.tasks.attend(tool, result, on_progress)
             return result
 
-        return await self._supervisors[tool.server].usage.time(call(), live.clock)
+        supervisor = self._supervisors[tool.server]
+        try:
+            result = await supervisor.usage.time(call(), live.clock)
+        except ToolCallError as error:
+            if refused := await supervisor.look(str(error)):
+                error.advice = f"{error.advice} {refused.words}".strip()
+            raise
+        if result.is_error and (refused := await supervisor.look(result.display)):
+            return replace(result, display=f"{result.display}\n{refused.words}")
+        return result
 
     async def _reach(self, tool: OfferedTool, patience: float) -> "Connection | None":
         """Return the connection of a tool's very server, once that is awake or back."""
@@ -534,6 +543,7 @@ class ServerManager:
             backoff=Backoff(self._retry, gives_up=definition.transport is Transport.STDIO),
             enabled=self._enablement.is_enabled(definition),
         )
+        supervisor.others = lambda: [one.definition for one in self._supervisors.values()]
         earlier = [task for known, task in self._running.items() if known.id == server]
 
         async def supervise() -> None:
@@ -638,4 +648,6 @@ def server_view(
         account=sanitize_line(definition.endpoint.sign_in.oauth.account),
         source=entry.source + (f", line {entry.line}" if entry.line else ""),
         extension=entry.extension,
+        sandbox=shown_sandbox(definition),
+        refused=supervisor.refused,
     )

@@ -5,7 +5,7 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import islice
 from typing import Final
 
@@ -14,7 +14,7 @@ from tui.engine.logs.redaction import MIN_ENVIRONMENT_SECRET, Redactor, mask_of,
 from tui.engine.mcp.wire.tap import Tap
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.chat import Severity
-from tui.model.events import LogLine, ServerLogged
+from tui.model.events import OWN_SOURCE, LogLine, ServerLogged
 from tui.model.servers import Failure, ServerId
 from tui.text import sanitize
 
@@ -53,6 +53,7 @@ class ServerLog:
         tap: The same.
         own: Masks the secrets that the server itself was given, each by its name.
         printed: That the server began its output with text and not with a message, or "".
+        on_words: Takes the server's own lines as they are published; None for nobody.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class ServerLog:
         self._dropped = 0
         self._flush_at = 0.0
         self.printed = ""
+        self.on_words: Callable[[str], None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
@@ -144,6 +146,8 @@ class ServerLog:
                 logger.debug("%s · %s: %s", self._server, line.source, line.text)
         self._flush_at = asyncio.get_running_loop().time() + EVENT_INTERVAL
         self._publish(ServerLogged(self._server, tuple(lines)))
+        if self.on_words is not None:
+            self.on_words("\n".join(line.text for line in lines if line.source != OWN_SOURCE))
 
     def _append(self, source: str, severity: Severity, text: bytes | str, level: str = "") -> None:
         if len(self._pending) == MAX_BATCH:

@@ -5,7 +5,7 @@ import logging
 import os
 import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -19,6 +19,7 @@ from tui.engine.mcp.catalog.offer import ServerOffer, read_offer
 from tui.engine.mcp.context import ClientContext
 from tui.engine.mcp.errors import ProbeError, ServerError, SignInError, internal_error
 from tui.engine.mcp.network_watch import ASLEEP, clock_offset
+from tui.engine.mcp.refused_access import claims_in, refused_access
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.telling_line import telling_line
 from tui.engine.mcp.transports.stdio.launch import running_server
@@ -27,7 +28,9 @@ from tui.model.chat import Severity
 from tui.model.servers import (
     ATTEMPTED,
     UNDECIDED,
+    AccessRefused,
     Failure,
+    RefusedAccess,
     ServerId,
     ServerInfo,
     ServerStatus,
@@ -56,6 +59,12 @@ MOVE_POLL: Final = 0.2
 
 TELL_TIMEOUT: Final = 2.0
 """Seconds to tell a server that it has other roots."""
+
+LOOK_TIMEOUT: Final = 1.0
+"""Seconds to find out what a path in its last words is."""
+
+MAX_TOLD: Final = 20
+"""Accesses that are told of between two starts."""
 
 CLOSE_TIMEOUT: Final = 4.0
 """Seconds that a connection gets to close before it is abandoned."""
@@ -99,6 +108,8 @@ class Supervisor:
         usage: What is measured of the server.
         is_launching: Whether it was told to start, and its process does not run yet.
         is_queued: Whether it waits until fewer servers are starting.
+        refused: What it last reported as refused by its sandbox, or None.
+        others: Returns all servers.
     """
 
     def __init__(
@@ -137,6 +148,12 @@ class Supervisor:
         self._restarts = 0
         self._cause = ""
         self._end_turn: Callable[[], None] = lambda: None
+        self.refused: RefusedAccess | None = None
+        self._told = set[RefusedAccess]()
+        self.others: Callable[[], Iterable[ServerDefinition]] = tuple
+        self._looks: asyncio.Task[object] | None = None
+        if definition.launch.sandbox is not None:
+            log.on_words = self._hear
 
     @property
     def id(self) -> ServerId:
@@ -351,6 +368,7 @@ class Supervisor:
         error: ServerError | None = None
         is_connected = self._is_told = False
         self._log.begin()
+        self._told = set()
         try:
             async with asyncio.timeout(None) as self._deadline:
                 await self._take_turn()
@@ -399,8 +417,29 @@ class Supervisor:
             self.is_launching = False
             self.live = None
             self._log.flush()
+        if self._looks is not None:
+            await asyncio.wait({self._looks}, timeout=LOOK_TIMEOUT)
         self._settle(error)
         self._attempt = None
+
+    def _hear(self, words: str) -> None:
+        """Look at what the server wrote, unless a look is under way."""
+        if any(claims_in(words)) and (self._looks is None or self._looks.done()):
+            self._looks = asyncio.create_task(self.look(words))
+
+    async def look(self, words: str) -> RefusedAccess | None:
+        """Return what its words report as refused by its sandbox, and tell of it."""
+        if self.definition.launch.sandbox is None or not (claims := [*claims_in(words)]):
+            return None
+        what = claims, self.definition, self.others(), self._context
+        found = await asyncio.to_thread(refused_access, *what)
+        is_over = self._closing or len(self._told) == MAX_TOLD  # closing, another has its place
+        if found is not None and found not in self._told and not is_over:
+            self.refused = found
+            self._told.add(found)
+            self._log.remark(found.words)
+            self._context.publish(AccessRefused(self.id, found))
+        return found
 
     async def _take_turn(self) -> None:
         """Wait in the queue of starts, unless the user or a call starts the server meanwhile."""
@@ -437,6 +476,9 @@ class Supervisor:
         self.info = live.info
         self._backoff.succeeded()
         self._move(_S.READY)
+        if self.refused not in {None, *self._told}:  # it stays in sight while it is tried again
+            self.refused = None
+            self._context.publish(AccessRefused(self.id, None))
         waits = [asyncio.create_task(event.wait()) for event in (live.ended, live.outdated)]
         for wait in waits:
             wait.add_done_callback(lambda _: self._wake.set())

@@ -25,7 +25,7 @@ from tui.engine.settings.entries import reaches
 from tui.engine.settings.importers import CLIENTS, Candidate, ClientFile, Machine, find_files
 from tui.engine.settings.loader import LoadedSettings
 from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out
-from tui.engine.settings.typed_entries import EntryFields, entry_difference, is_address
+from tui.engine.settings.typed_entries import SANDBOX, EntryFields, entry_difference, is_address
 from tui.engine.trust.content import entry_cautions
 from tui.engine.trust.opened_folder import OpenedFolder
 from tui.engine.trust.own_servers import written_keys
@@ -231,7 +231,8 @@ def shown_entry(name: str, entry: Mapping[str, Any], left: Set[str] = frozenset(
     shown = EntryFields(entry)
     words = () if is_address(shown.target) else filter(None, (shown.target, *shown.words))
     missing = [f"Omitted, because only you can pass it on: {', '.join(sorted(left))}."] * bool(left)
-    others = entry_difference(None, {k: v for k, v in shown.others.items() if k != "cwd"})
+    keys = {*shown.others, SANDBOX} - {"cwd"}
+    others = entry_difference(None, {key: value for key, value in entry.items() if key in keys})
     return ImportOffer(
         client="",
         file="",

@@ -38,6 +38,7 @@ from tui.text import sanitize, sanitize_line
 
 _KEPT: Final = frozenset(
     {"command", "args", "env", "cwd", "url", "httpUrl", "headers", "type", "timeout"}
+    | {"sandbox"}
     | {"description", "includeTools", "excludeTools", "disabled", "oauth"}
     | {"authProviderType", "targetAudience", "targetServiceAccount"}
 )
@@ -432,7 +433,7 @@ _OPTIONS: Final = frozenset(
     {"env", "header", "scope", "transport", "url", "timeout", "description", "bearer_token_env_var"}
     | {"include_tools", "exclude_tools"}
 )
-_SWITCHES: Final = frozenset({"--trust", "--no-check", "--yes", "-y"})
+_SWITCHES: Final = frozenset({"--trust", "--sandbox", "--no-check", "--yes", "-y"})
 _RUNNERS: Final = frozenset(
     {"npx", "bunx", "uvx", "pipx", "uv", "docker", "podman", "python", "python3", "node", "deno"}
     | {"run", "tool"}
@@ -561,6 +562,7 @@ def _from_add(rest: Sequence[str], env: list[str]) -> Candidate:
                 last[key] = int(value) if key == "timeout" and value.isdecimal() else value
         elif word in _SWITCHES:
             notes += ["--trust is ignored: gemdeck asks about its tools."] * (word == "--trust")
+            last |= {"sandbox": True} if word == "--sandbox" else {}
         else:
             raise EntryError(f"gemdeck does not know the mcp add option {option}. Remove it.")
     scope = "project" if last.pop("scope", "") == "project" else "user"

@@ -16,6 +16,7 @@ from tui.engine.logs.redaction import MASK, MAX_SHOWN, is_secret_variable, maske
 from tui.engine.settings.entries import MAX_NAME, server_id
 from tui.engine.settings.sources.source import validation_problems
 from tui.model.bounded_json import as_list, as_object
+from tui.model.servers import RefusedAccess
 from tui.model.settings import ServerSettings
 from tui.model.trust import DifferenceLine
 from tui.text import sanitize
@@ -24,7 +25,17 @@ _ADDRESSES: Final = ("httpUrl", "url")
 OPTIONS: Final = ("start", "cwd", "timeout", "excludeTools")
 """The keys of an entry that have a field for what is seldom set."""
 
-_SHOWN: Final = frozenset({"command", "args", "env", "headers", "type", *_ADDRESSES, *OPTIONS})
+SANDBOX: Final = "sandbox"
+_OFF: Final = (False, "false", "none")
+_PATHS: Final = ("read", "write")
+"""The keys of a sandbox with a list of paths."""
+
+NETWORK: Final = "network"
+"""The key of a sandbox for the network, and the text for one that has it."""
+
+_SHOWN: Final = frozenset(
+    {"command", "args", "env", "headers", "type", SANDBOX, *_ADDRESSES, *OPTIONS}
+)
 """The keys of an entry that have a field."""
 
 _REFERENCE: Final = re.compile(
@@ -147,6 +158,13 @@ def _entry_lines(entry: object, salt: bytes) -> list[str]:
     return json.dumps(masked(entry), indent=2, ensure_ascii=False).splitlines() if entry else []
 
 
+def with_access(entry: Mapping[str, Any], refused: RefusedAccess) -> dict[str, Any]:
+    """Return an entry whose sandbox allows what was refused; without one, it gets one."""
+    box = as_object(entry.get(SANDBOX))
+    value = [*as_list(box.get(refused.key)), refused.path] if refused.path else True
+    return {**entry, SANDBOX: {**box, refused.key: value}}
+
+
 class EntryFields:
     """An entry as texts that can be edited, with a mask in place of each secret.
 
@@ -162,6 +180,8 @@ class EntryFields:
         env: The variables, likewise.
         headers: The headers, likewise.
         options: The texts of `OPTIONS`, of a timeout in seconds; empty where the key is not set.
+        sandbox: What is set of the sandbox (``off``, ``on``, ``network`` or nothing), and the
+            paths that it reads and writes, as words of a shell.
         others: The keys that have no field.
     """
 
@@ -176,6 +196,12 @@ class EntryFields:
         self.variables, self.fields = self._named("env", "="), self._named("headers", ": ")
         self.args, self.env, self.headers = map(joined, (self.words, self.variables, self.fields))
         self.options = {key: _option_text(key, entry.get(key)) for key in OPTIONS}
+        box = entry.get(SANDBOX)
+        self._box = as_object(box)
+        has_network = self._box.get(NETWORK) in (True, "true")
+        has = NETWORK if has_network else "off" if box in _OFF else "on"
+        paths = {key: joined(map(str, as_list(self._box.get(key)))) for key in _PATHS}
+        self.sandbox = {SANDBOX: "" if box is None else has, **paths}
         self.others = {key: value for key, value in entry.items() if key not in _SHOWN}
 
     def entry(
@@ -188,6 +214,7 @@ class EntryFields:
         """
         target = self._hidden.get(target.strip(), target.strip())
         env_words, header = self._words(env), self._words(headers)
+        box = {key: options.pop(key, text).strip() for key, text in self.sandbox.items()}
         given = {key: text.strip() for key, text in (self.options | options).items()}
         kept = {key: self._entry.get(key) for key in given if given[key] == self.options[key]}
         more: dict[str, Any] = {"env": env_words, "header": header}
@@ -196,6 +223,10 @@ class EntryFields:
         if "excludeTools" not in kept:
             more["exclude_tools"] = given["excludeTools"]
         more |= {key: given[key] or None for key in ("start", "cwd") if key not in kept}
+        if box == self.sandbox:
+            kept[SANDBOX] = self._entry.get(SANDBOX)
+        else:
+            more[SANDBOX] = self._sandbox(**box)
         made = server_entry(target, self._words(args), **more) | kept | self.others
         if self._key and is_address(target):  # it goes on as it was, with SSE where that was tried
             kept = {key: self._entry[key] for key in ("type",) if key in self._entry}
@@ -203,6 +234,16 @@ class EntryFields:
         elif is_address(target):
             made["type"] = address_type(target)
         return {key: value for key, value in made.items() if value is not None}
+
+    def _sandbox(self, sandbox: str, **paths: str) -> dict[str, Any] | bool | None:
+        lists = {key: words for key in _PATHS if (words := self._words(paths[key]))}
+        if sandbox in {"", "off"}:
+            if lists:
+                raise EntryError("Paths are for a server in a sandbox: turn it on.")
+            return False if sandbox else None
+        kept = {key: value for key, value in self._box.items() if key not in {*_PATHS, NETWORK}}
+        network = {NETWORK: True} if sandbox == NETWORK else {}
+        return kept | lists | network or True
 
     def _words(self, text: str) -> list[str]:
         try:

@@ -23,9 +23,16 @@ from tui.engine.keys.secret_store import SecretStore, without_literals
 from tui.engine.server_setup.server_imports import OwnEdits, shown_entry
 from tui.engine.settings.edits import EditError, servers_in
 from tui.engine.settings.importers import Candidate, asked, understand, withheld
-from tui.engine.settings.typed_entries import EntryError, EntryFields, check_entry, entry_difference
+from tui.engine.settings.typed_entries import (
+    NETWORK,
+    SANDBOX,
+    EntryError,
+    EntryFields,
+    check_entry,
+    entry_difference,
+)
 from tui.model.requests import FieldKind, FieldOption, FormField
-from tui.model.servers import ServerStatus, ServerView
+from tui.model.servers import RefusedAccess, ServerStatus, ServerView
 from tui.store.state import AppState
 from tui.text import counted
 from tui.ui import keymap
@@ -56,6 +63,13 @@ _STARTS: Final = (
     FieldOption("", "default"),
     FieldOption("eager", "with gemdeck"),
     FieldOption("lazy", "when needed"),
+)
+
+_SANDBOXES: Final = (
+    FieldOption("", "default"),
+    FieldOption("off", "off"),
+    FieldOption("on", "on, no network"),
+    FieldOption(NETWORK, "on, with network"),
 )
 
 _SCOPES: Final = (
@@ -112,6 +126,7 @@ class ServerScreen(Dialog):
         name: The server of the user's settings that is changed; empty for a new one.
         entry: Its entry.
         removes: Whether it is to be removed.
+        allows: What was added to the sandbox in that; nothing is written yet.
     """
 
     KIND = "server"
@@ -128,6 +143,7 @@ class ServerScreen(Dialog):
         entry: Mapping[str, Any] | None = None,
         *,
         removes: bool = False,
+        allows: RefusedAccess | None = None,
     ) -> None:
         super().__init__(name or "Add a server")
         self._bridge = bridge
@@ -137,6 +153,7 @@ class ServerScreen(Dialog):
         self._left: Widget | None = None
         self._entry: Mapping[str, Any] = entry or {}
         self._tried, self._secrets = self._entry, dict[str, str]()
+        self._allows = allows
         self._shown = EntryFields(self._entry)
         self._before: object = None
         self._scope = "user"
@@ -161,6 +178,11 @@ class ServerScreen(Dialog):
         self._clock = self.set_interval(1, self._draw, pause=True)
         self._bridge.watch(self, lambda state: state.trial, self._follow)
         self._show(Stage.REMOVING if self._removes else Stage.FORM)
+        if self._allows is not None:
+            words = f"{self._allows.words}\nAdded below. Nothing is saved yet."
+            self.notes.update(Content.styled(block(words), "$text-warning"))
+            key = SANDBOX if self._allows.key == NETWORK else self._allows.key
+            next(row for row in self.form.rows if row.field.key == key).control.focus()
 
     def on_unmount(self) -> None:
         self._commands.engine.trials.end()
@@ -347,7 +369,7 @@ def _fields(shown: EntryFields, name: str, scope: str, asks: Sequence[str]) -> l
     def switch(key: str, title: str) -> FormField:
         return FormField(key, FieldKind.BOOLEAN, title, "", True, False)
 
-    options = shown.options
+    options, box = shown.options, shown.sandbox
     return [
         row("name", "Name", name, required=True),
         row("target", "Command or address", shown.target, required=True),
@@ -358,6 +380,9 @@ def _fields(shown: EntryFields, name: str, scope: str, asks: Sequence[str]) -> l
         switch("keyring", "Keyring for secrets"),
         FormField("start", FieldKind.CHOICE, "Start", "", True, options["start"], _STARTS),
         row("cwd", "Working directory", options["cwd"]),
+        FormField(SANDBOX, FieldKind.CHOICE, "Sandbox", "", True, box[SANDBOX], _SANDBOXES),
+        row("read", "Sandbox may read", box["read"]),
+        row("write", "Sandbox may write", box["write"]),
         row("timeout", "Timeout in seconds", options["timeout"]),
         row("excludeTools", "Tools off", options["excludeTools"]),
         FormField("scope", FieldKind.CHOICE, "Scope", "", True, scope, _SCOPES),
@@ -371,6 +396,8 @@ def _outcome(view: ServerView) -> Iterator[Content]:
         view = replace(view, status=ServerStatus.FAILED)
     more = counted(len(tools), "tool") if is_ready else one_line(view.last_words)
     yield Content.assemble((status_word(view, monotonic()), "bold"), f"  {more}")
+    if view.refused is not None:
+        yield Content.styled(one_line(view.refused.words), "$text-warning")
     if (failure := view.failure) is not None:
         is_held = view.status is ServerStatus.UNTRUSTED
         yield from failure_lines(replace(failure, advice=ASKS) if is_held else failure)

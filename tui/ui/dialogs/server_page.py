@@ -33,7 +33,7 @@ from tui.ui.widgets.text.describe import (
     server_problem,
     server_texts,
 )
-from tui.ui.widgets.text.plain import PlainText, duration, one_line
+from tui.ui.widgets.text.plain import PlainText, block, duration, one_line
 
 MAX_CHANGES: Final = 20
 """Names that are shown of what an offer gained, lost or changed."""
@@ -56,7 +56,7 @@ class ServerPage(ServerActions, Dialog):
     FRAME = VerticalScroll
     BINDINGS = keymap.bindings(
         *(f"servers.{name}" for name in ("restart", "start-stop", "sign-in", "sign-out")),
-        *(f"servers.{name}" for name in ("log", "enable", "review", "edit", "remove")),
+        *(f"servers.{name}" for name in ("log", "enable", "review", "edit", "remove", "allow")),
         *("deck.tools", "deck.prompts", "deck.resources"),
         *("server.run", "server.website", "server.copy"),
     )
@@ -104,6 +104,8 @@ class ServerPage(ServerActions, Dialog):
             status, *about = server_facts(view, monotonic())
             failure = view.failure or view.last_failure  # stays in sight while it is tried again
             facts = server_problem(failure, status) if failure is not None else [status]
+            if view.refused is not None:
+                facts.insert(0, Content.styled(block(view.refused.words), "$text-warning"))
             facts += _measured(view, usage)
             part = self.commands.engine.models.context_part(self._server, counts=True)
             if part is not None and (part.tokens or view.is_known):

@@ -24,7 +24,7 @@ MIN_NAME: Final = 4
 
 _NEED_SERVER: Final = (
     *("restart", "restart_all", "start_stop", "sign_in", "sign_out"),
-    *("log", "toggle_enabled", "remove"),
+    *("log", "toggle_enabled", "remove", "allow"),
 )
 """Actions that need a server."""
 
@@ -126,6 +126,8 @@ class ServerActions(SaysWhy, MessagePump):
                 return f"{name} is {status.value}{_FIRST.get(status, '.')}"
             case "toggle_enabled" if status in (ServerStatus.INVALID, ServerStatus.UNTRUSTED):
                 return f"{name} is {status.value}{_FIRST[status]}"
+            case "allow" if view.refused is None or not view.refused.is_offered:
+                return f"{name} reports no refused access that gemdeck could add."
             case "website" if view.info is None or not view.info.website:
                 return f"{name} has no website."
             case "demo_servers":
@@ -184,6 +186,10 @@ class ServerActions(SaysWhy, MessagePump):
     def action_remove(self) -> None:
         if self.current is not None:
             self.ask(EditServer(self.current.id, removes=True))
+
+    def action_allow(self) -> None:
+        if self.current is not None:
+            self.ask(EditServer(self.current.id, allows=self.current.refused))
 
     def action_log(self) -> None:
         if self.current is not None:

@@ -33,7 +33,7 @@ LAST: Final = ("side.chat", "dialog.close", "app.palette", "app.help")
 
 OF_SERVER: Final = frozenset(
     f"servers.{name}"
-    for name in ("restart", "start-stop", "sign-in", "log", "enable", "review", "demo")
+    for name in ("restart", "start-stop", "sign-in", "log", "enable", "review", "demo", "allow")
 )
 """Binding ids of what is done with one server: they stand below it."""
 

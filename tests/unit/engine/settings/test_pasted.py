@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.engine.settings.importers import MAX_PASTED, Machine, understand
-from tui.engine.settings.typed_entries import EntryError, EntryFields
+from tui.engine.settings.typed_entries import EntryError, EntryFields, with_access
+from tui.model.servers import RefusedAccess
 
 MACHINE: Final = Machine(Path("/home/me"), Path("/home/me/shop"), {})
 
@@ -57,6 +58,12 @@ UNDERSTOOD: Final[list[tuple[str, str, dict[str, Any]]]] = [
         {"command": "uvx", "args": ["a"]},
     ),
     ('{"git": {"command": "uvx"}}', "git", {"command": "uvx"}),
+    ("gemdeck mcp add --sandbox x y", "x", {"command": "y", "sandbox": True}),
+    (
+        '{"x": {"command": "y", "sandbox": {"network": true}}}',
+        "x",
+        {"command": "y", "sandbox": {"network": True}},
+    ),
     ('"git": {"command": "uvx", "trust": false},', "git", {"command": "uvx"}),
     (
         '{"command": "uvx", "args": ["mcp-server-git"]}',
@@ -178,3 +185,50 @@ def test_what_is_long_is_shown_to_its_end() -> None:
     shown = EntryFields({"command": "a", "args": ["-x", word], "env": {"A": word}})
     assert shown.words == ["-x", word]
     assert shown.variables == [f"A={word}"]
+
+
+@pytest.mark.parametrize(
+    ("before", "shown", "typed", "after"),
+    [
+        (None, ("", "", ""), {"sandbox": "on"}, True),
+        (None, ("", "", ""), {"sandbox": "off"}, False),
+        (True, ("on", "", ""), {}, True),
+        ({}, ("on", "", ""), {"sandbox": ""}, None),
+        ("none", ("off", "", ""), {}, "none"),
+        (True, ("on", "", ""), {"read": "~/a '/b c'"}, {"read": ["~/a", "/b c"]}),
+        (
+            {"write": ["/b c"], "network": False, "env": ["A"]},
+            ("on", "", "'/b c'"),
+            {"write": "", "sandbox": "network"},
+            {"env": ["A"], "network": True},
+        ),
+        (
+            {"network": "true", "read": ["$A"]},
+            ("network", "$A", ""),
+            {"sandbox": "on"},
+            {"read": ["$A"]},
+        ),
+        (False, ("off", "", ""), {"write": "~/a"}, "Paths are for a server in a sandbox"),
+        (True, ("on", "", ""), {"write": "'~/a"}, "A quote is not closed"),
+    ],
+)
+def test_a_sandbox_is_edited_as_a_choice_and_two_lists_of_paths(
+    before: object, shown: tuple[str, ...], typed: dict[str, str], after: object
+) -> None:
+    entry = {"command": "a"} | ({} if before is None else {"sandbox": before})
+    fields = EntryFields(entry)
+    assert tuple(fields.sandbox.values()) == shown
+    try:
+        made: object = fields.entry("a", "", "", "", **typed).get("sandbox")
+    except EntryError as error:
+        made = str(error).partition(":")[0]
+    assert (type(made), made) == (type(after), after)
+
+
+def test_what_was_refused_is_added_to_a_sandbox() -> None:
+    read, network = RefusedAccess("read", "~/a b"), RefusedAccess("network")
+    assert with_access({"command": "a", "sandbox": False}, read)["sandbox"] == {"read": ["~/a b"]}
+    box = {"read": ["/x"], "env": ["A"]}
+    assert with_access({"sandbox": box}, read)["sandbox"] == {**box, "read": ["/x", "~/a b"]}
+    assert with_access({"sandbox": box}, network)["sandbox"] == {**box, "network": True}
+    assert box == {"read": ["/x"], "env": ["A"]}

@@ -158,6 +158,7 @@ def server_facts(view: ServerView, now: float) -> list[Content]:
         field("command" if runs_here else "address", view.target),
         *known(
             ("working dir", "an empty folder of gemdeck's" if is_away else folder),
+            ("sandbox", view.sandbox.words if view.sandbox is not None else ""),
             ("timeout", f"{view.timeout:g} s" if view.timeout else ""),
             ("approval", unasked),
             ("account", view.account),
@@ -214,12 +215,16 @@ def summarize_server(view: ServerView, now: float) -> Content:
     if failure is None and view.status is ServerStatus.UNTRUSTED:
         failure = Failure("Not trusted yet.", "Press t to review what it would run.")
     parts = [_heading(view.id)]
+    if view.refused is not None:
+        parts.append(Content.styled(one_line(view.refused.words), "$text-warning"))
     if failure is not None:
         parts += failure_lines(failure)
     elif warning := recovery(view, now) or view.lacks:
         parts.append(Content.styled(one_line(warning), "$text-warning"))
     if view.status is ServerStatus.STARTING and view.last_words:
         parts.append(muted(one_line(view.last_words)))
+    if view.sandbox is not None:
+        parts.append(muted(one_line(f"sandboxed: {view.sandbox.words}")))
     if view.runs_outside:
         parts.append(muted("runs outside this folder · t trust"))
     if view.description:
