@@ -60,6 +60,18 @@ ADDED: Final = {
     "L09": "a client sends rubbish, or what never ends",
     "L10": "gemdeck serves itself, and what it lists grows without end",
     "J13": "the home is read-only when gemdeck ends",
+    "K01": "a sandboxed server reads keys, or changes what the shell or another server runs",
+    "K02": "a sandboxed server without the network reaches loopback, by TCP or UDP",
+    "K03": "a sandboxed server reaches the session bus, the keys' agent or an abstract socket",
+    "K04": "a sandboxed server sees, ends or traces processes, gemdeck and its guard included",
+    "K05": "a sandboxed server leaves by links, by /proc, or by what others have open",
+    "K06": "a sandboxed server takes away or changes what is mounted, as root of its own namespace",
+    "K07": "a sandboxed server writes what others run or obey in the opened folder",
+    "K08": "a sandboxed server writes to the user's terminal, or types there",
+    "K09": "a sandboxed server fills the disk",
+    "K10": "a sandboxed server leaves a daemon, and ends the guard that would end it",
+    "K11": "a sandboxed server inherits a descriptor",
+    "K12": "npx or uvx runs in a sandbox what another server put into their cache",
 }
 """Rows that came after the list, and what each is about."""
 

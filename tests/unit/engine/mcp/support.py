@@ -146,6 +146,7 @@ def permit(tool: OfferedTool, arguments: JsonObject | None = None) -> Permit:
 async def running(
     *definitions: ServerDefinition,
     workspace: Path = FOLDER,
+    others: tuple[Path, ...] = (),
     retry: RetryPolicy = LATER,
     context: ClientContext | None = None,
     eras: EraCache | None = None,
@@ -155,7 +156,7 @@ async def running(
     """Run servers until the block ends."""
     watcher = Watcher()
     context = context or ClientContext(watcher)
-    context.workspaces, context.client_version = (workspace,), "0.1"
+    context.workspaces, context.client_version = (workspace, *others), "0.1"
     context.eras = eras or context.eras
     manager = ServerManager(
         watcher, context, import_connect=import_connect, enablement=enablement, retry=retry
