@@ -35,6 +35,7 @@ STEPS: dict[str, tuple[str, ...]] = {
 
 CASES: dict[str, tuple[ConfirmationRequest, tuple[str, ...]]] = {
     "not-lasting": (replace(QUESTION, not_lasting="nothing identifies it"), ()),
+    "client": (replace(QUESTION, caller="claude-code in ~/shop"), ()),
     "edited": (QUESTION, ("e", "4", "ctrl+s")),
     "problem": (replace(QUESTION, problem="amount: 9 is more than 5"), ("e",)),
     "change": (rewriting(), ()),
