@@ -1,7 +1,7 @@
 """The fields of a form that a server requests; each shows what is wrong with its value."""
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar, Final, Literal, Self
 
 from rich.cells import cell_len
@@ -179,7 +179,7 @@ class YesNo(PlainText, can_focus=True):
 
 
 class Rows(PlainText, can_focus=True):
-    """Rows of a list, of which one may be open; keys open, add, remove and move them.
+    """Rows of a list, of which one may be open; keys open, add and remove them.
 
     Args:
         options: The rows at first.
@@ -187,7 +187,7 @@ class Rows(PlainText, can_focus=True):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *keymap.bindings("rows.open", "rows.add", "rows.drop", "rows.up", "rows.down"),
+        *keymap.bindings("rows.open", "rows.add", "rows.drop"),
         Binding("up", "step(-1)", "Row before", show=False),
         Binding("down", "step(1)", "Next row", show=False),
     ]
@@ -212,8 +212,7 @@ class Rows(PlainText, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """Offer what there are rows for."""
-        least = {"open": 1, "drop": 1, "shift": 2}
-        return len(self.order) >= least.get(action, 0)
+        return bool(self.order) or action not in {"open", "drop"}
 
     def action_step(self, by: int) -> None:
         """Go to another row; beyond the last and the first to another field."""
@@ -238,14 +237,6 @@ class Rows(PlainText, can_focus=True):
         rows = [*self.order[: self.cursor], *self.order[self.cursor + 1 :]]
         self.cursor = max(0, min(self.cursor, len(rows) - 1))
         self._arrange(rows, "")
-
-    def action_shift(self, by: int) -> None:
-        at, to = self.cursor, self.cursor + by
-        if 0 <= to < len(self.order):
-            rows = [*self.order]
-            rows[at], rows[to] = rows[to], rows[at]
-            self.cursor = to
-            self._arrange(rows, "")
 
     def _arrange(self, order: list[str], opened: str) -> None:
         """Tell of another order, or that the row of a place is open in it, if any."""
@@ -437,11 +428,11 @@ class ChoiceField(FieldRow):
     control: Select[int]
 
     def make_control(self) -> Select[int]:
-        """Return a drop-down list whose values are the indexes of the options."""
+        """Return a drop-down list, which parses bare strings as markup, of indexes of options."""
         values: list[FormValue] = [option.value for option in self.field.options]
         default, is_required = self.field.default, self.field.required
         return Select(
-            _numbered(one_line(option.label) for option in self.field.options),
+            [(Text(one_line(one.label)), at) for at, one in enumerate(self.field.options)],
             prompt="choose… (required)" if is_required else "choose…",
             allow_blank=not (is_required and default in values),
             value=values.index(default) if default in values else Select.NULL,
@@ -504,8 +495,3 @@ _ROWS: Final[Mapping[FieldKind, type[FieldRow]]] = {
 def make_row(field: FormField) -> FieldRow:
     """Return the row for a field's kind."""
     return _ROWS.get(field.kind, TypedField)(field)
-
-
-def _numbered(labels: Iterable[str]) -> list[tuple[Text, int]]:
-    """Return options for a `Select`, which parses bare strings as markup, with their indexes."""
-    return [(Text(label), index) for index, label in enumerate(labels)]
