@@ -1,7 +1,7 @@
 """The fields of a form that a server requests; each shows what is wrong with its value."""
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar, Final, Literal, Self
 
 from rich.cells import cell_len
@@ -428,11 +428,11 @@ class ChoiceField(FieldRow):
     control: Select[int]
 
     def make_control(self) -> Select[int]:
-        """Return a drop-down list, which parses bare strings as markup, of indexes of options."""
+        """Return a drop-down list whose values are the indexes of the options."""
         values: list[FormValue] = [option.value for option in self.field.options]
         default, is_required = self.field.default, self.field.required
         return Select(
-            [(Text(one_line(one.label)), at) for at, one in enumerate(self.field.options)],
+            _numbered(one_line(option.label) for option in self.field.options),
             prompt="choose… (required)" if is_required else "choose…",
             allow_blank=not (is_required and default in values),
             value=values.index(default) if default in values else Select.NULL,
@@ -495,3 +495,8 @@ _ROWS: Final[Mapping[FieldKind, type[FieldRow]]] = {
 def make_row(field: FormField) -> FieldRow:
     """Return the row for a field's kind."""
     return _ROWS.get(field.kind, TypedField)(field)
+
+
+def _numbered(labels: Iterable[str]) -> list[tuple[Text, int]]:
+    """Return options for a `Select`, which parses bare strings as markup, with their indexes."""
+    return [(Text(label), index) for index, label in enumerate(labels)]
