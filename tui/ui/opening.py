@@ -103,10 +103,9 @@ async def _edit_server(deck: MainScreen, asked: messages.EditServer) -> None:
         except EditError as error:
             words = str(error)
     if isinstance(entry, dict):
-        removes, allows = asked.removes, asked.allows
-        entry = with_access(entry, allows) if allows is not None else entry
+        entry = with_access(entry, asked.allows) if asked.allows is not None else entry
         what = view.id, entry, view.origin.value
-        form = ServerScreen(deck.bridge, *what, removes=removes, allows=allows)
+        form = ServerScreen(deck.bridge, *what, removes=asked.removes, allows=asked.allows)
         deck.app.push_screen(form)
     else:
         deck.app.notify(words, markup=False)

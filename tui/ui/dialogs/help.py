@@ -268,7 +268,7 @@ class KeysScreen(ListDialog[keymap.Key]):
         bridge: Has the user's own keys, and writes the settings.
     """
 
-    KIND = "whole"
+    KIND = "large"
     AUTO_FOCUS = "RowList"
     BINDINGS = keymap.bindings("keys.default")
     enter = "new key"
