@@ -34,7 +34,7 @@ from tui.ui import keymap, themes
 from tui.ui.bridge import Delay, StoreBridge
 from tui.ui.keymap import with_shared
 from tui.ui.main import MainScreen, TypeAhead
-from tui.ui.messages import DialogName, Opens
+from tui.ui.messages import Opens
 from tui.ui.notices import toast_words
 from tui.ui.panes.row import PaneRow
 from tui.ui.questions.arming import REPEAT_SECONDS, Keyboard, SecondPress
@@ -363,11 +363,11 @@ class GemdeckApp(App[int], inherit_bindings=False):
 
     async def action_open(self, name: str) -> None:
         """Open what has a name."""
-        if name == DialogName.PALETTE and self._pending is not None:
+        if name == "palette" and self._pending is not None:
             self._pending.put_away()
-        self._type_ahead.hold_for(partial(self._open_named, DialogName(name)))
+        self._type_ahead.hold_for(partial(self._open_named, name))
 
-    async def _open_named(self, name: DialogName) -> None:
+    async def _open_named(self, name: str) -> None:
         from tui.ui.opening import open_named  # noqa: PLC0415 - with all dialogs, on first use
 
         await open_named(self.deck, name)

@@ -157,8 +157,6 @@ call! | call.run | ctrl+s | done | run | Run the tool with these arguments
 call | rows.open | enter,space | open | open | Open or close the row
 call | rows.add | plus | add | add | Add a row
 call | rows.drop | delete,backspace | drop | remove | Remove the row
-call | rows.up | alt+up | shift(-1) | move up | Move the row up
-call | rows.down | alt+down | shift(1) | down | Move the row down
 call! | call.switch | ctrl+t | switch | switch | Switch between form and JSON
 call! | call.saved | ctrl+o | saved | saved calls | Load a saved call
 call | call.next | tab,down | app.focus_next | next field | Next field
@@ -288,7 +286,6 @@ help | help.keys | e | app.open('keys') | change keys | Change the keys
 dialog | keys.default | delete | default | default | Use the default keys again
 dialog | own.save | ctrl+s | save | save | Save what you filled in
 dialog | own.remove | ctrl+r | remove | remove | Remove the profile from your settings
-dialog | own.reset | ctrl+r | reset | reset | Empty all fields
 dialog | server.run | enter | run | run a tool | Choose a tool and run it
 dialog | server.website | o | website | website | Show the website's address, then open it
 dialog | server.copy | c | copy | copy | Copy the page or one of its commands

@@ -1,4 +1,4 @@
-"""What widgets ask of the deck, in messages, and the names of its panes and dialogs."""
+"""What widgets ask of the deck, in messages, and the names of its panes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,23 +26,6 @@ class PaneName(StrEnum):
     RESOURCES = "resources"
     ACTIVITY = "activity"
     PROTOCOL = "protocol"
-
-
-class DialogName(StrEnum):
-    """What opens above the deck by its name, which the action `app.open` takes."""
-
-    ADD = "add"
-    GRANTS = "grants"
-    HELP = "help"
-    IMPORTS = "imports"
-    KEYS = "keys"
-    MODEL = "model"
-    PALETTE = "palette"
-    PROFILE = "profile"
-    RUNS = "runs"
-    SAMPLE = "sample"
-    SETTINGS = "settings"
-    THEMES = "themes"
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))

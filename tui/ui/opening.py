@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from textual.screen import Screen
 
+from tui.model.requests import FieldKind, FormField
 from tui.model.servers import OWN
 from tui.store.selectors import server
 from tui.ui import messages
@@ -20,13 +21,12 @@ from tui.ui.dialogs.choices import ImportScreen, ThemeScreen
 from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.help import HelpIndex, HelpScreen, KeysScreen, lines_here, place_of
 from tui.ui.dialogs.model_setup import ModelScreen
-from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, ProfileScreen, argument_field
+from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, ProfileScreen
 from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import RunScreen, ToolFormScreen, run_list
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.editor import edit
 from tui.ui.main import MainScreen
-from tui.ui.messages import DialogName
 from tui.ui.widgets.text.describe import describe_prompt
 
 
@@ -103,10 +103,9 @@ async def _edit_server(deck: MainScreen, asked: messages.EditServer) -> None:
         except EditError as error:
             words = str(error)
     if isinstance(entry, dict):
-        removes, allows = asked.removes, asked.allows
-        entry = with_access(entry, allows) if allows is not None else entry
+        entry = with_access(entry, asked.allows) if asked.allows is not None else entry
         what = view.id, entry, view.origin.value
-        form = ServerScreen(deck.bridge, *what, removes=removes, allows=allows)
+        form = ServerScreen(deck.bridge, *what, removes=asked.removes, allows=asked.allows)
         deck.app.push_screen(form)
     else:
         deck.app.notify(words, markup=False)
@@ -124,24 +123,24 @@ def _runs(deck: MainScreen) -> Screen[Any] | None:
 
 Made = Screen[Any] | None
 
-DIALOGS: Final[Mapping[DialogName, Callable[[MainScreen], Made | Awaitable[Made]]]] = {
-    DialogName.ADD: _add,
-    DialogName.GRANTS: lambda deck: GrantsScreen(deck.bridge),
-    DialogName.HELP: _help,
-    DialogName.IMPORTS: _imports,
-    DialogName.KEYS: lambda deck: KeysScreen(deck.bridge),
-    DialogName.MODEL: lambda deck: ModelScreen(deck.bridge),
-    DialogName.PALETTE: _palette,
-    DialogName.PROFILE: lambda deck: ProfileScreen(deck.bridge),
-    DialogName.RUNS: _runs,
-    DialogName.SAMPLE: _sample,
-    DialogName.SETTINGS: _settings,
-    DialogName.THEMES: lambda deck: ThemeScreen(deck.choose_theme),
+DIALOGS: Final[Mapping[str, Callable[[MainScreen], Made | Awaitable[Made]]]] = {
+    "add": _add,
+    "grants": lambda deck: GrantsScreen(deck.bridge),
+    "help": _help,
+    "imports": _imports,
+    "keys": lambda deck: KeysScreen(deck.bridge),
+    "model": lambda deck: ModelScreen(deck.bridge),
+    "palette": _palette,
+    "profile": lambda deck: ProfileScreen(deck.bridge),
+    "runs": _runs,
+    "sample": _sample,
+    "settings": _settings,
+    "themes": lambda deck: ThemeScreen(deck.choose_theme),
 }
-"""What has a name; the user's editor comes in place of a dialog."""
+"""What the action `app.open` takes by its name; the user's editor comes in place of a dialog."""
 
 
-async def open_named(deck: MainScreen, name: DialogName) -> None:
+async def open_named(deck: MainScreen, name: str) -> None:
     """Open what has a name."""
     made = DIALOGS[name](deck)
     screen = await made if isawaitable(made) else made
@@ -197,8 +196,9 @@ def _fill_prompt(deck: MainScreen, asked: messages.FillPrompt) -> None:
         title=f"/{name}",
         about=describe_prompt(asked.server, asked.prompt, arguments=False),
         fields=[
-            argument_field(
-                one.name, one.description, required=one.required, value=asked.values.get(one.name)
+            FormField(
+                *(one.name, FieldKind.TEXT, one.name, one.description, one.required),
+                default=asked.values.get(one.name),
             )
             for one in asked.prompt.arguments
         ],

@@ -386,19 +386,17 @@ async def test_a_form_nests_labels_and_lists_objects_by_rows_that_keys_change() 
         await hand.press("plus")
         await hand.until(lambda: "▾ 1" in hand.text and "items 1" in hand.text)
         assert "Del remove" in hand.text
-        assert "Alt+↑" not in hand.text, "of one row there is nothing to move"
         await hand.press("down", *"A1", "up", "plus")
         await hand.until(lambda: "▸ 1  sku A1 · count 1" in hand.text and "items 2" in hand.text)
-        await hand.press("down", *"B2", "up", "alt+up")
-        await hand.until(lambda: "▸ 1  sku B2 · count 1" in hand.text)
-        assert "▸ 2  sku A1 · count 1" in hand.text
+        await hand.press("down", *"B2", "up", "enter")
+        await hand.until(lambda: "▸ 2  sku B2 · count 1" in hand.text)
         whole = {
             "to": {"address": {"street": "Main"}},
             "speed": "safe",
-            "items": [{"sku": "B2", "count": 1}, {"sku": "A1", "count": 1}],
+            "items": [{"sku": "A1", "count": 1}, {"sku": "B2", "count": 1}],
         }
         assert hand.form.editor.json.text == json.dumps(whole, indent=2), "in the schema's order"
-        await hand.press("down", "enter")
+        await hand.press("enter")
         await hand.until(lambda: "items 2" in hand.text)
         await hand.press("delete")
         await hand.until(lambda: "▸ 2" not in hand.text)
@@ -408,7 +406,7 @@ async def test_a_form_nests_labels_and_lists_objects_by_rows_that_keys_change() 
         await hand.until(lambda: "This is required." in hand.text)
         await hand.home()
         await hand.open("parcel", json.dumps(whole))
-        await hand.until(lambda: "▸ 2  sku A1" in hand.text)
+        await hand.until(lambda: "▸ 2  sku B2" in hand.text)
         assert "choose…" not in hand.text
         await hand.run()
         await hand.ended()

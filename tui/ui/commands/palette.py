@@ -15,7 +15,7 @@ from tui.ui.dialogs.help import HelpScreen
 from tui.ui.dialogs.list_dialog import ListDialog
 from tui.ui.dialogs.prompt_arguments import ProfileScreen
 from tui.ui.main import MainScreen
-from tui.ui.messages import DialogName, PaneName
+from tui.ui.messages import PaneName
 from tui.ui.panes.browser import Resource, ResourcesPane
 from tui.ui.panes.tabs import shown_tabs
 from tui.ui.widgets.lists.filter_list import DialogFilterList, Group, ListEntry
@@ -186,18 +186,18 @@ def _tab_actions(deck: MainScreen) -> Actions:
 def _app_actions(deck: MainScreen) -> Actions:
     engine, model = deck.commands.engine, _key(deck, "deck.model")
     add, helps, leave = (_key(deck, one) for one in ("servers.add", "app.help", "app.quit"))
-    actions: Iterable[tuple[str, str, DialogName | Callable[[], object], str]] = (
-        ("Model: choose, enter a key", "Gemini, Vertex AI or the demo", DialogName.MODEL, model),
-        ("Servers: add", "A command, an address or JSON", DialogName.ADD, add),
-        ("Settings: edit the file", "Open your settings in your editor", DialogName.SETTINGS, ""),
-        ("Servers: import", "Import servers from other clients", DialogName.IMPORTS, ""),
-        ("Settings: sample", "Show a sample with every setting", DialogName.SAMPLE, ""),
-        ("Help", "The keys that work here, and the manual", DialogName.HELP, helps),
-        ("Grants: rules for tools", "What is always allowed or denied", DialogName.GRANTS, ""),
+    actions: Iterable[tuple[str, str, str | Callable[[], object], str]] = (
+        ("Model: choose, enter a key", "Gemini, Vertex AI or the demo", "model", model),
+        ("Servers: add", "A command, an address or JSON", "add", add),
+        ("Settings: edit the file", "Open your settings in your editor", "settings", ""),
+        ("Servers: import", "Import servers from other clients", "imports", ""),
+        ("Settings: sample", "Show a sample with every setting", "sample", ""),
+        ("Help", "The keys that work here, and the manual", "help", helps),
+        ("Grants: rules for tools", "What is always allowed or denied", "grants", ""),
         ("Trust: review this folder", "Show what it would run", engine.review_folder, ""),
         ("Trust: forget this folder", "Revoke it, stop its servers", engine.forget_folder, ""),
-        ("Keys: change", "Choose an action, press its key", DialogName.KEYS, ""),
-        ("Theme: choose", "Dark, light and more", DialogName.THEMES, ""),
+        ("Keys: change", "Choose an action, press its key", "keys", ""),
+        ("Theme: choose", "Dark, light and more", "themes", ""),
         ("Quit", "Leave gemdeck at once", partial(deck.run_action, "app.quit"), leave),
     )
     for name, words, does, key in actions:
@@ -308,12 +308,8 @@ def _profiles(deck: MainScreen) -> Actions:
         title = f"Use profile {name}" if name else "Use all servers"
         yield PaletteAction(title, words, partial(use, name))
         if name:
-            edit = partial(_edit_profile, deck, name)
+            edit = partial(lambda one: deck.app.push_screen(ProfileScreen(deck.bridge, one)), name)
             yield PaletteAction(f"Edit profile {name}", "Replace, describe or remove it", edit)
-
-
-def _edit_profile(deck: MainScreen, name: str) -> None:
-    deck.app.push_screen(ProfileScreen(deck.bridge, name))
 
 
 def _themes(deck: MainScreen) -> Actions:

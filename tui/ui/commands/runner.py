@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from textual.content import Content
 
@@ -35,9 +35,6 @@ from tui.ui.messages import PaneName
 from tui.ui.panes.tabs import tabs_of
 from tui.ui.themes import in_order
 from tui.ui.widgets.status import STARTABLE, STOPPABLE
-
-if TYPE_CHECKING:  # imports the engine
-    from tui.engine.mcp.manager import ServerManager
 
 Run = Callable[[MainScreen, str], object]
 """Carries out a command with what stands after it; what it returns may have to be awaited."""
@@ -244,17 +241,21 @@ def _restart_all(deck: MainScreen, _: str) -> None:
 def _each(
     done: str,
     allowed: frozenset[ServerStatus],
-    change: "Callable[[ServerManager, ServerId], None]",
+    change: str,
     deck: MainScreen,
     name: str,
+    **how: bool,
 ) -> None:
-    """Change the servers of a name that have an allowed status, and say what was done."""
+    """Change the servers of a name that have an allowed status, and say what was done.
+
+    `change` is the method of the engine's servers that does it.
+    """
     named = _named(deck, name)
     if not (servers := [view.id for view in named if view.status in allowed]):
         view = named[0]
         raise UsageError(f"{view.id} is {view.status}.", _way_out(view.id, view.status))
     for server in servers:
-        change(deck.commands.running.servers, server)
+        getattr(deck.commands.running.servers, change)(server, **how)
     deck.notify(f"{done} {', '.join(servers)}.", markup=False)
 
 
@@ -325,18 +326,10 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("mcp", "auth"): _sign_in,
     ("mcp", "logout"): lambda deck, one: deck.commands.engine.sign_ins.end(_one_server(deck, one)),
     ("mcp", "refresh"): _restart_all,
-    ("mcp", "restart"): partial(
-        _each, "Restarting", STOPPABLE | STARTABLE, lambda servers, one: servers.restart(one)
-    ),
-    ("mcp", "start"): partial(
-        _each, "Starting", STARTABLE, lambda servers, one: servers.start(one)
-    ),
-    ("mcp", "stop"): partial(_each, "Stopping", STOPPABLE, lambda servers, one: servers.stop(one)),
-    ("mcp", "enable"): partial(
-        _each, "Enabled", _OFF, lambda servers, one: servers.set_enabled(one, enabled=True)
-    ),
-    ("mcp", "disable"): partial(
-        _each, "Disabled", _ON, lambda servers, one: servers.set_enabled(one, enabled=False)
-    ),
+    ("mcp", "restart"): partial(_each, "Restarting", STOPPABLE | STARTABLE, "restart"),
+    ("mcp", "start"): partial(_each, "Starting", STARTABLE, "start"),
+    ("mcp", "stop"): partial(_each, "Stopping", STOPPABLE, "stop"),
+    ("mcp", "enable"): partial(_each, "Enabled", _OFF, "set_enabled", enabled=True),
+    ("mcp", "disable"): partial(_each, "Disabled", _ON, "set_enabled", enabled=False),
 }
 """The commands by their words, as in `OWN_COMMANDS`."""

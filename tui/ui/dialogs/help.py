@@ -16,7 +16,6 @@ from tui.store.commands import Commands
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.list_dialog import ChoiceDialog, Dialog, ListDialog
-from tui.ui.messages import DialogName
 from tui.ui.questions.address import LinkScreen
 from tui.ui.questions.own_keys import check_keys
 from tui.ui.widgets.lists.filter_list import DialogFilterList, FilterList, ListEntry
@@ -237,7 +236,7 @@ class HelpScreen(Dialog):
         if (part := self._part_at(target)) is not None:
             await self.go(part.at)
         elif target.endswith(SAMPLE):
-            await self.app.run_action(f"app.open('{DialogName.SAMPLE}')")
+            await self.app.run_action("app.open('sample')")
         else:
             self.app.push_screen(LinkScreen(target, self._commands))
 
@@ -269,7 +268,7 @@ class KeysScreen(ListDialog[keymap.Key]):
         bridge: Has the user's own keys, and writes the settings.
     """
 
-    KIND = "whole"
+    KIND = "large"
     AUTO_FOCUS = "RowList"
     BINDINGS = keymap.bindings("keys.default")
     enter = "new key"

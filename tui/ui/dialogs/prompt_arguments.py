@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from typing import Any, ClassVar, Final
 
@@ -15,7 +16,7 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from tui.model.events import ArgumentCompleted
-from tui.model.models import OWN_OPTIONS, Marks, ModelOptions
+from tui.model.models import Marks
 from tui.model.requests import FieldKind, FormField
 from tui.model.servers import ServerId
 from tui.model.settings_rules import PROFILE_NAME
@@ -40,19 +41,14 @@ MAX_SUGGESTIONS: Final = 20
 BAD_NAME: Final = "Use at most 40 letters, digits, spaces, dots and hyphens; begin with a letter."
 
 
+_own = partial(FormField, format="own")
+
 _OPTIONS: Final = (
-    ("thinking", FieldKind.TEXT, "Thinking", "low, high or a budget", None, None),
-    ("temperature", FieldKind.NUMBER, "Temperature", "0 to 2", 0, 2),
-    ("max_output", FieldKind.INTEGER, "Output", "maximum tokens", 1, None),
+    _own("thinking", FieldKind.TEXT, "Thinking", "low, high or a budget"),
+    _own("temperature", FieldKind.NUMBER, "Temperature", "0 to 2", minimum=0, maximum=2),
+    _own("max_output", FieldKind.INTEGER, "Output", "maximum tokens", minimum=1),
 )
-"""The options of a model: name, kind, title, what they can be, and the least and the most."""
-
-
-def argument_field(
-    name: str, description: str, *, required: bool, value: str | None = None
-) -> FormField:
-    """Return the field of an argument, a text."""
-    return FormField(name, FieldKind.TEXT, name, description, required, value)
+"""The options of a model."""
 
 
 class ArgumentRow(TypedField):
@@ -213,13 +209,14 @@ class ArgumentsScreen(FormDialog):
 class OptionsScreen(FormDialog):
     """Set how the model answers in this conversation; an empty option is left to the service."""
 
-    BINDINGS = keymap.bindings("own.save", "own.reset")
+    BINDINGS = keymap.bindings("own.save")
 
     def __init__(self, bridge: StoreBridge) -> None:
         super().__init__("Options", bridge.state.model.name)
         self._bridge = bridge
         self.about = Content.styled("How the model answers in this conversation.", "$text-muted")
-        self.form = ArgumentForm(_option_fields(bridge.state.options), make_row)
+        options = [replace(one, default=getattr(bridge.state.options, one.key)) for one in _OPTIONS]
+        self.form = ArgumentForm(options, make_row)
 
     def action_save(self) -> None:
         """Set the options, unless the model cannot answer like this."""
@@ -232,18 +229,6 @@ class OptionsScreen(FormDialog):
             self.form.rows[0].complain(problem)  # the others were checked
         else:
             self.dismiss()
-
-    async def action_reset(self) -> None:
-        """Empty all fields, which applies once they are saved."""
-        await self.form.refill(_option_fields(OWN_OPTIONS))
-        self.form.rows[0].control.focus()
-
-
-def _option_fields(options: ModelOptions) -> list[FormField]:
-    return [
-        FormField(key, kind, title, words, False, getattr(options, key), (), "own", least, most)
-        for key, kind, title, words, least, most in _OPTIONS
-    ]
 
 
 class ProfileScreen(FormDialog):

@@ -147,12 +147,9 @@ class ServerPage(ServerActions, Dialog):
     def action_run(self) -> None:
         """Let one of its tools be chosen, and show the form of that."""
         view = self.current
-        tools = [(one.name, one.name) for one in view.catalog.tools] if view is not None else []
-
-        def run(tool: str) -> None:
-            self.ask(RunTool(self._server, tool))
-
-        self.app.push_screen(pick("Run a tool", "tool", tools, run))
+        tools = view.catalog.tools if view is not None else ()
+        runs = [(one.name, RunTool(self._server, one.name)) for one in tools]
+        self.app.push_screen(pick("Run a tool", "tool", runs, self.ask))
 
     def action_website(self) -> None:
         """Show the whole address of its website, from where it can be opened."""

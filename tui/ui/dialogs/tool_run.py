@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
+from functools import partial
 from time import localtime, strftime, time
 from typing import Final
 
@@ -292,13 +293,10 @@ class RunScreen(FetchedScreen):
             and (one.call.server, one.call.tool) == (call.server, call.tool)
         ]
 
-    async def action_compare(self) -> None:
+    def action_compare(self) -> None:
         """Compare it with the only other run of the tool, or with one that is picked."""
-        others = self._others()
-        if len(others) == 1:
-            await self._compare(others[0])
-        else:
-            self.app.push_screen(run_list("Compare with", others, self._compare))
+        others = [(_run_words(one), one) for one in reversed(self._others())]
+        use_one(self.app, "Compare with", "call", others, partial(self.call_later, self._compare))
 
     async def _compare(self, other: ToolRun) -> None:
         """Show what differs from another run, in arguments and result."""

@@ -15,6 +15,7 @@ from textual.getters import query_one
 
 from tui.model.catalog import Catalog, Off, PromptView, ResourceTemplateView, ResourceView, ToolView
 from tui.model.input.uri_templates import UriTemplate, UriTemplateError, parse_template
+from tui.model.requests import FieldKind, FormField
 from tui.model.servers import ServerId, ServerUsage
 from tui.store.selectors import saved_calls
 from tui.store.selectors import server as find_server
@@ -22,7 +23,7 @@ from tui.store.state import AppState
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
-from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, argument_field
+from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.messages import FillPrompt, InsertText, RunTool, SendResource, ShowResource
 from tui.ui.panes.side_part import MARK, Mark, Marking, SidePart
 from tui.ui.widgets.chat.completion import mention
@@ -308,7 +309,7 @@ class ResourcesPane(BrowserPane[OwnedResource]):
             self._show_template_error(error)
             return
         fields = [
-            argument_field(v.name, _LIST_NOTE if v.is_list else "", required=v.required)
+            FormField(v.name, FieldKind.TEXT, v.name, _LIST_NOTE * v.is_list, v.required)
             for v in template.variables
         ]
         screen = ArgumentsScreen(

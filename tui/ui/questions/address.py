@@ -63,16 +63,16 @@ class LinkScreen(Question[Any]):
     def lines(self) -> Sequence[LabelledLine]:
         """Lay out the link."""
         link = self.request
-        lines = [
+        is_open = not link.refusal and is_plain_http(link)
+        lines = (
             LabelledLine("host", link.host or "none", "bold"),
             LabelledLine("address", link.url),
-        ]
-        if link.refusal:
-            lines.append(LabelledLine("refused", link.refusal, "$text-error"))
-        elif is_plain_http(link):
-            words = "The connection is not encrypted."
-            lines.append(LabelledLine("! warning", words, "$text-warning"))
-        return lines
+            LabelledLine("refused", link.refusal, "$text-error"),
+            LabelledLine(
+                "! warning", "The connection is not encrypted." * is_open, "$text-warning"
+            ),
+        )
+        return [line for line in lines if line.text]
 
     def offers(self, answer: Answer) -> bool:
         return answer is not OPEN or not self.request.refusal

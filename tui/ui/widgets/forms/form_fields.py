@@ -179,7 +179,7 @@ class YesNo(PlainText, can_focus=True):
 
 
 class Rows(PlainText, can_focus=True):
-    """Rows of a list, of which one may be open; keys open, add, remove and move them.
+    """Rows of a list, of which one may be open; keys open, add and remove them.
 
     Args:
         options: The rows at first.
@@ -187,7 +187,7 @@ class Rows(PlainText, can_focus=True):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *keymap.bindings("rows.open", "rows.add", "rows.drop", "rows.up", "rows.down"),
+        *keymap.bindings("rows.open", "rows.add", "rows.drop"),
         Binding("up", "step(-1)", "Row before", show=False),
         Binding("down", "step(1)", "Next row", show=False),
     ]
@@ -212,8 +212,7 @@ class Rows(PlainText, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """Offer what there are rows for."""
-        least = {"open": 1, "drop": 1, "shift": 2}
-        return len(self.order) >= least.get(action, 0)
+        return bool(self.order) or action not in {"open", "drop"}
 
     def action_step(self, by: int) -> None:
         """Go to another row; beyond the last and the first to another field."""
@@ -238,14 +237,6 @@ class Rows(PlainText, can_focus=True):
         rows = [*self.order[: self.cursor], *self.order[self.cursor + 1 :]]
         self.cursor = max(0, min(self.cursor, len(rows) - 1))
         self._arrange(rows, "")
-
-    def action_shift(self, by: int) -> None:
-        at, to = self.cursor, self.cursor + by
-        if 0 <= to < len(self.order):
-            rows = [*self.order]
-            rows[at], rows[to] = rows[to], rows[at]
-            self.cursor = to
-            self._arrange(rows, "")
 
     def _arrange(self, order: list[str], opened: str) -> None:
         """Tell of another order, or that the row of a place is open in it, if any."""
