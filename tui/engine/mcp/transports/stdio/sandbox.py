@@ -41,7 +41,7 @@ _PRIVATE: Final = (".ssh", ".gnupg", ".password-store", ".local/share/keyrings",
 _ESCAPES: Final = (
     *("/proc", "/run/user", "/run/docker.sock", "/run/podman", "/run/containerd", "/run/dbus"),
 )
-"""Other processes' files, and sockets of what starts programs."""
+"""Other processes, and sockets of what starts programs for who asks."""
 
 _CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl"})
 _CACHES: Final = {"XDG_CACHE_HOME": "cache", "XDG_DATA_HOME": "data", "npm_config_cache": "npm"}
