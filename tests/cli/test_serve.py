@@ -147,6 +147,15 @@ async def test_an_open_deck_answers_and_the_client_goes_on_without_it(
     assert shop.calls == [("look", {"text": "a"})]
 
 
+async def test_a_client_is_told_why_there_is_nothing_for_it() -> None:
+    write_settings({})
+    (Path.home() / ".gemini" / "settings.json").write_text("{", encoding="utf-8")
+    async with client() as connected:
+        for _ in range(2):
+            with pytest.raises(MCPError, match=r"cannot serve: .*not valid JSON"):
+                await connected.list_tools()
+
+
 async def test_entries_for_clients_hold_a_token_that_is_kept_as_a_hash(world: World) -> None:
     tokens = []
     for name in ("claude-code", "codex", "cursor", "vscode", "gemini-cli"):

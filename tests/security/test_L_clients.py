@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.cli.running import library
 from tests.conftest import World
-from tests.security.decks import Deck, Script, Turncoat, calling, records, shop
+from tests.security.decks import READY, Deck, Script, Turncoat, calling, records, shop
 from tests.support.waiting import eventually
 from tui.engine.serving.callers import CallerBook
 from tui.engine.serving.deck_socket import MAX_OPEN, DeckLink, Hello, find_deck
@@ -20,7 +21,8 @@ from tui.engine.serving.open_deck import answering_others
 from tui.engine.serving.shared_servers import RequestRefusedError
 from tui.engine.trust.folder_identity import identify
 from tui.model.consent import Choice, GrantScope
-from tui.model.requests import ConfirmationRequest
+from tui.model.requests import ConfirmationRequest, Reply, ReplyAction, ResultReview
+from tui.store.selectors import pending_here
 
 __all__ = ["shop"]
 
@@ -40,9 +42,12 @@ def token(world: World, client: str = "claude-code") -> str:
 
 @asynccontextmanager
 async def open_deck(
-    shop: Turncoat, work: Path, script: Script | None = None
+    shop: Turncoat,
+    work: Path,
+    script: Script | None = None,
+    **more: Any,  # noqa: ANN401 - as for `deck`
 ) -> AsyncIterator[Deck]:
-    async with shop.deck(script) as running, answering_others(running.engine, work):
+    async with shop.deck(script, **more) as running, answering_others(running.engine, work):
         yield running
 
 
@@ -139,6 +144,37 @@ async def test_L04_rules_hold_for_every_client(shop: Turncoat, world: World, wor
                 async with link(world, work, profile="odd"):
                     pass
         assert running.raised(ConfirmationRequest) == []
+
+
+async def test_L04_a_rule_on_a_server_holds_for_its_resources(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    servers = {"a": library(resources=["docs://a"]), "b": library(resources=["docs://b"])}
+    settings = {"mcpServers": servers, "gemdeck": {"alwaysDeny": [{"server": "a"}]}}
+    async with shop.deck(settings=settings, ready=False) as running:
+        await eventually(lambda: running.status("a") is running.status("b") is READY)
+        async with answering_others(running.engine, work), link(world, work) as deck:
+            listed = (await deck.request("resources/list", {}))["resources"]
+            assert [one["uri"] for one in listed] == ["docs://b"]
+            with pytest.raises(RequestRefusedError, match="no resource docs://a"):
+                await deck.request("resources/read", {"uri": "docs://a"})
+
+
+async def test_L04_a_result_for_a_client_is_reviewed_wherever_the_user_is(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    settings = {"mcpServers": {"shop": shop.entry | {"reviewResults": True}}}
+    async with (
+        open_deck(shop, work, settings=settings) as running,
+        link(world, work) as deck,
+    ):
+        calling = asyncio.create_task(call(deck))
+        await running.decide(Choice.ONCE)
+        asked = await running.pending(ResultReview)
+        assert pending_here(running.store.state) == (asked,)
+        assert asked.caller == "somebody (unverified) in ~/work"
+        running.engine.desk.answer(asked.id, Reply(ReplyAction.DECLINE))
+        assert "withheld" in await calling
 
 
 async def test_L05_who_floods_loses_its_connection_and_nobody_else(

@@ -335,6 +335,7 @@ class ResultReview(Request[Reply]):
         media: A line for each image or other data that goes along.
         marks: What is marked in the text.
         conversation: The conversation whose model asked for the call.
+        caller: The other client that asked for it instead, in words; or empty.
     """
 
     call: EntryId
@@ -344,6 +345,7 @@ class ResultReview(Request[Reply]):
     media: tuple[str, ...] = ()
     marks: tuple[Mark, ...] = ()
     conversation: ConversationId = MAIN
+    caller: str = ""
 
 
 class SkillRequest(Request[TrustAnswer]):

@@ -39,7 +39,7 @@ from tui.engine.mcp.catalog.permit import Permit
 from tui.engine.mcp.manager import ServerManager
 from tui.engine.mcp.wire.tap import caused_by
 from tui.model.bounded_json import whole_numbers
-from tui.model.chat import ConversationId, EntryId, Picture, Progress, ToolCall, ToolCallStatus
+from tui.model.chat import EntryId, Picture, Progress, ToolCall, ToolCallStatus
 from tui.model.events import ToolCallChanged, ToolCallProgressed, ToolCallRequested
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import canonical_json, read_arguments
@@ -139,7 +139,7 @@ class ResultReviewer(Frozen):
     desk: Desk
 
     async def review(
-        self, call: EntryId, tool: OfferedTool, result: ToolResult, conversation: ConversationId
+        self, call: EntryId, tool: OfferedTool, result: ToolResult, turn: TurnRecord
     ) -> ToolResult:
         """Return what the model gets of a result. Canceling the task withdraws the question."""
         text = "\n".join(part.text for part in result.parts if isinstance(part, TextPart))
@@ -149,7 +149,8 @@ class ResultReviewer(Frozen):
         listed = tuple(f"{part.mime_type}, {size}" for part, size in zip(media, sizes, strict=True))
         marks = await asyncio.to_thread(marks_of, text)
         named = call, tool.server, tool.view.name, shown, listed, marks
-        request = ResultReview(self.desk.new_id(), *named, conversation=conversation)
+        asker = turn.conversation, turn.caller_words
+        request = ResultReview(self.desk.new_id(), *named, *asker)
         try:
             reply = await self.desk.ask(request)
         except WithdrawnError:
@@ -299,8 +300,8 @@ class CallRunner:
         find = self.tools.registry.withheld_tool
         if (held := find(name) or find(without_model_prefix(name))) is None:
             return ""
-        tool, reason = held
-        self.publish(decided(entry, tool, _shown_arguments(arguments), "deny", reason))
+        (tool, reason), caller = held, self.turn.caller_words
+        self.publish(decided(entry, tool, _shown_arguments(arguments), "deny", reason, caller))
         return SWITCHED_OFF if self.tools.registry.is_off(tool) else ""
 
     async def _fault(self, prepared: _Prepared) -> str:
@@ -394,9 +395,7 @@ class CallRunner:
             result = self.kept.cut(permit.tool, result)
         if self.reviewer is not None and permit.tool.is_reviewed and not result.runs_on:
             self.publish(ToolCallChanged(step_call.entry, ToolCallStatus.ASKING))
-            result = await self.reviewer.review(
-                step_call.entry, permit.tool, result, self.turn.conversation
-            )
+            result = await self.reviewer.review(step_call.entry, permit.tool, result, self.turn)
         step_call.result = result
         self.turn.read[permit.tool.server] = None
         parts = result.parts

@@ -134,12 +134,11 @@ async def answering(
         with _address(path) as address:
             listening.bind(address)
             path.chmod(0o600)
-        served = asyncio.start_unix_server(
+        server = await asyncio.start_server(  # start_unix_server looks for the address, gone by now
             lambda reader, writer: tasks.start(_Answering(_Wire(reader, writer), welcome).run()),
             sock=listening,
             limit=MAX_LINE,
         )
-        server = await served
     except OSError:
         listening.close()
         yield

@@ -19,7 +19,11 @@ from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, T
 from tui import __version__
 from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.mcp.session import sdk_patches
-from tui.engine.serving.shared_servers import OnProgress, RequestRefusedError
+from tui.engine.serving.shared_servers import (
+    NOT_ANSWERED,
+    OnProgress,
+    RequestRefusedError,
+)
 from tui.model.chat import Progress
 from tui.text import sanitize_line
 
@@ -64,6 +68,7 @@ class McpServer:
     def __init__(self, sources: Callable[[str], AsyncGenerator[Sharing, None]]) -> None:
         self._sources = sources
         self._source: Sharing | None = None
+        self._failure = ""
         self._opened = asyncio.Event()
         self._bus = InMemorySubscriptionBus()
         self._session: ServerSession | None = None
@@ -93,7 +98,8 @@ class McpServer:
             self._tasks.start(self._follow(known.client_info.name if known is not None else ""))
         self._session = session = context.session
         await self._opened.wait()
-        assert self._source is not None  # noqa: S101 - it was opened
+        if self._source is None:
+            raise MCPError(NOT_ANSWERED, self._failure)
         reported = asyncio.Queue[Progress | None]()
         method, params = context.method, context.params or {}
         asking = asyncio.create_task(self._source.request(method, params, reported.put_nowait))
@@ -111,15 +117,21 @@ class McpServer:
 
     async def _follow(self, name: str) -> None:
         """Answer from one source after another, and tell the client of what changes."""
-        async with aclosing(self._sources(name)) as sources:
-            async for source in sources:
-                if self._source is not None:
-                    await self._tell_changed()
-                self._source = source
-                self._opened.set()
-                async for _ in source.changes():
-                    await self._tell_changed()
-                self._opened.clear()
+        try:
+            async with aclosing(self._sources(name)) as sources:
+                async for source in sources:
+                    if self._source is not None:
+                        await self._tell_changed()
+                    self._source = source
+                    self._opened.set()
+                    async for _ in source.changes():
+                        await self._tell_changed()
+                    self._opened.clear()
+        except Exception as error:
+            self._source, self._failure = None, sanitize_line(f"gemdeck cannot serve: {error}")
+            raise
+        finally:
+            self._opened.set()  # whoever waits is told that there is nothing
 
     async def _tell_changed(self) -> None:
         for change in _LISTS:

@@ -45,6 +45,9 @@ NOT_ANSWERED: Final = -32000
 PATIENCE: Final = 10.0
 """Seconds that a request waits for servers that start for the first time."""
 
+_READING: Final = "read_mcp_resource"
+"""What rules call it when the model reads a resource."""
+
 _TOOLS: Final = "tools/list"
 _PROMPTS: Final = "prompts/list"
 _RESOURCES: Final = "resources/list"
@@ -144,6 +147,8 @@ class SharedServers:
         _, kind, key, shown = _LISTS[method]
         seen = set[str]()
         for server, catalog in self._catalogs():
+            if kind != "prompts" and self._is_unreadable(server):
+                continue
             raw = self._by_key(server, kind, key)
             for view in getattr(catalog, kind):
                 name = getattr(view, shown)
@@ -157,6 +162,12 @@ class SharedServers:
         servers = self._engine.servers
         shared = (one for one in servers.callable_servers if self._profile.includes(one))
         return ((one, servers.registry.catalog(one)) for one in shared)
+
+    def _is_unreadable(self, server: ServerId) -> bool:
+        """Return whether a rule denies the resources of a server to the model."""
+        definition = self._engine.servers.registry.definition(server)
+        hidden = self._engine.access.policy.hidden
+        return definition is None or bool(hidden(definition, [(_READING, "")]))
 
     def _by_key(self, server: ServerId, kind: str, key: str) -> Mapping[str, JsonObject]:
         listed = as_list(getattr(self._engine.servers.registry.listed(server), kind))

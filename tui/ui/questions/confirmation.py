@@ -243,6 +243,10 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self.rows.button(WITH_REASON).display = not self.is_short
         self.rows.fold(folded=not self._shows_more)
 
+    def offers(self, answer: Answer) -> bool:
+        """Offer what is about a turn only where there is one, not for another client."""
+        return not (self.request.caller and answer in {DENY_REST, STOP})
+
     def caption(self, answer: Answer) -> str:
         """Give the words on a button, which say what is set."""
         scope = self._scope.name.lower()

@@ -86,15 +86,19 @@ class SamplingQuestion(Question[SamplingRequest]):
 class ResultQuestion(Question[ResultReview]):
     """Shows a tool's result before the model gets it; it can be trimmed or withheld."""
 
-    TITLE = "A result for the model"
     PREFIX = "result"
     ROWS = ((PASS, PASS_FROM_TEXT, WITHHOLD),)
     SAFE = WITHHOLD
     ARMED = "^S pass on while editing · Esc withhold · Tab next"
 
+    def title_words(self) -> str:
+        return "A result for another client" if self.request.caller else "A result for the model"
+
     def lines(self) -> Sequence[LabelledLine]:
-        """Name the tool, and what goes along with the text."""
+        """Name who gets it, the tool, and what goes along with the text."""
+        caller = self.request.caller
         return [
+            *([LabelledLine("client", caller, "bold")] if caller else ()),
             LabelledLine("server", self.request.server, "bold"),
             LabelledLine("tool", self.request.tool),
             *(warning_line("! marked", mark.words) for mark in self.request.marks),

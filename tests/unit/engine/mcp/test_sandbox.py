@@ -234,6 +234,8 @@ def test_what_no_sandbox_may_get_is_refused_with_words(box: Box, tmp_path: Path)
         "~/innocent: it gives access to ~/.ssh": {"sandbox": Sandbox((link,))},
         "/cache: it gives access": {"sandbox": Sandbox((cache_dir(),))},
         "/run: it gives access": {"sandbox": Sandbox((Path("/run"),))},
+        "/proc: it gives access": {"sandbox": Sandbox((Path("/proc"),))},
+        "/run/user/1/bus: it gives": {"sandbox": Sandbox((Path("/run/user/1/bus"),))},
         "does not exist: ~/gone": {"sandbox": Sandbox((box.home / "gone",))},
         "working directory is not in its sandbox": {"cwd": outside},
         "no sandbox holds a container": {"command": str(box.write("bin/docker", "", 0o755))},
@@ -276,6 +278,7 @@ def test_no_variable_of_the_entry_loads_anything_outside_the_sandbox(box: Box) -
 
 def test_a_program_brings_its_installation_and_a_hostile_one_nothing_of_yours(box: Box) -> None:
     box.write("py/lib/x"), box.write("work/bin/x", "", 0o755), box.write("work/plans")
+    box.write("rails/lib/x"), box.write("rails/.git/config"), box.write("rails/bin/x", "", 0o755)
     python = box.write("py/bin/python", "", 0o755)
     box.write("tools/app/pyvenv.cfg")
     box.write("tools/app/bin/app", "#!/usr/bin/env -S runner\n", 0o755)
@@ -288,11 +291,11 @@ def test_a_program_brings_its_installation_and_a_hostile_one_nothing_of_yours(bo
         "py/bin/python": {"py"},
         "work/bin/x": {"work/bin/x"},
     }
-    for shebang in ("work", "work/bin/none", ".ssh/bin/x", "."):
+    for shebang in ("work", "work/bin/none", ".ssh/bin/x", ".", "rails/bin/x"):
         box.write(".ssh/bin/x", "", 0o755)
         name = f"shop/evil-{len(table)}"
         box.write(name, f"#!{box.home / shebang}\n", 0o755)
-        table[name] = {name}
+        table[name] = {name, *({shebang} & {"rails/bin/x"})}
     for command, expected in table.items():
         program = str(box.home / command)
         found = box.options(command=program, program=program, env=environment)

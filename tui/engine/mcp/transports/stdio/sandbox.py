@@ -38,7 +38,11 @@ _SYSTEM: Final = (
     *("/nix/store", "/gnu/store", "/run/current-system", "/snap"),
 )
 _PRIVATE: Final = (".ssh", ".gnupg", ".password-store", ".local/share/keyrings", GEMINI_FOLDER)
-_SOCKETS: Final = ("/run/docker.sock", "/run/podman", "/run/containerd", "/run/dbus")
+_ESCAPES: Final = (
+    *("/proc", "/run/user", "/run/docker.sock", "/run/podman", "/run/containerd", "/run/dbus"),
+)
+"""Other processes, and sockets of what starts programs for who asks."""
+
 _CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl"})
 _CACHES: Final = {"XDG_CACHE_HOME": "cache", "XDG_DATA_HOME": "data", "npm_config_cache": "npm"}
 _LEFT_OUT: Final = re.compile(
@@ -73,7 +77,7 @@ class Sandboxes:
     def _private(self) -> tuple[Path, ...]:
         """The home, then what no sandbox may get a part of, after following links."""
         own = (self._state, cache_dir(), *(self._home / name for name in _PRIVATE))
-        every = (self._home, *filter(None, own), *map(Path, _SOCKETS))
+        every = (self._home, *filter(None, own), *map(Path, _ESCAPES))
         return tuple(Path(os.path.realpath(place)) for place in every)
 
     def refusal(self, path: Path) -> str:
@@ -208,6 +212,7 @@ class Sandboxes:
                 is_shared = prefix == self._home / ".local" or self.refusal(prefix)
                 is_own = path.parent.name == "bin" and not is_shared
                 is_own = is_own and any((prefix / name).exists() for name in _INSTALLED)
+                is_own = is_own and not (prefix / ".git").exists()  # somebody's project
                 found[prefix if is_own else path] = None
             if path.is_symlink():
                 target = os.path.normpath(path.parent / path.readlink())
