@@ -369,7 +369,7 @@ async def test_a_form_nests_labels_and_lists_objects_by_rows_that_keys_change() 
     async with by_hand() as hand:
         await hand.open("parcel")
         names = ("  to", "    address", "      street", "  speed *", "  items *")
-        places = [hand.text.find(f"│{name}  ") for name in names]
+        places = [hand.text.find(f"│ {name}  ") for name in names]
         assert places == sorted(places), hand.text
         assert -1 not in places
         for word in ("choose… (required)", "no rows", "+ add", "Tab next field"):
