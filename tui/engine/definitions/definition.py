@@ -368,15 +368,11 @@ class ServerDefinition(Frozen):
             boxes: What the user chose.
             can_box: Whether there can be one.
         """
-        box = self.launch.sandbox
-        match boxes:
-            case _ if self.transport is not Transport.STDIO or boxes is Boxes.NONE:
-                box = None
-            case Boxes.OFFLINE | Boxes.ONLINE:
-                box = replace(box or Sandbox(), network=boxes is Boxes.ONLINE)
-            case Boxes.IF_POSSIBLE if not can_box and "sandbox" not in self.entry.written:
-                box = None
-        return replace(self, launch=replace(self.launch, sandbox=box))
+        may_lack = boxes is Boxes.IF_POSSIBLE and "sandbox" not in self.entry.written
+        is_boxed = boxes is not Boxes.NONE and (can_box or not may_lack)
+        if is_boxed and self.transport is Transport.STDIO:
+            return self
+        return replace(self, launch=replace(self.launch, sandbox=None))
 
     def with_oauth(self, oauth: OAuthSettings) -> "ServerDefinition":
         """Return the same server, which signs in as these settings say."""

@@ -91,13 +91,10 @@ def test_a_projects_server_has_one_by_itself_and_what_it_says_of_it_is_shown(
         ("plain", Boxes.IF_POSSIBLE, True, BARE),
         ("plain", Boxes.IF_POSSIBLE, False, None),
         ("plain", Boxes.BY_ENTRY, False, BARE),
-        ("plain", Boxes.ONLINE, True, Sandbox(network=True)),
         ("plain", Boxes.NONE, True, None),
-        ("fetched", Boxes.OFFLINE, True, BARE),
         ("open", Boxes.BY_ENTRY, True, None),
-        ("open", Boxes.OFFLINE, True, BARE),
         ("given", Boxes.IF_POSSIBLE, False, Sandbox((DATA,))),
-        ("net", Boxes.ONLINE, True, None),
+        ("net", Boxes.BY_ENTRY, True, None),
     ):
         with row(name, choice, can_box):
             assert boxes[name].boxed(choice, can_box=can_box).launch.sandbox == expected
