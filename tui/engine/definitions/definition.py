@@ -31,7 +31,7 @@ from tui.model.servers import (
     Transport,
 )
 from tui.model.settings import AuthProviderType, OAuthSettings, TlsSettings
-from tui.model.trust import NO_SANDBOX, Boxes
+from tui.model.trust import Boxes
 from tui.text import sanitize_line
 
 _SMALL: Final = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER"})
@@ -217,13 +217,6 @@ class Sandbox(Frozen):
     write: tuple[Path, ...] = ()
     network: bool = False
     env: tuple[str, ...] = ()
-
-
-def sandbox_words(sandbox: Sandbox | None, read: Iterable[str], write: Iterable[str]) -> str:
-    """Say what a program gets in its sandbox, with the files and folders that are named."""
-    if sandbox is None:
-        return NO_SANDBOX
-    return SandboxView(tuple(read), tuple(write), sandbox.network).words
 
 
 class Launch(Frozen):

@@ -16,7 +16,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.definitions.definition import Preview, ServerDefinition, sandbox_words
+from tui.engine.definitions.definition import Preview, ServerDefinition
 from tui.engine.definitions.definition_diff import compared_lines
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import digest, effective_entry
@@ -41,8 +41,8 @@ from tui.model.bounded_json import as_object
 from tui.model.events import ContextFile
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import spelled
-from tui.model.servers import Origin, Transport
-from tui.model.trust import Boxes, DifferenceLine, Disclosure
+from tui.model.servers import Origin, SandboxView, Transport
+from tui.model.trust import NO_SANDBOX, Boxes, DifferenceLine, Disclosure
 from tui.text import sanitize_line
 
 _SHOWN_KEYS: Final = ("command", "args", "env", "cwd", "url", "httpUrl", "headers", "oauth")
@@ -109,8 +109,9 @@ def _sandbox(definition: ServerDefinition, shown: Mapping[str, object], *, can_b
     if definition.entry.origin is Origin.PROJECT:
         definition = definition.boxed(Boxes.IF_POSSIBLE, can_box=can_box)
     given = as_object(shown.get("sandbox"))
-    read, write = ([*map(spelled, _texts(given.get(key)))] for key in ("read", "write"))
-    return sandbox_words(definition.launch.sandbox, read, write)
+    read, write = (tuple(map(spelled, _texts(given.get(key)))) for key in ("read", "write"))
+    box = definition.launch.sandbox
+    return SandboxView(read, write, box.network).words if box is not None else NO_SANDBOX
 
 
 def inherited_names(definition: ServerDefinition) -> list[str]:

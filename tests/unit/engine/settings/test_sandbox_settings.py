@@ -8,11 +8,11 @@ import pytest
 from tests.support.definitions import define_server
 from tests.support.rows import row
 from tests.unit.engine.settings.conftest import Machine, messages
-from tui.engine.definitions.definition import Sandbox, sandbox_words
+from tui.engine.definitions.definition import Sandbox
 from tui.engine.definitions.fingerprint import server_fingerprint
 from tui.engine.settings.loader import read_files
-from tui.model.servers import ServerId, ServerStatus
-from tui.model.trust import NO_SANDBOX, Boxes
+from tui.model.servers import SandboxView, ServerId, ServerStatus
+from tui.model.trust import Boxes
 
 BARE = Sandbox()
 DATA = Path("/data")
@@ -126,7 +126,6 @@ def test_the_fingerprint_covers_it_where_there_is_one() -> None:
 
 
 def test_what_it_gets_in_words() -> None:
-    assert sandbox_words(None, (), ()) == NO_SANDBOX
-    assert sandbox_words(BARE, (), ()) == "no network"
-    words = sandbox_words(Sandbox(network=True), ("~/a", "/b"), ("/c",))
+    assert SandboxView().words == "no network"
+    words = SandboxView(("~/a", "/b"), ("/c",), network=True).words
     assert words == "with network; reads ~/a, /b; writes /c"

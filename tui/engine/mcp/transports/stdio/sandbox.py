@@ -22,9 +22,7 @@ from tui.engine.definitions.programs import fetches, find_program
 from tui.engine.files.paths import cache_dir, extensions_folder, shown_path
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio.process import Invocation
-
-MAX_HEAD: Final = 512
-"""Bytes of a script in which its interpreter is looked for."""
+from tui.engine.mcp.transports.stdio.start_errors import shebang
 
 _CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl"})
 _CACHES: Final = {"XDG_CACHE_HOME": "cache", "XDG_DATA_HOME": "data", "npm_config_cache": "npm"}
@@ -210,12 +208,9 @@ def _refused(reason: str, advice: str) -> ServerError:
 def _interpreter(path: Path, environment: Mapping[str, str]) -> str | None:
     """Return the program in the ``#!`` line of a script, or None."""
     try:
-        with path.open("rb") as file:
-            head = file.read(MAX_HEAD)
+        words = os.fsdecode(shebang(str(path))).split()
     except OSError:
         return None
-    first, _, _ = head[2:].partition(b"\n")
-    words = os.fsdecode(first).split() if head.startswith(b"#!") else []
     if words[1:] and Path(words[0]).name == "env":
         names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
         return find_program(names[0], environment, path.parent) if names else None
