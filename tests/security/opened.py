@@ -18,7 +18,7 @@ from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
 from tui.model.requests import TrustRequest
 from tui.model.servers import ServerId, ServerStatus, ServerView
-from tui.model.trust import BoxedTrust, FolderTrust, TrustAnswer
+from tui.model.trust import FolderTrust, TrustAnswer
 from tui.store.state import AppState
 from tui.store.store import Store
 
@@ -98,7 +98,7 @@ class Opened:
         await eventually(self.questions)
         return self.questions()[-1]
 
-    async def answer(self, answer: TrustAnswer | BoxedTrust) -> TrustRequest:
+    async def answer(self, answer: TrustAnswer) -> TrustRequest:
         """Answer the question that stands, or the next one."""
         question = await self.question()
         self.engine.desk.answer(question.id, answer)

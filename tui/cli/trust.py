@@ -124,7 +124,7 @@ def _server_text(shown: Disclosure) -> str:
             "program": shown.program,
             "argument": shown.args,
             "address": shown.url,
-            "sandbox": shown.sandboxes[:1],
+            "sandbox": shown.sandbox,
             "working directory": shown.cwd,
             "variable": shown.env_values,
             "headers": ", ".join(shown.headers),

@@ -276,12 +276,8 @@ class SettingsReader:
     def _find_plan(self) -> WatchPlan:
         """Watch the files that settings come from, whether they exist or not."""
         home = Path.home()
-        layers = layer_files(
-            Path(os.path.realpath(self._folder)),
-            environ=os.environ,
-            home=home,
-            state=usable_state_dir(),
-        )
+        real, state = Path(os.path.realpath(self._folder)), usable_state_dir()
+        layers = layer_files(real, environ=os.environ, home=home, state=state)
         installed, manifests = extensions_folder(home), manifest_files(home)
         files = [
             *(layer.path for layer in layers),

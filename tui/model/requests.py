@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
-from types import UnionType
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from tui.model.catalog import Mark
@@ -11,15 +10,7 @@ from tui.model.chat import MAIN, ConversationId, EntryId
 from tui.model.consent import Decision, RequestId
 from tui.model.frozen import Frozen
 from tui.model.servers import ServerId
-from tui.model.trust import (
-    BoxedTrust,
-    Boxes,
-    DifferenceLine,
-    Disclosure,
-    ToolChange,
-    TrustAnswer,
-    TrustSubject,
-)
+from tui.model.trust import DifferenceLine, Disclosure, ToolChange, TrustAnswer, TrustSubject
 
 FormValue = str | int | float | bool | tuple[str, ...] | None
 """The value of a form field; a tuple for several choices, None if empty."""
@@ -116,7 +107,7 @@ class Reply(Frozen):
         return self.action.allows
 
 
-Answer = Decision | TrustAnswer | BoxedTrust | Reply
+Answer = Decision | TrustAnswer | Reply
 """Any answer of the user."""
 
 AnswerT = TypeVar("AnswerT", bound=Answer)
@@ -129,7 +120,7 @@ class Request(Frozen, Generic[AnswerT]):
     """
 
     id: RequestId
-    answer_type: ClassVar[type[Answer] | UnionType] = Reply
+    answer_type: ClassVar[type[Answer]] = Reply
 
 
 PendingRequest = Request[Any]
@@ -373,7 +364,7 @@ class SkillRequest(Request[TrustAnswer]):
     marks: tuple[Mark, ...] = ()
 
 
-class TrustRequest(Request[TrustAnswer | BoxedTrust]):
+class TrustRequest(Request[TrustAnswer]):
     """Asks whether the servers of a folder or an edited settings file may run.
 
     Attributes:
@@ -389,11 +380,10 @@ class TrustRequest(Request[TrustAnswer | BoxedTrust]):
         standing: Its unchanged servers, which run whatever the answer.
         taken: Its servers that do not count, since one of the user's has the name.
         own: The user's servers, which start in the folder after a yes.
-        boxes: How its servers run, as chosen before.
         no_sandbox: Why no sandbox can be had here, or "".
     """
 
-    answer_type = TrustAnswer | BoxedTrust
+    answer_type = TrustAnswer
     subject: TrustSubject
     place: str
     servers: tuple[Disclosure, ...] = ()
@@ -406,7 +396,6 @@ class TrustRequest(Request[TrustAnswer | BoxedTrust]):
     context: tuple[str, ...] = ()
     taken: tuple[ServerId, ...] = ()
     own: tuple[ServerId, ...] = ()
-    boxes: Boxes = Boxes.BY_ENTRY
     no_sandbox: str = ""
 
 

@@ -29,11 +29,12 @@ class TrustAnswer(StrEnum):
     NOT_NOW = "not now"
     TRUST = "trust"
     TRUST_WITH_CHILDREN = "trust with all folders in it"
+    TRUST_BARE = "trust, and run its servers without a sandbox"
     NEVER = "never"
 
     @property
     def allows(self) -> bool:
-        return self in {TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN}
+        return self not in {TrustAnswer.NOT_NOW, TrustAnswer.NEVER}
 
 
 NO_SANDBOX: Final = "none: runs with your rights"
@@ -41,7 +42,7 @@ NO_SANDBOX: Final = "none: runs with your rights"
 
 
 class Boxes(StrEnum):
-    """How a folder's servers run, by the user's choice. The value is kept, and its name shown.
+    """How a folder's servers run, by the user's answer. The value is kept.
 
     BY_ENTRY: as each entry says, else in a sandbox. IF_POSSIBLE: the same, but where no sandbox can
     be had, without: so was the yes that was given there.
@@ -49,24 +50,7 @@ class Boxes(StrEnum):
 
     IF_POSSIBLE = "if possible"
     BY_ENTRY = "as listed"
-    OFFLINE = "without network"
-    ONLINE = "with network"
     NONE = "none"
-
-
-BOXES: Final = (Boxes.BY_ENTRY, Boxes.OFFLINE, Boxes.ONLINE, Boxes.NONE)
-"""Those that the user can choose."""
-
-
-class BoxedTrust(Frozen):
-    """A yes to a folder, with how its servers run."""
-
-    answer: TrustAnswer
-    boxes: Boxes
-
-    @property
-    def allows(self) -> bool:
-        return self.answer.allows
 
 
 class TrustSubject(StrEnum):
@@ -108,8 +92,7 @@ class Disclosure(Frozen):
         cwd: Its working folder, or an empty string.
         env: The names of the variables set for it.
         env_values: Each of them with its value; a secret one is masked.
-        sandboxes: What its program gets, for each of `BOXES`, or by its entry alone; empty where
-            none is started.
+        sandbox: What its program gets in its sandbox; empty where none is started.
         references: The names of the user's variables that its entry reads.
         inherited: The names of the user's variables that it gets by `gemdeck.environmentAllow`.
         url: Its address, or an empty string.
@@ -135,7 +118,7 @@ class Disclosure(Frozen):
     change: str = ""
     written: tuple[str, ...] = ()
     env_values: tuple[str, ...] = ()
-    sandboxes: tuple[str, ...] = ()
+    sandbox: str = ""
 
 
 class ToolChange(Frozen):

@@ -23,15 +23,7 @@ from tui.model import events as e
 from tui.model.consent import RequestId
 from tui.model.requests import ANY_WORDING, Reply, ReplyAction, TrustRequest
 from tui.model.servers import ServerId
-from tui.model.trust import (
-    NO_SANDBOX,
-    BoxedTrust,
-    Boxes,
-    DifferenceLine,
-    ToolChange,
-    TrustAnswer,
-    TrustSubject,
-)
+from tui.model.trust import NO_SANDBOX, DifferenceLine, ToolChange, TrustAnswer, TrustSubject
 from tui.ui.questions.arming import REPEAT_SECONDS
 
 ID = RequestId("trust-0")
@@ -162,43 +154,32 @@ async def test_enter_trusts_only_on_its_button_and_after_the_end() -> None:
         assert hands.calls == answered(TrustAnswer.TRUST)
 
 
-BOXED = replace(GIT, sandboxes=("no network", "no network", "with network", NO_SANDBOX))
+BOXED = replace(GIT, sandbox="no network")
 
 
-async def test_one_key_changes_how_its_servers_run_and_that_is_read_again() -> None:
+async def test_its_servers_run_without_a_sandbox_only_by_a_key_of_its_own() -> None:
     async with asking(trust(servers=(BOXED, SEARCH)), armed=True) as hands:
         assert "sandbox    no network" in hands.everything
-        for words, shown in (
-            ("without network", "no network"),
-            ("with network", "with network"),
-            ("none", NO_SANDBOX),
-            ("as listed", "no network"),
-            ("without network", "no network"),
-        ):
-            await hands.arm()
-            await hands.press("s")
-            assert f"s Sandbox: {words} ⇄" in hands.text
-            assert f"sandbox    {shown}" in hands.everything
-            await hands.arm()
-            await hands.press("t")
-            assert hands.calls == [], "its end is to be seen again"
         for size in ((80, 24), (40, 10)):
             await hands.resize(size)
             assert "n Not now" in hands.text
-            assert "s Sandbox" in hands.text
+            assert "sandbox" in hands.text
         await read_to_the_end(hands)
-        await hands.press("t")
-        yes = BoxedTrust(TrustAnswer.TRUST, Boxes.OFFLINE)
-        assert hands.calls == [("desk.answer", (ID, yes))]
+        await hands.press("s")
+        assert hands.calls == [], "it wants its key twice"
+        await hands.arm()
+        await hands.press("s")
+        assert hands.calls == answered(TrustAnswer.TRUST_BARE)
 
 
 async def test_without_a_sandbox_the_question_says_so_and_has_no_key_for_it() -> None:
-    bare = replace(BOXED, sandboxes=(NO_SANDBOX,) * 4)
+    bare = replace(BOXED, sandbox=NO_SANDBOX)
     why = "bubblewrap (bwrap) is not installed"
     async with asking(trust(servers=(bare,), no_sandbox=why), armed=True) as hands:
         assert f"{why}: its servers run with your rights." in hands.everything
-        await hands.press("s")
-        assert "Sandbox:" not in hands.text
+        await hands.press("s", "s")
+        assert "Trust without" not in hands.text
+        assert hands.calls == []
 
 
 ALL = ("n Not now", "t Trust", "c Trust it and its subfolders", "v Never")

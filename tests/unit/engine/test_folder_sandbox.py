@@ -8,7 +8,7 @@ import pytest
 from tests.security.opened import CANARY, Place, opened, place
 from tui.engine.definitions import bubblewrap
 from tui.model.servers import ServerStatus as S
-from tui.model.trust import NO_SANDBOX, BoxedTrust, Boxes, TrustAnswer
+from tui.model.trust import NO_SANDBOX, TrustAnswer
 
 __all__ = ["place"]
 
@@ -33,7 +33,7 @@ def servers(place: Place) -> None:
 async def test_it_has_one_until_the_user_says_otherwise(place: Place) -> None:
     async with opened(place) as deck:
         question = await deck.answer(YES)
-        assert {one.sandboxes[0] for one in question.servers} == {"no network"}
+        assert {one.sandbox for one in question.servers} == {"no network"}
         assert question.no_sandbox == ""
         await deck.reach("here", S.READY)
         await deck.reach("there", S.RETRYING)
@@ -42,13 +42,14 @@ async def test_it_has_one_until_the_user_says_otherwise(place: Place) -> None:
         await deck.reach("here", S.READY)
         await deck.reach("there", S.RETRYING)
         deck.engine.review_folder()
-        await deck.answer(BoxedTrust(YES, Boxes.NONE))
+        await deck.answer(TrustAnswer.TRUST_BARE)
         await deck.reach("there", S.READY)
     assert place.songs_file.exists()
     async with opened(place) as deck:
         await deck.reach("there", S.READY)
         deck.engine.review_folder()
-        assert (await deck.question()).boxes is Boxes.NONE
+        await deck.answer(YES)
+        await deck.reach("there", S.RETRYING)
 
 
 async def test_where_there_can_be_none_the_question_says_so_and_its_yes_covers_that(
@@ -57,7 +58,7 @@ async def test_where_there_can_be_none_the_question_says_so_and_its_yes_covers_t
     async with opened(place) as deck:
         question = await deck.answer(YES)
         assert question.no_sandbox == "bubblewrap (bwrap) is not installed"
-        assert {one.sandboxes[0] for one in question.servers} == {NO_SANDBOX}
+        assert {one.sandbox for one in question.servers} == {NO_SANDBOX}
         await deck.reach("there", S.READY)
     async with opened(place) as deck:
         await deck.reach("there", S.READY)

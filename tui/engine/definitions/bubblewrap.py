@@ -3,9 +3,11 @@
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tui.text import sanitize_line
 
@@ -18,17 +20,17 @@ MEMORY: Final = 512 * 1024 * 1024
 PROBE_TIMEOUT: Final = 10.0
 """Seconds for finding out whether there can be a sandbox; usually some hundredths."""
 
-APART: Final = (
-    *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
-    *("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
-)
-"""What every sandbox is apart from."""
-
 _INSTALL: Final = "Install the package bubblewrap, or set `sandbox` to false."
 _ALLOW: Final = (
     "Allow bwrap unprivileged user namespaces (kernel.unprivileged_userns_clone=1; on Ubuntu an "
     "AppArmor profile for it), or set `sandbox` to false."
 )
+
+
+@cache
+def sandbox_table() -> Mapping[str, Any]:
+    """Return ``sandbox.toml``, which says what it holds."""
+    return tomllib.loads(Path(__file__).with_name("sandbox.toml").read_text("utf-8"))
 
 
 @cache
@@ -38,10 +40,10 @@ def sandbox_problem() -> tuple[str, str]:
         return "only Linux has one", "Set `sandbox` to false."
     if (program := shutil.which(BWRAP)) is None:
         return "bubblewrap (bwrap) is not installed", _INSTALL
-    tried = (*APART, "--unshare-net", "--ro-bind", "/", "/", *fresh_folders(Path("/tmp")))  # noqa: S108
+    bound = "--unshare-net", "--ro-bind", "/", "/", *options("fresh", Path("/tmp"))  # noqa: S108
     try:
         subprocess.run(  # noqa: S603 - the system's own program
-            (program, *tried, "--", program, "--version"),
+            (program, *options("apart"), *bound, "--", program, "--version"),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PROBE_TIMEOUT,
@@ -56,14 +58,12 @@ def sandbox_problem() -> tuple[str, str]:
     return "", ""
 
 
-def fresh_folders(home: Path) -> tuple[str, ...]:
-    """Return the options for what is new in a sandbox: processes, devices, folders in memory."""
-    memory = ("--size", str(MEMORY), "--tmpfs")
-    return (
-        *("--proc", "/proc", "--dev", "/dev", *memory, "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
-        # where gemdeck runs as root, these would be open to the server
-        *("--ro-bind-try", "/proc/sys", "/proc/sys"),
-        *("--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger"),
-        *(*memory, "/tmp", "--dir", "/run", "--tmpfs", "/var", "--symlink", "/tmp", "/var/tmp"),  # noqa: S108
-        *("--remount-ro", "/var", *memory, str(home)),
-    )
+def options(group: str, home: Path | None = None) -> list[str]:
+    """Return the options for bwrap of a group, with the home."""
+    words: str = sandbox_table()["options"][group]
+    return [word.format(home=home, size=MEMORY) for word in words.split()]
+
+
+def places(kind: str, folder: Path) -> list[Path]:
+    """Return the places of a kind; those that are relative are in the folder."""
+    return [folder / place for place in sandbox_table()["places"][kind]]

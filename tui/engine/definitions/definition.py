@@ -31,7 +31,7 @@ from tui.model.servers import (
     Transport,
 )
 from tui.model.settings import AuthProviderType, OAuthSettings, TlsSettings
-from tui.model.trust import NO_SANDBOX, Boxes
+from tui.model.trust import Boxes
 from tui.text import sanitize_line
 
 _SMALL: Final = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER"})
@@ -219,13 +219,6 @@ class Sandbox(Frozen):
     env: tuple[str, ...] = ()
 
 
-def sandbox_words(sandbox: Sandbox | None, read: Iterable[str], write: Iterable[str]) -> str:
-    """Say what a program gets in its sandbox, with the files and folders that are named."""
-    if sandbox is None:
-        return NO_SANDBOX
-    return SandboxView(tuple(read), tuple(write), sandbox.network).words
-
-
 class Launch(Frozen):
     """The program of a server, ready to start: the server, or what prints headers for one.
 
@@ -368,15 +361,11 @@ class ServerDefinition(Frozen):
             boxes: What the user chose.
             can_box: Whether there can be one.
         """
-        box = self.launch.sandbox
-        match boxes:
-            case _ if self.transport is not Transport.STDIO or boxes is Boxes.NONE:
-                box = None
-            case Boxes.OFFLINE | Boxes.ONLINE:
-                box = replace(box or Sandbox(), network=boxes is Boxes.ONLINE)
-            case Boxes.IF_POSSIBLE if not can_box and "sandbox" not in self.entry.written:
-                box = None
-        return replace(self, launch=replace(self.launch, sandbox=box))
+        may_lack = boxes is Boxes.IF_POSSIBLE and "sandbox" not in self.entry.written
+        is_boxed = boxes is not Boxes.NONE and (can_box or not may_lack)
+        if is_boxed and self.transport is Transport.STDIO:
+            return self
+        return replace(self, launch=replace(self.launch, sandbox=None))
 
     def with_oauth(self, oauth: OAuthSettings) -> "ServerDefinition":
         """Return the same server, which signs in as these settings say."""

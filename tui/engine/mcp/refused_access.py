@@ -7,10 +7,12 @@ whole, and only the user adds it.
 import os
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tui.engine.definitions.bubblewrap import places, sandbox_table
 from tui.engine.definitions.definition import Sandbox, ServerDefinition
 from tui.engine.definitions.programs import guarded_folders
 from tui.engine.files.paths import shown_path
@@ -36,17 +38,6 @@ MIN_PARTS: Final = 3
 _UNSAFE: Final = frozenset("$\\'\"`")
 """What an entry or a shell reads otherwise."""
 
-_SIGNS: Final = re.compile(
-    r"(?P<readonly>\bEROFS\b|read-only file ?system|os error 30\b)"
-    r"|(?P<denied>\b(?:EACCES|EPERM)\b|(?:permission|access is) denied|operation not permitted)"
-    r"|(?P<missing>\bENOENT\b|no such file or directory)"
-    r"|(?P<network>\b(?:ENETUNREACH|EAI_AGAIN|ENOTFOUND|EHOSTUNREACH)\b|network is unreachable"
-    r"|failure in name resolution|name or service not known|no such host\b"
-    r"|could not resolve host|failed to lookup address|dns error)",
-    re.IGNORECASE,
-)
-"""The words of an error, as node, Python, Go, Rust and shells write them."""
-
 _QUOTED: Final = re.compile(
     "[\"'`\u2018\u201c](/[^\"'`\u2018\u2019\u201c\u201d\\\\\n]*)[\"'`\u2019\u201d\\\\]"
 )
@@ -58,33 +49,27 @@ _WRITES: Final = re.compile(
 )
 """How verbs begin of those who want to write."""
 
-_SYSTEM: Final = (
-    *("/bin", "/boot", "/dev", "/etc", "/gnu", "/lib", "/lib64", "/nix", "/opt", "/proc", "/run"),
-    *("/sbin", "/snap", "/sys", "/usr"),
-)
-_PRIVATE: Final = (
-    *(".aws", ".azure", ".docker", ".kube", ".netrc", ".pgpass", ".pki", ".git-credentials"),
-    *(".config/gcloud", ".config/gh", ".config/op", ".mozilla", ".config/google-chrome"),
-    *(".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".config/fish"),
-    *(".config/autostart", ".config/systemd", ".local/bin"),
-)
-"""Keys below the home folder, and what the user's programs run: never offered, as is all that no
-sandbox may get.
-"""
-
 
 class Claim(NamedTuple):
-    """What a server reports: a group of `_SIGNS`, a path, and whether it wanted to write there."""
+    """What a server reports: a kind of sign, a path, and whether it wanted to write there."""
 
     kind: str
     path: str = ""
     writes: bool = False
 
 
+@cache
+def _signs() -> re.Pattern[str]:
+    """Return what finds the words of errors, each kind as a group of its name."""
+    kinds = sandbox_table()["signs"].items()
+    groups = (f"(?P<{kind}>{'|'.join(signs)})" for kind, signs in kinds)
+    return re.compile("|".join(groups), re.IGNORECASE)
+
+
 def claims_in(text: str) -> Iterator[Claim]:
     """Find what a text reports as refused, in linear time."""
     text = text[-MAX_READ:]
-    for sign in islice(_SIGNS.finditer(text), MAX_SIGNS):
+    for sign in islice(_signs().finditer(text), MAX_SIGNS):
         kind = sign.lastgroup or ""
         before, _, line = text[max(0, sign.start() - NEAR) : sign.start()].rpartition("\n")
         behind = text[sign.end() : sign.end() + NEAR].partition("\n")[0]
@@ -123,8 +108,8 @@ def refused_access(
     launches = [one.launch for one in others if one.id != definition.id]
     theirs = [one.cwd for one in launches if one.cwd is not None]
     theirs += [path for one in launches if one.sandbox is not None for path in one.sandbox.write]
-    system, opened = [*map(Path, _SYSTEM)], guarded_folders(context.workspaces, home)
-    never = (*system, *opened, *(home / name for name in _PRIVATE), *map(_real, theirs))
+    opened, system = guarded_folders(context.workspaces, home), places("core", home)
+    never = (*system, *opened, *places("unoffered", home), *map(_real, theirs))
     for kind, claimed, is_write in claims:
         path, is_missing = _real(claimed), kind == "missing"
         if not claimed and not box.network:

@@ -16,7 +16,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.definitions.definition import Preview, ServerDefinition, sandbox_words
+from tui.engine.definitions.definition import Preview, ServerDefinition
 from tui.engine.definitions.definition_diff import compared_lines
 from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import digest, effective_entry
@@ -41,8 +41,8 @@ from tui.model.bounded_json import as_object
 from tui.model.events import ContextFile
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import spelled
-from tui.model.servers import Origin, Transport
-from tui.model.trust import BOXES, Boxes, DifferenceLine, Disclosure
+from tui.model.servers import Origin, SandboxView, Transport
+from tui.model.trust import NO_SANDBOX, Boxes, DifferenceLine, Disclosure
 from tui.text import sanitize_line
 
 _SHOWN_KEYS: Final = ("command", "args", "env", "cwd", "url", "httpUrl", "headers", "oauth")
@@ -98,25 +98,20 @@ def disclose(
         inherited=tuple(map(spelled, inherited_names(definition))),
         written=tuple(_as_written(written, shown)),
         env_values=tuple(_values(shown.get("env"))),
-        sandboxes=tuple(_sandboxes(definition, shown, can_box=can_box)),
+        sandbox=_sandbox(definition, shown, can_box=can_box),
     )
 
 
-def _sandboxes(
-    definition: ServerDefinition, shown: Mapping[str, object], *, can_box: bool
-) -> Iterator[str]:
-    """Say what a program gets: a project's for each choice, the user's as its entry says."""
+def _sandbox(definition: ServerDefinition, shown: Mapping[str, object], *, can_box: bool) -> str:
+    """Say what a program gets in its sandbox."""
     if definition.transport is not Transport.STDIO:
-        return
+        return ""
+    if definition.entry.origin is Origin.PROJECT:
+        definition = definition.boxed(Boxes.IF_POSSIBLE, can_box=can_box)
     given = as_object(shown.get("sandbox"))
-    read, write = ([*map(spelled, _texts(given.get(key)))] for key in ("read", "write"))
-    if definition.entry.origin is not Origin.PROJECT:
-        yield sandbox_words(definition.launch.sandbox, read, write)
-        return
-    for boxes in BOXES:
-        at_once = Boxes.IF_POSSIBLE if boxes is Boxes.BY_ENTRY else boxes
-        box = definition.boxed(at_once, can_box=can_box).launch.sandbox
-        yield sandbox_words(box, read, write)
+    read, write = (tuple(map(spelled, _texts(given.get(key)))) for key in ("read", "write"))
+    box = definition.launch.sandbox
+    return SandboxView(read, write, box.network).words if box is not None else NO_SANDBOX
 
 
 def inherited_names(definition: ServerDefinition) -> list[str]:
@@ -357,7 +352,8 @@ def _lines(
         yield f"default of {_short(name)} = {_brought(value, salt)}"
     yield from (f"reads your variable {_short(name)}" for name in shown.references)
     yield from (f"inherits your variable {_short(name)}" for name in shown.inherited)
-    yield from (f"sandbox {_short(shown.sandboxes[0])}" for _ in ["sandbox"] if _ in entry)
+    if "sandbox" in entry:
+        yield f"sandbox {_short(shown.sandbox)}"
     yield from (f"{key} = {_mark(entry[key], salt)}" for key in entry if key not in _SPELLED_OUT)
 
 

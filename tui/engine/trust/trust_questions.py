@@ -25,15 +25,7 @@ from tui.model.consent import RequestId
 from tui.model.frozen import Frozen
 from tui.model.requests import TrustRequest
 from tui.model.servers import ServerId, Transport
-from tui.model.trust import (
-    BOXES,
-    BoxedTrust,
-    Boxes,
-    DifferenceLine,
-    Disclosure,
-    TrustAnswer,
-    TrustSubject,
-)
+from tui.model.trust import Boxes, DifferenceLine, Disclosure, TrustAnswer, TrustSubject
 from tui.text import counted
 
 NO_ID: Final = RequestId("")
@@ -108,7 +100,7 @@ def _about_folder(case: TrustCase, home: Path) -> TrustRequest:
         return TrustRequest(NO_ID, case.subject, "")
     lines = difference(before, content) if before is not None else ()
     starts = any(one.transport is Transport.STDIO for one in offer.servers)
-    no_sandbox, boxes = sandbox_problem()[0] if starts else "", case.verdict.boxes
+    no_sandbox = sandbox_problem()[0] if starts else ""
     return TrustRequest(
         NO_ID,
         case.subject,
@@ -125,7 +117,6 @@ def _about_folder(case: TrustCase, home: Path) -> TrustRequest:
         standing=tuple(one.id for one in offer.servers if one.id in case.verdict.servers),
         taken=offer.taken,
         own=case.own,
-        boxes=boxes if boxes in BOXES else Boxes.BY_ENTRY,
         no_sandbox=no_sandbox,
     )
 
@@ -196,8 +187,7 @@ class TrustQuestions:
             if self._asked.get(question.subject, (None,))[0] is question:
                 del self._asked[question.subject]
         boxes = Boxes.IF_POSSIBLE if request.no_sandbox else Boxes.BY_ENTRY
-        if isinstance(answer, BoxedTrust):
-            boxes, answer = answer.boxes, answer.answer
+        boxes = Boxes.NONE if answer is TrustAnswer.TRUST_BARE else boxes
         self.take(replace(question, boxes=boxes, no_sandbox=request.no_sandbox), answer)
 
     def keep(self, question: TrustCase, answer: TrustAnswer) -> "Future[None]":
@@ -225,7 +215,6 @@ class TrustQuestions:
     def _keep_folder(self, seen: Seen, answer: TrustAnswer, boxes: Boxes) -> "Future[None]":
         for_now = seen.refusal if answer.allows else ""
         decision = f"{answer.value} in this run" if for_now else answer.value
-        decision += f", sandbox: {boxes.value}" if boxes in BOXES[1:] else ""
         self.record(str(self.opened.folder), seen.hash, decision)
         if answer is TrustAnswer.NEVER:
             return self._writer.submit(self.opened.never)

@@ -4,16 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tui.model.requests import ANY_WORDING, SkillRequest, ToolChangeRequest, TrustRequest
-from tui.model.trust import (
-    BOXES,
-    NO_SANDBOX,
-    UNWATCHED,
-    BoxedTrust,
-    Boxes,
-    Disclosure,
-    TrustAnswer,
-    TrustSubject,
-)
+from tui.model.trust import NO_SANDBOX, UNWATCHED, Disclosure, TrustAnswer, TrustSubject
 from tui.text import counted
 from tui.ui.questions.answers import ACCEPTED, DECLINED, Answer
 from tui.ui.questions.question import Question
@@ -38,9 +29,15 @@ WITH_CHILDREN: Final = Answer(
     short="Subfolders",
     twice=True,
 )
-SANDBOX: Final = Answer("sandbox", "s", "Sandbox", "change how its servers run", scoped=True)
-"""Goes through `Boxes`; scoped, so that it counts only once answers do."""
-
+BARE: Final = Answer(
+    "bare",
+    "s",
+    "Trust without a sandbox",
+    "trust exactly this, and run its servers with your rights",
+    TrustAnswer.TRUST_BARE,
+    short="No sandbox",
+    twice=True,
+)
 NEVER: Final = Answer("never", "v", "Never", "never run it, and never ask again", TrustAnswer.NEVER)
 
 _CHANGES: Final = {"new": "$text-success", "changed": "$text-warning", "gone": "$text-error"}
@@ -69,15 +66,8 @@ class TrustQuestion(Question[TrustRequest]):
     """Lists all that would run or be contacted, the difference first where there is one."""
 
     PREFIX = "trust"
-    ROWS = ((NOT_NOW, TRUST, WITH_CHILDREN, NEVER), (SANDBOX,))
+    ROWS = ((NOT_NOW, TRUST, WITH_CHILDREN, NEVER), (BARE,))
     SAFE = NOT_NOW
-
-    _boxes: Boxes | None = None
-
-    @property
-    def boxes(self) -> Boxes:
-        """How the servers would run after a yes."""
-        return self._boxes or self.request.boxes
 
     def title_words(self) -> str:
         """Say whether it is a folder or the user's own settings."""
@@ -93,33 +83,18 @@ class TrustQuestion(Question[TrustRequest]):
                 return "Servers in your settings changed"
 
     def lines(self) -> Sequence[LabelledLine]:
-        return trust_lines(self.request, self.boxes)
+        return trust_lines(self.request)
 
     def offers(self, answer: Answer) -> bool:
         """Offer what goes further only where that can be."""
         request = self.request
-        if answer is SANDBOX:
-            has_programs = any(len(one.sandboxes) > 1 for one in request.servers)
-            return has_programs and not request.no_sandbox
+        if answer is BARE:
+            has_any = any(one.sandbox not in {"", NO_SANDBOX} for one in request.servers)
+            return has_any and request.subject is TrustSubject.FOLDER
         return answer is not WITH_CHILDREN or request.may_include_children
 
-    def caption(self, answer: Answer) -> str:
-        """Say how the servers would run, on the button that changes that."""
-        return f"Sandbox: {self.boxes.value} ⇄" if answer is SANDBOX else super().caption(answer)
 
-    def choose(self, answer: Answer) -> None:
-        """Send an answer, with how the servers run; or change that, which has to be read again."""
-        if answer is SANDBOX:
-            self._boxes = BOXES[(BOXES.index(self.boxes) + 1) % len(BOXES)]
-            self.changed()
-        elif answer in {TRUST, WITH_CHILDREN} and self.boxes is not Boxes.BY_ENTRY:
-            assert isinstance(answer.value, TrustAnswer)  # noqa: S101
-            self.send(BoxedTrust(answer.value, self.boxes))
-        else:
-            super().choose(answer)
-
-
-def trust_lines(request: TrustRequest, boxes: Boxes = Boxes.BY_ENTRY) -> list[LabelledLine]:
+def trust_lines(request: TrustRequest) -> list[LabelledLine]:
     """Lay out a request for trust, every server and every argument of it."""
     is_folder = request.subject is not TrustSubject.SETTINGS
     lines = [LabelledLine("folder" if is_folder else "file", request.place, "bold")]
@@ -137,7 +112,7 @@ def trust_lines(request: TrustRequest, boxes: Boxes = Boxes.BY_ENTRY) -> list[La
         words = f"{request.no_sandbox}: its servers run with your rights."
         lines.append(warning_line("! no sandbox", words))
     for server in request.servers:
-        lines += [LabelledLine(), *_server_lines(server, boxes)]
+        lines += [LabelledLine(), *_server_lines(server)]
     for label, names in (
         (".env sets", request.variables),
         ("rules", request.rules),
@@ -174,7 +149,7 @@ def _summary(request: TrustRequest) -> str:
     return f"{', '.join(parts)}. {allowed}" if parts else allowed
 
 
-def _server_lines(server: Disclosure, boxes: Boxes) -> Iterator[LabelledLine]:
+def _server_lines(server: Disclosure) -> Iterator[LabelledLine]:
     yield LabelledLine("server", server.server, "bold")
     if server.change:
         tone = _CHANGES.get(server.change, "$text-warning")
@@ -191,10 +166,9 @@ def _server_lines(server: Disclosure, boxes: Boxes) -> Iterator[LabelledLine]:
         yield LabelledLine("arguments", count, "$text-muted")
         for number, argument in enumerate(server.args, 1):
             yield LabelledLine(f"{number:>{LABEL_WIDTH - 2}}", argument)
-    if server.sandboxes:
-        words = dict(zip(BOXES, server.sandboxes, strict=False)).get(boxes, server.sandboxes[0])
-        tone = "$text-warning" if words.startswith(NO_SANDBOX) else ""
-        yield LabelledLine("sandbox", words, tone)
+    if server.sandbox:
+        tone = "$text-warning" if server.sandbox == NO_SANDBOX else ""
+        yield LabelledLine("sandbox", server.sandbox, tone)
     if server.cwd:
         yield LabelledLine("directory", server.cwd)
     if server.url:

@@ -8,11 +8,11 @@ import pytest
 from tests.support.definitions import define_server
 from tests.support.rows import row
 from tests.unit.engine.settings.conftest import Machine, messages
-from tui.engine.definitions.definition import Sandbox, sandbox_words
+from tui.engine.definitions.definition import Sandbox
 from tui.engine.definitions.fingerprint import server_fingerprint
 from tui.engine.settings.loader import read_files
-from tui.model.servers import ServerId, ServerStatus
-from tui.model.trust import NO_SANDBOX, Boxes
+from tui.model.servers import SandboxView, ServerId, ServerStatus
+from tui.model.trust import Boxes
 
 BARE = Sandbox()
 DATA = Path("/data")
@@ -91,13 +91,10 @@ def test_a_projects_server_has_one_by_itself_and_what_it_says_of_it_is_shown(
         ("plain", Boxes.IF_POSSIBLE, True, BARE),
         ("plain", Boxes.IF_POSSIBLE, False, None),
         ("plain", Boxes.BY_ENTRY, False, BARE),
-        ("plain", Boxes.ONLINE, True, Sandbox(network=True)),
         ("plain", Boxes.NONE, True, None),
-        ("fetched", Boxes.OFFLINE, True, BARE),
         ("open", Boxes.BY_ENTRY, True, None),
-        ("open", Boxes.OFFLINE, True, BARE),
         ("given", Boxes.IF_POSSIBLE, False, Sandbox((DATA,))),
-        ("net", Boxes.ONLINE, True, None),
+        ("net", Boxes.BY_ENTRY, True, None),
     ):
         with row(name, choice, can_box):
             assert boxes[name].boxed(choice, can_box=can_box).launch.sandbox == expected
@@ -129,7 +126,6 @@ def test_the_fingerprint_covers_it_where_there_is_one() -> None:
 
 
 def test_what_it_gets_in_words() -> None:
-    assert sandbox_words(None, (), ()) == NO_SANDBOX
-    assert sandbox_words(BARE, (), ()) == "no network"
-    words = sandbox_words(Sandbox(network=True), ("~/a", "/b"), ("/c",))
+    assert SandboxView().words == "no network"
+    words = SandboxView(("~/a", "/b"), ("/c",), network=True).words
     assert words == "with network; reads ~/a, /b; writes /c"

@@ -16,32 +16,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from tui.engine.definitions.bubblewrap import APART, BWRAP, fresh_folders, sandbox_problem
+from tui.engine.definitions.bubblewrap import BWRAP, options, places, sandbox_problem
 from tui.engine.definitions.definition import Sandbox, ServerDefinition
 from tui.engine.definitions.programs import fetches, find_program
-from tui.engine.files.paths import GEMINI_FOLDER, cache_dir, extensions_folder, shown_path
+from tui.engine.files.paths import cache_dir, extensions_folder, shown_path
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.transports.stdio.process import Invocation
-
-MAX_HEAD: Final = 512
-"""Bytes of a script in which its interpreter is looked for."""
-
-PROTECTED: Final = (
-    *(".claude", ".codex", ".cursor", ".devcontainer", ".env", ".envrc", ".git", ".github"),
-    *(".husky", ".idea", ".mcp.json", ".npmrc", ".pre-commit-config.yaml", ".vscode"),
-    *(GEMINI_FOLDER, "AGENTS.md", "CLAUDE.md", "GEMINI.md"),
-)
-"""What programs run or obey in an opened folder: read-only there, unless `write` names it."""
-
-_SYSTEM: Final = (
-    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"),
-    *("/nix/store", "/gnu/store", "/run/current-system", "/snap"),
-)
-_PRIVATE: Final = (".ssh", ".gnupg", ".password-store", ".local/share/keyrings", GEMINI_FOLDER)
-_ESCAPES: Final = (
-    *("/proc", "/run/user", "/run/docker.sock", "/run/podman", "/run/containerd", "/run/dbus"),
-)
-"""Other processes, and sockets of what starts programs for who asks."""
+from tui.engine.mcp.transports.stdio.start_errors import shebang
 
 _CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl"})
 _CACHES: Final = {"XDG_CACHE_HOME": "cache", "XDG_DATA_HOME": "data", "npm_config_cache": "npm"}
@@ -71,23 +52,22 @@ class Sandboxes:
 
     def __init__(self, home: Path, state: Path | None) -> None:
         self._home, self._state = home, state
-        self._protected: dict[Path, frozenset[str]] = {}
+        self._protected: dict[Path, frozenset[Path]] = {}
 
     @cached_property
     def _private(self) -> tuple[Path, ...]:
         """The home, then what no sandbox may get a part of, after following links."""
-        own = (self._state, cache_dir(), *(self._home / name for name in _PRIVATE))
-        every = (self._home, *filter(None, own), *map(Path, _ESCAPES))
-        return tuple(Path(os.path.realpath(place)) for place in every)
+        every = self._home, self._state, cache_dir(), *places("private", self._home)
+        return tuple(Path(os.path.realpath(place)) for place in every if place is not None)
 
     def refusal(self, path: Path) -> str:
         """Say why no sandbox may get a file or folder; "" where one may."""
-        real, (home, *places) = Path(os.path.realpath(path)), self._private
+        real, (home, *private) = Path(os.path.realpath(path)), self._private
         if home.is_relative_to(real):
             return "it contains your whole home"
         if extensions_folder(home) in real.parents:
             return ""
-        for place in places:
+        for place in private:
             if real.is_relative_to(place) or place.is_relative_to(real):
                 return f"it gives access to {shown_path(place, home)}"
         return ""
@@ -139,12 +119,12 @@ class Sandboxes:
         given += narrower
         self._check_folder(invocation.folder, (path for _, path in given))
         loader = {name: environment.pop(name) for name in [*environment] if _LOADER.match(name)}
-        arguments = [shutil.which(BWRAP) or BWRAP, *APART]
+        arguments = [shutil.which(BWRAP) or BWRAP, *options("apart")]
         arguments += () if sandbox.network else ("--unshare-net",)
-        resolver = os.path.realpath("/etc/resolv.conf")
-        for place in (*_SYSTEM, *((resolver,) if sandbox.network else ())):
-            arguments += ("--ro-bind-try", place, place)
-        arguments += fresh_folders(self._home)
+        resolver = (os.path.realpath("/etc/resolv.conf"),) if sandbox.network else ()
+        for place in (*places("system", self._home), *resolver):
+            arguments += ("--ro-bind-try", str(place), str(place))
+        arguments += options("fresh", self._home)
         for kind, path in given:
             arguments += (kind, str(path), str(path))
         for name, value in loader.items():
@@ -170,17 +150,17 @@ class Sandboxes:
         """Yield an opened folder and what is read-only in it; a home is not given."""
         if self.refusal(folder):
             return
-        there = {name: folder / name for name in PROTECTED}
-        there = {n: at for n, at in there.items() if at.exists() and not at.is_symlink()}
+        named = places("protected", folder)
+        there = [at for at in named if at.exists() and not at.is_symlink()]
         known = self._protected.setdefault(folder, frozenset(there))
         yield "--bind", folder
-        yield from (("--ro-bind", at) for name, at in there.items() if name in known)
+        yield from (("--ro-bind", at) for at in there if at in known)
 
     def _check_folder(self, folder: Path, given: Iterable[Path]) -> None:
         """Refuse a working directory that there would not be."""
         at = Path(os.path.realpath(folder))
-        places = [Path(os.path.realpath(place)) for place in (*map(Path, _SYSTEM), *given)]
-        if not any(at.is_relative_to(place) for place in places) and at != self._private[0]:
+        there = map(os.path.realpath, (*places("system", self._home), *given))
+        if at != self._private[0] and not any(map(at.is_relative_to, there)):
             advice = "Add it to `read` or `write` of the sandbox."
             raise _refused(f"its working directory is not in its sandbox: {at}", advice)
 
@@ -207,7 +187,7 @@ class Sandboxes:
             if path in seen or not is_program or self.refusal(path):
                 continue
             seen.add(path)
-            if not any(path.is_relative_to(place) for place in _SYSTEM):
+            if not any(map(path.is_relative_to, places("system", self._home))):
                 prefix = path.parent.parent
                 is_shared = prefix == self._home / ".local" or self.refusal(prefix)
                 is_own = path.parent.name == "bin" and not is_shared
@@ -229,12 +209,9 @@ def _refused(reason: str, advice: str) -> ServerError:
 def _interpreter(path: Path, environment: Mapping[str, str]) -> str | None:
     """Return the program in the ``#!`` line of a script, or None."""
     try:
-        with path.open("rb") as file:
-            head = file.read(MAX_HEAD)
+        words = os.fsdecode(shebang(str(path))).split()
     except OSError:
         return None
-    first, _, _ = head[2:].partition(b"\n")
-    words = os.fsdecode(first).split() if head.startswith(b"#!") else []
     if words[1:] and Path(words[0]).name == "env":
         names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
         return find_program(names[0], environment, path.parent) if names else None

@@ -50,11 +50,10 @@ def not_started(program: str, error: ServerError) -> ServerError:
     if not error.reason.endswith((os.strerror(errno.ENOENT), os.strerror(errno.ENOEXEC))):
         return error
     try:
-        head = _head(program)
+        first = shebang(program)
     except OSError:
         return error
-    first, _, _ = head[2:].partition(b"\n")
-    if not head.startswith(b"#!"):
+    if not first:
         reason = "could not be started: it is not a program for this machine and has no #! line"
         return ServerError(reason, permanent=True)
     if first.endswith(b"\r"):
@@ -65,6 +64,12 @@ def not_started(program: str, error: ServerError) -> ServerError:
     return ServerError(reason, "Install it, or correct that line.", permanent=True)
 
 
-def _head(program: str) -> bytes:
+def shebang(program: str) -> bytes:
+    """Return what a script's first line says behind ``#!``; nothing where there is no such line.
+
+    Raises:
+        OSError: If the file cannot be read.
+    """
     with Path(program).open("rb") as file:
-        return file.read(MAX_HEAD)
+        head = file.read(MAX_HEAD)
+    return head[2:].partition(b"\n")[0] if head.startswith(b"#!") else b""
