@@ -57,6 +57,9 @@ OWN_OPTIONS: Final = ModelOptions()
 """All is left to the service."""
 
 
+CHARACTERS_PER_TOKEN: Final = 4
+"""Roughly, where the service has not counted yet."""
+
 SMALL: Final = 0.1
 """Percent of the model's window below which they are not said."""
 

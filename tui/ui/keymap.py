@@ -110,7 +110,7 @@ deck | deck.border-right | alt+right | move_border(1) | | Move the pane's border
 everywhere! | app.question | f8 | app.open_question | | Open the waiting question
 deck | deck.last-result | ctrl+o | last_result | last result | Show the last tool result
 deck | deck.model | f9 | app.open('model') | | Choose the model; enter or forget its API key
-deck | deck.context | f10 | run_command('/context') | | Show what fills the model's context
+deck | deck.context | f10 | run_command('/context') | | Show the tokens in the model's context
 tabs | tabs.new | ctrl+t | new_tab | tab | Open a conversation in a new tab
 tabs | tabs.next | ctrl+pagedown | turn_tab(1) | | Next tab
 tabs | tabs.previous | ctrl+pageup | turn_tab(-1) | | Previous tab

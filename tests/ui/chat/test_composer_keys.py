@@ -356,6 +356,12 @@ async def test_a_folded_paste_tells_its_size_and_is_passed_and_deleted_as_a_whol
         assert len(composer.message) == len(before) + 1, "no paste brings a character of a chip"
 
 
+async def test_the_last_line_end_of_a_paste_begins_no_line() -> None:
+    async with chatting() as (app, pilot):
+        await paste(app, pilot, "line\n" * 200)
+        assert f"[{SHOWN} 200 lines, 1 kB]" in str(app.chat.composer.render_line(0).text)
+
+
 async def test_a_folded_paste_opens_in_place_where_the_keys_say_so() -> None:
     lines = "\n".join(f"line {number}" for number in range(FOLD_LINES + 1))
     async with chatting(notifications=True) as (app, pilot):

@@ -25,6 +25,7 @@ from tui.model.models import ContextPart
 from tui.model.runs import PromptRendered, RenderedMessage
 from tui.model.servers import (
     Origin,
+    RefusedAccess,
     ServerId,
     ServerInfo,
     ServerStatus,
@@ -56,6 +57,7 @@ from tui.ui.widgets.text.describe import (
     era,
     server_facts,
     server_texts,
+    summarize_server,
 )
 
 MANY = 10_000
@@ -393,6 +395,14 @@ def test_a_server_that_starts_elsewhere_says_so() -> None:
     assert line.split() == ["restarted", "3", "×,", "exit", "1"], "it never came, so not back"
     shown = map(str, server_facts(replace(view, is_outside=True), 0))
     assert "directory    an empty folder of gemdeck's" in shown
+
+
+@pytest.mark.parametrize("is_offered", [True, False])
+def test_only_an_access_that_is_offered_has_its_key_beside_it(*, is_offered: bool) -> None:
+    refused = RefusedAccess("read", "~/notes", is_offered)
+    view = ServerView(SERVER, Origin.USER, Transport.STDIO, "s", refused=refused)
+    line = str(summarize_server(view, 0)).splitlines()[1]
+    assert line.endswith("· p allow access") == is_offered
 
 
 ONE = "test://static/resource/1"

@@ -8,7 +8,7 @@ import pytest
 from tests.ui.harness import Running, running, toasts
 from tests.ui.shell import decks
 from tui.model import events as e
-from tui.model.catalog import Catalog, PromptView, ResourceView, SkillView
+from tui.model.catalog import Catalog, Off, PromptView, ResourceView, SkillView
 from tui.model.chat import (
     EntryId,
     ToolCall,
@@ -280,6 +280,29 @@ async def test_what_fills_the_context_is_a_table_sorted_by_size(used: int) -> No
             "tools · git                1,035  ██████        12 tools",
             "messages                    ~450  ██▌",
             "~ estimated; the service counted the others",
+        ]
+
+
+async def test_below_what_fills_the_context_are_the_largest_tools_that_the_model_has() -> None:
+    sizes = {"small": 40, "off": 9_000, "b[/b]": 4_840, "c": 80, "d": 120, "e": 160, "f": 200}
+    tools = [
+        decks.tool(name, size=size, off=Off.SESSION if name == "off" else None)
+        for name, size in sizes.items()
+    ]
+    view = replace(decks.server(decks.GIT, ServerStatus.READY), catalog=Catalog(tools=tuple(tools)))
+    store = Store()
+    decks.configure(store, view)
+    async with running(store) as deck:
+        await deck.typed("/context")
+        await deck.until(lambda: "Largest tools" in shown(deck))
+        rows = shown(deck).partition("Largest tools\n")[2].splitlines()[:6]
+        assert [row.split() for row in rows] == [
+            ["git", "·", "b[/b]", "~1,200"],
+            ["git", "·", "f", "~50"],
+            ["git", "·", "e", "~40"],
+            ["git", "·", "d", "~30"],
+            ["git", "·", "c", "~20"],
+            [],
         ]
 
 

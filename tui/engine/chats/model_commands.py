@@ -27,6 +27,7 @@ from tui.model import events as e
 from tui.model.catalog import ToolView
 from tui.model.chat import ChatNotice, ConversationEvent, EntryId, Severity, Usage
 from tui.model.models import (
+    CHARACTERS_PER_TOKEN,
     ContextMeasured,
     ContextPart,
     ModelOptions,
@@ -37,9 +38,6 @@ from tui.model.servers import ServerId
 from tui.model.sessions import ConversationRestored
 from tui.model.settings_rules import check_model_name
 from tui.text import sanitize, sanitize_line
-
-CHARACTERS_PER_TOKEN: Final = 4
-"""Roughly, where the service has not counted yet."""
 
 MAX_COUNTS: Final = 500
 """What the service is asked to count in one run; all else stays estimated."""

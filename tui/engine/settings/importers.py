@@ -449,6 +449,9 @@ _RUNNERS: Final = frozenset(
 _AROUND: Final = re.compile(r"(?i)^(mcp[-_])?(server[-_])?|([-_]mcp)?([-_]server)?([-_]mcp)?$")
 """What the name of a package has around that of its server."""
 
+_INNER: Final = re.compile(r"(?:(?:^|/)(?:dist|build|src|index|main))+$")
+"""What the path of a program has below the folder that names its server."""
+
 _PROMPT: Final = re.compile(r"(?m)^[ \t]*[$%>][ \t]+|\\\n|^```.*\n?")
 """What stands before a command, line ends that do not count, and Markdown's fences."""
 
@@ -599,5 +602,6 @@ def _name_in(entry: Mapping[str, Any]) -> str:
         telling = [word for word in plain if re.search("mcp|server", word, re.IGNORECASE)]
         others = [word for word in plain if PurePath(word).name not in _RUNNERS]
         word = [*telling, *others, *plain, ""][0]
-    last = re.sub(r"(?<=.)@.*|\.\w{1,4}$|==.*", "", word).rpartition("/")[2]
+    path = re.sub(r"(?<=[^/])@.*|\.\w{1,4}$|==.*", "", word)
+    last = _INNER.sub("", path).rpartition("/")[2]
     return server_id("-".join(re.findall(r"\w+", _AROUND.sub("", last) or last))) or "server"

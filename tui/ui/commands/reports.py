@@ -10,8 +10,8 @@ from textual.content import Content
 from tui.model.catalog import ToolView
 from tui.model.chat import ModelText, ToolCall, ToolCallStatus, UserMessage
 from tui.model.events import ContextFile
-from tui.model.models import ContextPart
-from tui.model.servers import DISCOVERY, ServerView
+from tui.model.models import CHARACTERS_PER_TOKEN, ContextPart
+from tui.model.servers import DISCOVERY, ServerStatus, ServerView
 from tui.store.state import AppState
 from tui.text import counted
 from tui.ui.widgets.status import LOOKS, status_word
@@ -20,6 +20,9 @@ from tui.ui.widgets.text.plain import block, fit, one_line
 
 MAX_TOOLS: Final = 100
 """Tools, or prompts, of one server that are listed."""
+
+MAX_LARGEST: Final = 5
+"""Tools whose size is listed."""
 
 MAX_FOLDERS: Final = 100
 """Folders that are listed."""
@@ -85,12 +88,24 @@ def describe_model_context(state: AppState) -> Content:
         row = f"{fit(name, MAX_NAME)}{size:>10}  ", (f"{bar:{BAR}}", "$accent"), f"  {note:>8}"
         lines.append(Content.assemble(*row))
     lines.append(muted("~ estimated; the service counted the others"))
+    lines += _largest_tools(state)
     lines += [Content(), Content.styled("Context files", "bold"), *_context_files(state.context)]
     if state.cost:
         lines += [Content(), field("cost", f"{state.cost} so far")]
     return Content("\n").join(
         [*lines, Content(), muted("/compress replaces the conversation with a summary.")]
     )
+
+
+def _largest_tools(state: AppState) -> Iterable[Content]:
+    """List the tools of ready servers whose definitions use most of the context."""
+    views = [view for view in state.servers if view.status is ServerStatus.READY]
+    tools = [(tool, view) for view in views for tool in view.catalog.tools if not tool.off]
+    if tools:
+        yield from (Content(), Content.styled("Largest tools", "bold"))
+    for tool, view in sorted(tools, key=lambda one: -one[0].size)[:MAX_LARGEST]:
+        size = f"~{ContextPart(tool.name, tool.size // CHARACTERS_PER_TOKEN).rounded:,}"
+        yield Content(f"{fit(one_line(f'{view.id} · {tool.name}'), 2 * MAX_NAME)}{size:>10}")
 
 
 def _context_files(files: Sequence[ContextFile]) -> Iterable[Content]:

@@ -405,7 +405,8 @@ def _outcome(view: ServerView) -> Iterator[Content]:
         is_held = view.status is ServerStatus.UNTRUSTED
         yield from failure_lines(replace(failure, advice=ASKS) if is_held else failure)
     for tool in tools[: MAX_TOOLS * is_ready]:
-        if mind := tool.problem or ", ".join({"destructive"}.intersection(tool.claims)):
+        claims = {"destructive"}.intersection(tool.claims)
+        if mind := tool.problem or ", ".join([*(mark.words for mark in tool.marks), *claims]):
             yield Content.styled(one_line(f"! {tool.name}  {mind}"), "$text-warning")
         else:
             words = tool.description.strip().partition("\n")[0]

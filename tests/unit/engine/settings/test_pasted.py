@@ -34,6 +34,12 @@ UNDERSTOOD: Final[list[tuple[str, str, dict[str, Any]]]] = [
         {"command": "node", "args": ["/a b/server.js", "${HOME}/notes"]},
     ),
     (
+        "node /x/@y/server-files/dist/index.js",
+        "files",
+        {"command": "node", "args": ["/x/@y/server-files/dist/index.js"]},
+    ),
+    ("node dist/index.js", "server", {"command": "node", "args": ["dist/index.js"]}),
+    (
         "npx -y @modelcontextprotocol/server-time '$A|b'",
         "time",
         {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-time", "$A|b"]},

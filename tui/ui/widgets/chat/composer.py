@@ -148,7 +148,7 @@ class Folds:
         character = next((one for one in free if one not in kept), None)
         if character is None:
             return text
-        lines = text.count("\n") + 1
+        lines = text.count("\n") + (not text.endswith("\n"))
         size = -(-len(text.encode()) // 1000)
         drawn = f"[{SHOWN} {lines:,} line{'s' * (lines > 1)}, {size:,} kB]"
         self._texts[character] = text, drawn

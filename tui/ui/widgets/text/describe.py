@@ -224,7 +224,8 @@ def summarize_server(view: ServerView, now: float) -> Content:
         failure = Failure("Not trusted yet.", "Press t to review what it would run.")
     parts = [_heading(view.id)]
     if view.refused is not None:
-        parts.append(Content.styled(one_line(view.refused.words), "$text-warning"))
+        how = " · p allow access" * view.refused.is_offered
+        parts.append(Content.styled(f"{one_line(view.refused.words)}{how}", "$text-warning"))
     if failure is not None:
         parts += failure_lines(failure)
     elif warning := recovery(view, now) or view.lacks:
