@@ -211,29 +211,30 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_600,
-    "engine/mcp": 9_450,
-    "engine/chats": 5_550,
-    "cli": 3_010,
-    "engine/settings": 2_830,
-    "model": 2_630,
-    "engine": 1_850,
+    "ui": 14_050,
+    "engine/mcp": 9_890,
+    "engine/chats": 5_560,
+    "cli": 3_150,
+    "engine/settings": 2_940,
+    "model": 2_720,
+    "engine": 1_880,
     "engine/sign_in": 1_710,
-    "engine/approval": 1_350,
-    "engine/trust": 1_090,
+    "engine/approval": 1_380,
+    "engine/trust": 1_130,
     "engine/files": 1_010,
-    "engine/definitions": 800,
-    "store": 670,
+    "engine/definitions": 890,
+    "store": 690,
+    "engine/keys": 620,
+    "engine/serving": 590,
     "engine/logs": 570,
     ".": 540,
-    "engine/keys": 620,
-    "engine/demo": 440,
+    "engine/demo": 450,
+    "engine/server_setup": 320,
     "engine/by_hand": 310,
-    "engine/server_setup": 310,
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 
-CEILING: Final = 48_230
+CEILING: Final = 50_300
 """Code lines of all of `tui`."""
 
 SLACK: Final = 30
