@@ -486,7 +486,7 @@ async def test_credentials_and_variables_that_cannot_be_used_are_named(gemini: F
     elsewhere = {"GOOGLE_GEMINI_BASE_URL": "https://nowhere.invalid"}  # here needs no proxy
     for variable, value, more in (
         ("GEMINI_API_KEY", "no key at all", {}),
-        ("ALL_PROXY", "socks5://user:hunter22@127.0.0.1:9", elsewhere),
+        ("ALL_PROXY", "odd://user:hunter22@127.0.0.1:9", elsewhere),
         ("SSL_CERT_FILE", "gone", {}),
     ):
         environ = {variable: value, **more}

@@ -488,7 +488,7 @@ async def test_a_resource_opens_over_the_whole_height_is_sent_and_followed() -> 
         for words in ("the [bold]text[/bold]", "21 characters", "[image/png, 3 kB]", ONE):
             assert words in deck.text
         assert "7 more characters omitted" in deck.text
-        assert deck.app.screen.query_one(".viewer").region.height == 50
+        assert deck.app.screen.query_one(".viewer").region.height == 48
         assert deck.app.screen.check_action("use", ()) is False
         again = e.ResourceRead(decks.EVERYTHING, ONE, content, pictures=(picture(),), raw={"a": 1})
         await deck.happen(again)

@@ -148,6 +148,7 @@ async def test_capital_x_saves_it_with_comments_kept_and_says_the_command(home: 
         refused = deck.engine.runs.start(SHOP, "look", "{}")
         await eventually(lambda: deck.store.state.runs[refused].call.status.is_over)
         assert "off in settings" in deck.store.state.runs[refused].call.result
+        await deck.until(lambda: "○ off" in deck.text)
         await deck.pilot.press("x")
         await deck.until(lambda: "Press X to turn" in deck.text)
         await deck.press_at(SHOP, "look", "X", None)

@@ -46,14 +46,14 @@ PINS = """{"version": 1, "tools": {
 
 TRUST = """{"version": 1, "folders": [
  {"path": "/work", "dev": 1, "ino": 2, "uid": 3, "state": "trusted", "when": 4.5,
-  "children": true, "hashes": ["h2", "h1"], "inherited": false,
+  "children": true, "hashes": ["h2", "h1"], "inherited": false, "boxes": "if possible",
   "content": {"hash": "h2", "rules": "r", "rule_lines": ["nothing"],
    "servers": [{"name": "s", "source": "settings.json", "transport": "stdio", "hash": "h",
     "lines": ["server s"]}],
    "forbidden": {"allowed": ["s"], "excluded": ["t"], "denied": [["s", "go_*"]], "calls": 5,
     "result": 1000, "idle": 30.0, "source": ".gemini/settings.json"}}},
  {"path": "/other", "dev": 1, "ino": 9, "uid": 3, "state": "never", "when": 6.0,
-  "children": false, "hashes": [], "inherited": false}
+  "children": false, "hashes": [], "inherited": false, "boxes": "if possible"}
 ], "refused": {"f": "never"}}"""
 
 WORK = FolderIdentity(Path("/work"), 1, 2, 3)

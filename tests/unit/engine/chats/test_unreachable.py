@@ -116,7 +116,7 @@ async def test_a_proxy_that_is_not_on_the_way_does_not_matter(
 
 
 async def test_a_proxy_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ALL_PROXY", f"socks5://user:{PASSWORD}@127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", f"odd://user:{PASSWORD}@127.0.0.1:9")
     monkeypatch.setenv("NO_PROXY", "elsewhere.invalid")
     error = await failure("https://nowhere.invalid")
     assert str(error).startswith("The proxy set in ALL_PROXY cannot be used")
