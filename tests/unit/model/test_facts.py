@@ -102,7 +102,7 @@ def test_which_hosts_are_this_machine() -> None:
 def test_what_is_no_yes_allows_nothing() -> None:
     asked = (*TrustAnswer, *ReplyAction, *Choice)
     assert [answer for answer in asked if answer.allows] == [
-        *(TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN),
+        *(TrustAnswer.TRUST, TrustAnswer.TRUST_WITH_CHILDREN, TrustAnswer.TRUST_BARE),
         ReplyAction.ACCEPT,
         *(one for one in Choice if one not in {Choice.DENY, Choice.DENY_REST_OF_TURN}),
     ]
