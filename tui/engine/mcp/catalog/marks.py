@@ -8,10 +8,10 @@ import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from tui.model.bounded_json import mapped
 from tui.model.catalog import Mark
 from tui.text import INVISIBLE, LATIN_ALIKE, counted, for_model, sanitize_line, without_sequences
 
@@ -28,19 +28,22 @@ BLANKS: Final = 300
 """Blanks in a line after which it is."""
 
 _GAP: Final = re.compile(rf"\s{{{BLANK_LINES},}}+")
-_PLAIN: Final = dict.fromkeys(map(ord, INVISIBLE)) | str.maketrans("\u2018\u2019*_`", "''   ")
+_PLAIN: Final = dict.fromkeys(map(ord, INVISIBLE)) | str.maketrans("\u2018\u2019", "''")
+_EMPHASIS: Final = str.maketrans("*_`", "   ")
 
 
 def marks_of(*values: object) -> tuple[Mark, ...]:
     """Mark texts, or all texts in JSON values, as they came: at most one mark of each kind."""
     texts: list[str] = []
-
-    def take(one: Any) -> Any:  # noqa: ANN401 - any JSON
-        if isinstance(one, str):
-            texts.append(one.rstrip())
-        return one
-
-    mapped(values, take, take)
+    left: list[object] = [*values]
+    while left:
+        match left.pop():
+            case str() as one:
+                texts.append(one.rstrip())
+            case dict() as one:
+                left += reversed([*chain.from_iterable(one.items())])
+            case list() | tuple() as one:
+                left += reversed(one)
     text = "\n|\n".join(texts)  # two of them make no sentence
     if len(text) > MAX_SEARCHED:
         text = text[: MAX_SEARCHED // 2] + text[-MAX_SEARCHED // 2 :]
@@ -67,16 +70,18 @@ def _unseen(text: str) -> Iterator[Mark]:
 
 def _hostile(text: str) -> Iterator[Mark]:
     words = _folded(text)
-    for kind, says, pattern in _patterns():
-        if found := pattern.search(words):
+    for kind, says, needs, pattern in _patterns():
+        if any(one in words for one in needs) and (found := pattern.search(words)):
             yield Mark(kind, f"{says}{_quoted(found[0])}")
 
 
 def _folded(text: str) -> str:
     """Return what a text says, however its letters are written."""
-    letters = without_sequences(text).translate(_PLAIN).lower().translate(LATIN_ALIKE)
-    plain = unicodedata.normalize("NFKD", letters).encode("ascii", "ignore").decode()
-    return " ".join(plain.split())
+    text = without_sequences(text) if "\x1b" in text or not text.isascii() else text
+    if not text.isascii():
+        text = text.translate(_PLAIN).lower().translate(LATIN_ALIKE)
+        text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return " ".join(text.lower().translate(_EMPHASIS).split())
 
 
 def _quoted(text: str) -> str:
@@ -86,8 +91,9 @@ def _quoted(text: str) -> str:
 
 
 @cache
-def _patterns() -> list[tuple[str, str, re.Pattern[str]]]:
+def _patterns() -> list[tuple[str, str, list[str], re.Pattern[str]]]:
     """Return the kinds of ``hostile_words.toml``, which says what they hold."""
     text = Path(__file__).with_name("hostile_words.toml").read_text("utf-8")
-    rows: list[dict[str, str]] = tomllib.loads(text)["mark"]
-    return [(r["kind"], r["says"], re.compile(f"(?:{r['words']})\\w{{0,12}}", re.X)) for r in rows]
+    rows: list[dict[str, Any]] = tomllib.loads(text)["mark"]
+    whole = ((row, re.compile(f"(?:{row['words']})\\w{{0,12}}", re.X)) for row in rows)
+    return [(row["kind"], row["says"], row["needs"], pattern) for row, pattern in whole]
