@@ -3,6 +3,7 @@
 A mark is a hint for people, found by patterns that can be evaded: what it is about stays as it is.
 """
 
+import json
 import re
 import tomllib
 import unicodedata
@@ -48,6 +49,13 @@ def marks_of(*values: object) -> tuple[Mark, ...]:
     if len(text) > MAX_SEARCHED:
         text = text[: MAX_SEARCHED // 2] + text[-MAX_SEARCHED // 2 :]
     return (*_unseen(text), *_hostile(text))
+
+
+def marks_in(definition: str) -> tuple[Mark, ...]:
+    """Mark all texts in JSON in ASCII; as most have no escapes, that need not be read."""
+    if "\\u" in definition:
+        return marks_of(json.loads(definition))
+    return marks_of(definition.replace("\\n", "\n").replace("\\t", "\t"))
 
 
 def mark_notes(marks: Iterable[Mark], what: str = "text") -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.catalog.marks import marks_of
+from tui.engine.mcp.catalog.marks import marks_in, marks_of
 from tui.engine.mcp.catalog.offered_tool import JsonObject, OfferedTool, declaration, sanitize_name
 from tui.engine.mcp.catalog.skill_entry import Skill, read_skills
 from tui.engine.mcp.schema.to_gemini import GeminiSchema, UnusableSchemaError, convert_schema
@@ -273,7 +273,7 @@ def _tool(item: dict[str, Any], problem: str) -> Tool:
         size=len(to_json((for_model, parameters))),
         claims_to_read=notes.get("readOnlyHint") is True
         and notes.get("destructiveHint") is not True,
-        marks=marks_of([item.get(key) for key in _HASHED]),
+        marks=marks_in(definition),
     )
     return Tool(
         name=item["name"],
