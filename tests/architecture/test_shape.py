@@ -212,7 +212,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 14_050,
-    "engine/mcp": 9_900,
+    "engine/mcp": 9_910,
     "engine/chats": 5_560,
     "cli": 3_150,
     "engine/settings": 2_940,
@@ -234,7 +234,7 @@ BUDGET: Final = {
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 
-CEILING: Final = 50_300
+CEILING: Final = 50_310
 """Code lines of all of `tui`."""
 
 SLACK: Final = 30

@@ -28,6 +28,9 @@ BLANK_LINES: Final = 100
 BLANKS: Final = 300
 """Blanks in a line after which it is."""
 
+FEW: Final = 9
+"""Fewer blanks in a row than this, and fewer escapes in all, are no gap."""
+
 _GAP: Final = re.compile(rf"\s{{{BLANK_LINES},}}+")
 _PLAIN: Final = dict.fromkeys(map(ord, INVISIBLE)) | str.maketrans("\u2018\u2019", "''")
 _EMPHASIS: Final = str.maketrans("*_`", "   ")
@@ -52,10 +55,12 @@ def marks_of(*values: object) -> tuple[Mark, ...]:
 
 
 def marks_in(definition: str) -> tuple[Mark, ...]:
-    """Mark all texts in JSON in ASCII; as most have no escapes, that need not be read."""
-    if "\\u" in definition:
-        return marks_of(json.loads(definition))
-    return marks_of(definition.replace("\\n", "\n").replace("\\t", "\t"))
+    """Mark all texts in JSON in ASCII; most have nothing of what is looked for."""
+    words = definition.lower()
+    is_plain = "\\u" not in words and " " * FEW not in words and words.count("\\") < FEW
+    if is_plain and not any(one in words for one in _stems()):
+        return ()
+    return marks_of(json.loads(definition))
 
 
 def mark_notes(marks: Iterable[Mark], what: str = "text") -> tuple[str, ...]:
@@ -96,6 +101,11 @@ def _quoted(text: str) -> str:
     """Quote the beginning of a text behind a colon, if there is one; nothing in it ends a quote."""
     line = sanitize_line(text[:400].replace("“", '"').replace("”", '"'), MAX_QUOTED)
     return f": “{line}”" if line else ""
+
+
+@cache
+def _stems() -> list[str]:
+    return [one for _, _, needs, _ in _patterns() for one in needs]
 
 
 @cache
