@@ -68,8 +68,8 @@ TOOLS: Final = 5_000
 LISTING_BUDGET: Final = 1.3
 """How much longer listing them may take than with the bare SDK, on an open connection."""
 
-LISTING_LIMIT: Final = 2.2
-"""The same, as it fails the test."""
+LISTING_LIMIT: Final = 2.8
+"""The same, as it fails the test: the same code measures 1.9 to 2.4 on one machine."""
 
 LEAN: Final = str(Path(__file__).with_name("lean_server.py"))
 """Does next to no work itself."""
