@@ -25,7 +25,7 @@ from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
 from tui.ui.messages import FillPrompt, InsertText, RunTool, SendResource, ShowResource
-from tui.ui.panes.side_part import MARK, Mark, Marking, SidePart
+from tui.ui.panes.side_part import MARK, Marking, ProfileItem, SidePart
 from tui.ui.widgets.chat.completion import mention
 from tui.ui.widgets.key_bar import SaysWhy
 from tui.ui.widgets.lists.filter_list import MAX_SEARCHED, FilterList, ListEntry
@@ -392,7 +392,7 @@ class ToolsPane(Marking, BrowserPane[OwnedTool]):
             yield _entry((server, tool), row)
 
     @property
-    def markable(self) -> Mark | None:
+    def markable(self) -> ProfileItem | None:
         """The tool under the cursor, or its server."""
         if not self.is_mounted:
             return None

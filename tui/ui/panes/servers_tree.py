@@ -14,7 +14,7 @@ from tui.store.commands import EQUALS, command_line
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.messages import EditServer, PaneName, ShowPane, ShowServer
-from tui.ui.panes.side_part import MARK, Mark, Marking
+from tui.ui.panes.side_part import MARK, Marking, ProfileItem
 from tui.ui.widgets.lists.row_list import Row, RowList
 from tui.ui.widgets.status import LOOKS, STARTABLE, STOPPABLE, Tone, status_or_count
 from tui.ui.widgets.text.plain import count, fit, one_line
@@ -104,7 +104,7 @@ class ServerActions(Marking):
         """The server, or None if there is none."""
 
     @property
-    def markable(self) -> Mark | None:
+    def markable(self) -> ProfileItem | None:
         return None if self.current is None else (self.current.id, "")
 
     def ask(self, message: Message) -> None:

@@ -13,7 +13,7 @@ from tui.ui.widgets.key_bar import SaysWhy
 MARK: Final = "* "
 """Stands before the name of what is marked."""
 
-Mark = tuple[ServerId, str]
+ProfileItem = tuple[ServerId, str]
 """A tool and its server, or a whole server without a tool."""
 
 
@@ -49,7 +49,7 @@ class Marking(SaysWhy, MessagePump):
 
     @property
     @abstractmethod
-    def markable(self) -> Mark | None:
+    def markable(self) -> ProfileItem | None:
         """What the key marks, or None if there is nothing."""
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
