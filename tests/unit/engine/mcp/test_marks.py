@@ -1,5 +1,6 @@
 """What a text hides or says to the model against the user: how it is found, in linear time."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from tui.engine.mcp.catalog import marks as module
-from tui.engine.mcp.catalog.marks import BLANK_LINES, BLANKS, MAX_QUOTED, marks_of
+from tui.engine.mcp.catalog.marks import BLANK_LINES, BLANKS, MAX_QUOTED, marks_in, marks_of
 
 ROWS: list[dict[str, Any]] = tomllib.loads(
     Path(module.__file__).with_name("hostile_words.toml").read_text("utf-8")
@@ -32,6 +33,13 @@ MARKED = {
 
 def kinds(*values: object) -> list[str]:
     return [mark.kind for mark in marks_of(*values)]
+
+
+@pytest.mark.parametrize("text", [*MARKED, *(text for _, text in SEEN), "Adds two numbers."])
+def test_a_definition_gets_the_marks_of_its_texts(text: str) -> None:
+    for value in (text, text.upper(), text.replace(" ", "\n")):
+        definition = {"annotations": None, "description": value}
+        assert marks_in(json.dumps(definition)) == marks_of(definition)
 
 
 @pytest.mark.parametrize(("kind", "text"), SEEN)
