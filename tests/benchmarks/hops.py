@@ -93,7 +93,7 @@ def serve(folder: Path) -> None:
                 schema = {"type": "object", "properties": {"what": {"type": "string"}}}
                 result = {"tools": [{"name": name, "inputSchema": schema} for name in names]}
                 with (folder / "lists").open("a") as file:
-                    file.write(f"{os.getpid()}\n")
+                    file.write(f"{os.getpid()} {time.monotonic()}\n")
                 if not any(thread.name == "watch" for thread in threading.enumerate()):
                     threading.Thread(target=watch, name="watch", daemon=True).start()
             case "tools/call":
@@ -250,10 +250,10 @@ class Measured:
         settings.write_text(json.dumps({"mcpServers": {"hops": entry}}))
 
     @property
-    def lists(self) -> list[str]:
-        """The process that was asked for its tools, for each time."""
-        lists = self.folder / "lists"
-        return lists.read_text().split() if lists.exists() else []
+    def lists(self) -> dict[str, float]:
+        """When each process of the server was last asked for its tools."""
+        lists = [line.split() for line in (self.folder / "lists").read_text().splitlines()]
+        return {process: float(moment) for process, moment in lists}
 
     def drive(self, fake: Any) -> None:  # noqa: ANN401 - it is of the checkout that is measured
         """Go the four ways."""
@@ -293,23 +293,28 @@ class Measured:
             time.sleep(QUIET)
 
             declared = fake.requests[0].body["tools"][0]["functionDeclarations"]
-            fake.steps = [[Sleep(QUIET), Call([(declared[0]["name"], {"what": "x"})])], [Say("ok")]]
+            came: list[float] = []
+
+            def end(_: object) -> list[Any]:
+                came.append(time.monotonic())  # before anything is answered, which is on no way
+                return [Say("ok")]
+
+            fake.steps = [[Sleep(QUIET), Call([(declared[0]["name"], {"what": "x"})])], end]
             terminal.type("again")
             terminal.press("enter")
             begin = wait_until(lambda: len(fake.requests) == 2) + QUIET / 2
             terminal.wait_for("wants to run", PATIENCE)
             time.sleep(ARMING)
             terminal.press("o")
-            self.spans["call to result"] = (begin, wait_until(lambda: len(fake.requests) == 3))
+            wait_until(lambda: came)
+            self.spans["call to result"] = (begin, came[0])
             time.sleep(QUIET)
 
             before = self.lists
             begin = time.monotonic()
             self.configure(timeout=20_000)
-            self.spans["edit to restart"] = (
-                begin,
-                wait_until(lambda: set(self.lists) - set(before)),
-            )
+            wait_until(lambda: self.lists.keys() - before.keys())
+            self.spans["edit to restart"] = (begin, max(self.lists.values()))
             time.sleep(QUIET)
             terminal.press("ctrl+q")
             terminal.wait_for_exit(PATIENCE)
