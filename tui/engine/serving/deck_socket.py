@@ -1,7 +1,7 @@
 """The socket by which an open deck answers other programs of the user, and the way to it.
 
 Each message is a line of JSON. The caller says first who it is; then it sends requests with their
-ids, and cancels them. Back come results, errors, progress, and that lists have changed.
+ids, and cancels them. Back come results, errors, progress, and notifications of MCP.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ import json
 import os
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,6 +40,9 @@ MAX_OPEN: Final = 64
 
 HELLO_SECONDS: Final = 5.0
 """Seconds to say who calls, and to be let in."""
+
+MAX_UNREAD: Final = 1_000
+"""Notifications that wait for the client; of more, the oldest are dropped."""
 
 _PEER: Final = struct.Struct("3i")
 
@@ -207,8 +210,9 @@ class _Answering:
             raise
 
     async def _tell_changes(self, servers: SharedServers) -> None:
-        async for _ in servers.changes():
-            await self._wire.send(changed=True)
+        async with aclosing(servers.changes()) as changes:
+            async for one in changes:
+                await self._wire.send(changed=one)
 
 
 class DeckLink:
@@ -218,7 +222,7 @@ class DeckLink:
         self._wire = wire
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[asyncio.Future[dict[str, Any]], OnProgress]] = {}
-        self._changed: asyncio.Queue[bool] = asyncio.Queue()
+        self._changed: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue(MAX_UNREAD)
         self._reading = asyncio.create_task(self._read())
 
     async def request(
@@ -239,10 +243,10 @@ class DeckLink:
         finally:
             del self._waiting[key]
 
-    async def changes(self) -> AsyncIterator[None]:
-        """Tell each time that lists have changed, until the deck ends."""
-        while await self._changed.get():
-            yield
+    async def changes(self) -> AsyncGenerator[Mapping[str, Any], None]:
+        """Give what is to be told to the client, until the deck ends; see `SharedServers`."""
+        while (one := await self._changed.get()) is not None:
+            yield one
 
     def close(self) -> None:
         self._wire.close()
@@ -252,7 +256,7 @@ class DeckLink:
         try:
             while (message := await self._wire.read()) is not None:
                 if "changed" in message:
-                    self._changed.put_nowait(True)
+                    self._tell(as_object(message["changed"]))
                 elif (waiting := self._waiting.get(message.get("id", 0))) is not None:
                     _settle(*waiting, message)
         finally:
@@ -260,7 +264,12 @@ class DeckLink:
                 if not answer.done():
                     words = "The open gemdeck ended before it answered."
                     answer.set_exception(RequestRefusedError(words, NOT_ANSWERED))
-            self._changed.put_nowait(False)
+            self._tell(None)
+
+    def _tell(self, one: dict[str, Any] | None) -> None:
+        if self._changed.full():
+            self._changed.get_nowait()
+        self._changed.put_nowait(one)
 
 
 def _settle(
