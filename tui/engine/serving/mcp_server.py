@@ -41,6 +41,9 @@ _HANDLERS: Final = (
 _PLAIN: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 """What each result of the stateless era has; the SDK leaves it out in the other one."""
 
+MAX_REPORTED: Final = 64
+"""Progress of a call that waits for its client; of more, the oldest is dropped."""
+
 STATELESS: Final = "2026-07-28"
 """From this revision on changes are told to who listens."""
 
@@ -100,10 +103,16 @@ class McpServer:
         await self._opened.wait()
         if self._source is None:
             raise MCPError(NOT_ANSWERED, self._failure)
-        reported = asyncio.Queue[Progress | None]()
+        reported = asyncio.Queue[Progress | None](MAX_REPORTED)
+
+        def report(one: Progress | None) -> None:
+            if reported.full():
+                reported.get_nowait()
+            reported.put_nowait(one)
+
         method, params = context.method, context.params or {}
-        asking = asyncio.create_task(self._source.request(method, params, reported.put_nowait))
-        asking.add_done_callback(lambda _: reported.put_nowait(None))
+        asking = asyncio.create_task(self._source.request(method, params, report))
+        asking.add_done_callback(lambda _: report(None))
         try:
             while (one := await reported.get()) is not None:
                 await session.report_progress(one.progress, one.total, one.message or None)
