@@ -107,15 +107,23 @@ async def test_L21_a_deck_is_suspended(
     assert not received(record)["tools/call"], "it was taken back while nobody had it"
 
 
-@pytest.mark.parametrize("place", ["at a deck", "alone"])
+@pytest.mark.parametrize(
+    ("place", "endings"),
+    [("at a deck", (signal.SIGKILL, None)), ("alone", (signal.SIGKILL, signal.SIGTERM))],
+    ids=["at a deck", "alone"],
+)
 async def test_L22_gemdeck_mcp_serve_ends_during_a_call(
-    place: str, record: Path, work: Path, request: pytest.FixtureRequest
+    place: str,
+    endings: tuple[signal.Signals | None, ...],
+    record: Path,
+    work: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
     """By a signal, or as its client does; the call is taken back, and nothing runs on."""
     if place == "at a deck":
         request.getfixturevalue("deck")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    for count, ending in enumerate((signal.SIGKILL, signal.SIGTERM, None), 1):
+    for count, ending in enumerate(endings, 1):
         async with opened("mcp", "serve", cwd=work, **pipes) as process:
             assert process.stdin is not None
             await process.stdin.send(b"".join(json.dumps(one).encode() + b"\n" for one in OPENING))

@@ -49,12 +49,12 @@ async def test_L09_rubbish_and_what_never_ends_end_a_connection(
                 writer.write(rubbish + line(id=1, method="odd"))
                 assert await reader.readline() == line(id=1)
                 assert b"no method odd" in await reader.readline()
-        for endless in (b"x" * 16 * MIB, line(id=1, method="tools/call", params=["x" * 5 * MIB])):
+        for endless in (b"x" * 16 * MIB, line(id=1, method="tools/call", params=["x" * 3 * MIB])):
             async with raw_link(world) as (reader, writer):
                 writer.write(endless)
                 with suppress(ConnectionResetError):  # for some of it was not read
                     assert await reader.read() == b""
-        with pytest.raises(RequestRefusedError, match="longer than 4 MiB"):
+        with pytest.raises(RequestRefusedError, match="longer than 2 MiB"):
             await call(deck, arguments={"text": "x" * 16 * MIB})
         await asked(running, deck, Choice.ONCE)
 

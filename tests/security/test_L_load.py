@@ -30,10 +30,12 @@ from tui.model.consent import Choice
 
 __all__ = ["shop", "work"]
 
-LINKS: Final = 8
-CLIENTS: Final = 2
+LINKS: Final = 9
+CLIENTS: Final = 1
 CALLS: Final = 100
 """Of each of the ten."""
+
+REST: Final = "Denied. The user denied all further calls of this turn. Answer with what you have."
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -194,10 +196,11 @@ async def test_L19_a_client_cannot_fill_the_deck_with_questions(
         assert "Too many calls" in await call(again)
         calls += [asyncio.create_task(call(other))]
         await eventually(lambda: len(running.store.state.pending) == MAX_OF_CLIENT + 1)
-        for one in calls:
-            one.cancel()
-        await asyncio.wait(calls)
-        await eventually(lambda: not running.store.state.pending)
+        await running.decide(Choice.DENY_REST_OF_TURN)
+        await eventually(lambda: len(running.store.state.pending) == 1)
+        assert {await one for one in calls[:-1]} == {REST}
+        assert (await running.decide(Choice.ONCE)).caller.startswith("other")
+        await calls[-1]
         await asked(running, again, Choice.ONCE)
 
 
@@ -264,13 +267,13 @@ async def test_L21_a_deck_that_takes_nothing_holds_nobody_up(
     async with open_socket(world, work, suspended), link(world, work) as deck:
         with pytest.raises(RequestRefusedError, match="is it suspended"):
             await deck.request("tools/list", {})
-        large = asyncio.create_task(deck.request("m", {"text": "x" * 3_000_000}))
+        large = asyncio.create_task(deck.request("m", {"text": "x" * 2_000_000}))
         await at_once(lambda: deck._waiting)
         large.cancel()
         await asyncio.wait([large])
         monkeypatch.setattr(deck_socket, "STUCK_SECONDS", 0.1)
         with pytest.raises(RequestRefusedError, match="ended before"):
-            await deck.request("m", {"text": "x" * 3_000_000})
+            await deck.request("m", {"text": "x" * 2_000_000})
         with pytest.raises(RequestRefusedError, match="has ended"):
             await deck.request("tools/list", {})
         held.set()

@@ -35,7 +35,7 @@ FOLDER_NAME: Final = "decks"
 MAX_LINE: Final = 32 * 1024 * 1024
 """Longest message, in bytes."""
 
-MAX_REQUEST: Final = 4 * 1024 * 1024
+MAX_REQUEST: Final = 2 * 1024 * 1024
 """Longest one of a caller, in bytes."""
 
 MAX_OPEN: Final = 64
