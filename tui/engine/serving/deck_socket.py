@@ -174,10 +174,13 @@ async def answering(
 
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        path.unlink(missing_ok=True)
-        with _address(path) as address:
+        new = path.with_suffix(".new")  # who finds it before it listens would take it for dead
+        new.unlink(missing_ok=True)
+        with _address(new) as address:
             listening.bind(address)
-            path.chmod(0o600)
+        listening.listen()
+        new.chmod(0o600)
+        new.rename(path)
         # start_unix_server looks for the address, gone by now
         server = await asyncio.start_server(take, sock=listening, limit=MAX_REQUEST)
     except OSError:
