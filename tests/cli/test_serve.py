@@ -53,6 +53,7 @@ async def client(
     cwd: Path | None = None,
     mode: str = "auto",
     env: dict[str, str] | None = None,
+    patience: float = PATIENCE,
 ) -> AsyncIterator[Client]:
     command = StdioServerParameters(
         command=sys.executable,
@@ -60,7 +61,7 @@ async def client(
         env={**environment(None), **(env or {})},
         cwd=cwd or Path.home(),
     )
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(patience):
         async with Client(stdio_client(command), mode=mode) as connected:
             yield connected
 

@@ -35,6 +35,9 @@ CLIENTS: Final = 1
 CALLS: Final = 100
 """Of each of the ten."""
 
+LONG: Final = 150
+"""Seconds that a thousand calls may take on a busy machine."""
+
 REST: Final = "Denied. The user denied all further calls of this turn. Answer with what you have."
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -96,6 +99,7 @@ async def named(deck: DeckLink, name: str) -> list[str]:
     ]
 
 
+@pytest.mark.timeout(LONG)
 async def test_L18_ten_clients_get_their_own_answers_beside_a_slow_server(
     shop: Turncoat, world: World, work: Path, tmp_path: Path
 ) -> None:
@@ -115,7 +119,8 @@ async def test_L18_ten_clients_get_their_own_answers_beside_a_slow_server(
         running = await stack.enter_async_context(deck)
         await eventually(lambda: {running.status(n) for n in settings["mcpServers"]} == {READY})
         links = [await stack.enter_async_context(link(world, work)) for _ in range(LINKS)]
-        clients = [await stack.enter_async_context(client(cwd=work)) for _ in range(CLIENTS)]
+        opening = [client(cwd=work, patience=LONG) for _ in range(CLIENTS)]
+        clients = [await stack.enter_async_context(one) for one in opening]
         waiting = await stack.enter_async_context(link(world, work))
         [hang] = [one for one in await named(waiting, "hang") if "slow" in one]
         quick = [one for one in await named(waiting, "echo") if "slow" not in one]
