@@ -58,6 +58,7 @@ async def client(
     cwd: Path | None = None,
     mode: str = "auto",
     env: dict[str, str] | None = None,
+    patience: float = PATIENCE,
     **callbacks: Any,  # noqa: ANN401 - of `Client`
 ) -> AsyncIterator[Client]:
     command = StdioServerParameters(
@@ -66,7 +67,7 @@ async def client(
         env={**environment(None), **(env or {})},
         cwd=cwd or Path.home(),
     )
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(patience):
         async with Client(stdio_client(command), mode=mode, **callbacks) as connected:
             yield connected
 
@@ -262,12 +263,17 @@ async def test_entries_for_clients_hold_a_token_that_is_kept_as_a_hash(world: Wo
     assert [one for one in tokens if one in kept] == []
 
 
-async def test_L10_gemdeck_does_not_serve_itself(tmp_path: Path) -> None:
+async def test_L10_L24_gemdeck_serves_neither_itself_nor_a_folder_without_trust(
+    tmp_path: Path,
+) -> None:
     result = await run("mcp", "serve", env={SERVED: "1"}, code=ExitCode.ERROR)
     assert "cannot be gemdeck itself" in result.stderr
     own = {"command": sys.executable, "args": ["-m", "tui", "mcp", "serve"]}
     write_settings({"mcpServers": {"own": own, "a": library(tools={"t": []})}})
-    async with client() as connected:
+    (tmp_path / ".gemini").mkdir()
+    theirs = json.dumps({"mcpServers": {"theirs": library(tools={"t": []})}})
+    (tmp_path / ".gemini" / "settings.json").write_text(theirs, "utf-8")
+    async with client(cwd=tmp_path) as connected:
         assert [one.name for one in (await connected.list_tools()).tools] == ["t"]
     entry = {"command": "gemdeck", "args": ["mcp", "serve"]}
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"gemdeck": entry}}), "utf-8")

@@ -32,6 +32,9 @@ MAX_WAITING: Final = 8
 MAX_PENDING: Final = 64
 """Most tool calls waiting for consent; further ones are refused."""
 
+MAX_OF_CLIENT: Final = 8
+"""Most tool calls of another client waiting for consent, beside the others."""
+
 ServerRequest = FormRequest | UrlRequest | SamplingRequest | SamplingReview
 """A request from a server."""
 
@@ -143,9 +146,12 @@ class Desk:
             return "Nobody is there to answer."
         if len(line) > MAX_WAITING:
             return f"{len(line)} requests are already waiting for the user."
-        calls = sum(isinstance(q.request, ConfirmationRequest) for q in self._open.values())
-        is_call = isinstance(request, ConfirmationRequest)
-        return "Too many calls are already waiting." if is_call and calls >= MAX_PENDING else ""
+        if not isinstance(request, ConfirmationRequest):
+            return ""
+        calls = (q.request for q in self._open.values() if isinstance(q.request, type(request)))
+        number = sum(one.caller == request.caller for one in calls)
+        is_full = number >= (MAX_OF_CLIENT if request.caller else MAX_PENDING)
+        return "Too many calls are already waiting." if is_full else ""
 
     def _refused(self, request: PendingRequest, reason: str) -> Answer:
         """Decline a server's request, or raise why another question is not asked.

@@ -69,12 +69,15 @@ async def test_each_key_gives_its_answer_once_it_is_armed_and_only_one(
             assert hands.decisions == [decision], keys
 
 
-async def test_no_answer_to_another_client_is_about_the_turn_of_the_chat() -> None:
+async def test_no_answer_to_another_client_stops_the_turn_of_the_chat() -> None:
     async with confirming() as hands:
         await hands.ask_next(replace(asked(), caller="codex in ~/shop"))
-        await hands.press("full_stop", "x", "n")
+        await hands.press("full_stop", "x")
         assert "Stop turn" not in hands.text
         assert hands.calls == []
+        await hands.ask_next(replace(request(1), caller="codex in ~/shop"))
+        await hands.press("n")
+        assert hands.decisions == [Decision(Choice.DENY_REST_OF_TURN)]
 
 
 async def test_an_answer_is_given_by_its_own_keys_with_the_scope_that_is_shown() -> None:

@@ -279,6 +279,9 @@ class Gate:
             source += f", {decision.scope.value}"
         if choice is Choice.DENY_REST_OF_TURN:
             inquiry.turn.denies_rest = True
+            for one in self._waiting.values():  # each call of another client has its own turn
+                if caller := one.turn.caller_words:
+                    one.turn.denies_rest |= caller == inquiry.turn.caller_words
             note = f"{note} {_DENIED_REST.note}".strip()
         if not choice.allows:
             inquiry.turn.denied.append(inquiry)

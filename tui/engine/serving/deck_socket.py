@@ -15,7 +15,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.background import TaskSet
+from tui.engine.background import TaskSet, wait_within
 from tui.engine.files.paths import folder_key
 from tui.engine.serving.shared_servers import (
     NOT_ANSWERED,
@@ -35,14 +35,26 @@ FOLDER_NAME: Final = "decks"
 MAX_LINE: Final = 32 * 1024 * 1024
 """Longest message, in bytes."""
 
+MAX_REQUEST: Final = 2 * 1024 * 1024
+"""Longest one of a caller, in bytes."""
+
 MAX_OPEN: Final = 64
 """Requests of one caller that may be open; with one more it loses its connection."""
+
+MAX_CALLERS: Final = 64
+"""Connections that may be open; who comes then is not let in."""
 
 HELLO_SECONDS: Final = 5.0
 """Seconds to say who calls, and to be let in."""
 
 MAX_UNREAD: Final = 1_000
 """Notifications that wait for the client; of more, the oldest are dropped."""
+
+TAKEN_SECONDS: Final = 10.0
+"""Seconds in which a deck says that it has a request."""
+
+STUCK_SECONDS: Final = 60.0
+"""Seconds after which who reads nothing of what waits for it loses its connection."""
 
 _PEER: Final = struct.Struct("3i")
 
@@ -79,11 +91,33 @@ class _Wire:
             return None
         return as_object(value_or_none(line)) if line.endswith(b"\n") else None
 
-    async def send(self, **message: object) -> None:
-        """Send a message; one that nobody reads any more is dropped."""
-        with suppress(OSError):
-            self._writer.write(json.dumps(message).encode() + b"\n")
-            await self._writer.drain()
+    def write(self, most: int = MAX_LINE, **message: object) -> None:
+        """Send a message without waiting; one that nobody reads any more is dropped.
+
+        Raises:
+            RequestRefusedError: If it is longer than `most` bytes.
+        """
+        line = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        if len(line) > most:
+            words = f"This is longer than {most // 1024**2} MiB, and was not sent."
+            raise RequestRefusedError(words, NOT_ANSWERED)
+        self._writer.write(line)
+
+    async def send(self, most: int = MAX_LINE, **message: object) -> None:
+        """Send a message, and wait while the other end is behind with reading; see `write`."""
+        self.write(most, **message)
+        try:
+            async with asyncio.timeout(STUCK_SECONDS):
+                await self._writer.drain()
+        except TimeoutError:
+            self._writer.transport.abort()
+        except OSError:
+            pass
+
+    def is_behind(self) -> bool:
+        """Tell whether the other end is behind with reading."""
+        transport = self._writer.transport
+        return transport.get_write_buffer_size() > transport.get_write_buffer_limits()[1]
 
     def is_own(self) -> bool:
         """Tell whether the other end is a program of this user."""
@@ -99,13 +133,16 @@ class _Wire:
 
 @contextmanager
 def _address(path: Path) -> Iterator[str]:
-    """Give an address of a socket, which may be longer than the system takes."""
-    if not Path("/proc/self/fd").is_dir():
-        yield str(path)
-        return
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    """Give an address of a socket, which may be longer than the system takes.
+
+    Raises:
+        OSError: If its folder is a link, or another user's.
+    """
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        yield f"/proc/self/fd/{folder}/{path.name}"
+        os.fchmod(folder, 0o700)
+        short = Path(f"/proc/self/fd/{folder}")
+        yield str((short if short.is_dir() else path.parent) / path.name)
     finally:
         os.close(folder)
 
@@ -131,17 +168,24 @@ async def answering(
     path = state / FOLDER_NAME / f"{_prefix(folder)}{os.getpid()}.sock"
     tasks = TaskSet("a caller's connection broke down")
     listening = socket.socket(socket.AF_UNIX)
+
+    def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(tasks) < MAX_CALLERS:
+            tasks.start(_Answering(_Wire(reader, writer), welcome).run())
+        else:
+            writer.close()
+
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        path.unlink(missing_ok=True)
-        with _address(path) as address:
+        new = path.with_suffix(".new")  # who finds it before it listens would take it for dead
+        new.unlink(missing_ok=True)
+        with _address(new) as address:
             listening.bind(address)
-            path.chmod(0o600)
-        server = await asyncio.start_server(  # start_unix_server looks for the address, gone by now
-            lambda reader, writer: tasks.start(_Answering(_Wire(reader, writer), welcome).run()),
-            sock=listening,
-            limit=MAX_LINE,
-        )
+        listening.listen()
+        new.chmod(0o600)
+        new.rename(path)
+        # start_unix_server looks for the address, gone by now
+        server = await asyncio.start_server(take, sock=listening, limit=MAX_REQUEST)
     except OSError:
         listening.close()
         yield
@@ -151,7 +195,8 @@ async def answering(
     finally:
         server.close()
         await tasks.aclose()
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink()
 
 
 class _Answering:
@@ -160,7 +205,7 @@ class _Answering:
     def __init__(self, wire: _Wire, welcome: Welcome) -> None:
         self._wire, self._welcome = wire, welcome
         self._tasks = TaskSet("a caller's request broke down")
-        self._open: dict[object, asyncio.Task[None]] = {}
+        self._open: dict[int, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
         try:
@@ -178,6 +223,7 @@ class _Answering:
             self._tasks.start(self._tell_changes(servers))
             while (message := await self._wire.read()) is not None and len(self._open) <= MAX_OPEN:
                 self._take(message, servers)
+                await asyncio.sleep(0)  # however many have come, others get their turn
         except TimeoutError:
             pass
         finally:
@@ -185,18 +231,20 @@ class _Answering:
             await self._tasks.aclose()
 
     def _take(self, message: Mapping[str, Any], servers: SharedServers) -> None:
-        key = message.get("id")
-        if "cancel" in message:
-            if (task := self._open.get(message["cancel"])) is not None:
+        key, cancelled = message.get("id"), message.get("cancel")
+        if type(cancelled) is int:
+            if (task := self._open.get(cancelled)) is not None:
                 task.cancel()
-        elif isinstance(key, int) and key not in self._open:
+        elif type(key) is int and key not in self._open:
+            self._wire.write(id=key)
             task = self._open[key] = self._tasks.start(self._answer(key, message, servers))
             task.add_done_callback(lambda _: self._open.pop(key, None))
 
     async def _answer(self, key: int, message: Mapping[str, Any], servers: SharedServers) -> None:
         def report(progress: Progress) -> None:
-            said = progress.progress, progress.total, progress.message
-            self._tasks.start(self._wire.send(id=key, progress=said))
+            if not self._wire.is_behind():  # else it would wait without end
+                said = progress.progress, progress.total, progress.message
+                self._wire.write(id=key, progress=said)
 
         try:
             method, params = text_in(message, "method"), as_object(message.get("params"))
@@ -221,7 +269,8 @@ class DeckLink:
     def __init__(self, wire: _Wire) -> None:
         self._wire = wire
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, tuple[asyncio.Future[dict[str, Any]], OnProgress]] = {}
+        self._waiting: dict[int, _Asked] = {}
+        self._room = asyncio.Semaphore(MAX_OPEN // 2)  # for what is cancelled ends later there
         self._changed: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue(MAX_UNREAD)
         self._reading = asyncio.create_task(self._read())
 
@@ -229,19 +278,21 @@ class DeckLink:
         self, method: str, params: Mapping[str, Any], on_progress: OnProgress = lambda _: None
     ) -> Mapping[str, Any]:
         """Return the result of a request; see `SharedServers.request`."""
-        if self._reading.done():
-            raise RequestRefusedError("The open gemdeck has ended.", NOT_ANSWERED)
-        key = next(self._numbers)
-        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._waiting[key] = answer, on_progress
-        try:
-            await self._wire.send(id=key, method=method, params=params)
-            return await answer
-        except asyncio.CancelledError:
-            await self._wire.send(cancel=key)
-            raise
-        finally:
-            del self._waiting[key]
+        async with self._room:
+            if self._reading.done():
+                raise RequestRefusedError("The open gemdeck has ended.", NOT_ANSWERED)
+            key, asked = next(self._numbers), _Asked(on_progress)
+            self._waiting[key] = asked
+            try:
+                await self._wire.send(MAX_REQUEST, id=key, method=method, params=params)
+                if not await wait_within(asked.taken, TAKEN_SECONDS):
+                    words = "The open gemdeck does not answer; is it suspended?"
+                    raise RequestRefusedError(words, NOT_ANSWERED)
+                return await asked.answer
+            finally:
+                del self._waiting[key]
+                if not asked.answer.done() or asked.answer.cancelled():
+                    self._wire.write(cancel=key)
 
     async def changes(self) -> AsyncGenerator[Mapping[str, Any], None]:
         """Give what is to be told to the client, until the deck ends; see `SharedServers`."""
@@ -257,13 +308,12 @@ class DeckLink:
             while (message := await self._wire.read()) is not None:
                 if "changed" in message:
                     self._tell(as_object(message["changed"]))
-                elif (waiting := self._waiting.get(message.get("id", 0))) is not None:
-                    _settle(*waiting, message)
+                elif (asked := self._waiting.get(message.get("id", 0))) is not None:
+                    asked.take(message)
         finally:
-            for answer, _ in self._waiting.values():
-                if not answer.done():
-                    words = "The open gemdeck ended before it answered."
-                    answer.set_exception(RequestRefusedError(words, NOT_ANSWERED))
+            words = "The open gemdeck ended before it answered."
+            for asked in self._waiting.values():
+                asked.take({"error": {"message": words}})
             self._tell(None)
 
     def _tell(self, one: dict[str, Any] | None) -> None:
@@ -272,19 +322,26 @@ class DeckLink:
         self._changed.put_nowait(one)
 
 
-def _settle(
-    answer: "asyncio.Future[dict[str, Any]]", on_progress: OnProgress, message: Mapping[str, Any]
-) -> None:
-    if "progress" in message:
-        on_progress(Progress(*message["progress"]))
-    elif answer.done():
-        pass
-    elif "error" in message:
-        error = as_object(message["error"])
-        words, code = text_in(error, "message"), error.get("code", NOT_ANSWERED)
-        answer.set_exception(RequestRefusedError(words, code, error))
-    else:
-        answer.set_result(as_object(message.get("result")))
+class _Asked:
+    """A request to a deck: whether the deck has it, and its answer."""
+
+    def __init__(self, on_progress: OnProgress) -> None:
+        self._on_progress = on_progress
+        self.taken = asyncio.Event()
+        self.answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+
+    def take(self, message: Mapping[str, Any]) -> None:
+        self.taken.set()
+        if "progress" in message:
+            self._on_progress(Progress(*message["progress"]))
+        elif self.answer.done():
+            pass
+        elif "error" in message:
+            error = as_object(message["error"])
+            words, code = text_in(error, "message"), error.get("code", NOT_ANSWERED)
+            self.answer.set_exception(RequestRefusedError(words, code, error))
+        elif "result" in message:
+            self.answer.set_result(as_object(message["result"]))
 
 
 async def find_deck(
@@ -298,25 +355,32 @@ async def find_deck(
     if state is None or folder is None:
         return None
     for path in sorted((state / FOLDER_NAME).glob(f"{_prefix(folder)}*.sock")):
+        if path.is_symlink():  # to whatever another program listens on
+            continue
         try:
-            with _address(path) as address:
-                ends = await asyncio.open_unix_connection(address, limit=MAX_LINE)
+            if (deck := await _greet(path, hello)) is not None:
+                return deck
         except ConnectionRefusedError:  # its deck was killed
             with suppress(OSError):
                 path.unlink()
-            continue
         except OSError:
             continue
-        wire = _Wire(*ends)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(HELLO_SECONDS):
-                if wire.is_own():
-                    await wire.send(name=hello.name, token=hello.token, profile=hello.profile)
-                answer = await wire.read()
-            if answer is not None and "welcome" in answer:
-                return DeckLink(wire)
-            if answer is not None:
-                wire.close()
-                raise ValueError(sanitize_line(text_in(answer, "refused")))
-        wire.close()
     return None
+
+
+async def _greet(path: Path, hello: Hello) -> DeckLink | None:
+    """Connect to the deck with this socket; None where what answers is no deck of the user."""
+    async with asyncio.timeout(HELLO_SECONDS):
+        with _address(path) as address:
+            wire = _Wire(*await asyncio.open_unix_connection(address, limit=MAX_LINE))
+        answer: Mapping[str, Any] = {}
+        try:
+            if wire.is_own():
+                await wire.send(name=hello.name, token=hello.token, profile=hello.profile)
+                answer = await wire.read() or {}
+        finally:
+            if "welcome" not in answer:
+                wire.close()
+    if refused := text_in(answer, "refused"):
+        raise ValueError(sanitize_line(refused))
+    return DeckLink(wire) if "welcome" in answer else None

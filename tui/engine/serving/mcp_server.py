@@ -60,6 +60,9 @@ _UNSUBSCRIBE: Final = "resources/unsubscribe"
 _PLAIN: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 """What each result of the stateless era has; the SDK leaves it out in the other one."""
 
+MAX_REPORTED: Final = 64
+"""Progress of a call that waits for its client; of more, the oldest is dropped."""
+
 STATELESS: Final = "2026-07-28"
 """From this revision on changes are told to who listens."""
 
@@ -154,9 +157,15 @@ class McpServer:
         self, source: Sharing, method: str, params: Mapping[str, Any], session: ServerSession
     ) -> Mapping[str, Any]:
         """Return the result of a request, and report its progress meanwhile."""
-        reported = asyncio.Queue[Progress | None]()
-        asking = asyncio.create_task(source.request(method, params, reported.put_nowait))
-        asking.add_done_callback(lambda _: reported.put_nowait(None))
+        reported = asyncio.Queue[Progress | None](MAX_REPORTED)
+
+        def report(one: Progress | None) -> None:
+            if reported.full():
+                reported.get_nowait()
+            reported.put_nowait(one)
+
+        asking = asyncio.create_task(source.request(method, params, report))
+        asking.add_done_callback(lambda _: report(None))
         try:
             while (one := await reported.get()) is not None:
                 await session.report_progress(one.progress, one.total, one.message or None)

@@ -244,8 +244,8 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
         self.rows.fold(folded=not self._shows_more)
 
     def offers(self, answer: Answer) -> bool:
-        """Offer what is about a turn only where there is one, not for another client."""
-        return not (self.request.caller and answer in {DENY_REST, STOP})
+        """Offer to stop the turn only where there is one, not for another client."""
+        return not (self.request.caller and answer is STOP)
 
     def caption(self, answer: Answer) -> str:
         """Give the words on a button, which say what is set."""
