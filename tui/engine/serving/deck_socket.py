@@ -1,7 +1,8 @@
 """The socket by which an open deck answers other programs of the user, and the way to it.
 
-Each message is a line of JSON. The caller says first who it is; then it sends requests with their
-ids, and cancels them. Back come results, errors, progress, and that lists have changed.
+Each message is a line of JSON. The caller says first who it is; then both send messages of MCP,
+here without a version: requests, results, errors, progress, cancellations. What progress is `of`
+stands beside it, and a caller that is no command is only told that lists have `changed`.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,6 +43,8 @@ MAX_OPEN: Final = 64
 HELLO_SECONDS: Final = 5.0
 """Seconds to say who calls, and to be let in."""
 
+_CANCEL: Final = "notifications/cancelled"
+_PROGRESS: Final = "notifications/progress"
 _PEER: Final = struct.Struct("3i")
 
 
@@ -51,27 +55,31 @@ class Hello(Frozen):
         name: What it calls itself.
         token: Its token, or an empty string.
         profile: The profile that it is for, or an empty string.
+        server: The one server that a command of gemdeck wants, or an empty string.
+        key: What it knows that server to be; see `lending_key`.
     """
 
     name: str
     token: str = ""
     profile: str = ""
+    server: str = ""
+    key: str = ""
 
 
 Welcome = Callable[[Hello], SharedServers]
 """Returns what a caller gets; raises `ValueError`, in words, for who gets nothing."""
 
 
-class _Wire:
+class Wire:
     """Lines of JSON, each way, over one connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
+        self.reader, self.writer = reader, writer
 
     async def read(self) -> dict[str, Any] | None:
         """Return the next message; None at the end, and for one that is too long."""
         try:
-            line = await self._reader.readline()
+            line = await self.reader.readline()
         except (OSError, ValueError):
             return None
         return as_object(value_or_none(line)) if line.endswith(b"\n") else None
@@ -79,19 +87,19 @@ class _Wire:
     async def send(self, **message: object) -> None:
         """Send a message; one that nobody reads any more is dropped."""
         with suppress(OSError):
-            self._writer.write(json.dumps(message).encode() + b"\n")
-            await self._writer.drain()
+            self.writer.write(json.dumps(message).encode() + b"\n")
+            await self.writer.drain()
 
     def is_own(self) -> bool:
         """Tell whether the other end is a program of this user."""
         name = getattr(socket, "SO_PEERCRED", None)
         if name is None:
             return True  # the folder of the sockets is closed to others
-        raw = self._writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, name, _PEER.size)
+        raw = self.writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, name, _PEER.size)
         return bool(_PEER.unpack(raw)[1] == os.getuid())
 
     def close(self) -> None:
-        self._writer.close()
+        self.writer.close()
 
 
 @contextmanager
@@ -135,7 +143,7 @@ async def answering(
             listening.bind(address)
             path.chmod(0o600)
         server = await asyncio.start_server(  # start_unix_server looks for the address, gone by now
-            lambda reader, writer: tasks.start(_Answering(_Wire(reader, writer), welcome).run()),
+            lambda reader, writer: tasks.start(_Answering(Wire(reader, writer), welcome).run()),
             sock=listening,
             limit=MAX_LINE,
         )
@@ -154,7 +162,7 @@ async def answering(
 class _Answering:
     """One caller's connection to an open deck."""
 
-    def __init__(self, wire: _Wire, welcome: Welcome) -> None:
+    def __init__(self, wire: Wire, welcome: Welcome) -> None:
         self._wire, self._welcome = wire, welcome
         self._tasks = TaskSet("a caller's request broke down")
         self._open: dict[object, asyncio.Task[None]] = {}
@@ -165,7 +173,7 @@ class _Answering:
                 said = await self._wire.read() if self._wire.is_own() else None
             if said is None:
                 return
-            hello = Hello(*(text_in(said, key) for key in ("name", "token", "profile")))
+            hello = Hello(*(text_in(said, one.name) for one in fields(Hello)))
             try:
                 servers = await asyncio.to_thread(self._welcome, hello)
             except ValueError as error:
@@ -182,9 +190,9 @@ class _Answering:
             await self._tasks.aclose()
 
     def _take(self, message: Mapping[str, Any], servers: SharedServers) -> None:
-        key = message.get("id")
-        if "cancel" in message:
-            if (task := self._open.get(message["cancel"])) is not None:
+        key, params = message.get("id"), as_object(message.get("params"))
+        if message.get("method") == _CANCEL:
+            if (task := self._open.get(params.get("requestId"))) is not None:
                 task.cancel()
         elif isinstance(key, int) and key not in self._open:
             task = self._open[key] = self._tasks.start(self._answer(key, message, servers))
@@ -192,11 +200,12 @@ class _Answering:
 
     async def _answer(self, key: int, message: Mapping[str, Any], servers: SharedServers) -> None:
         def report(progress: Progress) -> None:
-            said = progress.progress, progress.total, progress.message
-            self._tasks.start(self._wire.send(id=key, progress=said))
+            token = as_object(params.get("_meta")).get("progressToken")
+            told = {"progressToken": token, **asdict(progress)}
+            self._tasks.start(self._wire.send(method=_PROGRESS, params=told, of=key))
 
+        method, params = text_in(message, "method"), as_object(message.get("params"))
         try:
-            method, params = text_in(message, "method"), as_object(message.get("params"))
             result = await servers.request(method, params, report)
             await self._wire.send(id=key, result=result)
         except RequestRefusedError as error:
@@ -207,14 +216,14 @@ class _Answering:
             raise
 
     async def _tell_changes(self, servers: SharedServers) -> None:
-        async for _ in servers.changes():
-            await self._wire.send(changed=True)
+        async for told in servers.changes():
+            await self._wire.send(**told)
 
 
 class DeckLink:
     """A connection to an open deck; it offers what `SharedServers` offers."""
 
-    def __init__(self, wire: _Wire) -> None:
+    def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[asyncio.Future[dict[str, Any]], OnProgress]] = {}
@@ -234,7 +243,7 @@ class DeckLink:
             await self._wire.send(id=key, method=method, params=params)
             return await answer
         except asyncio.CancelledError:
-            await self._wire.send(cancel=key)
+            await self._wire.send(method=_CANCEL, params={"requestId": key})
             raise
         finally:
             del self._waiting[key]
@@ -253,7 +262,9 @@ class DeckLink:
             while (message := await self._wire.read()) is not None:
                 if "changed" in message:
                     self._changed.put_nowait(True)
-                elif (waiting := self._waiting.get(message.get("id", 0))) is not None:
+                elif (
+                    waiting := self._waiting.get(message.get("id", message.get("of")))
+                ) is not None:
                     _settle(*waiting, message)
         finally:
             for answer, _ in self._waiting.values():
@@ -266,8 +277,9 @@ class DeckLink:
 def _settle(
     answer: "asyncio.Future[dict[str, Any]]", on_progress: OnProgress, message: Mapping[str, Any]
 ) -> None:
-    if "progress" in message:
-        on_progress(Progress(*message["progress"]))
+    if "of" in message:
+        told = message["params"]
+        on_progress(Progress(told["progress"], told["total"], told["message"]))
     elif answer.done():
         pass
     elif "error" in message:
@@ -281,6 +293,14 @@ def _settle(
 async def find_deck(
     state: Path | None, folder: FolderIdentity | None, hello: Hello
 ) -> DeckLink | None:
+    """Connect to the open deck of a folder; see `connect_to_deck`."""
+    wire = await connect_to_deck(state, folder, hello)
+    return DeckLink(wire) if wire is not None else None
+
+
+async def connect_to_deck(
+    state: Path | None, folder: FolderIdentity | None, hello: Hello
+) -> Wire | None:
     """Connect to the open deck of a folder, one of several; None where none is open.
 
     Raises:
@@ -298,14 +318,14 @@ async def find_deck(
             continue
         except OSError:
             continue
-        wire = _Wire(*ends)
+        wire = Wire(*ends)
         with suppress(TimeoutError):
             async with asyncio.timeout(HELLO_SECONDS):
                 if wire.is_own():
-                    await wire.send(name=hello.name, token=hello.token, profile=hello.profile)
+                    await wire.send(**asdict(hello))
                 answer = await wire.read()
             if answer is not None and "welcome" in answer:
-                return DeckLink(wire)
+                return wire
             if answer is not None:
                 wire.close()
                 raise ValueError(sanitize_line(text_in(answer, "refused")))

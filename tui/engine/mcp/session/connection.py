@@ -5,7 +5,7 @@ Importing the MCP SDK takes half a second: import this module in a thread.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from itertools import count, islice
@@ -49,8 +49,10 @@ from tui.engine.mcp.session.task_state import TaskState, read_task
 from tui.engine.mcp.transports.http.headers_command import HeadersCommand
 from tui.engine.mcp.transports.http.http_transport import HttpTransport
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOST
+from tui.engine.mcp.transports.lent import LentServer
 from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.stdio_transport import Probe, StdioTransport
+from tui.model.bounded_json import as_object
 from tui.model.chat import Progress, Severity
 from tui.model.input.addresses import MAX_URL, check_address
 from tui.model.servers import ProtocolEra, ServerInfo, Transport
@@ -301,7 +303,8 @@ class Connection:
         definition: Which server.
         log: Takes what the server writes.
         context: What all connections share.
-        process: The server's process, which the caller ends; None for a server over HTTP.
+        process: The server's process, which the caller ends, or the server as an open deck lends
+            it; None for a server over HTTP.
 
     Attributes:
         transport: Its transport, which knows why the server is gone.
@@ -330,7 +333,7 @@ class Connection:
         definition: ServerDefinition,
         log: ServerLog,
         context: ClientContext,
-        process: ServerProcess | None = None,
+        process: ServerProcess | LentServer | None = None,
     ) -> None:
         self._definition, self._log, self._context = definition, log, context
         self._stack = AsyncExitStack()
@@ -340,6 +343,7 @@ class Connection:
         self._commanded: HeadersCommand | None = None
         if process is not None:
             self.transport = StdioTransport(process, log, self._era.probe)
+            self.transport.kind = definition.transport
         else:
             sign_ins = context.sign_ins
             credentials = sign_ins.credentials(definition) if sign_ins is not None else None
@@ -504,6 +508,19 @@ class Connection:
         if sdk_patches.is_task(raw):
             return replace(read_task(raw), reporter=report)
         return await self.read_result(name, raw)
+
+    async def send_call(
+        self, params: JsonObject, on_progress: Callable[[Progress], None]
+    ) -> Mapping[str, Any]:
+        """Call a tool by a request as it is, and return the answer as the server wrote it.
+
+        Only its progress token becomes one of this connection.
+        """
+        report = ProgressReporter(on_progress)
+        if "progressToken" in (meta := as_object(params.get("_meta"))):
+            self._reporters[token := next(self._tokens)] = report
+            params = {**params, "_meta": {**meta, "progressToken": token}}
+        return await self.features.request("tools/call", params)
 
     async def read_result(self, name: str, raw: JsonObject) -> ToolResult:
         """Convert a tool's result; raises `ToolCallError` if it is none."""

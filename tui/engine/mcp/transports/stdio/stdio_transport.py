@@ -29,6 +29,7 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
     split_batch,
     unsendable,
 )
+from tui.engine.mcp.transports.lent import LentServer
 from tui.engine.mcp.transports.stdio.process import EXIT_DRAIN, ServerProcess
 from tui.model.servers import Transport
 from tui.model.wire.frames import FrameFault
@@ -94,18 +95,19 @@ class StdioTransport:
     """A server process as a transport for `mcp.Client`.
 
     Args:
-        process: The server.
+        process: The server, perhaps one that runs elsewhere.
         log: Takes remarks.
         probe: How the newer era is asked for.
 
     Attributes:
+        kind: How the server is reached.
         ended: Set when the process has ended or is unusable.
         problem: Why the server cannot be used, or None.
     """
 
-    kind: Final = Transport.STDIO
+    kind = Transport.STDIO
 
-    def __init__(self, process: ServerProcess, log: ServerLog, probe: Probe) -> None:
+    def __init__(self, process: ServerProcess | LentServer, log: ServerLog, probe: Probe) -> None:
         self._process, self._probe = process, probe
         self._tasks: list[asyncio.Task[None]] = []
         self._flow_control = FlowControl(log)
