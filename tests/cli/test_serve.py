@@ -83,7 +83,8 @@ async def test_a_client_gets_what_the_servers_offer(mode: str) -> None:
         templates=["file:///{path}"],
         completions=["happy", "sad"],
     )
-    rules = {"alwaysAllow": [{"server": "a", "tool": "t"}]}
+    allowed = [{"server": "a", "tool": one} for one in ("t", "read_mcp_resource")]
+    rules = {"alwaysAllow": allowed}
     write_settings({"mcpServers": {"a": served}, "gemdeck": rules})
     seen = []
 

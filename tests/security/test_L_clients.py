@@ -261,3 +261,68 @@ async def test_L09_rubbish_and_what_is_too_long_end_a_connection(
             writer.close()
         async with link(world, work) as deck:
             await asked(running, deck, Choice.ONCE)
+
+
+async def test_L14_what_a_client_reads_is_asked_about_and_recorded(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    """As what the model reads; a prompt, which the client's user chose, is only recorded."""
+    settings = {"mcpServers": {"a": library(resources=["docs://a"], prompts={"talk": []})}}
+    async with shop.deck(settings=settings, ready=False) as running:
+        await eventually(lambda: running.status("a") is READY)
+        async with answering_others(running.engine, work), link(world, work) as deck:
+
+            async def read(choice: Choice, uri: str) -> list[dict[str, str]]:
+                reading = asyncio.create_task(deck.request("resources/read", {"uri": "docs://a"}))
+                given = json.dumps({"server": "a", "uri": uri})
+                asked = await running.decide(choice, arguments=given)
+                assert (asked.server, asked.tool) == ("a", "read_mcp_resource")
+                assert asked.caller.startswith("somebody")
+                return [*(await reading)["contents"]]
+
+            [content] = await read(Choice.ONCE, "docs://a")
+            assert content["text"] == "content of docs://a"
+            with pytest.raises(RequestRefusedError, match="Denied"):
+                await read(Choice.DENY, "docs://a")
+            with pytest.raises(RequestRefusedError, match="no resource docs://b"):
+                await read(Choice.ONCE, "docs://b")
+            await deck.request("prompts/get", {"name": "talk"})
+    found = [(one["event"], one["tool"]) for one in records(world) if "somebody" in one["caller"]]
+    reads = [("decision", "read_mcp_resource"), ("call", "read_mcp_resource")]
+    prompts = [("decision", "get_mcp_prompt"), ("call", "get_mcp_prompt")]
+    assert found == [*reads, reads[0], *reads, *prompts]
+
+
+@pytest.mark.parametrize("denied", [{"server": "a"}, {"tool": "get_mcp_prompt"}], ids=str)
+async def test_L14_prompts_that_a_rule_denies_are_neither_listed_nor_completed(
+    shop: Turncoat, world: World, work: Path, denied: dict[str, str]
+) -> None:
+    served = library(prompts={"talk": ["mood"]}, completions=["happy"])
+    settings = {"mcpServers": {"a": served}, "gemdeck": {"alwaysDeny": [denied]}}
+    async with shop.deck(settings=settings, ready=False) as running:
+        await eventually(lambda: running.status("a") is READY)
+        async with answering_others(running.engine, work), link(world, work) as deck:
+            assert (await deck.request("prompts/list", {}))["prompts"] == []
+            ref = {"ref": {"type": "ref/prompt", "name": "talk"}, "argument": {"name": "mood"}}
+            for method, params in (("prompts/get", ref["ref"]), ("completion/complete", ref)):
+                with pytest.raises(RequestRefusedError, match="no prompt talk"):
+                    await deck.request(method, params)
+
+
+async def test_L15_a_client_is_told_what_the_user_changed(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    structured = {"content": [{"type": "text", "text": "done"}], "structuredContent": {"n": 1}}
+    settings = {"mcpServers": {"a": library(tools={"t": ["x"]}, results={"t": structured})}}
+    async with shop.deck(settings=settings, ready=False) as running:
+        await eventually(lambda: running.status("a") is READY)
+        async with answering_others(running.engine, work), link(world, work) as deck:
+            params = {"name": "t", "arguments": {"x": "mine"}}
+            calling = asyncio.create_task(deck.request("tools/call", params))
+            await running.decide(Choice.ONCE, arguments='{"x": "yours"}')
+            result = await calling
+    told, own = result["content"]
+    assert told["text"].startswith("The user changed the arguments before the call:")
+    assert '"x" is now "yours"' in told["text"]
+    assert own["text"] == "done"
+    assert result["structuredContent"] == {"n": 1}

@@ -59,6 +59,8 @@ ADDED: Final = {
     "L08": "a deck is killed, and its socket stops or misleads those that come later",
     "L09": "a client sends rubbish, or what never ends",
     "L10": "gemdeck serves itself, and what it lists grows without end",
+    "L14": "a client reads a resource or gets a prompt that is denied, or that is not recorded",
+    "L15": "a client goes on as if its own arguments had run, which the user changed",
     "J13": "the home is read-only when gemdeck ends",
     "K01": "a sandboxed server reads keys, or changes what the shell or another server runs",
     "K02": "a sandboxed server without the network reaches loopback, by TCP or UDP",

@@ -23,6 +23,7 @@ from tui.engine.chats.turn import Message, MessageContent, TurnSetup
 from tui.engine.mcp.catalog.offered_tool import (
     JsonObject,
     MediaPart,
+    OwnTool,
     TextPart,
     ToolCallError,
     ToolResult,
@@ -34,7 +35,7 @@ from tui.engine.mcp.schema.tool_form import begin_arguments, merge_tool_form, re
 from tui.engine.mcp.wire.wire import Wire
 from tui.model import events as e
 from tui.model.bounded_json import JsonError
-from tui.model.chat import EntryId, Severity, ToolCall, ToolCallStatus
+from tui.model.chat import ConversationId, EntryId, Severity, ToolCall, ToolCallStatus
 from tui.model.consent import Caller, Effect
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.requests import FormValue
@@ -208,9 +209,8 @@ class ToolRuns:
             raise ToolCallError("The arguments must be an object.")
         offered = self.turns.tools.offered_tools()
         found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
-        turn = TurnRecord(conversation=current.key if heed is None else BY_HAND, caller=caller)
-        runner = CallRunner(self.turns.tools, self.turns.gate, publish, turn, request=request)
-        runner.reviewer = self.turns.reviewer if caller is not None else None
+        conversation = current.key if heed is None else BY_HAND
+        runner = self._runner(publish, conversation, caller, request)
         if found is None:
             view, held = self.turns.tools.registry.look_up(server, tool) or (None, None)
             away = self.turns.tools.away_words(server)
@@ -227,6 +227,25 @@ class ToolRuns:
                 away = away or why.words  # whoever calls by hand asks for no model
             raise ToolCallError(away or self.access.standing(self.turns.tools, server, tool).words)
         return await runner.run_alone(found, arguments, entry, by_user=by_user)
+
+    async def call_own(
+        self, tool: OwnTool, arguments: JsonObject, *, heed: Publish, caller: Caller
+    ) -> ToolResult:
+        """Run a tool of gemdeck's own for another client; see `call`."""
+        runner = self._runner(heed, BY_HAND, caller)
+        return await runner.run_alone(tool, arguments, self.turns.new_id("c"), by_user=False)
+
+    def _runner(
+        self,
+        publish: Publish,
+        conversation: ConversationId,
+        caller: Caller | None,
+        request: JsonObject | None = None,
+    ) -> CallRunner:
+        turn = TurnRecord(conversation=conversation, caller=caller)
+        reviewer = self.turns.reviewer if caller is not None else None
+        parts = self.turns.tools, self.turns.gate, publish, turn, reviewer
+        return CallRunner(*parts, request=request)
 
     async def request(
         self, server: ServerId, method: str, params: JsonObject, *, by_user: bool = False

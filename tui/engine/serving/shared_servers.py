@@ -11,10 +11,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from tui.engine.chats.calls import told_changes
+from tui.engine.chats.own_tools import make_own_tool, of_server
 from tui.engine.engine import Engine
-from tui.engine.mcp.catalog.offered_tool import JsonObject, TextPart, ToolCallError
+from tui.engine.mcp.catalog.offered_tool import JsonObject, TextPart, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.skill_entry import OpenSkills
 from tui.engine.mcp.errors import ServerCallError
-from tui.model.bounded_json import as_list, as_object, mapped, text_in, writable
+from tui.model.bounded_json import (
+    as_list,
+    as_object,
+    mapped,
+    text_in,
+    whole_numbers,
+    writable,
+)
 from tui.model.catalog import Catalog
 from tui.model.chat import Progress, Severity
 from tui.model.consent import Caller
@@ -28,10 +38,11 @@ from tui.model.events import (
     ToolCallProgressed,
 )
 from tui.model.frozen import Frozen
+from tui.model.input.arguments import read_arguments
 from tui.model.runs import BY_HAND
 from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING, Profile
-from tui.text import AdvisedError, sanitize
+from tui.text import AdvisedError, sanitize, sanitize_line
 
 NO_SUCH_METHOD: Final = -32601
 """JSON-RPC: the method does not exist."""
@@ -46,7 +57,10 @@ PATIENCE: Final = 10.0
 """Seconds that a request waits for servers that start for the first time."""
 
 _READING: Final = "read_mcp_resource"
-"""What rules call it when the model reads a resource."""
+"""What rules call it when the model or a client reads a resource."""
+
+_PROMPTING: Final = "get_mcp_prompt"
+"""What rules call it when a client gets a prompt."""
 
 _TOOLS: Final = "tools/list"
 _PROMPTS: Final = "prompts/list"
@@ -140,6 +154,8 @@ class SharedServers:
         kept = {one: self._by_key(one, "tools", "name") for one in {t.server for t in offered}}
         for tool in offered:
             raw = {**kept[tool.server][tool.name], "name": tool.id}
+            if tool.is_reviewed:  # what the user trims is no longer structured
+                raw.pop("outputSchema", None)
             yield Listed(tool.server, tool.view.name, _cleaned(raw))
 
     def _listed(self, method: str) -> Iterator[Listed]:
@@ -147,7 +163,7 @@ class SharedServers:
         _, kind, key, shown = _LISTS[method]
         seen = set[str]()
         for server, catalog in self._catalogs():
-            if kind != "prompts" and self._is_unreadable(server):
+            if self._is_denied(server, _PROMPTING if kind == "prompts" else _READING):
                 continue
             raw = self._by_key(server, kind, key)
             for view in getattr(catalog, kind):
@@ -163,11 +179,11 @@ class SharedServers:
         shared = (one for one in servers.callable_servers if self._profile.includes(one))
         return ((one, servers.registry.catalog(one)) for one in shared)
 
-    def _is_unreadable(self, server: ServerId) -> bool:
-        """Return whether a rule denies the resources of a server to the model."""
+    def _is_denied(self, server: ServerId, name: str) -> bool:
+        """Return whether a rule denies the resources or the prompts of a server."""
         definition = self._engine.servers.registry.definition(server)
         hidden = self._engine.access.policy.hidden
-        return definition is None or bool(hidden(definition, [(_READING, "")]))
+        return definition is None or bool(hidden(definition, [(name, "")]))
 
     def _by_key(self, server: ServerId, kind: str, key: str) -> Mapping[str, JsonObject]:
         listed = as_list(getattr(self._engine.servers.registry.listed(server), kind))
@@ -180,41 +196,106 @@ class SharedServers:
         if (tool := next((one for one in offered if one.id == name), None)) is None:
             raise RequestRefusedError(f"There is no tool {sanitize(name)}.", BAD_PARAMS)
 
+        run = partial(self._engine.runs.call, tool.server, tool.view.name)
+        try:
+            result, edit = await self._run(run, tool.server, tool.view.name, arguments, on_progress)
+        except ToolCallError as error:
+            return _result(str(error), is_error=True)
+        if result.raw is None:
+            return _result(*edit, *_texts(result), is_error=result.is_error)
+        content = [*map(_text, edit), *as_list(result.raw.get("content"))]
+        return _cleaned({**result.raw, "content": content})
+
+    async def _run(
+        self,
+        run: Callable[..., Awaitable[ToolResult]],
+        server: ServerId,
+        name: str,
+        arguments: JsonObject,
+        on_progress: OnProgress = lambda _: None,
+    ) -> tuple[ToolResult, list[str]]:
+        """Run what the client asks of a server; return also what the user changed in it, in words.
+
+        Raises:
+            ToolCallError: If it did not run; the text says why.
+        """
+        publish, edit = self._engine.runs.publish, list[str]()
+
         def heed(event: Event) -> None:
             match event:
                 case ToolCallProgressed(progress=Progress() as progress):
                     on_progress(progress)
-                case ToolCallChanged(status=status):
+                case ToolCallChanged(status=status, arguments=edited):
+                    if edited is not None:
+                        changes = whole_numbers(arguments), read_arguments(edited)
+                        edit.append(told_changes(*changes))
                     publish(replace(event, conversation=BY_HAND))
                     if status.is_over:
-                        words = f"{tool.view.name} for {self._caller.words}: {status.value}"
+                        words = f"{name} for {self._caller.words}: {status.value}"
                         line = LogLine(time.time(), OWN_SOURCE, Severity.INFO, words)
-                        publish(ServerLogged(tool.server, (line,)))
+                        publish(ServerLogged(server, (line,)))
 
-        publish, call = self._engine.runs.publish, self._engine.runs.call
-        try:
-            result = await call(
-                tool.server, tool.view.name, arguments, heed=heed, caller=self._caller
-            )
-        except ToolCallError as error:
-            return _result(str(error), is_error=True)
-        if result.raw is not None:
-            return _cleaned(result.raw)
-        texts = [part.text for part in result.parts if isinstance(part, TextPart)]
-        return _result(*texts, is_error=result.is_error)
+        return await run(arguments, heed=heed, caller=self._caller), edit
+
+    async def _run_own(
+        self,
+        server: ServerId,
+        name: str,
+        words: str,
+        arguments: JsonObject,
+        run: Callable[[JsonObject], Awaitable[ToolResult]],
+        **more: Any,  # noqa: ANN401 - of `OwnTool`
+    ) -> tuple[ToolResult, list[str]]:
+        """Run what is no tool of a server as one of its tools, by the same rules and on record.
+
+        Raises:
+            RequestRefusedError: If it failed.
+            ToolCallError: If it did not run; the text says why.
+        """
+        definition = self._engine.servers.registry.definition(server)
+        if definition is None:
+            raise ToolCallError(f"The server {server} is gone.")
+        made = make_own_tool(name, words, {}, run, is_free=False)
+        tool = replace(of_server(made, definition, OpenSkills()), trusted=definition.trust)
+        call = partial(self._engine.runs.call_own, replace(tool, **more))
+        result, edit = await self._run(call, server, name, arguments)
+        if result.is_error:
+            raise RequestRefusedError("\n".join(_texts(result)), NOT_ANSWERED, result.reply)
+        return result, edit
 
     async def _prompt(self, params: JsonObject, _: OnProgress) -> JsonObject:
         name = text_in(params, "name")
-        found = _find(self._listed(_PROMPTS), name, "prompt")
-        given = {key: str(value) for key, value in as_object(params.get("arguments")).items()}
-        rendered = await self._engine.servers.render_prompt(found.server, name, given)
-        return _cleaned(rendered.raw)
+        server = _find(self._listed(_PROMPTS), name, "prompt").server
+        values = {key: str(value) for key, value in as_object(params.get("arguments")).items()}
+
+        async def render(_: JsonObject) -> ToolResult:
+            rendered = await self._engine.servers.render_prompt(server, name, values)
+            return ToolResult((), rendered.shown, raw=rendered.raw)
+
+        words, asked = "Get a prompt of an MCP server.", {"name": name, "arguments": values}
+        own = {"basis": "a client's user chooses its prompts", "is_reviewed": False}
+        result, _edit = await self._run_own(server, _PROMPTING, words, asked, render, **own)
+        return _cleaned(result.raw or {})
 
     async def _read(self, params: JsonObject, _: OnProgress) -> JsonObject:
         uri = text_in(params, "uri")
-        server = self._server_of(uri)
-        features = await self._engine.servers.awake(server)
-        return _cleaned((await features.read_resource(uri)).raw)
+        server, servers = self._server_of(uri), self._engine.servers
+
+        async def read(given: JsonObject) -> ToolResult:
+            wanted = text_in(given, "uri")
+            if self._server_of(wanted) != server:
+                raise ToolCallError(f"{server} has no resource {sanitize_line(wanted)}.")
+            if OpenSkills().around(server, wanted, servers.registry.skills(server)):
+                raise ToolCallError("It belongs to a skill, which only gemdeck's own chat loads.")
+            reading = await (await servers.awake(server)).read_resource(wanted)
+            return replace(reading.as_result(), raw=reading.raw)
+
+        words, asked = "Read a resource of an MCP server.", {"server": server, "uri": uri}
+        result, edit = await self._run_own(server, _READING, words, asked, read)
+        raw = result.raw or {}
+        texts = edit if result.raw is not None else [*edit, *_texts(result)]
+        contents = [{"uri": uri, "text": one} for one in texts]
+        return _cleaned({**raw, "contents": [*contents, *as_list(raw.get("contents"))]})
 
     def _server_of(self, uri: str) -> ServerId:
         """Return who lists a resource, or who has a template of its beginning."""
@@ -252,7 +333,15 @@ def _find(listed: Iterable[Listed], name: str, kind: str) -> Listed:
 
 
 def _result(*texts: str, is_error: bool) -> JsonObject:
-    return {"content": [{"type": "text", "text": one} for one in texts], "isError": is_error}
+    return {"content": [*map(_text, texts)], "isError": is_error}
+
+
+def _text(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
+
+
+def _texts(result: ToolResult) -> list[str]:
+    return [part.text for part in result.parts if isinstance(part, TextPart)]
 
 
 def _cleaned(value: JsonObject) -> dict[str, Any]:
