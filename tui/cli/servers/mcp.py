@@ -35,13 +35,7 @@ from tui.cli.servers.server_edits import (
     own_edits,
     scope_option,
 )
-from tui.cli.servers.server_session import (
-    ServerSession,
-    StartOptions,
-    own_option,
-    serving,
-    starts_servers,
-)
+from tui.cli.servers.server_session import ServerSession, StartOptions, serving, starts_servers
 from tui.cli.servers.server_words import (
     advised,
     log_text,
@@ -53,7 +47,7 @@ from tui.cli.servers.server_words import (
 )
 from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
-from tui.cli.shared_options import trust_option
+from tui.cli.shared_options import own_option, trust_option
 from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.programs import FETCHERS

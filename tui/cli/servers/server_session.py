@@ -49,11 +49,6 @@ class StartOptions(Frozen):
     own: bool = True
 
 
-own_option = click.option(
-    "--own", is_flag=True, help="Start the servers, also those that run in an open gemdeck."
-)
-
-
 def starts_servers(command: Callable[..., T]) -> Callable[..., T]:
     """Let a command say in options how servers are started, as its argument `start`."""
 
@@ -118,10 +113,9 @@ class ServerSession:
             check_keys=check_keys,
         )
         self.redactor = prepare_process(verbose=given.get("debug", False))
-        self.borrowing = borrow = Borrowing(None if start.own else Path.cwd())
-        redactor = self.redactor
+        self.borrowing = Borrowing(None if start.own else Path.cwd())
         self.engine = Engine(
-            options, self._watch, open_url=open_url, redactor=redactor, borrow=borrow
+            options, self._watch, open_url=open_url, redactor=self.redactor, borrow=self.borrowing
         )
 
     @property

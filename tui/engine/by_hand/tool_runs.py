@@ -243,7 +243,7 @@ class ToolRuns:
         request: JsonObject | None = None,
     ) -> CallRunner:
         turn = TurnRecord(conversation=conversation, caller=caller)
-        reviewer = self.turns.reviewer if caller is not None else None
+        reviewer = self.turns.reviewer if caller is not None and request is None else None
         parts = self.turns.tools, self.turns.gate, publish, turn, reviewer
         return CallRunner(*parts, request=request)
 

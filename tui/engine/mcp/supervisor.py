@@ -6,7 +6,7 @@ import os
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -383,7 +383,7 @@ class Supervisor:
                 self._began_outside = definition.is_outside
                 borrowed = await self._context.borrow(self.definition)
                 starting = running_server(definition, self._log, self._context, self._must_stop)
-                async with borrowed or starting as process:
+                async with nullcontext(borrowed) if borrowed else starting as process:
                     self.is_launching = False
                     self._grant(None)
                     connect = await self._load_connect()  # the process gets ready meanwhile

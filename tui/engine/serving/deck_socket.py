@@ -1,8 +1,7 @@
 """The socket by which an open deck answers other programs of the user, and the way to it.
 
 Each message is a line of JSON. The caller says first who it is; then both send messages of MCP,
-here without a version: requests, results, errors, progress, cancellations. What progress is `of`
-stands beside it, and a caller that is no command is only told that lists have `changed`.
+without its version: requests, results, errors, notifications. Progress says what it is `of`.
 """
 
 import asyncio
@@ -70,16 +69,16 @@ Welcome = Callable[[Hello], SharedServers]
 """Returns what a caller gets; raises `ValueError`, in words, for who gets nothing."""
 
 
-class Wire:
+class _Wire:
     """Lines of JSON, each way, over one connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
+        self._reader, self._writer = reader, writer
 
     async def read(self) -> dict[str, Any] | None:
         """Return the next message; None at the end, and for one that is too long."""
         try:
-            line = await self.reader.readline()
+            line = await self._reader.readline()
         except (OSError, ValueError):
             return None
         return as_object(value_or_none(line)) if line.endswith(b"\n") else None
@@ -87,19 +86,19 @@ class Wire:
     async def send(self, **message: object) -> None:
         """Send a message; one that nobody reads any more is dropped."""
         with suppress(OSError):
-            self.writer.write(json.dumps(message).encode() + b"\n")
-            await self.writer.drain()
+            self._writer.write(json.dumps(message).encode() + b"\n")
+            await self._writer.drain()
 
     def is_own(self) -> bool:
         """Tell whether the other end is a program of this user."""
         name = getattr(socket, "SO_PEERCRED", None)
         if name is None:
             return True  # the folder of the sockets is closed to others
-        raw = self.writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, name, _PEER.size)
+        raw = self._writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, name, _PEER.size)
         return bool(_PEER.unpack(raw)[1] == os.getuid())
 
     def close(self) -> None:
-        self.writer.close()
+        self._writer.close()
 
 
 @contextmanager
@@ -143,7 +142,7 @@ async def answering(
             listening.bind(address)
             path.chmod(0o600)
         server = await asyncio.start_server(  # start_unix_server looks for the address, gone by now
-            lambda reader, writer: tasks.start(_Answering(Wire(reader, writer), welcome).run()),
+            lambda reader, writer: tasks.start(_Answering(_Wire(reader, writer), welcome).run()),
             sock=listening,
             limit=MAX_LINE,
         )
@@ -162,7 +161,7 @@ async def answering(
 class _Answering:
     """One caller's connection to an open deck."""
 
-    def __init__(self, wire: Wire, welcome: Welcome) -> None:
+    def __init__(self, wire: _Wire, welcome: Welcome) -> None:
         self._wire, self._welcome = wire, welcome
         self._tasks = TaskSet("a caller's request broke down")
         self._open: dict[object, asyncio.Task[None]] = {}
@@ -176,7 +175,7 @@ class _Answering:
             hello = Hello(*(text_in(said, one.name) for one in fields(Hello)))
             try:
                 servers = await asyncio.to_thread(self._welcome, hello)
-            except ValueError as error:
+            except (ValueError, RequestRefusedError) as error:
                 await self._wire.send(refused=str(error))
                 return
             await self._wire.send(welcome=True)
@@ -223,7 +222,7 @@ class _Answering:
 class DeckLink:
     """A connection to an open deck; it offers what `SharedServers` offers."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: _Wire) -> None:
         self._wire = wire
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[asyncio.Future[dict[str, Any]], OnProgress]] = {}
@@ -260,12 +259,11 @@ class DeckLink:
     async def _read(self) -> None:
         try:
             while (message := await self._wire.read()) is not None:
-                if "changed" in message:
-                    self._changed.put_nowait(True)
-                elif (
-                    waiting := self._waiting.get(message.get("id", message.get("of")))
-                ) is not None:
+                key = message.get("id", message.get("of", 0))
+                if (waiting := self._waiting.get(key)) is not None:
                     _settle(*waiting, message)
+                elif "method" in message:
+                    self._changed.put_nowait(True)
         finally:
             for answer, _ in self._waiting.values():
                 if not answer.done():
@@ -294,13 +292,13 @@ async def find_deck(
     state: Path | None, folder: FolderIdentity | None, hello: Hello
 ) -> DeckLink | None:
     """Connect to the open deck of a folder; see `connect_to_deck`."""
-    wire = await connect_to_deck(state, folder, hello)
-    return DeckLink(wire) if wire is not None else None
+    ends = await connect_to_deck(state, folder, hello)
+    return DeckLink(_Wire(*ends)) if ends is not None else None
 
 
 async def connect_to_deck(
     state: Path | None, folder: FolderIdentity | None, hello: Hello
-) -> Wire | None:
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
     """Connect to the open deck of a folder, one of several; None where none is open.
 
     Raises:
@@ -318,14 +316,14 @@ async def connect_to_deck(
             continue
         except OSError:
             continue
-        wire = Wire(*ends)
+        wire = _Wire(*ends)
         with suppress(TimeoutError):
             async with asyncio.timeout(HELLO_SECONDS):
                 if wire.is_own():
                     await wire.send(**asdict(hello))
                 answer = await wire.read()
             if answer is not None and "welcome" in answer:
-                return wire
+                return ends
             if answer is not None:
                 wire.close()
                 raise ValueError(sanitize_line(text_in(answer, "refused")))

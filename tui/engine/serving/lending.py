@@ -6,7 +6,7 @@ MCP with the deck, which forwards its requests to the server.
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -27,17 +27,9 @@ from tui.engine.serving.shared_servers import (
 )
 from tui.engine.trust.folder_identity import identify
 from tui.model.bounded_json import as_object, text_in
-from tui.model.chat import Progress
 from tui.model.consent import Caller
-from tui.model.events import (
-    Event,
-    RequestRaised,
-    ServerLogged,
-    ToolCallChanged,
-    ToolCallProgressed,
-)
-from tui.model.requests import FormRequest, SamplingRequest, SamplingReview, UrlRequest
-from tui.model.runs import BY_HAND
+from tui.model.events import RequestRaised, ServerLogged
+from tui.model.requests import FormRequest, SamplingRequest, UrlRequest
 from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING
 from tui.text import sanitize_line
@@ -45,28 +37,21 @@ from tui.text import sanitize_line
 COMMAND: Final = "gemdeck mcp"
 """What commands call themselves."""
 
-_LENT: Final = frozenset(
-    {"tools/list", "prompts/list", "resources/list", "resources/templates/list", "skills/list"}
-    | {"tools/call", "prompts/get", "resources/read", "skills/get", "completion/complete"}
-    | {"tasks/get", "tasks/result", "tasks/cancel", "tasks/update"}
+_KEPT: Final = frozenset(
+    {"initialize", "server/discover", "subscriptions/listen", "logging/setLevel"}
+    | {"resources/subscribe", "resources/unsubscribe"}
 )
-"""Requests that change nothing of a connection, which others use as well."""
-
-_ASKS: Final = "asks for input: answer in the open gemdeck"
+"""Requests about a connection, which stays the deck's."""
 
 
 def lending_key(one: ServerDefinition) -> str:
     """Hash all that a server gets and may do; gemdecks that disagree on it share no process."""
-    launch, endpoint, box = one.launch, one.endpoint, one.launch.sandbox
-    content = [
-        [one.transport.value, one.is_outside, one.timeout, one.protocol.value, str(launch.cwd)],
-        [launch.program, launch.command, *launch.args],
-        [dict(launch.env), dict(launch.kept)],
-        [sorted(launch.inheritance.allow), sorted(launch.inheritance.block)],
-        [endpoint.url, dict(endpoint.headers)],
-        box and [[*map(str, box.read)], [*map(str, box.write)], box.network, box.env],
-    ]
-    return digest(content, one.fingerprint.encode())
+    launch, endpoint, passed = one.launch, one.endpoint, one.launch.inheritance
+    program = launch.program, launch.command, launch.args, str(launch.cwd), repr(launch.sandbox)
+    given = [*map(dict, (launch.env, launch.kept, endpoint.headers))], endpoint.url
+    names = sorted(passed.allow), sorted(passed.block)
+    more = one.transport, one.protocol, one.timeout, one.is_outside
+    return digest([program, given, names, more], one.fingerprint.encode())
 
 
 class Lending(SharedServers):
@@ -78,7 +63,7 @@ class Lending(SharedServers):
         hello: Names the server.
 
     Raises:
-        ValueError: If the deck has no such server.
+        RequestRefusedError: If the deck has no such server.
     """
 
     def __init__(self, engine: Engine, caller: Caller, hello: Hello) -> None:
@@ -91,7 +76,7 @@ class Lending(SharedServers):
         definition = servers.registry.definition(self._server)
         is_same = definition is not None and lending_key(definition) == self._key
         if not is_same or self._server not in servers.callable_servers:
-            raise ValueError("The open gemdeck has no such server.")
+            raise RequestRefusedError("It has no such server.", NOT_ANSWERED)
 
     async def request(
         self, method: str, params: JsonObject, on_progress: OnProgress = lambda _: None
@@ -103,7 +88,7 @@ class Lending(SharedServers):
             opening = features.opening()
             if method == ("server/discover" if "supportedVersions" in opening else "initialize"):
                 return opening
-            if method not in _LENT:
+            if method in _KEPT:
                 raise RequestRefusedError(f"gemdeck does not forward {method}.", NO_SUCH_METHOD)
             if method == "tools/call":
                 answer = await self._sent(params, on_progress)
@@ -111,42 +96,32 @@ class Lending(SharedServers):
                 answer = await features.request(method, params)
         except (ServerCallError, ToolCallError) as error:
             raise RequestRefusedError(str(error), NOT_ANSWERED, error.reply) from error
-        except ValueError as error:
-            raise RequestRefusedError(str(error), NOT_ANSWERED) from error
         if "result" not in answer:
             raise RequestRefusedError("It gave no result.", NOT_ANSWERED, answer.get("error"))
         return as_object(answer["result"])
 
     async def _sent(self, params: JsonObject, on_progress: OnProgress) -> JsonObject:
-        """Call a tool with the command's consent; return the answer."""
-        publish, call = self._engine.runs.publish, self._engine.runs.call
-
-        def heed(event: Event) -> None:
-            match event:
-                case ToolCallProgressed(progress=Progress() as progress):
-                    on_progress(progress)
-                case ToolCallChanged():
-                    publish(replace(event, conversation=BY_HAND))
-
-        tool, told = sanitize_line(text_in(params, "name")), {"heed": heed, "caller": self._caller}
-        given = as_object(params.get("arguments"))
-        result = await call(self._server, tool, given, by_user=True, request=params, **told)
+        """Call a tool, to which the user of the command consents; return the answer."""
+        tool, given = sanitize_line(text_in(params, "name")), as_object(params.get("arguments"))
+        call = partial(self._engine.runs.call, self._server, tool, by_user=True, request=params)
+        result, _ = await self._run(call, self._server, tool, given, on_progress)
         return result.raw or {}
 
     async def changes(self) -> AsyncIterator[JsonObject]:
         """Tell what the server logs, and that it asks the user, as messages of MCP."""
         async for event in self._engine.events():
-            told = list[JsonObject]()
             match event:
-                case RequestRaised(
-                    FormRequest() | UrlRequest() | SamplingRequest() | SamplingReview() as asked
-                ) if asked.server == self._server:
-                    told = [{"level": "notice", "data": _ASKS}]
+                case RequestRaised(FormRequest() | UrlRequest() | SamplingRequest() as request):
+                    if request.server == self._server:
+                        yield _logged("notice", "asks for input: answer in the open gemdeck")
                 case ServerLogged(self._server, lines):
-                    logged = [one for one in lines if one.source == "log"]
-                    told = [{"level": one.level, "data": one.text} for one in logged]
-            for params in told:
-                yield {"method": "notifications/message", "params": params}
+                    for one in lines:
+                        if one.source == "log":
+                            yield _logged(one.level, one.text)
+
+
+def _logged(level: str, text: str) -> JsonObject:
+    return {"method": "notifications/message", "params": {"level": level, "data": text}}
 
 
 class Borrowing:
@@ -171,4 +146,4 @@ class Borrowing:
             with suppress(ValueError):
                 found = await connect_to_deck(usable_state_dir(), identify(self._folder), hello)
         self.shared[server] = found is not None
-        return LentServer(found.reader, found.writer) if found is not None else None
+        return LentServer(*found) if found is not None else None

@@ -143,11 +143,11 @@ class SharedServers:
         except (ServerCallError, ToolCallError) as error:
             raise RequestRefusedError(str(error), NOT_ANSWERED, error.reply) from error
 
-    async def changes(self) -> AsyncIterator[None]:
+    async def changes(self) -> AsyncIterator[JsonObject]:
         """Tell each time that the lists of a server have changed."""
         async for event in self._engine.events():
             if isinstance(event, CatalogChanged):
-                yield
+                yield {"method": "changed"}
 
     def _tools(self) -> Iterator[Listed]:
         offered = self._engine.servers.offered_tools(self._profile)

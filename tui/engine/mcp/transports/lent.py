@@ -2,16 +2,13 @@
 
 import asyncio
 from contextlib import suppress
-from typing import Final, Self
-
-from tui.engine.mcp.errors import ServerError
+from typing import Final
 
 
 class LentServer:
     """A server behind a socket of an open deck; what it has of `ServerProcess` means the same.
 
-    Its own requests are answered in the deck, and its standard error stays there. Use it as an
-    async context manager.
+    Its own requests are answered in the deck, and its standard error stays there.
     """
 
     pid: Final = 0
@@ -23,12 +20,6 @@ class LentServer:
         self._reader, self._writer = reader, writer
         self.exited = self.output_ended = self.errors_ended = asyncio.Event()
         self.broken = ""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.close()
 
     async def read_line(self) -> bytes | None:
         line = b""
@@ -42,11 +33,9 @@ class LentServer:
         return b""
 
     async def write(self, data: bytes) -> None:
-        try:
+        with suppress(OSError):  # its end is read
             self._writer.write(data)
             await self._writer.drain()
-        except OSError as error:
-            raise ServerError("ended with the open gemdeck") from error
 
     async def close(self) -> None:
         self.kill()
