@@ -35,6 +35,7 @@ from tui.model.events import (
     LogLine,
     ServerLogged,
     ToolCallChanged,
+    ToolCallDecided,
     ToolCallProgressed,
 )
 from tui.model.frozen import Frozen
@@ -225,6 +226,8 @@ class SharedServers:
             match event:
                 case ToolCallProgressed(progress=Progress() as progress):
                     on_progress(progress)
+                case ToolCallDecided():
+                    publish(event)
                 case ToolCallChanged(status=status, arguments=edited):
                     if edited is not None:
                         changes = whole_numbers(arguments), read_arguments(edited)
