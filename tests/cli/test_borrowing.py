@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 import pytest
 
-from tests.cli.running import Result, finish, library, opened, run, run_process, write_settings
+from tests.cli.running import Result, finish, library, opened, run, write_settings
 from tests.conftest import World
 from tests.security.decks import READY, Deck, Turncoat, records, shop
 from tests.support.waiting import eventually
@@ -219,9 +219,7 @@ async def test_L13_a_signal_cancels_the_call_on_the_server(shop: Turncoat, place
 
 async def test_L13_a_deck_that_ends_ends_the_call(shop: Turncoat, place: Place) -> None:
     async with open_deck(shop, place):
-        calling = asyncio.create_task(
-            run_process("mcp", "call", "a", "stays", "--json", cwd=place.folder)
-        )
+        calling = asyncio.create_task(place.run("call", "a", "stays", "--json"))
         await eventually(lambda: place.sent("tools/call") == 1)
     result = await calling
     assert result.code == ExitCode.ERROR
