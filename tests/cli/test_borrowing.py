@@ -223,7 +223,7 @@ async def test_L13_a_deck_that_ends_ends_the_call(shop: Turncoat, place: Place) 
         await eventually(lambda: place.sent("tools/call") == 1)
     result = await calling
     assert result.code == ExitCode.ERROR
-    assert "ended with the open gemdeck during the call" in result.json["error"]["message"]
+    assert "The open gemdeck ended before it answered" in result.json["error"]["message"]
     assert place.sent("tools/call") == 1
 
 

@@ -15,7 +15,7 @@ from tui.engine.mcp.catalog.kept_catalogs import CatalogStore
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage
 from tui.engine.mcp.catalog.registry import Budget, ToolVisibility
 from tui.engine.mcp.session.era import EraCache
-from tui.engine.mcp.transports.lent import LentServer
+from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.sandbox import Sandboxes
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.engine.mcp.wire.wire import Wire
@@ -86,8 +86,8 @@ async def open_nothing(_url: str) -> bool:
     return False
 
 
-Borrow = Callable[[ServerDefinition], Awaitable[LentServer | None]]
-"""Returns a server that runs in an open deck; None if it is to be started here."""
+Borrow = Callable[[ServerDefinition], Awaitable[ServerProcess | None]]
+"""Returns a server of an open deck in place of a process; None if it is to be started here."""
 
 
 async def borrow_nothing(_definition: ServerDefinition) -> None:

@@ -41,12 +41,10 @@ from tui.text import sanitize_line
 
 if TYPE_CHECKING:  # it imports the MCP SDK, which takes half a second
     from tui.engine.mcp.session.connection import Connection
-    from tui.engine.mcp.transports.lent import LentServer
     from tui.engine.mcp.transports.stdio.process import ServerProcess
 
 Connect: TypeAlias = (
-    "Callable[[ServerDefinition, ServerLog, ClientContext, ServerProcess | LentServer | None],"
-    " Connection]"
+    "Callable[[ServerDefinition, ServerLog, ClientContext, ServerProcess | None], Connection]"
 )
 """Makes a connection that is not open yet. Opening it raises `ServerError` or any SDK error."""
 
@@ -369,7 +367,7 @@ class Supervisor:
         """
         error: ServerError | None = None
         is_connected = self._is_told = False
-        borrowed: LentServer | None = None
+        borrowed: ServerProcess | None = None
         self._log.begin()
         self._told = set()
         try:

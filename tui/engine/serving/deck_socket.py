@@ -1,7 +1,7 @@
 """The socket by which an open deck answers other programs of the user, and the way to it.
 
-Each message is a line of JSON. The caller says first who it is; then both send messages of MCP,
-without its version: requests, results, errors, notifications. Progress says what it is `of`.
+Each message is a line of JSON. The caller says first who it is; then it sends requests with their
+ids, and cancels them. Back come results, errors, progress, and notifications of MCP.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ import json
 import os
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Final
@@ -42,8 +42,9 @@ MAX_OPEN: Final = 64
 HELLO_SECONDS: Final = 5.0
 """Seconds to say who calls, and to be let in."""
 
-_CANCEL: Final = "notifications/cancelled"
-_PROGRESS: Final = "notifications/progress"
+MAX_UNREAD: Final = 1_000
+"""Notifications that wait for the client; of more, the oldest are dropped."""
+
 _PEER: Final = struct.Struct("3i")
 
 
@@ -189,9 +190,9 @@ class _Answering:
             await self._tasks.aclose()
 
     def _take(self, message: Mapping[str, Any], servers: SharedServers) -> None:
-        key, params = message.get("id"), as_object(message.get("params"))
-        if message.get("method") == _CANCEL:
-            if (task := self._open.get(params.get("requestId"))) is not None:
+        key = message.get("id")
+        if "cancel" in message:
+            if (task := self._open.get(message["cancel"])) is not None:
                 task.cancel()
         elif isinstance(key, int) and key not in self._open:
             task = self._open[key] = self._tasks.start(self._answer(key, message, servers))
@@ -199,12 +200,11 @@ class _Answering:
 
     async def _answer(self, key: int, message: Mapping[str, Any], servers: SharedServers) -> None:
         def report(progress: Progress) -> None:
-            token = as_object(params.get("_meta")).get("progressToken")
-            told = {"progressToken": token, **asdict(progress)}
-            self._tasks.start(self._wire.send(method=_PROGRESS, params=told, of=key))
+            said = progress.progress, progress.total, progress.message
+            self._tasks.start(self._wire.send(id=key, progress=said))
 
-        method, params = text_in(message, "method"), as_object(message.get("params"))
         try:
+            method, params = text_in(message, "method"), as_object(message.get("params"))
             result = await servers.request(method, params, report)
             await self._wire.send(id=key, result=result)
         except RequestRefusedError as error:
@@ -215,8 +215,9 @@ class _Answering:
             raise
 
     async def _tell_changes(self, servers: SharedServers) -> None:
-        async for told in servers.changes():
-            await self._wire.send(**told)
+        async with aclosing(servers.changes()) as changes:
+            async for one in changes:
+                await self._wire.send(changed=one)
 
 
 class DeckLink:
@@ -226,7 +227,7 @@ class DeckLink:
         self._wire = wire
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[asyncio.Future[dict[str, Any]], OnProgress]] = {}
-        self._changed: asyncio.Queue[bool] = asyncio.Queue()
+        self._changed: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue(MAX_UNREAD)
         self._reading = asyncio.create_task(self._read())
 
     async def request(
@@ -242,15 +243,15 @@ class DeckLink:
             await self._wire.send(id=key, method=method, params=params)
             return await answer
         except asyncio.CancelledError:
-            await self._wire.send(method=_CANCEL, params={"requestId": key})
+            await self._wire.send(cancel=key)
             raise
         finally:
             del self._waiting[key]
 
-    async def changes(self) -> AsyncIterator[None]:
-        """Tell each time that lists have changed, until the deck ends."""
-        while await self._changed.get():
-            yield
+    async def changes(self) -> AsyncGenerator[Mapping[str, Any], None]:
+        """Give what is to be told to the client, until the deck ends; see `SharedServers`."""
+        while (one := await self._changed.get()) is not None:
+            yield one
 
     def close(self) -> None:
         self._wire.close()
@@ -259,25 +260,28 @@ class DeckLink:
     async def _read(self) -> None:
         try:
             while (message := await self._wire.read()) is not None:
-                key = message.get("id", message.get("of", 0))
-                if (waiting := self._waiting.get(key)) is not None:
+                if "changed" in message:
+                    self._tell(as_object(message["changed"]))
+                elif (waiting := self._waiting.get(message.get("id", 0))) is not None:
                     _settle(*waiting, message)
-                elif "method" in message:
-                    self._changed.put_nowait(True)
         finally:
             for answer, _ in self._waiting.values():
                 if not answer.done():
                     words = "The open gemdeck ended before it answered."
                     answer.set_exception(RequestRefusedError(words, NOT_ANSWERED))
-            self._changed.put_nowait(False)
+            self._tell(None)
+
+    def _tell(self, one: dict[str, Any] | None) -> None:
+        if self._changed.full():
+            self._changed.get_nowait()
+        self._changed.put_nowait(one)
 
 
 def _settle(
     answer: "asyncio.Future[dict[str, Any]]", on_progress: OnProgress, message: Mapping[str, Any]
 ) -> None:
-    if "of" in message:
-        told = message["params"]
-        on_progress(Progress(told["progress"], told["total"], told["message"]))
+    if "progress" in message:
+        on_progress(Progress(*message["progress"]))
     elif answer.done():
         pass
     elif "error" in message:
@@ -291,14 +295,6 @@ def _settle(
 async def find_deck(
     state: Path | None, folder: FolderIdentity | None, hello: Hello
 ) -> DeckLink | None:
-    """Connect to the open deck of a folder; see `connect_to_deck`."""
-    ends = await connect_to_deck(state, folder, hello)
-    return DeckLink(_Wire(*ends)) if ends is not None else None
-
-
-async def connect_to_deck(
-    state: Path | None, folder: FolderIdentity | None, hello: Hello
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
     """Connect to the open deck of a folder, one of several; None where none is open.
 
     Raises:
@@ -323,7 +319,7 @@ async def connect_to_deck(
                     await wire.send(**asdict(hello))
                 answer = await wire.read()
             if answer is not None and "welcome" in answer:
-                return ends
+                return DeckLink(wire)
             if answer is not None:
                 wire.close()
                 raise ValueError(sanitize_line(text_in(answer, "refused")))

@@ -4,20 +4,25 @@ A command has its own settings, trust and rules, and borrows only what it would 
 MCP with the deck, which forwards its requests to the server.
 """
 
-from collections.abc import AsyncIterator
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from tui.engine.background import TaskSet
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.fingerprint import digest
 from tui.engine.engine import Engine
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError
 from tui.engine.mcp.errors import ServerCallError
-from tui.engine.mcp.transports.lent import LentServer
-from tui.engine.serving.deck_socket import Hello, connect_to_deck
+from tui.engine.mcp.transports.stdio.process import ServerProcess
+from tui.engine.serving.deck_socket import DeckLink, Hello, find_deck
 from tui.engine.serving.shared_servers import (
     NO_SUCH_METHOD,
     NOT_ANSWERED,
@@ -27,6 +32,7 @@ from tui.engine.serving.shared_servers import (
 )
 from tui.engine.trust.folder_identity import identify
 from tui.model.bounded_json import as_object, text_in
+from tui.model.chat import Progress
 from tui.model.consent import Caller
 from tui.model.events import RequestRaised, ServerLogged
 from tui.model.requests import FormRequest, SamplingRequest, UrlRequest
@@ -37,10 +43,7 @@ from tui.text import sanitize_line
 COMMAND: Final = "gemdeck mcp"
 """What commands call themselves."""
 
-_KEPT: Final = frozenset(
-    {"initialize", "server/discover", "subscriptions/listen", "logging/setLevel"}
-    | {"resources/subscribe", "resources/unsubscribe"}
-)
+_KEPT: Final = re.compile("initialize|(server|subscriptions|logging)/|resources/(un)?subscribe")
 """Requests about a connection, which stays the deck's."""
 
 
@@ -88,7 +91,7 @@ class Lending(SharedServers):
             opening = features.opening()
             if method == ("server/discover" if "supportedVersions" in opening else "initialize"):
                 return opening
-            if method in _KEPT:
+            if _KEPT.match(method):
                 raise RequestRefusedError(f"gemdeck does not forward {method}.", NO_SUCH_METHOD)
             if method == "tools/call":
                 answer = await self._sent(params, on_progress)
@@ -107,7 +110,7 @@ class Lending(SharedServers):
         result, _ = await self._run(call, self._server, tool, given, on_progress)
         return result.raw or {}
 
-    async def changes(self) -> AsyncIterator[JsonObject]:
+    async def changes(self) -> AsyncGenerator[JsonObject, None]:
         """Tell what the server logs, and that it asks the user, as messages of MCP."""
         async for event in self._engine.events():
             match event:
@@ -122,6 +125,70 @@ class Lending(SharedServers):
 
 def _logged(level: str, text: str) -> JsonObject:
     return {"method": "notifications/message", "params": {"level": level, "data": text}}
+
+
+class LentServer(ServerProcess):
+    """A server of an open deck, to a command a process that speaks MCP.
+
+    Its own requests are answered in the deck, and its standard error stays there.
+
+    Args:
+        link: The connection to the deck, which is its own.
+    """
+
+    pid = 0
+    exit_code = None
+
+    def __init__(self, link: DeckLink) -> None:
+        super().__init__(lambda _: None)
+        self._link, self._said = link, asyncio.Queue[bytes | None]()
+        self._tasks = TaskSet("a server of an open deck could not be used")
+        self._asked: dict[object, asyncio.Task[None]] = {}
+        self._tasks.start(self._follow())
+
+    async def read_line(self) -> bytes | None:
+        return await self._said.get()
+
+    async def write(self, data: bytes) -> None:
+        message = json.loads(data)
+        key, params = message.get("id"), as_object(message.get("params"))
+        if key is not None:
+            self._asked[key] = self._tasks.start(self._ask(key, message["method"], params))
+        elif (asked := self._asked.get(params.get("requestId"))) is not None:
+            asked.cancel()
+
+    async def close(self) -> None:
+        self.give_up("was closed")
+        await self._tasks.aclose()
+        self._link.close()
+
+    def kill(self) -> None:
+        """Leave it to the deck."""
+
+    def give_up(self, reason: str) -> None:
+        super().give_up(reason)
+        self._said.put_nowait(None)
+
+    def _say(self, **message: object) -> None:
+        self._said.put_nowait(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+    async def _ask(self, key: int, method: str, params: JsonObject) -> None:
+        def report(progress: Progress) -> None:
+            token = as_object(params.get("_meta")).get("progressToken")
+            told = {"progressToken": token, **asdict(progress)}
+            self._say(method="notifications/progress", params=told)
+
+        try:
+            self._say(id=key, result=await self._link.request(method, params, report))
+        except RequestRefusedError as error:
+            self._say(id=key, error=error.reply)
+        finally:
+            del self._asked[key]
+
+    async def _follow(self) -> None:
+        async for told in self._link.changes():
+            self._say(**told)
+        self.give_up("ended with the open gemdeck")
 
 
 class Borrowing:
@@ -140,10 +207,10 @@ class Borrowing:
 
     async def __call__(self, definition: ServerDefinition) -> LentServer | None:
         """Return a server of the deck; None if it is to be started here."""
-        found, server = None, definition.id
+        link, server = None, definition.id
         if self._folder is not None and server not in self.shared:
             hello = Hello(COMMAND, server=server, key=lending_key(definition))
             with suppress(ValueError):
-                found = await connect_to_deck(usable_state_dir(), identify(self._folder), hello)
-        self.shared[server] = found is not None
-        return LentServer(*found) if found is not None else None
+                link = await find_deck(usable_state_dir(), identify(self._folder), hello)
+        self.shared[server] = link is not None
+        return LentServer(link) if link is not None else None

@@ -6,7 +6,7 @@ wrote it, without control characters in texts and with secrets masked.
 
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -144,11 +144,11 @@ class SharedServers:
         except (ServerCallError, ToolCallError) as error:
             raise RequestRefusedError(str(error), NOT_ANSWERED, error.reply) from error
 
-    async def changes(self) -> AsyncIterator[JsonObject]:
+    async def changes(self) -> AsyncGenerator[JsonObject, None]:
         """Tell each time that the lists of a server have changed."""
         async for event in self._engine.events():
             if isinstance(event, CatalogChanged):
-                yield {"method": "changed"}
+                yield {}
 
     def _tools(self) -> Iterator[Listed]:
         offered = self._engine.servers.offered_tools(self._profile)

@@ -49,7 +49,6 @@ from tui.engine.mcp.session.task_state import TaskState, read_task
 from tui.engine.mcp.transports.http.headers_command import HeadersCommand
 from tui.engine.mcp.transports.http.http_transport import HttpTransport
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOST
-from tui.engine.mcp.transports.lent import LentServer
 from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.stdio_transport import Probe, StdioTransport
 from tui.model.bounded_json import as_object
@@ -333,7 +332,7 @@ class Connection:
         definition: ServerDefinition,
         log: ServerLog,
         context: ClientContext,
-        process: ServerProcess | LentServer | None = None,
+        process: ServerProcess | None = None,
     ) -> None:
         self._definition, self._log, self._context = definition, log, context
         self._stack = AsyncExitStack()

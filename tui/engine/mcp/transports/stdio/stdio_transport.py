@@ -29,7 +29,6 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
     split_batch,
     unsendable,
 )
-from tui.engine.mcp.transports.lent import LentServer
 from tui.engine.mcp.transports.stdio.process import EXIT_DRAIN, ServerProcess
 from tui.model.servers import Transport
 from tui.model.wire.frames import FrameFault
@@ -95,7 +94,7 @@ class StdioTransport:
     """A server process as a transport for `mcp.Client`.
 
     Args:
-        process: The server, perhaps one that runs elsewhere.
+        process: The server.
         log: Takes remarks.
         probe: How the newer era is asked for.
 
@@ -107,7 +106,7 @@ class StdioTransport:
 
     kind = Transport.STDIO
 
-    def __init__(self, process: ServerProcess | LentServer, log: ServerLog, probe: Probe) -> None:
+    def __init__(self, process: ServerProcess, log: ServerLog, probe: Probe) -> None:
         self._process, self._probe = process, probe
         self._tasks: list[asyncio.Task[None]] = []
         self._flow_control = FlowControl(log)
