@@ -8,7 +8,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -112,14 +112,14 @@ class Lending(SharedServers):
 
     async def changes(self) -> AsyncGenerator[JsonObject, None]:
         """Tell what the server logs, and that it asks the user, as messages of MCP."""
-        async for event in self._engine.events():
-            match event:
-                case RequestRaised(FormRequest() | UrlRequest() | SamplingRequest() as request):
-                    if request.server == self._server:
-                        yield _logged("notice", "asks for input: answer in the open gemdeck")
-                case ServerLogged(self._server, lines):
-                    for one in lines:
-                        if one.source == "log":
+        with closing(self._engine.events()) as events:
+            async for event in events:
+                match event:
+                    case RequestRaised(FormRequest() | UrlRequest() | SamplingRequest() as asked):
+                        if asked.server == self._server:
+                            yield _logged("notice", "asks for input: answer in the open gemdeck")
+                    case ServerLogged(self._server, lines):
+                        for one in filter(lambda one: one.source == "log", lines):
                             yield _logged(one.level, one.text)
 
 
