@@ -1,5 +1,6 @@
 """`gemdeck mcp serve`: what a client of another program gets, with the SDK's own client."""
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -14,11 +15,13 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
+from mcp.client.subscriptions import ResourceUpdated
 
 from tests.cli.running import environment, finish, library, opened, run, write_settings
 from tests.conftest import World
 from tests.security.decks import Turncoat, shop
 from tests.support.waiting import PATIENCE
+from tests.unit.engine.mcp.support import FOLDER
 from tui.cli.output import ExitCode
 from tui.engine.mcp.transports.stdio.launch import SERVED
 from tui.engine.serving.callers import TOKEN_VARIABLE
@@ -26,6 +29,8 @@ from tui.engine.serving.open_deck import answering_others
 from tui.model.consent import Choice
 
 __all__ = ["shop"]
+
+pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
 SCHEMA: Final = {"type": "object", "required": ["n"], "properties": {"n": {"type": "number"}}}
 RESULT: Final[dict[str, Any]] = {
@@ -53,6 +58,7 @@ async def client(
     cwd: Path | None = None,
     mode: str = "auto",
     env: dict[str, str] | None = None,
+    **callbacks: Any,  # noqa: ANN401 - of `Client`
 ) -> AsyncIterator[Client]:
     command = StdioServerParameters(
         command=sys.executable,
@@ -61,7 +67,7 @@ async def client(
         cwd=cwd or Path.home(),
     )
     with anyio.fail_after(PATIENCE):
-        async with Client(stdio_client(command), mode=mode) as connected:
+        async with Client(stdio_client(command), mode=mode, **callbacks) as connected:
             yield connected
 
 
@@ -124,6 +130,83 @@ async def test_a_client_gets_what_the_servers_offer(mode: str) -> None:
         about = types.PromptReference(name=prompt.name)
         known = await connected.complete(about, {"name": "mood", "value": "h"})
         assert known.completion.values == ["happy"]
+
+
+def write_asking(era: str, *allowed: str) -> None:
+    """Let the settings have a server that logs, changes and asks, in one era of the protocol."""
+    entry = {"command": sys.executable, "args": [str(FOLDER / "asking.py")]}
+    rules = [{"server": "asking", "tool": one} for one in allowed]
+    own = {"alwaysAllow": rules, "protocols": {"asking": era}}
+    write_settings({"mcpServers": {"asking": entry}, "gemdeck": own})
+
+
+@pytest.mark.parametrize("era", ["handshake", "stateless"])
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_client_gets_what_servers_log_from_its_level_on(mode: str, era: str) -> None:
+    write_asking(era, "log")
+    logged = asyncio.Queue[tuple[str, str | None, Any]]()
+
+    async def log(params: types.LoggingMessageNotificationParams) -> None:
+        logged.put_nowait((params.level, params.logger, params.data))
+
+    level = "warning" if mode != "legacy" else None
+    async with client(mode=mode, logging_callback=log, log_level=level) as connected:
+        if mode == "legacy":
+            assert connected.server_capabilities.logging is not None
+            await connected.set_logging_level("warning")
+        for one in ("info", "error"):
+            assert not (await connected.call_tool("log", {"level": one})).is_error
+        assert await logged.get() == ("error", "asking", "a line of error")
+    assert logged.empty()
+
+
+@pytest.mark.parametrize("era", ["handshake", "stateless"])
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_client_follows_resources(mode: str, era: str) -> None:
+    write_asking(era, "bump")
+    told, uri = asyncio.Queue[object](), "counter://now"
+
+    async def take(message: object) -> None:
+        told.put_nowait(message)
+
+    async with client(mode=mode, message_handler=take) as connected:
+        if mode != "legacy":
+            watched = [uri, "odd:one"]
+            async with connected.listen(resource_subscriptions=watched) as stream:
+                assert stream.honored.resource_subscriptions == [uri]
+                await connected.call_tool("bump", {})
+                async for event in stream:
+                    assert event == ResourceUpdated(uri)
+                    break
+            return
+        with pytest.raises(MCPError, match="no resource odd:one"):
+            await connected.subscribe_resource("odd:one")
+        await connected.subscribe_resource(uri)
+        await connected.call_tool("bump", {})
+        while not isinstance(await told.get(), types.ResourceUpdatedNotification):
+            pass
+        await connected.unsubscribe_resource(uri)
+
+
+@pytest.mark.parametrize("era", ["handshake", "stateless"])
+@pytest.mark.parametrize("mode", ERAS)
+async def test_L17_a_client_answers_forms_where_a_rule_lets_it(mode: str, era: str) -> None:
+    asked = list[types.ElicitRequestFormParams]()
+
+    async def fill_in(_: object, params: types.ElicitRequestFormParams) -> types.ElicitResult:
+        asked.append(params)
+        return types.ElicitResult(action="accept", content={"name": "Ada", "age": 36})
+
+    for allowed in (["form"], ["form", "answer_form"]):
+        write_asking(era, *allowed)
+        async with client(mode=mode, elicitation_callback=fill_in) as connected:
+            answer = json.loads(text(await connected.call_tool("form", {})))
+            if len(allowed) == 1:
+                assert (answer, asked) == ({"action": "decline"}, [])
+    assert answer == {"action": "accept", "content": {"name": "Ada", "age": 36}}
+    [params] = asked
+    assert params.message == "Who are you?"
+    assert params.requested_schema["required"] == ["name", "age"]
 
 
 async def test_an_open_deck_answers_and_the_client_goes_on_without_it(

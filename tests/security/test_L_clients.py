@@ -4,8 +4,9 @@ import asyncio
 import json
 import os
 import socket
+import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,32 @@ from tests.cli.running import library
 from tests.conftest import World
 from tests.security.decks import READY, Deck, Script, Turncoat, calling, records, shop
 from tests.support.waiting import eventually
+from tests.unit.engine.mcp.support import FOLDER
 from tui.engine.serving.callers import CallerBook
 from tui.engine.serving.deck_socket import MAX_OPEN, DeckLink, Hello, find_deck
 from tui.engine.serving.open_deck import answering_others
-from tui.engine.serving.shared_servers import RequestRefusedError
+from tui.engine.serving.shared_servers import MAX_FOLLOWED, MAX_LOGGED, RequestRefusedError
 from tui.engine.trust.folder_identity import identify
+from tui.model.catalog import Catalog
+from tui.model.chat import Severity
 from tui.model.consent import Choice, GrantScope
-from tui.model.requests import ConfirmationRequest, Reply, ReplyAction, ResultReview
+from tui.model.events import CatalogChanged, LogLine, ServerLogged
+from tui.model.requests import (
+    ConfirmationRequest,
+    FormRequest,
+    FormValue,
+    Reply,
+    ReplyAction,
+    ResultReview,
+)
+from tui.model.servers import ServerId
 from tui.store.selectors import pending_here
 
 __all__ = ["shop"]
 
+CAN_FILL_IN: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+ANSWERS: dict[str, FormValue] = {"name": "Ada", "age": 36}
+FILLED = {"action": "accept", "content": ANSWERS}
 CALL = {"name": "look", "arguments": {"text": "a"}}
 
 
@@ -326,3 +342,131 @@ async def test_L15_a_client_is_told_what_the_user_changed(
     assert '"x" is now "yours"' in told["text"]
     assert own["text"] == "done"
     assert result["structuredContent"] == {"n": 1}
+
+
+@asynccontextmanager
+async def asking(shop: Turncoat, work: Path, era: str = "handshake") -> AsyncIterator[Deck]:
+    """Run a deck with a server that logs, changes and asks; its tools need no question."""
+    entry = {"command": sys.executable, "args": [str(FOLDER / "asking.py")]}
+    tools = [{"server": "asking", "tool": one} for one in ("form", "log", "bump", "wait")]
+    settings = {
+        "mcpServers": {"asking": entry},
+        "gemdeck": {"alwaysAllow": tools, "protocols": {"asking": era}},
+    }
+    async with shop.deck(settings=settings, ready=False) as running:
+        await eventually(lambda: running.status("asking") is READY)
+        async with answering_others(running.engine, work):
+            yield running
+
+
+async def test_L16_a_client_gets_messages_of_what_it_uses_and_not_too_many(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    async with asking(shop, work) as running, link(world, work) as user, link(world, work) as other:
+        await user.request("tools/call", {"name": "log", "arguments": {"level": "error"}})
+        async with aclosing(user.changes()) as changes:
+            said = {"level": "error", "logger": "asking", "data": "a line of error"}
+            async for one in changes:
+                assert one == {"method": "notifications/message", "params": said}
+                break
+        lines = tuple(LogLine(0.0, "log", Severity.INFO, f"{n}", "info") for n in range(200))
+        running.engine.runs.publish(ServerLogged(ServerId("asking"), lines))
+        running.engine.runs.publish(CatalogChanged(ServerId("asking"), Catalog()))
+        got = list[Any]()
+        async for one in user.changes():
+            if "params" not in one:
+                break
+            got.append(one["params"]["data"])
+        assert got == [f"{n}" for n in range(200 - MAX_LOGGED, 200)]
+        async for one in other.changes():  # what comes first is what came after the messages
+            assert one["method"] == "notifications/tools/list_changed"
+            break
+
+
+async def test_L16_what_a_client_follows_ends_with_it(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    uris = [f"docs://{n}" for n in range(MAX_FOLLOWED + 1)]
+    record = work / "record"
+    settings = {"mcpServers": {"a": library(resources=uris, record=str(record))}}
+    server = ServerId("a")
+
+    def sent(method: str) -> list[str]:
+        messages = [json.loads(one) for one in record.read_text("utf-8").splitlines()]
+        return [one["params"]["uri"] for one in messages if one.get("method") == method]
+
+    async with shop.deck(settings=settings, ready=False) as running:
+        await eventually(lambda: running.status("a") is READY)
+        async with answering_others(running.engine, work), link(world, work) as quiet:
+            async with link(world, work) as deck:
+                for uri in uris[:-1]:
+                    await deck.request("resources/subscribe", {"uri": uri})
+                with pytest.raises(RequestRefusedError, match="already"):
+                    await deck.request("resources/subscribe", {"uri": uris[-1]})
+                await quiet.request("resources/subscribe", {"uri": uris[0]})
+                running.engine.features.subscribe(server, uris[1], subscribed=True)
+                followed = (server, uris[1])
+                await eventually(lambda: followed in running.store.state.subscriptions)
+                assert len(sent("resources/subscribe")) == MAX_FOLLOWED
+            unsubscribed = "resources/unsubscribe"
+            await eventually(lambda: {*sent(unsubscribed)} == {*uris[2:-1]})
+            await quiet.request(unsubscribed, {"uri": uris[0]})
+            assert uris[0] in sent(unsubscribed)
+            assert uris[1] not in sent(unsubscribed)
+
+
+async def test_L17_only_whom_the_user_lets_answers_forms(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    params = {"name": "form", "arguments": {}, "_meta": CAN_FILL_IN}
+
+    async def answer(running: Deck) -> None:
+        asked = await running.pending(FormRequest)
+        running.engine.desk.answer(asked.id, Reply(ReplyAction.ACCEPT, ANSWERS))
+
+    async with (
+        asking(shop, work) as running,
+        link(world, work, token=token(world)) as deck,
+        link(world, work) as other,
+    ):
+        calling = asyncio.create_task(deck.request("tools/call", params))
+        question = await running.decide(Choice.ALWAYS_TOOL)
+        assert (question.server, question.tool) == ("asking", "answer_form")
+        assert question.caller == "claude-code in ~/work"
+        assert "Who are you?" in question.arguments
+        result = await calling
+        for _ in range(2):  # what is always allowed is asked about once
+            state = {"requestState": result["requestState"], "inputResponses": {"form": FILLED}}
+            done = await deck.request("tools/call", params | state)
+            assert json.loads(done["content"][0]["text"]) == FILLED
+            with pytest.raises(RequestRefusedError, match="over"):
+                await deck.request("tools/call", params | state)
+            result = await deck.request("tools/call", params)
+
+        calling = asyncio.create_task(other.request("tools/call", params))
+        await running.pending(FormRequest)  # a call of another client runs, so whose is the form?
+        calling.cancel()
+        await eventually(lambda: not running.store.state.pending)
+        await deck.request("tools/call", params | {"requestState": result["requestState"]})
+
+        calling = asyncio.create_task(other.request("tools/call", params))
+        await running.decide(Choice.DENY)
+        for _ in range(2):  # a denial is not asked for again
+            await answer(running)
+            assert '"Ada"' in (await calling)["content"][0]["text"]
+            calling = asyncio.create_task(other.request("tools/call", params))
+        await answer(running)
+        await calling
+        assert len(running.raised(ConfirmationRequest)) == 2
+
+
+async def test_L17_a_client_that_cannot_answer_forms_leaves_them_to_the_deck(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    async with asking(shop, work, "stateless") as running, link(world, work) as deck:
+        call = {"name": "form", "arguments": {}}
+        calling = asyncio.create_task(deck.request("tools/call", call))
+        asked = await running.pending(FormRequest)
+        running.engine.desk.answer(asked.id, Reply(ReplyAction.DECLINE))
+        assert '"decline"' in (await calling)["content"][0]["text"]
+        assert running.raised(ConfirmationRequest) == []

@@ -64,6 +64,8 @@ ADDED: Final = {
     "L13": "a command or a deck goes in the middle of a call, and something hangs or runs twice",
     "L14": "a client reads a resource or gets a prompt that is denied, or that is not recorded",
     "L15": "a client goes on as if its own arguments had run, which the user changed",
+    "L16": "a server floods a client with messages, or one client gets what another asked for",
+    "L17": "a form is answered by a client that the user did not let, or that did not cause it",
     "J13": "the home is read-only when gemdeck ends",
     "K01": "a sandboxed server reads keys, or changes what the shell or another server runs",
     "K02": "a sandboxed server without the network reaches loopback, by TCP or UDP",

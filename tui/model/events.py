@@ -364,6 +364,13 @@ class SubscriptionChanged(Event):
     subscribed: bool
 
 
+class ResourceUpdated(Event):
+    """A resource changed that another client follows."""
+
+    server: ServerId
+    uri: str
+
+
 class ArgumentCompleted(StateEvent):
     """A server completed an argument; `token` identifies the request."""
 

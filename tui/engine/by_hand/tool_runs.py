@@ -35,7 +35,7 @@ from tui.engine.mcp.schema.tool_form import begin_arguments, merge_tool_form, re
 from tui.engine.mcp.wire.wire import Wire
 from tui.model import events as e
 from tui.model.bounded_json import JsonError
-from tui.model.chat import ConversationId, EntryId, Severity, ToolCall, ToolCallStatus
+from tui.model.chat import EntryId, Severity, ToolCall, ToolCallStatus
 from tui.model.consent import Caller, Effect
 from tui.model.input.arguments import canonical_json, read_arguments
 from tui.model.requests import FormValue
@@ -179,7 +179,7 @@ class ToolRuns:
     async def call(
         self,
         server: ServerId,
-        tool: str,
+        tool: str | OwnTool,
         arguments: JsonObject,
         *,
         by_user: bool = False,
@@ -192,7 +192,7 @@ class ToolRuns:
 
         Args:
             server: The server.
-            tool: The tool.
+            tool: The tool, as such if it is one of gemdeck's own.
             arguments: The arguments.
             by_user: Whether the user composed this very call, which is consent to it.
             heed: Takes its events; None lets it stand in the current conversation.
@@ -209,8 +209,11 @@ class ToolRuns:
             raise ToolCallError("The arguments must be an object.")
         offered = self.turns.tools.offered_tools()
         found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
-        conversation = current.key if heed is None else BY_HAND
-        runner = self._runner(publish, conversation, caller, request)
+        turn = TurnRecord(conversation=current.key if heed is None else BY_HAND, caller=caller)
+        runner = CallRunner(self.turns.tools, self.turns.gate, publish, turn, request=request)
+        runner.reviewer = self.turns.reviewer if caller is not None and request is None else None
+        if isinstance(tool, OwnTool):
+            return await runner.run_alone(tool, arguments, entry, by_user=by_user)
         if found is None:
             view, held = self.turns.tools.registry.look_up(server, tool) or (None, None)
             away = self.turns.tools.away_words(server)
@@ -227,25 +230,6 @@ class ToolRuns:
                 away = away or why.words  # whoever calls by hand asks for no model
             raise ToolCallError(away or self.access.standing(self.turns.tools, server, tool).words)
         return await runner.run_alone(found, arguments, entry, by_user=by_user)
-
-    async def call_own(
-        self, tool: OwnTool, arguments: JsonObject, *, heed: Publish, caller: Caller
-    ) -> ToolResult:
-        """Run a tool of gemdeck's own for another client; see `call`."""
-        runner = self._runner(heed, BY_HAND, caller)
-        return await runner.run_alone(tool, arguments, self.turns.new_id("c"), by_user=False)
-
-    def _runner(
-        self,
-        publish: Publish,
-        conversation: ConversationId,
-        caller: Caller | None,
-        request: JsonObject | None = None,
-    ) -> CallRunner:
-        turn = TurnRecord(conversation=conversation, caller=caller)
-        reviewer = self.turns.reviewer if caller is not None and request is None else None
-        parts = self.turns.tools, self.turns.gate, publish, turn, reviewer
-        return CallRunner(*parts, request=request)
 
     async def request(
         self, server: ServerId, method: str, params: JsonObject, *, by_user: bool = False

@@ -71,6 +71,7 @@ class FeatureCommands:
         self._lent: Path | None = None
         self._stack = ExitStack()
         self._subscribing: defaultdict[ServerId, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._followers: defaultdict[tuple[ServerId, str], set[object]] = defaultdict(set)
         context.resource_updated = self._resource_updated
 
     async def __aenter__(self) -> "FeatureCommands":
@@ -260,22 +261,36 @@ class FeatureCommands:
         shown = reading.content, "", reading.pictures
         self._publish(e.ResourceRead(server, uri, *shown, raw=reading.raw))
 
-    async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
+    async def follow(self, server: ServerId, uri: str, who: object, *, subscribed: bool) -> None:
+        """Subscribe somebody to a resource, or unsubscribe; the server knows one for all of them.
+
+        Raises:
+            ServerCallError: If the server does not take it.
+        """
+        wanted = self._context.subscriptions.setdefault(server, set())
         async with self._subscribing[server]:
-            wanted = self._context.subscriptions.setdefault(server, set())
-            try:
-                features = await self._servers.awake(server)
-                if subscribed:
-                    await features.subscribe(uri)
-                    wanted.add(uri)
-                else:
-                    wanted.discard(uri)
-                    await features.unsubscribe(uri)
-            except ServerCallError as error:
-                self._say(Severity.ERROR, f"Subscribing to {uri} of {server} failed: {error}")
-                if subscribed:
+            followers = self._followers[server, uri]
+            if not subscribed:
+                followers.discard(who)
+                if followers:
                     return
-            self._publish(e.SubscriptionChanged(server, uri, subscribed))
+                wanted.discard(uri)
+            features = await self._servers.awake(server)
+            if not subscribed:
+                await features.unsubscribe(uri)
+                return
+            await features.subscribe(uri)
+            wanted.add(uri)
+            followers.add(who)
+
+    async def _subscribe(self, server: ServerId, uri: str, *, subscribed: bool) -> None:
+        try:
+            await self.follow(server, uri, None, subscribed=subscribed)
+        except ServerCallError as error:
+            self._say(Severity.ERROR, f"Subscribing to {uri} of {server} failed: {error}")
+            if subscribed:
+                return
+        self._publish(e.SubscriptionChanged(server, uri, subscribed))
 
     async def _set_log_level(self, server: ServerId, level: str) -> None:
         try:
@@ -284,7 +299,9 @@ class FeatureCommands:
             self._say(Severity.ERROR, f"The log level of {server} was not changed: {error}")
 
     def _resource_updated(self, server: ServerId, uri: str) -> None:
-        """Reread the shown resource, at most once per `REREAD_INTERVAL`."""
+        """Reread the shown resource, at most once per `REREAD_INTERVAL`; tell other clients."""
+        if self._followers.get((server, uri), set()) - {None}:
+            self._publish(e.ResourceUpdated(server, uri))
         if (server, uri) != self._shown:
             return
         self._is_stale = True

@@ -1,6 +1,7 @@
 """What all connections share: our services, and state that outlives one connection."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,13 @@ from tui.text import AdvisedError
 OpenUrl = Callable[[str], Awaitable[bool]]
 """Opens an address in the user's browser; returns whether that worked. Called only after the
 user's consent, with an ASCII address that was shown in full."""
+
+
+FormTaker = Callable[[ServerId, Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
+"""Lets another client answer a form, given and answered as in MCP; None if it may not."""
+
+FORM_TAKER: ContextVar[FormTaker | None] = ContextVar("form_taker", default=None)
+"""Who may take the forms that a call causes; None for calls of nobody else."""
 
 
 class Prompt(Frozen):

@@ -7,9 +7,9 @@ MCP with the deck, which forwards its requests to the server.
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator
-from contextlib import closing, suppress
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -34,8 +34,16 @@ from tui.engine.trust.folder_identity import identify
 from tui.model.bounded_json import as_object, text_in
 from tui.model.chat import Progress
 from tui.model.consent import Caller
-from tui.model.events import RequestRaised, ServerLogged
+from tui.model.events import (
+    Event,
+    RequestRaised,
+    ServerLogged,
+    ToolCallChanged,
+    ToolCallDecided,
+    ToolCallProgressed,
+)
 from tui.model.requests import FormRequest, SamplingRequest, UrlRequest
+from tui.model.runs import BY_HAND
 from tui.model.servers import ServerId
 from tui.model.settings import EVERYTHING
 from tui.text import sanitize_line
@@ -105,26 +113,32 @@ class Lending(SharedServers):
 
     async def _sent(self, params: JsonObject, on_progress: OnProgress) -> JsonObject:
         """Call a tool, to which the user of the command consents; return the answer."""
+        publish, call = self._engine.runs.publish, self._engine.runs.call
+
+        def heed(event: Event) -> None:
+            match event:
+                case ToolCallProgressed(progress=Progress() as progress):
+                    on_progress(progress)
+                case ToolCallChanged():
+                    publish(replace(event, conversation=BY_HAND))
+                case ToolCallDecided():
+                    publish(event)
+
         tool, given = sanitize_line(text_in(params, "name")), as_object(params.get("arguments"))
-        call = partial(self._engine.runs.call, self._server, tool, by_user=True, request=params)
-        result, _ = await self._run(call, self._server, tool, given, on_progress)
-        return result.raw or {}
+        consent = partial(call, by_user=True, caller=self._caller, request=params)
+        return (await consent(self._server, tool, given, heed=heed)).raw or {}
 
-    async def changes(self) -> AsyncGenerator[JsonObject, None]:
-        """Tell what the server logs, and that it asks the user, as messages of MCP."""
-        with closing(self._engine.events()) as events:
-            async for event in events:
-                match event:
-                    case RequestRaised(FormRequest() | UrlRequest() | SamplingRequest() as asked):
-                        if asked.server == self._server:
-                            yield _logged("notice", "asks for input: answer in the open gemdeck")
-                    case ServerLogged(self._server, lines):
-                        for one in filter(lambda one: one.source == "log", lines):
-                            yield _logged(one.level, one.text)
-
-
-def _logged(level: str, text: str) -> JsonObject:
-    return {"method": "notifications/message", "params": {"level": level, "data": text}}
+    def _told(self, event: Event) -> Iterator[JsonObject]:
+        """Tell what the server logs, and that it asks the user."""
+        told = list[tuple[str, str]]()
+        match event:
+            case RequestRaised(FormRequest() | UrlRequest() | SamplingRequest() as asked):
+                if asked.server == self._server:
+                    told = [("notice", "asks for input: answer in the open gemdeck")]
+            case ServerLogged(self._server, lines):
+                told = [(one.level, one.text) for one in lines if one.source == "log"]
+        for level, text in told:
+            yield {"method": "notifications/message", "params": {"level": level, "data": text}}
 
 
 class LentServer(ServerProcess):

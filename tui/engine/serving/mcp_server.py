@@ -3,23 +3,28 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing
-from typing import Any, Final, Protocol, cast
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from typing import Any, Final, Protocol, cast, get_args
 
 import anyio
+import mcp_types as types
 from mcp.server import NotificationOptions, Server
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
-from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
+from mcp.shared.message import ServerMessageMetadata
+from mcp.shared.subscriptions import event_from_wire, event_to_notification
+from pydantic import ValidationError
 
 from tui import __version__
 from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.serving.shared_servers import (
+    MAX_FOLLOWED,
     NOT_ANSWERED,
     OnProgress,
     RequestRefusedError,
@@ -32,11 +37,25 @@ INSTRUCTIONS: Final = (
     "A call that is denied says how the user can allow it."
 )
 
-_LISTS: Final = (ToolsListChanged, PromptsListChanged, ResourcesListChanged)
+_LISTS: Final = ("tools", "prompts", "resources")
+_LEVELS: Final[Sequence[str]] = get_args(types.LoggingLevel)
+"""From the least important one on."""
+
+MAX_LISTENING: Final = 16
+"""Streams in which a stateless client listens at most."""
+
 _HANDLERS: Final = (
     *("list_tools", "call_tool", "list_prompts", "get_prompt", "list_resources"),
     *("list_resource_templates", "read_resource", "completion"),
+    *("subscribe_resource", "unsubscribe_resource"),
 )
+
+LOG_SECONDS: Final = 0.1
+"""Seconds that a call which wants messages stays open for the last ones: they come in batches."""
+
+_CALL: Final = "tools/call"
+_SUBSCRIBE: Final = "resources/subscribe"
+_UNSUBSCRIBE: Final = "resources/unsubscribe"
 
 _PLAIN: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 """What each result of the stateless era has; the SDK leaves it out in the other one."""
@@ -54,7 +73,7 @@ class Sharing(Protocol):
         self, method: str, params: Mapping[str, Any], on_progress: OnProgress, /
     ) -> Mapping[str, Any]: ...
 
-    def changes(self) -> AsyncIterator[Mapping[str, Any]]: ...
+    def changes(self) -> AsyncGenerator[Mapping[str, Any], None]: ...
 
 
 class McpServer:
@@ -71,14 +90,19 @@ class McpServer:
         self._failure = ""
         self._opened = asyncio.Event()
         self._bus = InMemorySubscriptionBus()
-        self._session: ServerSession | None = None
+        self._listening = ListenHandler(self._bus, max_subscriptions=MAX_LISTENING)
+        self._followed = Counter[str]()
+        self._level = "info"
+        self._last: _Context | None = None
+        self._running: list[_Context] = []
         self._tasks = TaskSet("what a client gets could not be opened")
 
     async def run(self) -> None:
         """Serve until the client closes our standard input."""
         sdk_patches.silence()
         handlers: dict[str, Any] = {f"on_{name}": self._answer for name in _HANDLERS}
-        handlers["on_subscriptions_listen"] = ListenHandler(self._bus)
+        handlers["on_subscriptions_listen"] = self._listen
+        handlers["on_set_logging_level"] = self._set_level
         server = Server("gemdeck", version=__version__, instructions=INSTRUCTIONS, **handlers)
         changing = NotificationOptions(
             tools_changed=True, prompts_changed=True, resources_changed=True
@@ -92,25 +116,51 @@ class McpServer:
         finally:
             await self._tasks.aclose()
 
-    async def _answer(self, context: _Context, _: object) -> dict[str, Any]:
-        if self._session is None:
+    async def _source_for(self, context: _Context) -> Sharing:
+        if self._last is None:
             known = context.session.client_params
             self._tasks.start(self._follow(known.client_info.name if known is not None else ""))
-        self._session = session = context.session
+        self._last = context
         await self._opened.wait()
         if self._source is None:
             raise MCPError(NOT_ANSWERED, self._failure)
+        return self._source
+
+    async def _answer(self, context: _Context, _: object) -> dict[str, Any]:
+        source, session = await self._source_for(context), context.session
+        method, params, meta = context.method, dict(context.params or {}), dict(context.meta or {})
+        if not _is_stateless(context) and (declared := session.client_capabilities) is not None:
+            told = declared.model_dump(by_alias=True, exclude_none=True)
+            params["_meta"] = {**meta, types.CLIENT_CAPABILITIES_META_KEY: told}
+        self._running.append(context)
+        try:
+            result = await self._asked(source, method, params, session)
+            while result.get("resultType") == "input_required" and not _is_stateless(context):
+                params |= {"requestState": result["requestState"]}
+                params |= {"inputResponses": await _filled_in(result["inputRequests"], context)}
+                result = await self._asked(source, method, params, session)
+            if method == _CALL and types.LOG_LEVEL_META_KEY in meta:
+                await asyncio.sleep(LOG_SECONDS)
+            if method in {_SUBSCRIBE, _UNSUBSCRIBE}:
+                self._followed[params["uri"]] = int(method == _SUBSCRIBE)
+            return {**_PLAIN, **result}
+        except RequestRefusedError as error:
+            code, words = error.reply["code"], sanitize_line(str(error.reply["message"]))
+            raise MCPError(code, words, error.reply.get("data")) from error
+        finally:
+            self._running.remove(context)
+
+    async def _asked(
+        self, source: Sharing, method: str, params: Mapping[str, Any], session: ServerSession
+    ) -> Mapping[str, Any]:
+        """Return the result of a request, and report its progress meanwhile."""
         reported = asyncio.Queue[Progress | None]()
-        method, params = context.method, context.params or {}
-        asking = asyncio.create_task(self._source.request(method, params, reported.put_nowait))
+        asking = asyncio.create_task(source.request(method, params, reported.put_nowait))
         asking.add_done_callback(lambda _: reported.put_nowait(None))
         try:
             while (one := await reported.get()) is not None:
                 await session.report_progress(one.progress, one.total, one.message or None)
-            return {**_PLAIN, **await asking}
-        except RequestRefusedError as error:
-            code, words = error.reply["code"], sanitize_line(str(error.reply["message"]))
-            raise MCPError(code, words, error.reply.get("data")) from error
+            return await asking
         finally:
             asking.cancel()
             await asyncio.wait({asking})
@@ -120,12 +170,10 @@ class McpServer:
         try:
             async with aclosing(self._sources(name)) as sources:
                 async for source in sources:
-                    if self._source is not None:
-                        await self._tell_changed()
-                    self._source = source
-                    self._opened.set()
-                    async for _ in source.changes():
-                        await self._tell_changed()
+                    async with aclosing(source.changes()) as changes:
+                        await self._begin(source)
+                        async for one in changes:
+                            await self._tell(one["method"], one.get("params") or {})
                     self._opened.clear()
         except Exception as error:
             self._source, self._failure = None, sanitize_line(f"gemdeck cannot serve: {error}")
@@ -133,14 +181,83 @@ class McpServer:
         finally:
             self._opened.set()  # whoever waits is told that there is nothing
 
-    async def _tell_changed(self) -> None:
-        for change in _LISTS:
-            await self._bus.publish(change())
-        session = self._session
-        if session is not None and not session.protocol_version >= STATELESS:
-            await session.send_tool_list_changed()
-            await session.send_prompt_list_changed()
-            await session.send_resource_list_changed()
+    async def _begin(self, source: Sharing) -> None:
+        """Answer from a source; the client goes on with another one where it was with the last."""
+        is_first, self._source = self._source is None, source
+        self._opened.set()
+        for kind in _LISTS if not is_first else ():
+            await self._tell(f"notifications/{kind}/list_changed", {})
+        for uri in +self._followed:
+            with suppress(RequestRefusedError):
+                await source.request(_SUBSCRIBE, {"uri": uri}, _ignore)
+                await self._tell("notifications/resources/updated", {"uri": uri})
+
+    async def _tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Tell the client of a notification."""
+        if method == "notifications/message":
+            await self._log(types.LoggingMessageNotificationParams.model_validate(params))
+        elif (event := event_from_wire(method, params)) is not None:
+            await self._bus.publish(event)
+            if self._last is not None and not _is_stateless(self._last):
+                await self._last.session.send_notification(event_to_notification(event, {}))
+
+    async def _log(self, params: types.LoggingMessageNotificationParams) -> None:
+        """Tell what a server logs: from the client's level on, or in one request that wants it."""
+        said = types.LoggingMessageNotification(params=params)
+        enough = _LEVELS[: _LEVELS.index(params.level) + 1]
+        if self._last is not None and not _is_stateless(self._last):
+            if self._level in enough:
+                await self._last.session.send_notification(said)
+            return
+        for context in self._running:
+            if (context.meta or {}).get(types.LOG_LEVEL_META_KEY) in enough:
+                await context.session.send_notification(said, context.request_id)
+                return
+
+    async def _set_level(self, _: _Context, params: types.SetLevelRequestParams) -> dict[str, Any]:
+        """Take the level of this client, below which nothing is told; no server's changes."""
+        self._level = params.level
+        return {}
+
+    async def _listen(
+        self, context: _Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Tell of changes in a stream, and of those resources that servers let be followed."""
+        source, wanted, taken = await self._source_for(context), params.notifications, list[str]()
+        for uri in (wanted.resource_subscriptions or ())[:MAX_FOLLOWED]:
+            with suppress(RequestRefusedError):
+                await source.request(_SUBSCRIBE, {"uri": uri}, _ignore)
+                taken.append(uri)
+        wanted.resource_subscriptions = taken
+        self._followed.update(taken)
+        try:
+            return await self._listening(context, params)
+        finally:
+            self._followed.subtract(taken)
+            for uri in taken:
+                if not self._followed[uri] and self._source is not None:
+                    self._tasks.start(self._source.request(_UNSUBSCRIBE, {"uri": uri}, _ignore))
+
+
+def _is_stateless(context: _Context) -> bool:
+    return context.protocol_version >= STATELESS
+
+
+def _ignore(_: Progress) -> None:
+    """Take progress that nobody wants."""
+
+
+async def _filled_in(forms: Mapping[str, Any], context: _Context) -> Mapping[str, Any]:
+    """Let a client of the handshake era answer forms."""
+    answers, related = {}, ServerMessageMetadata(related_request_id=context.request_id)
+    for key, form in forms.items():
+        asked = types.ElicitRequest.model_validate(form)
+        try:
+            found = await context.session.send_request(asked, types.ElicitResult, metadata=related)
+            answers[key] = found.model_dump(by_alias=True, mode="json", exclude_none=True)
+        except (MCPError, ValidationError):
+            answers[key] = {"action": "cancel"}
+    return answers
 
 
 async def _lines() -> AsyncIterator[str]:

@@ -4,9 +4,12 @@ Requests and answers are MCP's, as JSON. Lists have gemdeck's names; all else is
 wrote it, without control characters in texts and with secrets masked.
 """
 
+import asyncio
+import secrets
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -14,8 +17,15 @@ from typing import Any, Final
 from tui.engine.chats.calls import told_changes
 from tui.engine.chats.own_tools import make_own_tool, of_server
 from tui.engine.engine import Engine
-from tui.engine.mcp.catalog.offered_tool import JsonObject, TextPart, ToolCallError, ToolResult
+from tui.engine.mcp.catalog.offered_tool import (
+    JsonObject,
+    OwnTool,
+    TextPart,
+    ToolCallError,
+    ToolResult,
+)
 from tui.engine.mcp.catalog.skill_entry import OpenSkills
+from tui.engine.mcp.context import FORM_TAKER
 from tui.engine.mcp.errors import ServerCallError
 from tui.model.bounded_json import (
     as_list,
@@ -33,9 +43,9 @@ from tui.model.events import (
     CatalogChanged,
     Event,
     LogLine,
+    ResourceUpdated,
     ServerLogged,
     ToolCallChanged,
-    ToolCallDecided,
     ToolCallProgressed,
 )
 from tui.model.frozen import Frozen
@@ -57,11 +67,29 @@ NOT_ANSWERED: Final = -32000
 PATIENCE: Final = 10.0
 """Seconds that a request waits for servers that start for the first time."""
 
+MAX_FOLLOWED: Final = 20
+"""Resources that one client follows at most."""
+
+MAX_HELD: Final = 8
+"""Calls of one client that wait for it to fill in a form; of more, the oldest is cancelled."""
+
+FORM_SECONDS: Final = 600.0
+"""Seconds that a client has for a form."""
+
+MAX_LOGGED: Final = 20
+"""Messages of a server's log that a client gets at once, twenty times a second; the newest."""
+
+LEAVE_SECONDS: Final = 2.0
+"""Seconds that the end of a client waits for servers to end its subscriptions."""
+
 _READING: Final = "read_mcp_resource"
 """What rules call it when the model or a client reads a resource."""
 
 _PROMPTING: Final = "get_mcp_prompt"
 """What rules call it when a client gets a prompt."""
+
+_ANSWERING: Final = "answer_form"
+"""What rules call it when a client answers a form of a server."""
 
 _TOOLS: Final = "tools/list"
 _PROMPTS: Final = "prompts/list"
@@ -76,6 +104,11 @@ _LISTS: Final[Mapping[str, tuple[str, str, str, str]]] = {
 """The key of each list in its result and in a catalog, and of its items' names on both sides."""
 
 OnProgress = Callable[[Progress], None]
+
+_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
+"""Where a request of the stateless protocol says what its client can do."""
+
+_FORM: Final = "form"
 
 _Answerer = Callable[[JsonObject, OnProgress], Awaitable[JsonObject]]
 
@@ -102,6 +135,26 @@ class Listed(Frozen):
     item: JsonObject
 
 
+class _Call:
+    """A call of a client, over several of its requests if it fills in forms.
+
+    Attributes:
+        work: Ends with the result.
+        report: Takes progress.
+        forms: What the client is to fill in; None at the end.
+        answer: Where its answer to the last form goes.
+        one_by_one: Held while it fills in a form.
+    """
+
+    work: asyncio.Task[JsonObject]
+    report: OnProgress
+    answer: asyncio.Future[JsonObject]
+
+    def __init__(self) -> None:
+        self.forms = asyncio.Queue[JsonObject | None]()
+        self.one_by_one = asyncio.Lock()
+
+
 class SharedServers:
     """The servers of an engine, for one other client.
 
@@ -118,12 +171,21 @@ class SharedServers:
             "prompts/get": self._prompt,
             "resources/read": self._read,
             "completion/complete": self._complete,
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._unsubscribe,
         }
+        self._keeps_forms, self._held = set[ServerId](), dict[str, _Call]()
+        self._used, self._followed = set[ServerId](), set[tuple[ServerId, str]]()
 
     async def request(
         self, method: str, params: JsonObject, on_progress: OnProgress = lambda _: None
     ) -> JsonObject:
         """Return the result of a request. Canceling it cancels it on its server.
+
+        Where the user lets a client that declares it answer the forms of a server, the result of
+        a call may want one filled in, as in the stateless era of MCP. What else a server wants
+        of the user during a call, an address opened or text of the model, is asked in the deck;
+        without one it is declined.
 
         Args:
             method: One of MCP that lists or uses what servers offer.
@@ -144,11 +206,88 @@ class SharedServers:
         except (ServerCallError, ToolCallError) as error:
             raise RequestRefusedError(str(error), NOT_ANSWERED, error.reply) from error
 
+    async def _call(self, params: JsonObject, on_progress: OnProgress) -> JsonObject:
+        """Call a tool, or go on with a call for which the client was to fill in a form."""
+        if state := text_in(params, "requestState"):
+            if (call := self._held.pop(state, None)) is None:
+                raise RequestRefusedError("This call is over.", BAD_PARAMS)
+            if not call.answer.done():
+                given = as_object(as_object(params.get("inputResponses")).get(_FORM))
+                call.answer.set_result(given or {"action": "cancel"})
+        else:
+            call = _Call()
+            call.work = asyncio.create_task(self._call_tool(params, call))
+            call.work.add_done_callback(lambda _: call.forms.put_nowait(None))
+        call.report = on_progress
+        try:
+            if (form := await call.forms.get()) is None:
+                return await call.work
+            if len(self._held) >= MAX_HELD:
+                self._held.pop(next(iter(self._held))).work.cancel()
+            self._held[state := secrets.token_hex(8)] = call
+            wanted = {_FORM: {"method": "elicitation/create", "params": form}}
+            return {"resultType": "input_required", "inputRequests": wanted, "requestState": state}
+        finally:
+            if call not in self._held.values():
+                call.work.cancel()
+                await asyncio.wait({call.work})
+
+    async def _hand_on(
+        self, call: "_Call", server: ServerId, form: JsonObject
+    ) -> JsonObject | None:
+        """Let the client answer a form; None if the user is to, who is asked that once."""
+
+        async def hand_on(given: JsonObject) -> ToolResult:
+            try:
+                async with call.one_by_one, asyncio.timeout(FORM_SECONDS):
+                    call.answer = asyncio.get_running_loop().create_future()
+                    call.forms.put_nowait(_cleaned(given))
+                    return ToolResult((), "", raw=await call.answer)
+            except TimeoutError as error:
+                raise ToolCallError("The client did not answer.") from error
+
+        if server in self._keeps_forms:
+            return None
+        own = {"trusted": False, "is_reviewed": False}
+        words = f"Let {self._caller.name} answer this form of the server. Deny to answer it here."
+        try:
+            result, _ = await self._run_own(server, _ANSWERING, words, form, hand_on, **own)
+        except AdvisedError:
+            self._keeps_forms.add(server)
+            return None
+        return result.raw
+
     async def changes(self) -> AsyncGenerator[JsonObject, None]:
-        """Tell each time that the lists of a server have changed."""
-        async for event in self._engine.events():
-            if isinstance(event, CatalogChanged):
-                yield {}
+        """Give what is to be told to the client, as notifications of MCP.
+
+        Lists that change, resources that it follows, and what servers log that it has used.
+        """
+        try:
+            with closing(self._engine.events()) as events:
+                async for event in events:
+                    for one in self._told(event):
+                        yield one
+        finally:
+            for call in self._held.values():
+                call.work.cancel()
+            follow = partial(self._engine.features.follow, subscribed=False)
+            leaving = [follow(*one, self) for one in self._followed]
+            with suppress(TimeoutError):
+                ended = asyncio.gather(*leaving, return_exceptions=True)
+                await asyncio.wait_for(ended, LEAVE_SECONDS)
+
+    def _told(self, event: Event) -> Iterator[JsonObject]:
+        match event:
+            case CatalogChanged():
+                for kind in ("tools", "prompts", "resources"):
+                    yield {"method": f"notifications/{kind}/list_changed"}
+            case ResourceUpdated(server, uri) if (server, uri) in self._followed:
+                yield {"method": "notifications/resources/updated", "params": {"uri": uri}}
+            case ServerLogged(server, lines) if server in self._used:
+                logged = [line for line in lines if line.source == "log"]
+                for line in logged[-MAX_LOGGED:]:
+                    said = {"level": line.level, "logger": server, "data": line.text}
+                    yield {"method": "notifications/message", "params": said}
 
     def _tools(self) -> Iterator[Listed]:
         offered = self._engine.servers.offered_tools(self._profile)
@@ -190,16 +329,16 @@ class SharedServers:
         listed = as_list(getattr(self._engine.servers.registry.listed(server), kind))
         return {text_in(one, key): one for one in map(as_object, reversed(listed))}
 
-    async def _call(self, params: JsonObject, on_progress: OnProgress) -> JsonObject:
+    async def _call_tool(self, params: JsonObject, call: "_Call") -> JsonObject:
         """Call a tool. Why it did not run is a result that says so: the model is to know."""
         name, arguments = text_in(params, "name"), params.get("arguments") or {}
         offered = self._engine.servers.offered_tools(self._profile)
         if (tool := next((one for one in offered if one.id == name), None)) is None:
             raise RequestRefusedError(f"There is no tool {sanitize(name)}.", BAD_PARAMS)
-
-        run = partial(self._engine.runs.call, tool.server, tool.view.name)
+        if _fills_in_forms(params):
+            FORM_TAKER.set(partial(self._hand_on, call))
         try:
-            result, edit = await self._run(run, tool.server, tool.view.name, arguments, on_progress)
+            result, edit = await self._run(tool.server, tool.view.name, arguments, call)
         except ToolCallError as error:
             return _result(str(error), is_error=True)
         if result.raw is None:
@@ -209,11 +348,10 @@ class SharedServers:
 
     async def _run(
         self,
-        run: Callable[..., Awaitable[ToolResult]],
         server: ServerId,
-        name: str,
+        tool: str | OwnTool,
         arguments: JsonObject,
-        on_progress: OnProgress = lambda _: None,
+        call: "_Call | None" = None,
     ) -> tuple[ToolResult, list[str]]:
         """Run what the client asks of a server; return also what the user changed in it, in words.
 
@@ -221,24 +359,25 @@ class SharedServers:
             ToolCallError: If it did not run; the text says why.
         """
         publish, edit = self._engine.runs.publish, list[str]()
+        self._used.add(server)
 
         def heed(event: Event) -> None:
             match event:
-                case ToolCallProgressed(progress=Progress() as progress):
-                    on_progress(progress)
-                case ToolCallDecided():
-                    publish(event)
+                case ToolCallProgressed(progress=Progress() as progress) if call is not None:
+                    call.report(progress)
                 case ToolCallChanged(status=status, arguments=edited):
                     if edited is not None:
                         changes = whole_numbers(arguments), read_arguments(edited)
                         edit.append(told_changes(*changes))
                     publish(replace(event, conversation=BY_HAND))
                     if status.is_over:
+                        name = tool.name if isinstance(tool, OwnTool) else tool
                         words = f"{name} for {self._caller.words}: {status.value}"
                         line = LogLine(time.time(), OWN_SOURCE, Severity.INFO, words)
                         publish(ServerLogged(server, (line,)))
 
-        return await run(arguments, heed=heed, caller=self._caller), edit
+        run = self._engine.runs.call
+        return await run(server, tool, arguments, heed=heed, caller=self._caller), edit
 
     async def _run_own(
         self,
@@ -260,8 +399,7 @@ class SharedServers:
             raise ToolCallError(f"The server {server} is gone.")
         made = make_own_tool(name, words, {}, run, is_free=False)
         tool = replace(of_server(made, definition, OpenSkills()), trusted=definition.trust)
-        call = partial(self._engine.runs.call_own, replace(tool, **more))
-        result, edit = await self._run(call, server, name, arguments)
+        result, edit = await self._run(server, replace(tool, **more), arguments)
         if result.is_error:
             raise RequestRefusedError("\n".join(_texts(result)), NOT_ANSWERED, result.reply)
         return result, edit
@@ -300,6 +438,23 @@ class SharedServers:
         contents = [{"uri": uri, "text": one} for one in texts]
         return _cleaned({**raw, "contents": [*contents, *as_list(raw.get("contents"))]})
 
+    async def _subscribe(self, params: JsonObject, _: OnProgress) -> JsonObject:
+        """Follow a resource; only a listed one, as another address needs the user's approval."""
+        uri = text_in(params, "uri")
+        server = _find(self._listed(_RESOURCES), uri, "resource").server
+        if len(self._followed) >= MAX_FOLLOWED:
+            words = f"There are already {MAX_FOLLOWED} subscriptions."
+            raise RequestRefusedError(words, NOT_ANSWERED)
+        await self._engine.features.follow(server, uri, self, subscribed=True)
+        self._followed.add((server, uri))
+        return {}
+
+    async def _unsubscribe(self, params: JsonObject, _: OnProgress) -> JsonObject:
+        for server, uri in [one for one in self._followed if one[1] == text_in(params, "uri")]:
+            self._followed.discard((server, uri))
+            await self._engine.features.follow(server, uri, self, subscribed=False)
+        return {}
+
     def _server_of(self, uri: str) -> ServerId:
         """Return who lists a resource, or who has a template of its beginning."""
         for one in self._listed(_RESOURCES):
@@ -333,6 +488,13 @@ def _find(listed: Iterable[Listed], name: str, kind: str) -> Listed:
         if one.name == name:
             return one
     raise RequestRefusedError(f"There is no {kind} {sanitize(name)}.", BAD_PARAMS)
+
+
+def _fills_in_forms(params: JsonObject) -> bool:
+    """Tell whether the client of a request declares that it answers forms."""
+    declared = as_object(as_object(params.get("_meta")).get(_CAPABILITIES))
+    forms = declared.get("elicitation")
+    return isinstance(forms, dict) and ("form" in forms or "url" not in forms)
 
 
 def _result(*texts: str, is_error: bool) -> JsonObject:

@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date, datetime
 from typing import Any, Final
@@ -14,7 +14,7 @@ from mcp import MCPError
 from mcp.shared.exceptions import UrlElicitationRequiredError
 from pydantic import ValidationError
 
-from tui.engine.mcp.context import ClientContext
+from tui.engine.mcp.context import FORM_TAKER, ClientContext, FormTaker
 from tui.engine.mcp.schema import safe_regex
 from tui.engine.mcp.schema.form_schema import (
     Control,
@@ -39,6 +39,8 @@ from tui.model.requests import (
 )
 from tui.model.servers import ServerId
 from tui.text import sanitize, sanitize_line
+
+_SCHEMA: Final = "requested_schema"
 
 MAX_ANSWER_TEXT: Final = 100_000
 """Longest text of one field that is sent."""
@@ -165,6 +167,17 @@ class Elicitation:
     def __init__(self, server: ServerId, context: ClientContext) -> None:
         self._server, self._context = server, context
         self._opened: dict[str, str] = {}
+        self._takers: list[FormTaker | None] = []
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """Know within the block that a call runs, and who takes its forms."""
+        taker = FORM_TAKER.get()
+        self._takers.append(taker)
+        try:
+            yield
+        finally:
+            self._takers.remove(taker)
 
     async def elicit(
         self, params: types.ElicitRequestParams
@@ -180,6 +193,11 @@ class Elicitation:
             form = await asyncio.to_thread(read_form, params.requested_schema)
         except UnusableFormError as error:
             return _invalid(f"The form cannot be shown: {error}.")
+        takers = {*self._takers}  # which of several calls a form belongs to is unknown
+        if len(takers) == 1 and (take := takers.pop()) is not None:
+            given = params.model_dump(by_alias=True, mode="json", include={"message", _SCHEMA})
+            if (answer := await take(self._server, given)) is not None:
+                return types.ElicitResult.model_validate(answer)
         return await self._fill_in(form, params.message)
 
     async def open_required(self, error: MCPError, tool: str) -> bool:

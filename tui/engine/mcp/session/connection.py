@@ -485,7 +485,7 @@ class Connection:
             raise ToolCallError("The server is not connected.")
         report = ProgressReporter(on_progress)
         try:
-            with self._era.calling():
+            with self._era.calling(), self._handler.elicitation.calling():
                 async with self._call_timeout.watch():
                     with keeping_results() as kept:
                         # dropped with the last who has it: this call, or the task that it becomes
