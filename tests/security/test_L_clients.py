@@ -436,7 +436,8 @@ async def test_L17_only_whom_the_user_lets_answers_forms(
         assert "Who are you?" in question.arguments
         result = await calling
         for _ in range(2):  # what is always allowed is asked about once
-            state = {"requestState": result["requestState"], "inputResponses": {"form": FILLED}}
+            form = FILLED | {"content": ANSWERS | {"odd": "no field of the form"}}
+            state = {"requestState": result["requestState"], "inputResponses": {"form": form}}
             done = await deck.request("tools/call", params | state)
             assert json.loads(done["content"][0]["text"]) == FILLED
             with pytest.raises(RequestRefusedError, match="over"):

@@ -10,7 +10,6 @@ from tui.model.requests import (
     ConfirmationRequest,
     PendingRequest,
     ResultReview,
-    SignInRequest,
     SkillRequest,
 )
 from tui.store.selectors import conversation_of, pending_here
@@ -22,8 +21,8 @@ from tui.ui.questions.arming import LOOK_SECONDS, Keyboard
 from tui.ui.questions.question import Question
 from tui.ui.widgets.chat.welcome import WorkingLine
 
-_AT_ONCE: Final = (ConfirmationRequest, SignInRequest, ResultReview, SkillRequest)
-"""What the user or the running turn waits for."""
+_AT_ONCE: Final = (ConfirmationRequest, ResultReview, SkillRequest)
+"""What the running turn waits for; a sign-in may come of another client's call."""
 
 
 class PendingController:

@@ -14,10 +14,10 @@ from textual.pilot import Pilot
 from tests.ui.consent.samples import asked, trust
 from tests.ui.hands import asking, confirming, hint_of
 from tests.ui.harness import NARROW, ChatApp, chat_app, holds, screen_lines, until
-from tests.ui.requests.samples import address
+from tests.ui.requests.samples import address, sign_in
 from tui.model import events as e
 from tui.model.consent import Choice, Decision
-from tui.model.requests import Reply, ReplyAction
+from tui.model.requests import PendingRequest, Reply, ReplyAction
 from tui.model.trust import TrustAnswer
 from tui.ui.questions.arming import (
     ARMING_SECONDS,
@@ -259,8 +259,8 @@ async def test_nothing_typed_is_lost_in_whatever_moment_a_question_opens() -> No
 async def test_a_question_that_nobody_asked_for_waits_for_a_pause_or_its_key_and_says_so() -> None:
     async with chat_app(NARROW) as (app, pilot, clock):
 
-        async def raise_question() -> None:
-            app.store.dispatch(e.RequestRaised(address()))
+        async def raise_question(request: PendingRequest = address()) -> None:  # noqa: B008
+            app.store.dispatch(e.RequestRaised(request))
             await until(pilot, lambda: "A question is waiting" in str(app.chat.working.render()))
 
         async def settle_question() -> None:
@@ -268,7 +268,8 @@ async def test_a_question_that_nobody_asked_for_waits_for_a_pause_or_its_key_and
             await until(pilot, lambda: str(app.chat.working.render()) == "")
 
         await pilot.press(*"hello")
-        await raise_question()
+        await raise_question(sign_in())  # which a call of another client may cause
+        app.store.dispatch(e.RequestSettled(sign_in().id))
         await settle_question()
         clock.advance(PAUSE_SECONDS)
         await pilot.pause(0.2)

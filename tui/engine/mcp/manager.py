@@ -398,7 +398,8 @@ class ServerManager:
 
         supervisor = self._supervisors[tool.server]
         try:
-            result = await supervisor.usage.time(tool.view.name, call(), live.clock)
+            with live.calling():
+                result = await supervisor.usage.time(tool.view.name, call(), live.clock)
         except ToolCallError as error:
             if refused := await supervisor.look(str(error)):
                 error.advice = f"{error.advice} {refused.words}".strip()

@@ -304,7 +304,8 @@ class RemoteTasks:
             before = task.state
             task.say(live)
             try:
-                raw = await live.tasks.follow(before, answered, partial(task.take, live))
+                with live.calling():
+                    raw = await live.tasks.follow(before, answered, partial(task.take, live))
                 return await live.read_result(task.tool.name, raw)
             except TaskUnreachableError:
                 failed = failed + 1 if task.state is before else 1

@@ -40,7 +40,7 @@ from tui.model.requests import (
 from tui.model.servers import ServerId
 from tui.text import sanitize, sanitize_line
 
-_SCHEMA: Final = "requested_schema"
+_HANDED_ON: Final = {"message", "requested_schema"}
 
 MAX_ANSWER_TEXT: Final = 100_000
 """Longest text of one field that is sent."""
@@ -171,7 +171,7 @@ class Elicitation:
 
     @contextmanager
     def calling(self) -> Iterator[None]:
-        """Know within the block that a call runs, and who takes its forms."""
+        """Know within the block that a call or a task runs, and who takes its forms."""
         taker = FORM_TAKER.get()
         self._takers.append(taker)
         try:
@@ -195,9 +195,12 @@ class Elicitation:
             return _invalid(f"The form cannot be shown: {error}.")
         takers = {*self._takers}  # which of several calls a form belongs to is unknown
         if len(takers) == 1 and (take := takers.pop()) is not None:
-            given = params.model_dump(by_alias=True, mode="json", include={"message", _SCHEMA})
-            if (answer := await take(self._server, given)) is not None:
-                return types.ElicitResult.model_validate(answer)
+            asked = params.model_dump(by_alias=True, mode="json", include=_HANDED_ON)
+            if (answer := await take(self._server, asked)) is not None:
+                result = types.ElicitResult.model_validate(answer)
+                names = {control.name for control in form.controls}
+                given = {name: one for name, one in (result.content or {}).items() if name in names}
+                return types.ElicitResult(action=result.action, content=given or None)
         return await self._fill_in(form, params.message)
 
     async def open_required(self, error: MCPError, tool: str) -> bool:

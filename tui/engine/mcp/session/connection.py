@@ -316,6 +316,7 @@ class Connection:
         connected: Seconds until it had answered the first request.
         listed: Seconds that its lists took after that.
         clock: The seconds of a clock that stops while the server waits for us.
+        calling: See `Elicitation.calling`.
     """
 
     transport: StdioTransport | HttpTransport
@@ -359,6 +360,7 @@ class Connection:
         self._tasks = TaskSet("changes of lists could not be listened for")
         self.outdated = self._era.outdated
         self._handler = RequestHandler(definition, context, log, self._call_timeout)
+        self.calling = self._handler.elicitation.calling
 
     async def __aenter__(self) -> "Connection":
         sdk_patches.silence()
@@ -485,7 +487,7 @@ class Connection:
             raise ToolCallError("The server is not connected.")
         report = ProgressReporter(on_progress)
         try:
-            with self._era.calling(), self._handler.elicitation.calling():
+            with self._era.calling():
                 async with self._call_timeout.watch():
                     with keeping_results() as kept:
                         # dropped with the last who has it: this call, or the task that it becomes
