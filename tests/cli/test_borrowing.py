@@ -237,4 +237,5 @@ async def test_L13_a_deck_that_ends_before_the_call_leaves_it_to_the_command(
     async with answering(world.state, identify(place.folder), welcome):
         await place.run("call", "a", "t", code=ExitCode.OK)
         assert await place.listed() == {"a": ("ready", False)}
+    assert place.sent("server/discover")  # what the deck does not answer says nothing of its era
     assert place.sent("tools/call") == 1

@@ -341,9 +341,11 @@ class Connection:
         self.clock = self._call_timeout.clock
         self._era = EraChoice(definition, context.eras)
         self._commanded: HeadersCommand | None = None
+        self._has_process = False
         if process is not None:
             self.transport = StdioTransport(process, log, self._era.probe)
             self.transport.kind = definition.transport
+            self._has_process = process.pid != 0  # else a deck answers, which knows the era
         else:
             sign_ins = context.sign_ins
             credentials = sign_ins.credentials(definition) if sign_ins is not None else None
@@ -369,11 +371,13 @@ class Connection:
                 await self._open(stack)
                 self._stack = stack.pop_all()
         except asyncio.CancelledError:
-            self._era.distrust(of_probe=self._era.probe.is_unanswered, is_kept=True)
+            is_silent = self._has_process and self._era.probe.is_unanswered
+            self._era.distrust(of_probe=is_silent, is_kept=True)
             raise
         except Exception as error:  # whatever the SDK raises, the user wants the reason
             failure = await self._explain(error)
-            if self._era.distrust(of_probe=not (self.connected or failure.permanent)):
+            is_early = self._has_process and not (self.connected or failure.permanent)
+            if self._era.distrust(of_probe=is_early):
                 words = f"{failure.reason}; restarting it with the older handshake (initialize)"
                 self._log.remark(words)
                 failure = ProbeError(failure.reason)
