@@ -197,16 +197,23 @@ async def test_L17_a_client_answers_forms_where_a_rule_lets_it(mode: str, era: s
         asked.append(params)
         return types.ElicitResult(action="accept", content={"name": "Ada", "age": 36})
 
-    for allowed in (["form"], ["form", "answer_form"]):
-        write_asking(era, *allowed)
-        async with client(mode=mode, elicitation_callback=fill_in) as connected:
-            answer = json.loads(text(await connected.call_tool("form", {})))
-            if len(allowed) == 1:
-                assert (answer, asked) == ({"action": "decline"}, [])
+    write_asking(era, "form", "answer_form")
+    async with client(mode=mode, elicitation_callback=fill_in) as connected:
+        answer = json.loads(text(await connected.call_tool("form", {})))
     assert answer == {"action": "accept", "content": {"name": "Ada", "age": 36}}
     [params] = asked
     assert params.message == "Who are you?"
     assert params.requested_schema["required"] == ["name", "age"]
+
+
+async def test_L17_without_a_deck_and_a_rule_forms_are_declined() -> None:
+    async def fill_in(*_: object) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"name": "Ada", "age": 36})
+
+    write_asking("handshake", "form")
+    async with client(mode="legacy", elicitation_callback=fill_in) as connected:
+        answer = json.loads(text(await connected.call_tool("form", {})))
+    assert answer == {"action": "decline"}
 
 
 async def test_an_open_deck_answers_and_the_client_goes_on_without_it(

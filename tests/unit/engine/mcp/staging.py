@@ -4,7 +4,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from itertools import product
 from time import monotonic
 from typing import Any
@@ -39,6 +39,7 @@ class Pretended(Connection):
         self.transport: Any = self
         self.kind, self.pid = Transport.STDIO, 0
         self.clock = monotonic
+        self.calling = nullcontext
         self.unused = 0.0
         self.info = ServerInfo("pretended", "1", "2025-11-25")
         tools: list[object] = [{"name": "echo", "inputSchema": {}}]

@@ -6,7 +6,7 @@ Importing the MCP SDK takes half a second: import this module in a thread.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
 from dataclasses import replace
 from itertools import count, islice
 from typing import Any, Final, Literal, TypeVar
@@ -326,6 +326,7 @@ class Connection:
     offer: ServerOffer
     ended: asyncio.Event
     outdated: asyncio.Event
+    calling: Callable[[], AbstractContextManager[None]]
     connected = listed = 0.0
 
     def __init__(
