@@ -101,7 +101,7 @@ async def test_commands_say_the_same_with_a_deck_and_start_nothing(
         ("read", "a", "docs://a", "--json"),
         ("prompt", "a", "p", "who=me", "--json"),
     ]
-    async with open_deck(shop, place, place.entry(before={"t": TELLS})):
+    async with open_deck(shop, place):
         shared = [await place.run(*command) for command in commands]
         assert await place.listed() == {"a": ("ready", True)}
         assert "in the open gemdeck" in (await place.run("list")).stdout
@@ -111,9 +111,22 @@ async def test_commands_say_the_same_with_a_deck_and_start_nothing(
     assert [(one.code, one.raw, one.stderr) for one in shared] == [
         (one.code, one.raw, one.stderr) for one in own
     ]
-    assert "  | a: warning: half done\n" in shared[0].stderr
     assert [one.code for one in own[2:4]] == [ExitCode.ERROR, ExitCode.NOT_FOUND]
     assert await place.listed() == {"a": ("ready", False)}  # without a deck
+
+
+async def test_what_a_server_tells_meanwhile_is_told(
+    shop: Turncoat, place: Place, world: World
+) -> None:
+    gate = world.home / "gate"
+    entry = place.entry(before={"t": [*TELLS, {"gate": str(gate)}]})
+    async with open_deck(shop, place, entry) as running:
+        calling = asyncio.create_task(place.run("call", "a", "t", code=ExitCode.OK))
+        await eventually(lambda: "half done" in str(running.store.state.logs))
+        gate.touch()
+        told = (await calling).stderr
+    assert "  | a: warning: half done\n" in told
+    assert "  | progress: " in told
 
 
 async def test_a_lazy_server_wakes_in_the_deck(shop: Turncoat, place: Place) -> None:
