@@ -67,3 +67,7 @@ profile_option = click.option(
     callback=_known_profile,
     help="Use only the servers and tools of this profile (from your settings).",
 )
+
+own_option = click.option(
+    "--own", is_flag=True, help="Start the servers, also those that run in an open gemdeck."
+)

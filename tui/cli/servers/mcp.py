@@ -47,7 +47,7 @@ from tui.cli.servers.server_words import (
 )
 from tui.cli.servers.sign_in import auth, logout
 from tui.cli.settings import load, server_argument, server_names
-from tui.cli.shared_options import trust_option
+from tui.cli.shared_options import own_option, trust_option
 from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.programs import FETCHERS
@@ -90,13 +90,16 @@ mcp.add_command(serve)
 
 @mcp.command("list", epilog="Example: gemdeck mcp list --json")
 @prints_json
+@own_option
 @starts_servers
 async def list_servers(start: StartOptions) -> CommandOutput:
     """Start the servers, except lazy ones, and list whether each is ready."""
     async with serving(start, None) as session:
         say_outside(session.views)
-        found = [server_value(view) for view in session.views]
-        rows = [*map(server_row, session.views, (one["reason"] for one in found))]
+        shared = session.borrowing.shared
+        found = [server_value(one) | {"shared": shared.get(one.id, False)} for one in session.views]
+        words = (one["reason"] or "in the open gemdeck" * one["shared"] for one in found)
+        rows = [*map(server_row, session.views, words)]
         fine = USABLE | {ServerStatus.DISABLED}
         code = ExitCode.OK if all(v.status in fine for v in session.views) else ExitCode.ERROR
         value = {"servers": found, "warnings": session.warnings}
@@ -135,6 +138,7 @@ async def _shown(server: str, start: StartOptions) -> CommandOutput:
 @mcp.command(epilog="Example: gemdeck mcp tools files --json")
 @click.argument("server", required=False, shell_complete=server_names)
 @prints_json
+@own_option
 @starts_servers
 async def tools(server: str | None, start: StartOptions) -> CommandOutput:
     """List the tools of one server, or of all."""
@@ -162,6 +166,7 @@ async def tools(server: str | None, start: StartOptions) -> CommandOutput:
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]…")
 @click.option("--args", "raw", metavar="JSON", help="The arguments as one JSON object.")
 @prints_json
+@own_option
 @starts_servers
 async def call(
     server: str,
@@ -260,6 +265,7 @@ async def replay(file: Path, server: str) -> CommandOutput:
     help="Write to this file instead.",
 )
 @prints_json
+@own_option
 @starts_servers
 async def read(
     server: str, uri: str, file: Path | None, start: StartOptions, *, as_json: bool
@@ -306,6 +312,7 @@ def _write(file: Path, data: bytes) -> None:
 @click.argument("name")
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]…")
 @prints_json
+@own_option
 @starts_servers
 async def prompt(
     server: str, name: str, arguments: tuple[str, ...], start: StartOptions

@@ -20,6 +20,7 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.log_file import prepare_process
 from tui.engine.mcp.context import OpenUrl
+from tui.engine.serving.lending import Borrowing
 from tui.engine.settings.loader import KeyCheck
 from tui.model.chat import TaskProgress
 from tui.model.consent import RequestId
@@ -40,10 +41,12 @@ class StartOptions(Frozen):
     Attributes:
         timeout: Seconds that each gets to become ready.
         trusted: Folders whose own settings count, by their real paths.
+        own: Whether all are started, also those that run in an open deck.
     """
 
     timeout: float
     trusted: tuple[Path, ...] = ()
+    own: bool = True
 
 
 def starts_servers(command: Callable[..., T]) -> Callable[..., T]:
@@ -51,7 +54,8 @@ def starts_servers(command: Callable[..., T]) -> Callable[..., T]:
 
     @functools.wraps(command)
     def run(*, trusted_folders: tuple[Path, ...], timeout: float, **given: Any) -> T:  # noqa: ANN401 - its own options
-        return command(start=StartOptions(timeout, trusted_folders), **given)
+        start = StartOptions(timeout, trusted_folders, given.pop("own", True))
+        return command(start=start, **given)
 
     for option in (
         trust_option,
@@ -81,6 +85,7 @@ class ServerSession:
     Attributes:
         engine: The engine.
         redactor: Masks secrets.
+        borrowing: Finds the servers that run in an open deck.
         warnings: What was written to standard error.
         follow: Takes each line that a server logs, at once.
     """
@@ -108,7 +113,10 @@ class ServerSession:
             check_keys=check_keys,
         )
         self.redactor = prepare_process(verbose=given.get("debug", False))
-        self.engine = Engine(options, self._watch, open_url=open_url, redactor=self.redactor)
+        self.borrowing = Borrowing(None if start.own else Path.cwd())
+        self.engine = Engine(
+            options, self._watch, open_url=open_url, redactor=self.redactor, borrow=self.borrowing
+        )
 
     @property
     def views(self) -> tuple[ServerView, ...]:
@@ -190,7 +198,8 @@ async def serving(
 ) -> AsyncIterator[ServerSession]:
     """Start servers, and wait until each is ready, has failed or has had its time.
 
-    One that starts when it is needed and is known sleeps, unless it is named.
+    One that starts when it is needed and is known sleeps, unless it is named. Those that run in the
+    deck that is open in this folder are used there.
 
     Args:
         start: How to start them.

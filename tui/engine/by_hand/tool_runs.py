@@ -211,7 +211,7 @@ class ToolRuns:
         found = next((t for t in offered if (t.server, t.view.name) == (server, tool)), None)
         turn = TurnRecord(conversation=current.key if heed is None else BY_HAND, caller=caller)
         runner = CallRunner(self.turns.tools, self.turns.gate, publish, turn, request=request)
-        runner.reviewer = self.turns.reviewer if caller is not None else None
+        runner.reviewer = self.turns.reviewer if caller is not None and request is None else None
         if isinstance(tool, OwnTool):
             return await runner.run_alone(tool, arguments, entry, by_user=by_user)
         if found is None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.engine.bus import Publish
+from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.outside import Outside
 from tui.engine.desk import Desk
 from tui.engine.logs.redaction import Redactor
@@ -15,6 +16,7 @@ from tui.engine.mcp.catalog.kept_catalogs import CatalogStore
 from tui.engine.mcp.catalog.offered_tool import FunctionCall, PromptMessage
 from tui.engine.mcp.catalog.registry import Budget, ToolVisibility
 from tui.engine.mcp.session.era import EraCache
+from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.sandbox import Sandboxes
 from tui.engine.mcp.transports.stdio.zygote import Zygote
 from tui.engine.mcp.wire.wire import Wire
@@ -92,6 +94,14 @@ async def open_nothing(_url: str) -> bool:
     return False
 
 
+Borrow = Callable[[ServerDefinition], Awaitable[ServerProcess | None]]
+"""Returns a server of an open deck in place of a process; None if it is to be started here."""
+
+
+async def borrow_nothing(_definition: ServerDefinition) -> None:
+    """Borrow no server: the default, which starts all."""
+
+
 @dataclass(slots=True)
 class ClientContext:
     """What all connections share. Lives on one event loop.
@@ -101,6 +111,7 @@ class ClientContext:
         desk: Asks the user.
         generator: The model that answers sampling requests, or None for no sampling.
         open_url: Opens an address after the user's consent.
+        borrow: Finds a server in an open deck before it is started.
         workspaces: The opened folder, and further ones that servers get as roots; absolute.
         opened: Which folder was judged; none starts in another that has come to its place.
         outside: Makes the folders in which servers start outside the opened one.
@@ -126,6 +137,7 @@ class ClientContext:
     desk: Desk = field(default_factory=lambda: Desk(lambda _event: None, attended=False))
     generator: Generator | None = None
     open_url: OpenUrl = open_nothing
+    borrow: Borrow = borrow_nothing
     workspaces: tuple[Path, ...] = ()
     opened: FolderIdentity | None = None
     outside: Outside = field(default_factory=lambda: Outside(Path.cwd(), Path.home(), None))

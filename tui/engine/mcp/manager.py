@@ -389,7 +389,7 @@ class ServerManager:
             if permit.request is not None:
                 allowed = {"name": tool.name, "arguments": permit.arguments}
                 sent = {name: allowed.get(name, given) for name, given in permit.request.items()}
-                answer = await live.features.request("tools/call", sent)
+                answer = await live.send_call(sent, on_progress)
                 return ToolResult((), "", "error" in answer, raw=answer)
             result = await live.call_tool(tool.name, permit.arguments, on_progress)
             if isinstance(result, TaskState):

@@ -6,7 +6,7 @@ import os
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -367,6 +367,7 @@ class Supervisor:
         """
         error: ServerError | None = None
         is_connected = self._is_told = False
+        borrowed: ServerProcess | None = None
         self._log.begin()
         self._told = set()
         try:
@@ -378,9 +379,9 @@ class Supervisor:
                 definition = await self._filled()  # it may be told to move meanwhile
                 definition = replace(definition, admission=self.definition.admission)
                 self._began_outside = definition.is_outside
-                async with running_server(
-                    definition, self._log, self._context, self._must_stop
-                ) as process:
+                borrowed = await self._context.borrow(self.definition)
+                starting = running_server(definition, self._log, self._context, self._must_stop)
+                async with nullcontext(borrowed) if borrowed else starting as process:
                     self.is_launching = False
                     self._grant(None)
                     connect = await self._load_connect()  # the process gets ready meanwhile
@@ -406,8 +407,8 @@ class Supervisor:
                 error = ServerError(f"was not ready within {self.definition.timeout:g} s", advice)
         except ProbeError:
             self._backoff.failed()  # it is still to start, and does so at once
-        except ServerError as caught:
-            error = caught
+        except ServerError as caught:  # a borrowed one that was not ready is started instead
+            error = caught if is_connected or borrowed is None else None
         except Exception as caught:  # noqa: BLE001 - the other servers must go on
             trace = "".join(traceback.format_exception(caught))
             logger.warning("a server's connection broke: %s", self._log.mask(trace))

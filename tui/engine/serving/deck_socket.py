@@ -12,6 +12,7 @@ import socket
 import struct
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,11 +67,15 @@ class Hello(Frozen):
         name: What it calls itself.
         token: Its token, or an empty string.
         profile: The profile that it is for, or an empty string.
+        server: The one server that a command of gemdeck wants, or an empty string.
+        key: What it knows that server to be; see `lending_key`.
     """
 
     name: str
     token: str = ""
     profile: str = ""
+    server: str = ""
+    key: str = ""
 
 
 Welcome = Callable[[Hello], SharedServers]
@@ -213,10 +218,10 @@ class _Answering:
                 said = await self._wire.read() if self._wire.is_own() else None
             if said is None:
                 return
-            hello = Hello(*(text_in(said, key) for key in ("name", "token", "profile")))
+            hello = Hello(*(text_in(said, one.name) for one in fields(Hello)))
             try:
                 servers = await asyncio.to_thread(self._welcome, hello)
-            except ValueError as error:
+            except (ValueError, RequestRefusedError) as error:
                 await self._wire.send(refused=str(error))
                 return
             await self._wire.send(welcome=True)
@@ -376,7 +381,7 @@ async def _greet(path: Path, hello: Hello) -> DeckLink | None:
         answer: Mapping[str, Any] = {}
         try:
             if wire.is_own():
-                await wire.send(name=hello.name, token=hello.token, profile=hello.profile)
+                await wire.send(**asdict(hello))
                 answer = await wire.read() or {}
         finally:
             if "welcome" not in answer:

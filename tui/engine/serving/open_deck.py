@@ -9,8 +9,10 @@ from tui.engine.engine import Engine
 from tui.engine.files.paths import shown_path, usable_state_dir
 from tui.engine.serving.callers import CallerBook
 from tui.engine.serving.deck_socket import Hello, answering
+from tui.engine.serving.lending import COMMAND, Lending
 from tui.engine.serving.shared_servers import SharedServers
 from tui.engine.trust.folder_identity import identify
+from tui.model.consent import Caller
 
 
 @asynccontextmanager
@@ -25,6 +27,8 @@ async def answering_others(engine: Engine, folder: Path) -> AsyncIterator[None]:
     callers = CallerBook(state, engine.problems)
 
     def welcome(hello: Hello) -> SharedServers:
+        if hello.server:
+            return Lending(engine, Caller(COMMAND, shown), hello)
         profile = engine.runs.turns.profiles.get(hello.profile)
         if profile is None:
             raise ValueError(f"The open gemdeck has no profile {hello.profile}.")

@@ -5,7 +5,7 @@ Importing the MCP SDK takes half a second: import this module in a thread.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
 from dataclasses import replace
 from itertools import count, islice
@@ -51,6 +51,7 @@ from tui.engine.mcp.transports.http.http_transport import HttpTransport
 from tui.engine.mcp.transports.jsonrpc_lines import EXCHANGE_FAILED, SESSION_LOST
 from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.engine.mcp.transports.stdio.stdio_transport import Probe, StdioTransport
+from tui.model.bounded_json import as_object
 from tui.model.chat import Progress, Severity
 from tui.model.input.addresses import MAX_URL, check_address
 from tui.model.servers import ProtocolEra, ServerInfo, Transport
@@ -301,7 +302,8 @@ class Connection:
         definition: Which server.
         log: Takes what the server writes.
         context: What all connections share.
-        process: The server's process, which the caller ends; None for a server over HTTP.
+        process: The server's process, which the caller ends, or the server as an open deck lends
+            it; None for a server over HTTP.
 
     Attributes:
         transport: Its transport, which knows why the server is gone.
@@ -340,8 +342,11 @@ class Connection:
         self.clock = self._call_timeout.clock
         self._era = EraChoice(definition, context.eras)
         self._commanded: HeadersCommand | None = None
+        self._has_process = False
         if process is not None:
             self.transport = StdioTransport(process, log, self._era.probe)
+            self.transport.kind = definition.transport
+            self._has_process = process.pid != 0  # else a deck answers, which knows the era
         else:
             sign_ins = context.sign_ins
             credentials = sign_ins.credentials(definition) if sign_ins is not None else None
@@ -367,11 +372,13 @@ class Connection:
                 await self._open(stack)
                 self._stack = stack.pop_all()
         except asyncio.CancelledError:
-            self._era.distrust(of_probe=self._era.probe.is_unanswered, is_kept=True)
+            is_silent = self._has_process and self._era.probe.is_unanswered
+            self._era.distrust(of_probe=is_silent, is_kept=True)
             raise
         except Exception as error:  # whatever the SDK raises, the user wants the reason
             failure = await self._explain(error)
-            if self._era.distrust(of_probe=not (self.connected or failure.permanent)):
+            is_early = self._has_process and not (self.connected or failure.permanent)
+            if self._era.distrust(of_probe=is_early):
                 words = f"{failure.reason}; restarting it with the older handshake (initialize)"
                 self._log.remark(words)
                 failure = ProbeError(failure.reason)
@@ -507,6 +514,19 @@ class Connection:
         if sdk_patches.is_task(raw):
             return replace(read_task(raw), reporter=report)
         return await self.read_result(name, raw)
+
+    async def send_call(
+        self, params: JsonObject, on_progress: Callable[[Progress], None]
+    ) -> Mapping[str, Any]:
+        """Call a tool by a request as it is, and return the answer as the server wrote it.
+
+        Only its progress token becomes one of this connection.
+        """
+        report = ProgressReporter(on_progress)
+        if "progressToken" in (meta := as_object(params.get("_meta"))):
+            self._reporters[token := next(self._tokens)] = report
+            params = {**params, "_meta": {**meta, "progressToken": token}}
+        return await self.features.request("tools/call", params)
 
     async def read_result(self, name: str, raw: JsonObject) -> ToolResult:
         """Convert a tool's result; raises `ToolCallError` if it is none."""

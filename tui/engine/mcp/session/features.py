@@ -245,6 +245,12 @@ class Features:
                         return {"error": sdk_patches.reply_of(error)}
         return {"result": self._shown(kept[-1])}
 
+    def opening(self) -> Mapping[str, Any]:
+        """Return how the server answered ``initialize`` or ``server/discover``."""
+        session = self._client.session
+        answer = session.discover_result or session.initialize_result
+        return answer.model_dump(by_alias=True, mode="json", exclude_none=True) if answer else {}
+
     async def subscribe(self, uri: str) -> None:
         self._refuse_withheld(uri)
         async with self._requesting():

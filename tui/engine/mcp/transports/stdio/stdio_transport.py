@@ -99,11 +99,12 @@ class StdioTransport:
         probe: How the newer era is asked for.
 
     Attributes:
+        kind: How the server is reached.
         ended: Set when the process has ended or is unusable.
         problem: Why the server cannot be used, or None.
     """
 
-    kind: Final = Transport.STDIO
+    kind = Transport.STDIO
 
     def __init__(self, process: ServerProcess, log: ServerLog, probe: Probe) -> None:
         self._process, self._probe = process, probe

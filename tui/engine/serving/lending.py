@@ -1,0 +1,230 @@
+"""The running servers of an open deck, lent to gemdeck's own commands, and how these borrow them.
+
+A command has its own settings, trust and rules, and borrows only what it would start. It speaks
+MCP with the deck, which forwards its requests to the server.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from tui.engine.background import TaskSet
+from tui.engine.definitions.definition import ServerDefinition
+from tui.engine.definitions.fingerprint import digest
+from tui.engine.engine import Engine
+from tui.engine.files.paths import usable_state_dir
+from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError
+from tui.engine.mcp.errors import ServerCallError
+from tui.engine.mcp.transports.stdio.process import ServerProcess
+from tui.engine.serving.deck_socket import DeckLink, Hello, find_deck
+from tui.engine.serving.shared_servers import (
+    NO_SUCH_METHOD,
+    NOT_ANSWERED,
+    OnProgress,
+    RequestRefusedError,
+    SharedServers,
+)
+from tui.engine.trust.folder_identity import identify
+from tui.model.bounded_json import as_object, text_in
+from tui.model.chat import Progress
+from tui.model.consent import Caller
+from tui.model.events import (
+    Event,
+    RequestRaised,
+    ServerLogged,
+    ToolCallChanged,
+    ToolCallDecided,
+    ToolCallProgressed,
+)
+from tui.model.requests import FormRequest, SamplingRequest, UrlRequest
+from tui.model.runs import BY_HAND
+from tui.model.servers import ServerId
+from tui.model.settings import EVERYTHING
+from tui.text import sanitize_line
+
+COMMAND: Final = "gemdeck mcp"
+"""What commands call themselves."""
+
+_KEPT: Final = re.compile("initialize|(server|subscriptions|logging)/|resources/(un)?subscribe")
+"""Requests about a connection, which stays the deck's."""
+
+
+def lending_key(one: ServerDefinition) -> str:
+    """Hash all that a server gets and may do; gemdecks that disagree on it share no process."""
+    launch, endpoint, passed = one.launch, one.endpoint, one.launch.inheritance
+    program = launch.program, launch.command, launch.args, str(launch.cwd), repr(launch.sandbox)
+    given = [*map(dict, (launch.env, launch.kept, endpoint.headers))], endpoint.url
+    names = sorted(passed.allow), sorted(passed.block)
+    more = one.transport, one.protocol, one.timeout, one.is_outside
+    return digest([program, given, names, more], one.fingerprint.encode())
+
+
+class Lending(SharedServers):
+    """What a command gets: one server that runs or sleeps in the deck, as both know it.
+
+    Args:
+        engine: The deck's.
+        caller: The command, as records name it.
+        hello: Names the server.
+
+    Raises:
+        RequestRefusedError: If the deck has no such server.
+    """
+
+    def __init__(self, engine: Engine, caller: Caller, hello: Hello) -> None:
+        super().__init__(engine, caller, EVERYTHING)
+        self._server, self._key = ServerId(hello.server), hello.key
+        self._check()
+
+    def _check(self) -> None:
+        servers = self._engine.servers
+        definition = servers.registry.definition(self._server)
+        is_same = definition is not None and lending_key(definition) == self._key
+        if not is_same or self._server not in servers.callable_servers:
+            raise RequestRefusedError("It has no such server.", NOT_ANSWERED)
+
+    async def request(
+        self, method: str, params: JsonObject, on_progress: OnProgress = lambda _: None
+    ) -> JsonObject:
+        """Return the server's own result of a request; the deck's rules hold."""
+        try:
+            self._check()
+            features = await self._engine.servers.awake(self._server)
+            opening = features.opening()
+            if method == ("server/discover" if "supportedVersions" in opening else "initialize"):
+                return opening
+            if _KEPT.match(method):
+                raise RequestRefusedError(f"gemdeck does not forward {method}.", NO_SUCH_METHOD)
+            if method == "tools/call":
+                answer = await self._sent(params, on_progress)
+            else:
+                answer = await features.request(method, params)
+        except (ServerCallError, ToolCallError) as error:
+            raise RequestRefusedError(str(error), NOT_ANSWERED, error.reply) from error
+        if "result" not in answer:
+            raise RequestRefusedError("It gave no result.", NOT_ANSWERED, answer.get("error"))
+        return as_object(answer["result"])
+
+    async def _sent(self, params: JsonObject, on_progress: OnProgress) -> JsonObject:
+        """Call a tool, to which the user of the command consents; return the answer."""
+        publish, call = self._engine.runs.publish, self._engine.runs.call
+
+        def heed(event: Event) -> None:
+            match event:
+                case ToolCallProgressed(progress=Progress() as progress):
+                    on_progress(progress)
+                case ToolCallChanged():
+                    publish(replace(event, conversation=BY_HAND))
+                case ToolCallDecided():
+                    publish(event)
+
+        tool, given = sanitize_line(text_in(params, "name")), as_object(params.get("arguments"))
+        consent = partial(call, by_user=True, caller=self._caller, request=params)
+        return (await consent(self._server, tool, given, heed=heed)).raw or {}
+
+    def _told(self, event: Event) -> Iterator[JsonObject]:
+        """Tell what the server logs, and that it asks the user."""
+        told = list[tuple[str, str]]()
+        match event:
+            case RequestRaised(FormRequest() | UrlRequest() | SamplingRequest() as asked):
+                if asked.server == self._server:
+                    told = [("notice", "asks for input: answer in the open gemdeck")]
+            case ServerLogged(self._server, lines):
+                told = [(one.level, one.text) for one in lines if one.source == "log"]
+        for level, text in told:
+            yield {"method": "notifications/message", "params": {"level": level, "data": text}}
+
+
+class LentServer(ServerProcess):
+    """A server of an open deck, to a command a process that speaks MCP.
+
+    Its own requests are answered in the deck, and its standard error stays there.
+
+    Args:
+        link: The connection to the deck, which is its own.
+    """
+
+    pid = 0
+    exit_code = None
+
+    def __init__(self, link: DeckLink) -> None:
+        super().__init__(lambda _: None)
+        self._link, self._said = link, asyncio.Queue[bytes | None]()
+        self._tasks = TaskSet("a server of an open deck could not be used")
+        self._asked: dict[object, asyncio.Task[None]] = {}
+        self._tasks.start(self._follow())
+
+    async def read_line(self) -> bytes | None:
+        return await self._said.get()
+
+    async def write(self, data: bytes) -> None:
+        message = json.loads(data)
+        key, params = message.get("id"), as_object(message.get("params"))
+        if key is not None:
+            self._asked[key] = self._tasks.start(self._ask(key, message["method"], params))
+        elif (asked := self._asked.get(params.get("requestId"))) is not None:
+            asked.cancel()
+
+    async def close(self) -> None:
+        self.give_up("was closed")
+        await self._tasks.aclose()
+        self._link.close()
+
+    def kill(self) -> None:
+        """Leave it to the deck."""
+
+    def give_up(self, reason: str) -> None:
+        super().give_up(reason)
+        self._said.put_nowait(None)
+
+    def _say(self, **message: object) -> None:
+        self._said.put_nowait(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+    async def _ask(self, key: int, method: str, params: JsonObject) -> None:
+        def report(progress: Progress) -> None:
+            token = as_object(params.get("_meta")).get("progressToken")
+            told = {"progressToken": token, **asdict(progress)}
+            self._say(method="notifications/progress", params=told)
+
+        try:
+            self._say(id=key, result=await self._link.request(method, params, report))
+        except RequestRefusedError as error:
+            self._say(id=key, error=error.reply)
+        finally:
+            del self._asked[key]
+
+    async def _follow(self) -> None:
+        async for told in self._link.changes():
+            self._say(**told)
+        self.give_up("ended with the open gemdeck")
+
+
+class Borrowing:
+    """Asks the open deck for each server once, before a command starts it.
+
+    Args:
+        folder: The opened folder; None for asking no deck.
+
+    Attributes:
+        shared: Which servers are the deck's.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self.shared: dict[ServerId, bool] = {}
+
+    async def __call__(self, definition: ServerDefinition) -> LentServer | None:
+        """Return a server of the deck; None if it is to be started here."""
+        link, server = None, definition.id
+        if self._folder is not None and server not in self.shared:
+            hello = Hello(COMMAND, server=server, key=lending_key(definition))
+            with suppress(ValueError):
+                link = await find_deck(usable_state_dir(), identify(self._folder), hello)
+        self.shared[server] = link is not None
+        return LentServer(link) if link is not None else None
