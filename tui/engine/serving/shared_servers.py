@@ -225,7 +225,9 @@ class SharedServers:
             one for one in self._listed(_TEMPLATES) if uri.startswith(one.name.partition("{")[0])
         ]
         if not fitting:
-            raise RequestRefusedError(f"There is no resource {sanitize(uri)}.", BAD_PARAMS)
+            shown = sanitize(uri)
+            about = {"data": {"uri": shown}}
+            raise RequestRefusedError(f"There is no resource {shown}.", BAD_PARAMS, about)
         return max(fitting, key=lambda one: len(one.name.partition("{")[0])).server
 
     async def _complete(self, params: JsonObject, _: OnProgress) -> JsonObject:
