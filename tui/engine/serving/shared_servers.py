@@ -243,7 +243,8 @@ class SharedServers:
         given = {key: str(value) for key, value in context.items()}
         name, value = text_in(argument, "name"), text_in(argument, "value")
         found = await features.complete(target, name, value, given)
-        return {"completion": {"values": list(found.values), "hasMore": found.has_more}}
+        total = {} if found.total is None else {"total": found.total}
+        return {"completion": {"values": list(found.values), "hasMore": found.has_more, **total}}
 
 
 def _find(listed: Iterable[Listed], name: str, kind: str) -> Listed:
