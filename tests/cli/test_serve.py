@@ -175,6 +175,7 @@ async def test_entries_for_clients_hold_a_token_that_is_kept_as_a_hash(world: Wo
         assert entry["args"] == ["mcp", "serve"]
         assert entry.get("type") == ("stdio" if name == "vscode" else None)
         tokens.append(entry["env"][TOKEN_VARIABLE])
+        assert entry["env"]["GEMDECK_HOME"] == str(world.state)
     kept = (world.state / "callers.json").read_text("utf-8")
     assert len(set(tokens)) == 5
     assert [one for one in tokens if one in kept] == []

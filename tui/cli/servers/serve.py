@@ -27,6 +27,9 @@ from tui.engine.trust.folder_identity import identify
 NAME: Final = "gemdeck"
 """The name of the server in the settings of other clients."""
 
+STATE_VARIABLE: Final = "GEMDECK_HOME"
+"""The variable that moves gemdeck's own state, where an open deck is found."""
+
 _SERVING: Final = "tui.engine.serving.mcp_server"
 """Imports the SDK's serving half, which nothing else does."""
 
@@ -75,7 +78,8 @@ async def serve(
     callers = CallerBook(state, say)
     if client is not None:
         arguments = ["mcp", "serve", *(["--profile", profile] if profile else [])]
-        given = {TOKEN_VARIABLE: callers.give(client)}
+        home = os.environ.get(STATE_VARIABLE)  # clients do not pass it on
+        given = {TOKEN_VARIABLE: callers.give(client), **({STATE_VARIABLE: home} if home else {})}
         entry = {"command": _program(), "args": arguments, "env": given}
         write, file = _ENTRIES[client]
         place = file if file.startswith("~") else f"{file} in your project"
