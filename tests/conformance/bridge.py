@@ -86,11 +86,12 @@ async def serve_session(
 
     async with start() as process, anyio.create_task_group() as group:
         group.start_soon(answer)
-        async for one in incoming:
-            if isinstance(one, SessionMessage):
-                if isinstance(one.message, types.JSONRPCRequest):
-                    waiting[one.message.id] = None
-                send(process, one.message)
+        with suppress(anyio.ClosedResourceError):
+            async for one in incoming:
+                if isinstance(one, SessionMessage):
+                    if isinstance(one.message, types.JSONRPCRequest):
+                        waiting[one.message.id] = None
+                    send(process, one.message)
         group.cancel_scope.cancel()
 
 
