@@ -23,6 +23,7 @@ from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from sse_starlette import sse
 
 from tests.servers.web import serving
 
@@ -183,6 +184,7 @@ async def bridged(command: Sequence[str], folder: Path) -> AsyncIterator[str]:
         with (
             patch.object(streamable_http_manager, "serve_loop", partial(serve_session, start)),
             patch.object(_streamable_http_modern, "serve_one", exchanges.request),
+            patch.object(sse, "_ensure_watcher_started_on_this_loop"),  # it outlives the server
         ):
             async with manager.run(), serving(application) as address:
                 yield f"{address}/mcp"

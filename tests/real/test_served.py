@@ -21,6 +21,8 @@ from tests.real.catalogue import REFERENCES, STATELESS, prepare
 from tests.support import warm
 from tests.support.waiting import PATIENCE
 
+pytestmark = pytest.mark.timeout(120)
+
 Json = dict[str, Any]
 
 NAMES: Final = ("everything-stdio", "filesystem", "git", "memory")
