@@ -49,6 +49,13 @@ DEFINITION: Final = {
     "outputSchema": SCHEMA,
 }
 PROGRESS: Final = {"progress": 1, "total": 4, "message": "m"}
+FILES: Final = {
+    "claude-code": ".mcp.json in your project",
+    "codex": "~/.codex/config.toml",
+    "cursor": ".cursor/mcp.json in your project",
+    "vscode": ".vscode/mcp.json in your project",
+    "gemini-cli": ".gemini/settings.json in your project",
+}
 ERAS: Final = ("2026-07-28", "legacy")
 
 
@@ -250,14 +257,17 @@ async def test_a_client_is_told_why_there_is_nothing_for_it() -> None:
 
 async def test_entries_for_clients_hold_a_token_that_is_kept_as_a_hash(world: World) -> None:
     tokens = []
-    for name in ("claude-code", "codex", "cursor", "vscode", "gemini-cli"):
-        printed = (await run("mcp", "serve", "--print", name, code=ExitCode.OK)).stdout
+    for name, file in FILES.items():
+        result = await run("mcp", "serve", "--print", name, code=ExitCode.OK)
+        printed = result.stdout
+        assert f"Add this to {file}" in result.stderr
         read: dict[str, Any] = tomllib.loads(printed) if name == "codex" else json.loads(printed)
         [servers] = read.values()
         entry = servers["gemdeck"]
         assert entry["args"] == ["mcp", "serve"]
         assert entry.get("type") == ("stdio" if name == "vscode" else None)
         tokens.append(entry["env"][TOKEN_VARIABLE])
+        assert entry["env"]["GEMDECK_HOME"] == str(world.state)
     kept = (world.state / "callers.json").read_text("utf-8")
     assert len(set(tokens)) == 5
     assert [one for one in tokens if one in kept] == []
@@ -279,6 +289,9 @@ async def test_L10_L24_gemdeck_serves_neither_itself_nor_a_folder_without_trust(
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"gemdeck": entry}}), "utf-8")
     found = await run("import", "cursor", "--file", str(tmp_path / "mcp.json"))
     assert "gemdeck itself" in found.stdout + found.stderr
+    write_settings({"mcpServers": {"gemdeck": entry}})  # gemini-cli's settings are ours as well
+    listed = await run("mcp", "list")
+    assert "gemdeck mcp serve" not in listed.stdout + listed.stderr
 
 
 async def test_a_signal_ends_it_while_the_client_is_there() -> None:

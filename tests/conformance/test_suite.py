@@ -1,32 +1,23 @@
 """The official conformance suite against the engine, for each revision that it scores."""
 
-import asyncio
-import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.conformance.suite import Verdict, failed_checks, lacking, run_suite, statuses
 from tests.support.measures import Measure
-from tests.support.node import node_executable, node_package
 
 pytestmark = pytest.mark.timeout(240)
 
-BASELINE: Final = Path(__file__).with_name("baseline.yml")
-
 CLIENT_SECONDS: Final = 150
 """Longest time the suite gives one client, which may have to wait for others."""
-
-SUITE_SECONDS: Final = 200.0
-"""Longest time of one run of the suite; it takes about fifteen seconds."""
 
 _CORE: Final = {
     "2025-11-25": """
@@ -48,17 +39,6 @@ CHECKED: Final = ("digest", "size", "frontmatter")
 SIGN_IN: Final = "auth/"
 """How the names of the scenarios with a sign-in begin."""
 
-_SUMMARY: Final = re.compile(r"^[✓✗] (\S+): (\d+) passed, (\d+) failed", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a run of the suite came to; by scenario how many checks passed and failed."""
-
-    code: int
-    output: str
-    scores: Mapping[str, tuple[int, int]]
-
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
@@ -77,69 +57,21 @@ def address() -> Iterator[str]:
                 os.killpg(host.pid, signal.SIGKILL)
 
 
-async def run_suite(folder: Path, address: str, *which: str) -> Verdict:
-    """Run scenarios for clients; the results are left in the folder.
-
-    Args:
-        folder: Where the results go.
-        address: Where the host of the clients listens.
-        which: Which scenarios, in the words of the suite.
-    """
-    script = node_package("conformance") / "dist" / "index.js"
+async def visit(folder: Path, address: str, *which: str) -> Verdict:
+    """Run scenarios for clients, by the host that listens at the address."""
     client = f"{sys.executable} -S -m tests.conformance {address}"
-    process = await asyncio.create_subprocess_exec(
-        str(node_executable()),
-        str(script),
-        "client",
-        *("--command", client),
-        *which,
-        *("--timeout", str(CLIENT_SECONDS * 1000)),
-        *("--expected-failures", str(BASELINE)),
-        *("--output-dir", str(folder / "results")),
-        env={**os.environ, "NODE_NO_WARNINGS": "1"},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    try:
-        async with asyncio.timeout(SUITE_SECONDS):
-            output = (await process.communicate())[0].decode()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    found = _SUMMARY.findall(output)
-    scores = {name: (int(passed), int(failed)) for name, passed, failed in found}
-    return Verdict(process.returncode or 0, output, scores)
-
-
-def lacking() -> list[str]:
-    """Name the scenarios that the baseline lets fail."""
-    return re.findall(r"^  - (\S+)$", BASELINE.read_text(), re.MULTILINE)
-
-
-def failed_checks(folder: Path, scenario: str) -> list[str]:
-    """Name the checks of a scenario that did not succeed, with the reasons."""
-    return [
-        f"{scenario}:{check['id']}: {check.get('errorMessage', check['status'])}"
-        for file in folder.glob(f"results/{scenario}-*/checks.json")
-        for check in json.loads(file.read_text())
-        if check["status"] in {"FAILURE", "WARNING"}
-    ]
-
-
-def statuses(folder: Path) -> list[str]:
-    """Give what all checks came to."""
-    files = folder.glob("results/*/checks.json")
-    return [check["status"] for file in files for check in json.loads(file.read_text())]
+    patience = str(CLIENT_SECONDS * 1000)
+    return await run_suite(folder, "client", "--command", client, *which, "--timeout", patience)
 
 
 @pytest.mark.parametrize("revision", CORE)
 async def test_the_official_suite_passes(
     revision: str, address: str, tmp_path: Path, measure: Measure
 ) -> None:
-    verdict = await run_suite(tmp_path, address, "--requirements", revision)
-    scores = {name: score for name, score in verdict.scores.items() if name not in lacking()}
+    verdict = await visit(tmp_path, address, "--requirements", revision)
+    scores = {
+        name: score for name, score in verdict.scores.items() if name not in lacking("client")
+    }
     core = scores.keys() & CORE[revision]
     others = scores.keys() - core
     measure(
@@ -159,7 +91,7 @@ async def test_the_official_suite_passes(
 async def test_extensions_and_earlier_revisions_pass_but_what_the_sdk_lacks(
     suite: str, address: str, tmp_path: Path, measure: Measure
 ) -> None:
-    verdict = await run_suite(tmp_path, address, "--suite", suite)
+    verdict = await visit(tmp_path, address, "--suite", suite)
     good = [name for name, score in verdict.scores.items() if score[1] == 0]
     measure(f"conformance, {suite}: {len(good)} of {len(verdict.scores)} scenarios pass")
     assert verdict.code == 0, verdict.output[-3000:]
@@ -169,6 +101,6 @@ async def test_extensions_and_earlier_revisions_pass_but_what_the_sdk_lacks(
 async def test_skills_are_fetched_late_and_checked(what: str, address: str, tmp_path: Path) -> None:
     """These belong to no suite, and pass as well where their check is skipped."""
     scenario = f"sep-2640-client-{what}"
-    verdict = await run_suite(tmp_path, address, "--scenario", scenario)
+    verdict = await visit(tmp_path, address, "--scenario", scenario)
     assert verdict.code == 0, verdict.output[-3000:]
     assert statuses(tmp_path) == ["SUCCESS"]

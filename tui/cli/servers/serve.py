@@ -27,6 +27,9 @@ from tui.engine.trust.folder_identity import identify
 NAME: Final = "gemdeck"
 """The name of the server in the settings of other clients."""
 
+STATE_VARIABLE: Final = "GEMDECK_HOME"
+"""The variable that moves gemdeck's own state, where an open deck is found."""
+
 _SERVING: Final = "tui.engine.serving.mcp_server"
 """Imports the SDK's serving half, which nothing else does."""
 
@@ -43,17 +46,17 @@ def _codex(entry: Mapping[str, Any]) -> str:
     return "\n".join((f"{table}]", *members(entry), "", f"{table}.env]", *members(entry["env"])))
 
 
-_ENTRIES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
-    "claude-code": _servers,
-    "codex": _codex,
-    "cursor": _servers,
-    "vscode": lambda entry: _servers({"type": "stdio", **entry}, "servers"),
-    "gemini-cli": _servers,
+_ENTRIES: Final[Mapping[str, tuple[Callable[[Mapping[str, Any]], str], str]]] = {
+    "claude-code": (_servers, ".mcp.json"),
+    "codex": (_codex, "~/.codex/config.toml"),
+    "cursor": (_servers, ".cursor/mcp.json"),
+    "vscode": (lambda entry: _servers({"type": "stdio", **entry}, "servers"), ".vscode/mcp.json"),
+    "gemini-cli": (_servers, ".gemini/settings.json"),
 }
-"""How the settings of each client write an entry."""
+"""How the settings of each client write an entry, and the file: of the user, or of a project."""
 
 
-@click.command(epilog="Example: gemdeck mcp serve --print claude-code > .mcp.json")
+@click.command(epilog="Example: gemdeck mcp serve --print claude-code")
 @profile_option
 @click.option(
     "--print",
@@ -75,9 +78,13 @@ async def serve(
     callers = CallerBook(state, say)
     if client is not None:
         arguments = ["mcp", "serve", *(["--profile", profile] if profile else [])]
-        given = {TOKEN_VARIABLE: callers.give(client)}
+        home = os.environ.get(STATE_VARIABLE)  # clients do not pass it on
+        given = {TOKEN_VARIABLE: callers.give(client), **({STATE_VARIABLE: home} if home else {})}
         entry = {"command": _program(), "args": arguments, "env": given}
-        return CommandOutput({}, _ENTRIES[client](entry))
+        write, file = _ENTRIES[client]
+        place = file if file.startswith("~") else f"{file} in your project"
+        say(f"Add this to {place}. It contains a token: keep it out of version control.")
+        return CommandOutput({}, write(entry))
     if SERVED in os.environ:
         raise CommandError("A server of gemdeck cannot be gemdeck itself.")
     token, wanted = os.environ.get(TOKEN_VARIABLE, ""), profile or ""

@@ -464,7 +464,9 @@ class SharedServers:
             one for one in self._listed(_TEMPLATES) if uri.startswith(one.name.partition("{")[0])
         ]
         if not fitting:
-            raise RequestRefusedError(f"There is no resource {sanitize(uri)}.", BAD_PARAMS)
+            shown = sanitize(uri)
+            about = {"data": {"uri": shown}}
+            raise RequestRefusedError(f"There is no resource {shown}.", BAD_PARAMS, about)
         return max(fitting, key=lambda one: len(one.name.partition("{")[0])).server
 
     async def _complete(self, params: JsonObject, _: OnProgress) -> JsonObject:
@@ -480,7 +482,8 @@ class SharedServers:
         given = {key: str(value) for key, value in context.items()}
         name, value = text_in(argument, "name"), text_in(argument, "value")
         found = await features.complete(target, name, value, given)
-        return {"completion": {"values": list(found.values), "hasMore": found.has_more}}
+        total = {} if found.total is None else {"total": found.total}
+        return {"completion": {"values": list(found.values), "hasMore": found.has_more, **total}}
 
 
 def _find(listed: Iterable[Listed], name: str, kind: str) -> Listed:

@@ -40,7 +40,7 @@ from tui.engine.settings.sources.source import (
     known_keys,
     validation_problems,
 )
-from tui.model.bounded_json import as_object, as_texts
+from tui.model.bounded_json import as_list, as_object, as_texts
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId, ServerStatus, Transport
 from tui.model.settings import OAUTH_SECRETS, OAuthSettings, SandboxSettings, ServerSettings
@@ -135,13 +135,24 @@ def _names(value: object) -> list[str] | None:
     return value
 
 
+def is_gemdeck(raw: object) -> bool:
+    """Return whether a client's entry starts gemdeck, to be served by it."""
+    entry = as_object(raw)
+    words = [str(entry.get("command", "")), *map(str, as_list(entry.get("args")))]
+    served = zip(words, words[1:], words[2:], strict=False)
+    return any(Path(one).name == "gemdeck" and rest == ["mcp", "serve"] for one, *rest in served)
+
+
 def server_entries(sources: Iterable[Source]) -> Iterable[RawEntry]:
-    """Merge the servers of files, lowest layer first: a higher layer replaces a whole entry."""
+    """Merge the servers of files, lowest layer first: a higher layer replaces a whole entry.
+
+    Those that are gemdeck itself are for gemini-cli, whose settings these are as well.
+    """
     merged: dict[str, RawEntry] = {}
     for source in sources:
         found = source.section("mcpServers")
         names = list(found)
-        for name in names[:MAX_SERVERS]:
+        for name in (one for one in names[:MAX_SERVERS] if not is_gemdeck(found[one])):
             merged[name] = RawEntry(name, found[name], source, ("mcpServers", name))
         if rest := names[MAX_SERVERS:]:
             named = ", ".join(map(server_id, rest[:MAX_ENTRY_PROBLEMS]))

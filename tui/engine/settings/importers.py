@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from tui.engine.definitions.expansion import Expansion, references_in, secret_names
 from tui.engine.files.atomic import read_text
 from tui.engine.files.paths import shown_path
-from tui.engine.settings.entries import known_part, salvaged, server_id
+from tui.engine.settings.entries import is_gemdeck, known_part, salvaged, server_id
 from tui.engine.settings.sources.document import (
     BadDocumentError,
     dotted,
@@ -403,12 +403,6 @@ def candidates_in(
     return tuple(_candidate(Translation(client, machine), file, name, raw) for name, raw in some)
 
 
-def _is_gemdeck(entry: Mapping[str, Any]) -> bool:
-    words = [str(entry.get("command", "")), *map(str, as_list(entry.get("args")))]
-    served = zip(words, words[1:], words[2:], strict=False)
-    return any(Path(one).name == "gemdeck" and rest == ["mcp", "serve"] for one, *rest in served)
-
-
 def _candidate(translation: Translation, file: str, name: str, raw: object) -> Candidate:
     ours = server_id(name)
     blank = Candidate(translation.client, file, ours or "unnamed")
@@ -418,7 +412,7 @@ def _candidate(translation: Translation, file: str, name: str, raw: object) -> C
     if not (entry := translation.entry(raw)):
         problem = "it has neither a command nor an address; an extension may provide it"
         return replace(blank, problem=problem)
-    if _is_gemdeck(entry):
+    if is_gemdeck(entry):
         return replace(blank, problem="it is gemdeck itself, which serves other clients")
     try:
         _, slips = salvaged(known_part(entry))

@@ -314,7 +314,8 @@ class ResourceReading(Frozen):
 
 
 class CompletionValues(Frozen):
-    """Values that a server suggests; `has_more` if it knows further ones."""
+    """Values that a server suggests; `has_more` if it knows further ones, `total` how many."""
 
     values: tuple[str, ...] = ()
     has_more: bool = False
+    total: int | None = None

@@ -283,9 +283,9 @@ class Features:
             result = await self._client.complete(ref, wanted, dict(context) or None)
         values = result.completion.values
         fit = [v for v in values[:MAX_VALUES] if len(v) <= MAX_VALUE and v == sanitize_line(v)]
-        total = result.completion.total or 0
-        has_more = bool(result.completion.has_more) or max(total, len(values)) > len(fit)
-        return CompletionValues(tuple(dict.fromkeys(fit)), has_more)
+        total = result.completion.total
+        has_more = bool(result.completion.has_more) or max(total or 0, len(values)) > len(fit)
+        return CompletionValues(tuple(dict.fromkeys(fit)), has_more, total)
 
     async def set_log_level(self, level: str) -> None:
         """Set the level from which the server logs."""
