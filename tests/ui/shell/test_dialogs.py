@@ -39,7 +39,7 @@ from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import ToolFormScreen
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.main import MainScreen
-from tui.ui.messages import FillPrompt, PaneName
+from tui.ui.messages import EditServer, FillPrompt, PaneName
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
@@ -328,7 +328,7 @@ async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
             else:
                 await deck.press("f12")
             await deck.until(lambda: deck.on_top(MainScreen))
-        deck.app.push_screen(ServerScreen(bridge, "x", {"command": "x"}))
+        deck.app.push_screen(ServerScreen(bridge, EditServer(ServerId("x")), {"command": "x"}))
         await deck.press("tab", "end", "y", "f12")
         await deck.until(lambda: "Press F12 again to discard" in deck.text)
         await deck.press("f12")

@@ -185,11 +185,15 @@ def _tab_actions(deck: MainScreen) -> Actions:
 
 def _app_actions(deck: MainScreen) -> Actions:
     engine, model = deck.commands.engine, _key(deck, "deck.model")
+    watch = partial(deck.show_pane, PaneName.RESOURCES)
     add, helps, leave = (_key(deck, one) for one in ("servers.add", "app.help", "app.quit"))
     actions: Iterable[tuple[str, str, str | Callable[[], object], str]] = (
         ("Model: choose, enter a key", "Gemini, Vertex AI or the demo", "model", model),
         ("Servers: add", "A command, an address or JSON", "add", add),
         ("Settings: edit the file", "Open your settings in your editor", "settings", ""),
+        ("Setup: check", "Check my setup: run gemdeck doctor", "doctor", ""),
+        ("Runs: list, compare", "Compare two results of tools you ran", "runs", ""),
+        ("Resources: watch", "Follow a resource: be notified of changes", watch, ""),
         ("Servers: import", "Import servers from other clients", "imports", ""),
         ("Settings: sample", "Show a sample with every setting", "sample", ""),
         ("Help", "The keys that work here, and the manual", "help", helps),
@@ -235,7 +239,16 @@ def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
     elif status is not ServerStatus.INVALID:
         words = "Stop the server and prevent it from starting"
         yield entry("disable", words, servers.set_enabled, enabled=False)
-    yield entry("edit", "Edit its entry in your settings", lambda s: post(messages.EditServer(s)))
+
+    def edit(field: str, server: ServerId) -> None:
+        post(messages.EditServer(server, field=field))
+
+    for verb, words, field in (
+        ("edit", "Edit its entry in your settings", ""),
+        ("make lazy", "Make the server lazy: it starts when needed", "start"),
+        ("store a secret", "Store a secret for the server in the keyring", "env"),
+    ):
+        yield entry(verb, words, partial(edit, field))
     yield entry("details", "Show the server's details", lambda s: post(messages.ShowServer(s)))
     if view.info is not None and view.info.log_levels:
         words = "Set the server's log level"

@@ -93,6 +93,23 @@ async def _paste(deck: MainScreen, _: str) -> None:
         raise UsageError("There is no picture in the clipboard.", "A path of one attaches it, too.")
 
 
+def _use_skill(deck: MainScreen, words: str) -> None:
+    """Load a skill, or list all; the one that is picked goes before the message."""
+    if words:
+        deck.commands.send(f"/{SKILL} {words}")
+        return
+    composer = deck.chat.composer
+    offered = [
+        (f"{view.id}:{one.name}  {one.problem or one.description}", f"{view.id}:{one.name}")
+        for view in deck.bridge.state.servers
+        for one in view.catalog.skills
+    ]
+    if not offered:
+        raise UsageError("None of your servers offers skills.")
+    use = lambda name: composer.replace_all(f"/{SKILL} {name} {composer.text}")  # noqa: E731
+    deck.app.push_screen(pick("Skills", "skill", offered, use))
+
+
 def _choose_theme(deck: MainScreen, name: str) -> None:
     """Choose a theme, or show all."""
     if not name:
@@ -299,7 +316,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("tools",): _show_tools,
     ("copy",): _copy,
     ("paste",): _paste,
-    (SKILL,): lambda deck, words: deck.commands.send(f"/{SKILL} {words}"),
+    (SKILL,): _use_skill,
     ("stats",): lambda deck, _: _show(deck, "Stats", describe_stats),
     ("theme",): _choose_theme,
     ("quit",): lambda deck, _: deck.run_action("app.quit"),
