@@ -363,13 +363,11 @@ class MainScreen(SaysWhy, Screen[None]):
         """Show the keys of a server below it, and in borders those of panes."""
         found = hints(self.app, self.active_bindings, (self.focused or self, self))
         self.servers.show_keys([hint for hint in found if hint.id in OF_SERVER])
-        panes: list[tuple[Widget, Sequence[PaneName]]] = [
-            (self.chat, self.panes.folded),
-            (self.servers, [PaneName.SERVERS]),
-        ]
+        panes: dict[Widget, Sequence[PaneName]] = {self.chat: self.panes.folded}
+        panes[self.servers] = [PaneName.SERVERS]
         if self.side.active not in VIEWS:  # which have other words there
-            panes.append((self.side, [self.side.active]))
-        for pane, names in panes:
+            panes[self.side] = [self.side.active]
+        for pane, names in panes.items():
             shown = [hint for hint in found if hint.id.removeprefix("deck.") in names]
             width = pane.outer_size.width - FRAME
             pane.border_subtitle = hint_line(shown, width) if shown and width > 0 else None

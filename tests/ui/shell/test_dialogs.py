@@ -474,12 +474,7 @@ async def test_the_palette_has_one_line_an_entry_with_its_key_and_shows_what_it_
 @pytest.mark.parametrize(
     ("typed", "section"),
     [
-        ("lazy", "Lazy servers"),
-        ("profile", "Profiles"),
-        ("secret", "Secrets"),
-        ("keyring", "Secrets"),
         ("bind", "Key bindings"),
-        ("sleep", "Lazy servers"),
         ("cost", "Token cost"),
     ],
 )
@@ -491,6 +486,29 @@ async def test_the_palette_goes_on_into_the_manual(typed: str, section: str) -> 
         await deck.until(lambda: deck.on_top(HelpScreen))
         await deck.until(lambda: told(deck)[:1] and told(deck)[0].startswith(section))
         assert "Keys that work here" not in "".join(told(deck))
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [
+        ("make a server lazy", "git: make lazy"),
+        ("sleep", "git: make lazy"),
+        ("store a secret for", "git: store a secret"),
+        ("keyring", "git: store a secret"),
+        ("compare results", "Runs: list, compare"),
+        ("follow a resource", "Resources: watch"),
+        ("check my setup", "Setup: check"),
+        ("doctor", "Setup: check"),
+        ("skills", "Chat: skill"),
+        ("profile", "Servers pane: save profile"),
+        ("sign in", "Servers pane: sign in"),
+        ("hide the tool", "Tools pane: off/on"),
+    ],
+)
+async def test_the_palette_leads_to_what_is_asked_for(typed: str, first: str) -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("ctrl+p", *typed)
+        await deck.until(lambda: rows(deck)[:1] == [first])
 
 
 async def test_actions_come_before_the_manual_in_the_palette() -> None:

@@ -192,17 +192,16 @@ async def test_a_slip_is_said_and_what_was_typed_comes_back() -> None:
         assert deck.commands.calls == []
 
 
-async def test_a_skill_is_picked_and_goes_before_what_was_typed() -> None:
+async def test_without_a_name_all_skills_are_offered() -> None:
     store = decks.full_store()
     skills = (SkillView("pdf", "Fills forms."), SkillView("odd", "Is odd."))
     view = replace(decks.server(decks.GIT, ServerStatus.READY), catalog=Catalog(skills=skills))
     store.dispatch(e.ServersConfigured((view,)))
     async with running(store) as deck:
-        await deck.press(*"my form")
-        deck.app.deck.action_run_command("/skill")
-        await deck.until(lambda: "git:pdf  Fills forms." in deck.text)
-        await deck.press("down", "enter")
-        await deck.until(lambda: deck.app.deck.chat.composer.text == "/skill git:odd my form")
+        await deck.typed("/skill")
+        await deck.until(lambda: "Fills forms." in deck.text)
+        await deck.press("down", "tab")
+        assert deck.one(Composer).text == "/skill git:odd "
 
 
 async def test_commands_that_show_or_change_the_screen() -> None:

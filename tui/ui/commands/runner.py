@@ -94,20 +94,14 @@ async def _paste(deck: MainScreen, _: str) -> None:
 
 
 def _use_skill(deck: MainScreen, words: str) -> None:
-    """Load a skill, or list all; the one that is picked goes before the message."""
+    """Load a skill, or begin the command, so that all are offered; Up brings the draft back."""
     if words:
         deck.commands.send(f"/{SKILL} {words}")
-        return
-    composer = deck.chat.composer
-    offered = [
-        (f"{view.id}:{one.name}  {one.problem or one.description}", f"{view.id}:{one.name}")
-        for view in deck.bridge.state.servers
-        for one in view.catalog.skills
-    ]
-    if not offered:
+    elif any(view.catalog.skills for view in deck.bridge.state.servers):
+        deck.chat.composer.clear_draft()
+        deck.chat.composer.replace_all(f"/{SKILL} ")
+    else:
         raise UsageError("None of your servers offers skills.")
-    use = lambda name: composer.replace_all(f"/{SKILL} {name} {composer.text}")  # noqa: E731
-    deck.app.push_screen(pick("Skills", "skill", offered, use))
 
 
 def _choose_theme(deck: MainScreen, name: str) -> None:

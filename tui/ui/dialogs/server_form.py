@@ -182,9 +182,8 @@ class ServerScreen(Dialog):
         self._clock = self.set_interval(1, self._draw, pause=True)
         self._bridge.watch(self, lambda state: state.trial, self._follow)
         self._show(Stage.REMOVING if self._asked.removes else Stage.FORM)
-        key, allows = self._asked.field, self._asked.allows
-        words = ABOUT.get(key, "")
-        if allows is not None:
+        key, words = self._asked.field, ABOUT.get(self._asked.field, "")
+        if (allows := self._asked.allows) is not None:
             words = f"{allows.words}\nAdded below. Nothing is saved yet."
             key = SANDBOX if allows.key == NETWORK else allows.key
         if key:

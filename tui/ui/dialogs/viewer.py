@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable
 from typing import ClassVar, Final
 
@@ -178,9 +177,9 @@ class DoctorScreen(FetchedScreen):
     async def _check(self) -> None:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "tui", "doctor"),  # -P: nothing of the folder is imported
-            stdin=DEVNULL,
-            stdout=PIPE,
-            stderr=PIPE,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
         )
         try:
             output, errors = await process.communicate()
