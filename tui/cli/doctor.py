@@ -1,6 +1,7 @@
 """``gemdeck doctor``: everything that can be in the way, looked at once, with what to do."""
 
 import asyncio
+import json
 import os
 import platform
 import re
@@ -207,7 +208,8 @@ def _settings(loaded: LoadedSettings) -> DoctorSection:
     found = [one for one in layers.settings(loaded) if one.places != (DEFAULT,)]
     for one in found:
         where = places_text(one.places, adds_up=one.adds_up)
-        section.add(Level.NOTE, sanitize_line(f"{one.key} = {one.value!r}", 120) + f"  {where}")
+        shown_value = json.dumps(one.value, ensure_ascii=False)
+        section.add(Level.NOTE, sanitize_line(f"{one.key} = {shown_value}", 120) + f"  {where}")
     for server in loaded.servers:
         places = layers.server_places(server.id)
         if len(places) > 1:

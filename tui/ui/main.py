@@ -4,7 +4,7 @@ What is typed while something opens on it is typed into it once it stands.
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from tui.ui.notices import Toasts
 from tui.ui.panes.chat import ChatPane
 from tui.ui.panes.row import PaneRow
 from tui.ui.panes.servers import ServersPane
-from tui.ui.panes.side import TABS, SidePane
+from tui.ui.panes.side import TABS, VIEWS, SidePane
 from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
 from tui.ui.widgets.header import DeckHeader
 from tui.ui.widgets.key_bar import FRAME, OF_SERVER, KeyBar, SaysWhy, hint_line, hints
@@ -254,6 +254,10 @@ class MainScreen(SaysWhy, Screen[None]):
             case _:
                 return ""
 
+    def action_label(self, action: str) -> str | None:
+        """Name what the key of the pane with the focus does."""
+        return "hide" if action == f"go('{self.place}')" != "go('chat')" else None
+
     def _last_result(self) -> ToolCall | None:
         calls = (one for one in reversed(entries(self.bridge.state)) if isinstance(one, ToolCall))
         return next((one for one in calls if one.result), None)
@@ -356,16 +360,15 @@ class MainScreen(SaysWhy, Screen[None]):
             self.panes.bring(pane)
 
     def _show_hints(self) -> None:
-        """Show the keys of a server below it, and in borders those of panes without the focus."""
+        """Show the keys of a server below it, and in borders those of panes."""
         found = hints(self.app, self.active_bindings, (self.focused or self, self))
         self.servers.show_keys([hint for hint in found if hint.id in OF_SERVER])
-        names = [f"deck.{pane}" for pane in self.panes.folded]
-        folded = [hint for hint in found if hint.id in names]
-        away = [hint for hint in found if hint.id == "deck.servers"]
-        for pane, shown in (
-            (self.chat, folded),
-            (self.servers, [] if self.servers.has_focus_within else away),
-        ):
+        panes: dict[Widget, Sequence[PaneName]] = {self.chat: self.panes.folded}
+        panes[self.servers] = [PaneName.SERVERS]
+        if self.side.active not in VIEWS:  # which have other words there
+            panes[self.side] = [self.side.active]
+        for pane, names in panes.items():
+            shown = [hint for hint in found if hint.id.removeprefix("deck.") in names]
             width = pane.outer_size.width - FRAME
             pane.border_subtitle = hint_line(shown, width) if shown and width > 0 else None
 

@@ -72,11 +72,15 @@ class ShowServer(Opens):
 
 
 class EditServer(Opens):
-    """Edit the entry of a server, with what it reports as refused added, or remove it."""
+    """Edit the entry of a server, with what it reports as refused added, or remove it.
+
+    `field` is the key of the form's field that it is about.
+    """
 
     server: ServerId
     removes: bool = False
     allows: RefusedAccess | None = None
+    field: str = ""
 
 
 class RunTool(Opens):

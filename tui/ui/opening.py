@@ -24,7 +24,7 @@ from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen, ProfileScreen
 from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import RunScreen, ToolFormScreen, run_list
-from tui.ui.dialogs.viewer import ViewerScreen
+from tui.ui.dialogs.viewer import DoctorScreen, ViewerScreen
 from tui.ui.editor import edit
 from tui.ui.main import MainScreen
 from tui.ui.widgets.text.describe import describe_prompt
@@ -104,9 +104,7 @@ async def _edit_server(deck: MainScreen, asked: messages.EditServer) -> None:
             words = str(error)
     if isinstance(entry, dict):
         entry = with_access(entry, asked.allows) if asked.allows is not None else entry
-        what = view.id, entry, view.origin.value
-        form = ServerScreen(deck.bridge, *what, removes=asked.removes, allows=asked.allows)
-        deck.app.push_screen(form)
+        deck.app.push_screen(ServerScreen(deck.bridge, asked, entry, view.origin.value))
     else:
         deck.app.notify(words, markup=False)
 
@@ -125,6 +123,7 @@ Made = Screen[Any] | None
 
 DIALOGS: Final[Mapping[str, Callable[[MainScreen], Made | Awaitable[Made]]]] = {
     "add": _add,
+    "doctor": lambda deck: DoctorScreen(deck.bridge, "gemdeck doctor"),
     "grants": lambda deck: GrantsScreen(deck.bridge),
     "help": _help,
     "imports": _imports,

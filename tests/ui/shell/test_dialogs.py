@@ -39,7 +39,7 @@ from tui.ui.dialogs.server_page import ServerPage
 from tui.ui.dialogs.tool_run import ToolFormScreen
 from tui.ui.dialogs.viewer import ViewerScreen
 from tui.ui.main import MainScreen
-from tui.ui.messages import FillPrompt, PaneName
+from tui.ui.messages import EditServer, FillPrompt, PaneName
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.panes.side import SidePane
@@ -328,7 +328,7 @@ async def test_a_dialog_names_the_keys_that_its_actions_have_now() -> None:
             else:
                 await deck.press("f12")
             await deck.until(lambda: deck.on_top(MainScreen))
-        deck.app.push_screen(ServerScreen(bridge, "x", {"command": "x"}))
+        deck.app.push_screen(ServerScreen(bridge, EditServer(ServerId("x")), {"command": "x"}))
         await deck.press("tab", "end", "y", "f12")
         await deck.until(lambda: "Press F12 again to discard" in deck.text)
         await deck.press("f12")
@@ -474,12 +474,7 @@ async def test_the_palette_has_one_line_an_entry_with_its_key_and_shows_what_it_
 @pytest.mark.parametrize(
     ("typed", "section"),
     [
-        ("lazy", "Lazy servers"),
-        ("profile", "Profiles"),
-        ("secret", "Secrets"),
-        ("keyring", "Secrets"),
         ("bind", "Key bindings"),
-        ("sleep", "Lazy servers"),
         ("cost", "Token cost"),
     ],
 )
@@ -491,6 +486,29 @@ async def test_the_palette_goes_on_into_the_manual(typed: str, section: str) -> 
         await deck.until(lambda: deck.on_top(HelpScreen))
         await deck.until(lambda: told(deck)[:1] and told(deck)[0].startswith(section))
         assert "Keys that work here" not in "".join(told(deck))
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [
+        ("make a server lazy", "git: make lazy"),
+        ("sleep", "git: make lazy"),
+        ("store a secret for", "git: store a secret"),
+        ("keyring", "git: store a secret"),
+        ("compare results", "Runs: list, compare"),
+        ("follow a resource", "Resources: watch"),
+        ("check my setup", "Setup: check"),
+        ("doctor", "Setup: check"),
+        ("skills", "Chat: skill"),
+        ("profile", "Servers pane: save profile"),
+        ("sign in", "Servers pane: sign in"),
+        ("hide the tool", "Tools pane: off/on"),
+    ],
+)
+async def test_the_palette_leads_to_what_is_asked_for(typed: str, first: str) -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("ctrl+p", *typed)
+        await deck.until(lambda: rows(deck)[:1] == [first])
 
 
 async def test_actions_come_before_the_manual_in_the_palette() -> None:

@@ -66,7 +66,7 @@ SLIPS: Final = {
     "/copy": "No answer to copy yet.",
     "/theme gemdeck-drak": "There is no theme gemdeck-drak. Did you mean gemdeck-dark?",
     "/directory add": "Usage: /directory add FOLDER",
-    "/skill": "Usage: /skill SKILL [WORDS]",
+    "/skill": "None of your servers offers skills.",
     "/tools [/x]": "There is no server [/x]. /mcp lists your servers.",
 }
 
@@ -190,6 +190,18 @@ async def test_a_slip_is_said_and_what_was_typed_comes_back() -> None:
             assert deck.one(Composer).text == text
             assert deck.one(Composer).holds_returned, text
         assert deck.commands.calls == []
+
+
+async def test_without_a_name_all_skills_are_offered() -> None:
+    store = decks.full_store()
+    skills = (SkillView("pdf", "Fills forms."), SkillView("odd", "Is odd."))
+    view = replace(decks.server(decks.GIT, ServerStatus.READY), catalog=Catalog(skills=skills))
+    store.dispatch(e.ServersConfigured((view,)))
+    async with running(store) as deck:
+        await deck.typed("/skill")
+        await deck.until(lambda: "Fills forms." in deck.text)
+        await deck.press("down", "tab")
+        assert deck.one(Composer).text == "/skill git:odd "
 
 
 async def test_commands_that_show_or_change_the_screen() -> None:

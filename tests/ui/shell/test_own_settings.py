@@ -16,7 +16,10 @@ from tui.model.servers import ServerId, ServerStatus
 from tui.ui.commands.palette import palette_actions
 from tui.ui.dialogs.help import KeysScreen
 from tui.ui.dialogs.prompt_arguments import OptionsScreen, ProfileScreen
+from tui.ui.dialogs.server_form import ServerScreen
+from tui.ui.dialogs.viewer import DoctorScreen
 from tui.ui.panes.browser import ToolsPane
+from tui.ui.widgets.forms.form_fields import FieldRow
 
 pytestmark = pytest.mark.usefixtures("world")
 
@@ -161,6 +164,36 @@ async def test_a_key_is_bound_by_pressing_it() -> None:
         await deck.press("escape", "escape", "escape", "f12")
         await deck.closes()
         await deck.until(lambda: deck.app.deck.query_one(ToolsPane).has_focus_within)
+
+
+async def test_the_palette_leads_to_fields_of_a_server_and_to_the_doctor() -> None:
+    async with own_deck() as deck:
+        (deck.folder / "tui").mkdir()
+        (deck.folder / "tui" / "__init__.py").write_text("raise SystemExit('hijacked')")
+        actions = {action.name: action.run for action in palette_actions(deck.app.deck)}
+        for name, key, words in (
+            ("shop: make lazy", "start", "makes the server lazy"),
+            ("shop: store a secret", "env", "Type the secret in Environment or Headers"),
+        ):
+            actions[name]()
+            await deck.opens(ServerScreen)
+            await deck.shows(words)
+            focused = deck.app.focused
+            assert focused is not None
+            assert isinstance(row := focused.parent and focused.parent.parent, FieldRow)
+            assert row.field.key == key
+            await deck.press("escape")
+            await deck.closes()
+        await deck.press("ctrl+p", *"setup: check", "enter")
+        await deck.opens(DoctorScreen)
+        await deck.shows("Checking settings")
+        await deck.shows("c copy all")
+        screen = deck.app.screen
+        assert isinstance(screen, DoctorScreen)
+        found = screen.text
+        assert found.startswith("gemdeck\n  ok ")
+        assert "gemdeck.bell = false" in found
+        assert "Servers\n" in found
 
 
 async def test_what_cannot_be_saved_is_said_and_stays() -> None:

@@ -142,7 +142,8 @@ async def test_the_foot_shows_what_can_be_done_here_and_the_borders_name_the_pan
                 if deck.one(ChatPane).display:
                     border = deck.lines[-2]
                     assert ("F2 servers" in border) != deck.one(ServersPane).has_focus_within
-                    assert ("F3 tools" in border) != deck.one(SidePane).display
+                    assert ("F3 tools" in border) != deck.one(SidePane).has_focus_within
+                    assert ("F3 hide" in border) == deck.one(SidePane).has_focus_within
 
 
 async def test_a_key_without_effect_says_why_and_narrow_tabs_have_short_names() -> None:

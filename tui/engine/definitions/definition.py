@@ -69,7 +69,9 @@ _SHELL_FUNCTION: Final = "()"
 AUTHORIZATION: Final = "authorization"
 """The name of what signs requests, in what is masked of a server."""
 
-REVIEW_ADVICE: Final = "Press t to review it (F2, then t), or “Review this folder” in the palette."
+REVIEW_ADVICE: Final = (
+    "Press t to review it (F2, then t), or type “Review this folder” in the palette (Ctrl+P)."
+)
 """What the user can do about a server that waits for an answer."""
 
 

@@ -589,7 +589,7 @@ def _typed(target: Sequence[str], name: str = "", **given: Any) -> Candidate:  #
 def _name_in(entry: Mapping[str, Any]) -> str:
     """Derive a name from the package, the file or the host."""
     if address := next((entry[key] for key in _TARGETS[1:] if entry.get(key)), ""):
-        word = (urlsplit(str(address)).hostname or "").split(".")[-2:][0]
+        word = re.sub(r"^[\d.:]+$", "", urlsplit(str(address)).hostname or "").split(".")[-2:][0]
     else:
         every = [entry.get("command"), *as_list(entry.get("args"))]
         plain = [word for word in map(str, every) if not word.startswith("-") and "=" not in word]

@@ -13,7 +13,7 @@ class Takes(StrEnum):
 
     NOTHING = ""
     SERVER = "SERVER"
-    SKILL = "SKILL [WORDS]"
+    SKILL = "[SKILL] [WORDS]"
     SOME_SERVERS = "[SERVER]"
     THEME = "[THEME]"
     FOLDER = "FOLDER"
@@ -103,7 +103,7 @@ OWN_COMMANDS: Final = _table(
             _C("disable", "disable a server until you enable it", Takes.SERVER),
         ),
     ),
-    _C(SKILL, "load a server's skill and send the text after it", Takes.SKILL),
+    _C(SKILL, "list skills, or load one and send the text after it", Takes.SKILL),
     _C("copy", "copy the last answer"),
     _C("paste", "attach the picture in the clipboard"),
     _C("stats", "show tokens and tool calls so far", alias="usage"),

@@ -5,6 +5,8 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
+from textual.binding import Binding
+
 from tui.manual import Part, has_words, sections_with
 from tui.model.input.own_commands import OWN_COMMANDS, Takes
 from tui.model.servers import ServerId, ServerStatus, ServerView
@@ -67,11 +69,9 @@ class _Actions(DialogFilterList[PaletteAction]):
         return found, words
 
     def _section(self, part: Part) -> ListEntry[PaletteAction]:
-        name, read = f"In the manual: {part.heading}", partial(self._read, part.at)
-        return _entry(PaletteAction(name, part.title, read))
-
-    def _read(self, at: str) -> None:
-        self._deck.app.push_screen(HelpScreen((), at, self._deck.commands))
+        push, commands = self._deck.app.push_screen, self._deck.commands
+        read = lambda: push(HelpScreen((), part.at, commands))  # noqa: E731
+        return _entry(PaletteAction(f"In the manual: {part.heading}", part.title, read))
 
 
 class DeckPalette(ListDialog[PaletteAction]):
@@ -128,6 +128,7 @@ def palette_actions(deck: MainScreen) -> Actions:
     yield from _app_actions(deck)
     yield from _tab_actions(deck)
     yield from chain.from_iterable(groups.values())
+    yield from _actions_elsewhere(deck)
     yield from _profiles(deck)
     yield from _themes(deck)
 
@@ -149,6 +150,19 @@ def _actions_here(deck: MainScreen) -> Actions:
         binding = active.binding
         run = partial(deck.app.run_action, binding.action, active.node)
         yield PaletteAction(binding.tooltip, "", run, deck.app.get_key_display(binding))
+
+
+def _actions_elsewhere(deck: MainScreen) -> Actions:
+    """Yield what keys do in panes without the focus; each entry leads to its pane."""
+    panes = {keymap.Place(name.title()): name for name in PaneName if name != PaneName.CHAT}
+    panes[keymap.Place.MARKS] = PaneName.SERVERS
+    for key in keymap.KEYS:
+        pane = panes.get(key.place)
+        if pane is not None and pane is not deck.place and key.label:
+            name = deck.own_keys.get(key.id, key.keys).partition(",")[0]
+            shown = deck.app.get_key_display(Binding(name, ""))
+            title, go = f"{pane.title()} pane: {key.label}", partial(deck.show_pane, pane)
+            yield PaletteAction(title, key.description, go, shown)
 
 
 def _chat_actions(deck: MainScreen) -> Actions:
@@ -185,11 +199,15 @@ def _tab_actions(deck: MainScreen) -> Actions:
 
 def _app_actions(deck: MainScreen) -> Actions:
     engine, model = deck.commands.engine, _key(deck, "deck.model")
+    watch = partial(deck.show_pane, PaneName.RESOURCES)
     add, helps, leave = (_key(deck, one) for one in ("servers.add", "app.help", "app.quit"))
     actions: Iterable[tuple[str, str, str | Callable[[], object], str]] = (
         ("Model: choose, enter a key", "Gemini, Vertex AI or the demo", "model", model),
         ("Servers: add", "A command, an address or JSON", "add", add),
         ("Settings: edit the file", "Open your settings in your editor", "settings", ""),
+        ("Setup: check", "Check my setup: run gemdeck doctor", "doctor", ""),
+        ("Runs: list, compare", "Compare two results of tools you ran", "runs", ""),
+        ("Resources: watch", "Follow a resource: be notified of changes", watch, ""),
         ("Servers: import", "Import servers from other clients", "imports", ""),
         ("Settings: sample", "Show a sample with every setting", "sample", ""),
         ("Help", "The keys that work here, and the manual", "help", helps),
@@ -235,7 +253,13 @@ def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
     elif status is not ServerStatus.INVALID:
         words = "Stop the server and prevent it from starting"
         yield entry("disable", words, servers.set_enabled, enabled=False)
-    yield entry("edit", "Edit its entry in your settings", lambda s: post(messages.EditServer(s)))
+    for verb, words, field in (
+        ("edit", "Edit its entry in your settings", ""),
+        ("make lazy", "Make the server lazy: it sleeps until it is used", "start"),
+        ("store a secret", "Store a secret for the server in the keyring", "env"),
+    ):
+        edit = partial(post, messages.EditServer(server, field=field))
+        yield PaletteAction(f"{server}: {verb}", words, edit)
     yield entry("details", "Show the server's details", lambda s: post(messages.ShowServer(s)))
     if view.info is not None and view.info.log_levels:
         words = "Set the server's log level"

@@ -93,6 +93,17 @@ async def _paste(deck: MainScreen, _: str) -> None:
         raise UsageError("There is no picture in the clipboard.", "A path of one attaches it, too.")
 
 
+def _use_skill(deck: MainScreen, words: str) -> None:
+    """Load a skill, or begin the command, so that all are offered; Up brings the draft back."""
+    if words:
+        deck.commands.send(f"/{SKILL} {words}")
+    elif any(view.catalog.skills for view in deck.bridge.state.servers):
+        deck.chat.composer.clear_draft()
+        deck.chat.composer.replace_all(f"/{SKILL} ")
+    else:
+        raise UsageError("None of your servers offers skills.")
+
+
 def _choose_theme(deck: MainScreen, name: str) -> None:
     """Choose a theme, or show all."""
     if not name:
@@ -299,7 +310,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("tools",): _show_tools,
     ("copy",): _copy,
     ("paste",): _paste,
-    (SKILL,): lambda deck, words: deck.commands.send(f"/{SKILL} {words}"),
+    (SKILL,): _use_skill,
     ("stats",): lambda deck, _: _show(deck, "Stats", describe_stats),
     ("theme",): _choose_theme,
     ("quit",): lambda deck, _: deck.run_action("app.quit"),

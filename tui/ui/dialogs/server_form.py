@@ -32,14 +32,14 @@ from tui.engine.settings.typed_entries import (
     entry_difference,
 )
 from tui.model.requests import FieldKind, FieldOption, FormField
-from tui.model.servers import RefusedAccess, ServerStatus, ServerView
+from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.store.state import AppState
 from tui.text import counted
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import offer_lines
 from tui.ui.dialogs.list_dialog import Dialog
-from tui.ui.messages import DataMessage
+from tui.ui.messages import DataMessage, EditServer
 from tui.ui.widgets.forms.argument_form import ArgumentForm, FormBody
 from tui.ui.widgets.forms.form_fields import MAX_TYPED, TypedField, TypedLine, make_row
 from tui.ui.widgets.status import status_word
@@ -53,6 +53,12 @@ MAX_TOOLS: Final = 200
 LITERAL: Final = "This entry contains a secret. Store it in the keyring (below)."
 
 ASKED: Final = "This entry reads your variables or secrets. Allow those it may use."
+
+ABOUT: Final[Mapping[str, str]] = {
+    "start": "Start “when needed” makes the server lazy: it sleeps until something uses it.",
+    "env": "Type the secret in Environment or Headers; choose yes at “Keyring for secrets”.",
+}
+"""What to do in the field that the form was opened for."""
 
 MAX_GIVEN: Final = 20
 """Rows for what an entry asks for; what has none is left out."""
@@ -124,11 +130,9 @@ class ServerScreen(Dialog):
 
     Args:
         bridge: Starts the server on trial, says what comes of it, and writes the settings.
-        name: The server of the user's settings that is changed; empty for a new one.
+        asked: The server of the user's settings, and what is changed; None for a new one.
         entry: Its entry.
         scope: Whose settings have it; see `OwnEdits.file_of`.
-        removes: Whether it is to be removed.
-        allows: What was added to the sandbox in that; nothing is written yet.
     """
 
     KIND = "server"
@@ -141,22 +145,19 @@ class ServerScreen(Dialog):
     def __init__(
         self,
         bridge: StoreBridge,
-        name: str = "",
+        asked: EditServer | None = None,
         entry: Mapping[str, Any] | None = None,
         scope: str = "user",
-        *,
-        removes: bool = False,
-        allows: RefusedAccess | None = None,
     ) -> None:
+        name = asked.server if asked is not None else ""
         super().__init__(name or "Add a server")
         self._bridge = bridge
         self._commands = bridge.commands
-        self._server, self._is_new, self._removes = name, not name, removes
+        self._server, self._is_new, self._asked = name, not name, asked or EditServer(ServerId(""))
         self._stage = Stage.FORM
         self._left: Widget | None = None
         self._entry: Mapping[str, Any] = entry or {}
         self._tried, self._secrets = self._entry, dict[str, str]()
-        self._allows = allows
         self._shown = EntryFields(self._entry)
         self._before: object = None
         self._scope = scope
@@ -180,11 +181,13 @@ class ServerScreen(Dialog):
     def on_mount(self) -> None:
         self._clock = self.set_interval(1, self._draw, pause=True)
         self._bridge.watch(self, lambda state: state.trial, self._follow)
-        self._show(Stage.REMOVING if self._removes else Stage.FORM)
-        if self._allows is not None:
-            words = f"{self._allows.words}\nAdded below. Nothing is saved yet."
+        self._show(Stage.REMOVING if self._asked.removes else Stage.FORM)
+        key, words = self._asked.field, ABOUT.get(self._asked.field, "")
+        if (allows := self._asked.allows) is not None:
+            words = f"{allows.words}\nAdded below. Nothing is saved yet."
+            key = SANDBOX if allows.key == NETWORK else allows.key
+        if key:
             self.notes.update(Content.styled(block(words), "$text-warning"))
-            key = SANDBOX if self._allows.key == NETWORK else self._allows.key
             next(row for row in self.form.rows if row.field.key == key).control.focus()
 
     def on_unmount(self) -> None:

@@ -1,5 +1,7 @@
 """Shows a text in full; of a tool's result also its pictures, and structured content as a tree."""
 
+import asyncio
+import sys
 from collections.abc import Callable
 from typing import ClassVar, Final
 
@@ -11,7 +13,7 @@ from textual.widget import Widget
 
 from tui.model.chat import Picture, ToolCall
 from tui.store.commands import Commands
-from tui.text import counted
+from tui.text import counted, sanitize
 from tui.ui import keymap
 from tui.ui.bridge import StoreBridge
 from tui.ui.dialogs.choices import use_one
@@ -161,6 +163,31 @@ class FetchedScreen(Viewer):
         at = self.body.children[0].scroll_offset.y
         await self.show(view)
         self.call_after_refresh(view.scroll_to, y=at, animate=False)
+
+
+class DoctorScreen(FetchedScreen):
+    """Runs ``gemdeck doctor`` beside the deck, and shows what it found."""
+
+    WAITING = "Checking settings, key, network and servers…"
+    BINDINGS = keymap.bindings("viewer.copy")
+
+    def on_mount(self) -> None:
+        self.run_worker(self._check())
+
+    async def _check(self) -> None:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "tui", "doctor"),  # -P: nothing of the folder is imported
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            output, errors = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.terminate()
+        self.text = sanitize((output or errors).decode(errors="replace").strip())
+        await self.fill(FoldedText(self.text))
 
 
 def failed(words: str) -> Widget:

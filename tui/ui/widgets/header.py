@@ -111,7 +111,7 @@ def header_content(view: HeaderView, width: int) -> Content:
 def _lefts(view: HeaderView, room: int) -> Iterator[list[Field]]:
     """Yield the variants of the left side, longest first, with the path cut to the room."""
     path = one_line(view.workspace)
-    where = "outside " if view.is_outside else ""
+    where = "servers outside " if view.is_outside else ""
     word = "" if view.trust in _NOT_SHOWN else view.trust.value
     tone = trust_tone(view.trust)
     warned = view.trust in _WARNED_OF

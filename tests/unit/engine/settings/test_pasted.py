@@ -50,6 +50,7 @@ UNDERSTOOD: Final[list[tuple[str, str, dict[str, Any]]]] = [
         {"command": "srv", "args": ["https://x.dev/~/a", "b~"], "env": {"N": "${HOME}/n"}},
     ),
     ("https://mcp.linear.app/mcp", "linear", LINEAR),
+    ("http://127.0.0.1:80/mcp", "server", {"url": "http://127.0.0.1:80/mcp", "type": "http"}),
     ("https://mcp.linear.app/sse", "linear", {"url": "https://mcp.linear.app/sse", "type": "sse"}),
     ("claude mcp add --transport http li https://mcp.linear.app/mcp", "li", LINEAR),
     ("codex mcp add li --url https://mcp.linear.app/mcp", "li", LINEAR),

@@ -478,9 +478,12 @@ class RowsField(FieldRow):
         return None if is_same and opened == self.field.opened else opened
 
     def resume(self, before: Widget) -> None:
+        """Go on at the same row, or in the first field of one that was added."""
+        self.screen.set_focus(self.control)
         if isinstance(before, Rows):
             self.control.cursor = before.cursor
-        super().resume(before)
+            if "" in before.order:
+                self.go_on()
 
 
 _ROWS: Final[Mapping[FieldKind, type[FieldRow]]] = {
