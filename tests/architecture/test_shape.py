@@ -212,7 +212,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 14_050,
-    "engine/mcp": 9_910,
+    "engine/mcp": 9_880,
     "engine/chats": 5_560,
     "cli": 3_150,
     "engine/settings": 2_940,

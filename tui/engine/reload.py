@@ -47,7 +47,6 @@ DEBOUNCE: Final = 0.3
 MAX_DELAY: Final = 1.5
 """Longest delay of a change while others follow, in seconds."""
 
-Paths = tuple[Path, ...]
 
 _AS_BEFORE: Final = "The servers stay as they are until the file is fixed."
 _NEXT_START: Final = "Other changes under “gemdeck” take effect at the next start."

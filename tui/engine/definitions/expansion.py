@@ -153,6 +153,11 @@ def secret_names(value: Any) -> frozenset[str]:  # noqa: ANN401 - any JSON value
     return frozenset(KEYRING.findall(texts))
 
 
+def with_secrets(text: str, secrets: Mapping[str, str]) -> str:
+    """Fill in the secrets that a text names; a name that is not there stays."""
+    return KEYRING.sub(lambda found: secrets.get(found[1], found[0]), text)
+
+
 def _split_default(reference: str) -> tuple[str, str | None]:
     """Split ``VAR:-default``; the name is at least one character long."""
     at = reference.find(":-", 1)

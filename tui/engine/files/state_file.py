@@ -15,14 +15,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
-from tui.engine.files.atomic import (
-    ExposedFileError,
-    UnfitFileError,
-    locked,
-    read_own,
-    set_aside,
-    write_private,
-)
+from tui.engine.files import atomic
 from tui.engine.files.unwritten import make_folder, true_name, write_later
 from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_object, structure
 from tui.text import AdvisedError, sanitize_line
@@ -189,7 +182,7 @@ class StateFile:
         except OSError as error:
             raise self._failure("cannot be read", error) from error
         try:
-            with locked(self._path, self._lock_wait):
+            with atomic.locked(self._path, self._lock_wait):
                 return self._read_locked(self._path)
         except OSError as error:
             raise self._failure("is corrupt and cannot be renamed", error) from error
@@ -199,7 +192,7 @@ class StateFile:
         try:
             return self._parse(path)
         except JsonError as error:
-            if (aside := set_aside(path)) is not None:
+            if (aside := atomic.set_aside(path)) is not None:
                 was, now = _name(path), _name(aside)
                 words = f"{was} could not be used ({error}). It was renamed to {now}"
                 self._tell(f"{words}, and its content is ignored.")
@@ -214,13 +207,13 @@ class StateFile:
             OSError: If it cannot be read.
         """
         try:
-            content = _read_content(read_own(path, MAX_STATE_FILE, alone=self._fails_closed))
+            content = _read_content(atomic.read_own(path, MAX_STATE_FILE, alone=self._fails_closed))
         except FileNotFoundError:
             return None
-        except ExposedFileError as error:
+        except atomic.ExposedFileError as error:
             advice = f"Check its content. {error.advice}"
             raise StateFileError(f"{_name(path)} is not used: {error.strerror}.", advice) from None
-        except UnfitFileError as error:
+        except atomic.UnfitFileError as error:
             raise JsonError(str(error.strerror)) from error
         version = content.pop(_VERSION, None)
         if isinstance(version, bool) or version != STATE_VERSION:
@@ -235,9 +228,9 @@ class StateFile:
             return copy.deepcopy(self._memory)
         try:
             make_folder(path)
-            with locked(path, self._lock_wait):
+            with atomic.locked(path, self._lock_wait):
                 content = self._applied(changes, self._read_locked(path))
-                write_private(path, self._encoded(path, content))
+                atomic.write_private(path, self._encoded(path, content))
         except OSError as error:
             raise self._failure("cannot be written", error) from error
         return content

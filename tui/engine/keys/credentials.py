@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
-from tui.engine.definitions.expansion import KEYRING
+from tui.engine.definitions.expansion import secret_names, with_secrets
 from tui.engine.files.state_file import private_file
 from tui.engine.keys.key_store import CredentialError, KeyStore, checked_key
 from tui.engine.keys.secret_store import read_secrets
@@ -213,19 +213,15 @@ def service_access(
     written = service.key.get_secret_value() if service.key is not None else ""
     texts = [written, *service.headers.values()]
     try:
-        secrets = read_secrets({name for text in texts for name in KEYRING.findall(text)})
+        secrets = read_secrets(secret_names(texts))
     except CredentialError as error:
         raise CredentialError(f"{service.name} {error}.", advice=error.advice) from error
-
-    def fill(text: str) -> str:
-        return KEYRING.sub(lambda found: secrets.get(found[1], found[0]), text)
-
     source, stored = "the service's entry in your settings", None
-    if not (key := fill(written).strip()) and service.variable:
+    if not (key := with_secrets(written, secrets).strip()) and service.variable:
         source, key = service.variable, environ.get(service.variable, "").strip()
     if not key and (stored := keys.get(url, service.name)) is not None:
         source, key = keys.place, stored.get_secret_value()
-    headers = {name: fill(text) for name, text in service.headers.items()}
+    headers = {name: with_secrets(text, secrets) for name, text in service.headers.items()}
     secret_headers = {text for name, text in headers.items() if is_secret_variable(name, text)}
     is_open = is_loopback(urlsplit(url).hostname or "") or secret_headers - {KEY}
     if not key and not is_open:

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.definitions.expansion import KEYRING, Expansion, references_in
+from tui.engine.definitions.expansion import KEYRING, Expansion, references_in, with_secrets
 from tui.engine.files.state_file import private_file
 from tui.engine.keys import key_store
 from tui.engine.keys.key_store import NAMED, CredentialError, named_place
@@ -127,16 +127,14 @@ async def with_named_secrets(
     values = await in_daemon_thread(partial(read_secrets, server.entry.named))
     redactor.register(*values.values())
 
-    def fill(text: str) -> str:
-        return KEYRING.sub(lambda found: values.get(found[1], found[0]), text)
-
     def filled(texts: Mapping[str, str]) -> Mapping[str, str]:
-        return MappingProxyType({name: fill(text) for name, text in texts.items()})
+        return MappingProxyType({name: with_secrets(text, values) for name, text in texts.items()})
 
     if signs_in:
         oauth = server.endpoint.sign_in.oauth
         given = {key: one.get_secret_value() for key, one in oauth.secrets().items()}
-        oauth = oauth.model_copy(update={key: SecretStr(fill(given[key])) for key in given})
+        signing = {key: SecretStr(with_secrets(text, values)) for key, text in given.items()}
+        oauth = oauth.model_copy(update=signing)
         return server.with_oauth(oauth)
     known = server.secrets | frozenset(values.values())
     launch = replace(server.launch, env=filled(server.launch.env))

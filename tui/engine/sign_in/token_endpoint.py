@@ -155,7 +155,6 @@ class AuthResponse(Frozen):
     """The answer of an authorization server, complete."""
 
     status: int
-    headers: Mapping[str, str]
     body: bytes = field(repr=False)
 
 

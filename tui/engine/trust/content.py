@@ -357,9 +357,7 @@ def _lines(
     yield from (f"{key} = {_mark(entry[key], salt)}" for key in entry if key not in _SPELLED_OUT)
 
 
-_SPELLED_OUT: Final = frozenset(
-    {"command", "args", "env", "cwd", "url", "httpUrl", "headers"} | {"sandbox"}
-)
+_SPELLED_OUT: Final = frozenset({*_SHOWN_KEYS, "sandbox"} - {"oauth"})
 
 
 def _kept(what: str, words: Sequence[str], salt: bytes) -> Iterator[str]:

@@ -188,9 +188,9 @@ def test_another_error_of_a_start_stays_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_does_not_exist_is_explained(tmp_path: Path) -> None:
-    assert launch.resolve_folder(tmp_path) == tmp_path
+    assert launch.place_of(tmp_path)
     with pytest.raises(ServerError, match="its working directory does not exist"):
-        launch.resolve_folder(tmp_path / "gone")
+        launch.place_of(tmp_path / "gone")
 
 
 def test_the_users_program_is_the_one_that_its_grants_are_for(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ async def test_no_start_reads_on_the_loop(tmp_path: Path, monkeypatch: pytest.Mo
 
         return observe
 
-    for name in ("resolve_folder", "own_program", "server_environment"):
+    for name in ("place_of", "own_program", "server_environment"):
         monkeypatch.setattr(launch, name, observed(name, getattr(launch, name)))
     server = altered(SERVER, command="no-such-tool")
     context = ClientContext(workspaces=(tmp_path,))

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from tests.support.examples import any_json
 from tests.unit.engine.mcp.gemini_checker import TYPES, Schema, of, refusals, x
-from tui.engine.mcp.schema.to_gemini import _LEAVES, UnusableSchemaError, convert_schema, to_gemini
+from tui.engine.mcp.schema.to_gemini import (
+    UnusableSchemaError,
+    _without_words,
+    convert_schema,
+    to_gemini,
+)
 from tui.text import is_shown_whole, sanitize
 
 HIDDEN = "\u200b\u202e\U000e0041\x1b]52;c;x\x07"
@@ -134,7 +139,7 @@ def test_what_is_remembered_of_one_tool_changes_no_other(shapes: list[Schema]) -
 
     together = [converted(shape) for shape in shapes]
     for shape, expected in zip(shapes, together, strict=True):
-        _LEAVES.clear()
+        _without_words.cache_clear()
         assert converted(shape) == expected
 
 

@@ -166,7 +166,7 @@ async def answered(status: int = 200, body: bytes | None = None, **fields: Any) 
     sent = json.dumps(kept).encode() if body is None else body
 
     async def send(*_: object) -> token_endpoint.AuthResponse:
-        return token_endpoint.AuthResponse(status, {}, sent)
+        return token_endpoint.AuthResponse(status, sent)
 
     return await token_endpoint.refresh(send, RECORD)
 

@@ -75,7 +75,7 @@ class Web:
                 return await real(method, url, headers, body)
             status, content = self.documents.get(url, (404, {}))
             body = content if isinstance(content, bytes) else json.dumps(content).encode()
-            return AuthResponse(status, {}, body)
+            return AuthResponse(status, body)
 
         return await Discovery(definition, send).find(Challenge())
 

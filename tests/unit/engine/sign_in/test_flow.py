@@ -209,7 +209,7 @@ class Sent:
         assert (method, headers["accept"]) == ("POST", "application/json")
         self.forms.append((url, dict(parse_qsl((body or b"").decode()))))
         kind = "n_a" if url == PROVIDER else "bearer"
-        return AuthResponse(200, {}, json.dumps({"access_token": url, "token_type": kind}).encode())
+        return AuthResponse(200, json.dumps({"access_token": url, "token_type": kind}).encode())
 
 
 async def unattended(sent: Sent, **settings: object) -> SignInRecord:

@@ -320,7 +320,7 @@ def answering(*answers: tuple[int, bytes]) -> Send:
 
     async def send(*_: object) -> AuthResponse:
         status, body = next(rest)
-        return AuthResponse(status, {}, body)
+        return AuthResponse(status, body)
 
     return send
 

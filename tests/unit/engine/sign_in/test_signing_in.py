@@ -373,7 +373,7 @@ async def test_a_token_not_kept_counts(tmp_path: Path, monkeypatch: pytest.Monke
         await one.session.take(one.due)
         with monkeypatch.context() as full:
             no_room = Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
-            full.setattr("tui.engine.files.state_file.write_private", no_room)
+            full.setattr("tui.engine.files.atomic.write_private", no_room)
             for _ in range(2):
                 signature = await one.session.signature()
                 assert signature.token in one.authority.tokens

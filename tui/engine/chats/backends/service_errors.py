@@ -55,7 +55,6 @@ _AGAIN: Final = re.compile(
     rf"(?:retry|again|resets?|wait) (?:(?:in|after|for) )?((?:{_AMOUNT}){{1,4}})", re.IGNORECASE
 )
 _UNITS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-_KNOWN: Final = frozenset({400, 401, 402, 403, 404, 413, 422, 429})
 _DECLARATION_INDEX: Final = re.compile(
     r"(?:function_?declarations\[|tools[\[.](?!.*function_?declarations))(\d{1,5})", re.IGNORECASE
 )

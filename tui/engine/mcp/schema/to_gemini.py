@@ -10,6 +10,7 @@ The result is a hint to the model; calls are checked against the server's own sc
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from pydantic_core import to_json
@@ -83,7 +84,6 @@ MAX_LEAVES: Final = 2_000
 MAX_LEAF: Final = 500
 """Longest schema that is remembered, in bytes of JSON."""
 
-_LEAVES: Final[dict[bytes, GeminiSchema]] = {}
 _WORDS: Final = ("description", "title")
 """What differs most; titles, which many servers generate from names, tell the model nothing."""
 
@@ -170,7 +170,7 @@ class _Converter:
         self._fold_groups(flat)
         return self._describe(flat, self._object(flat, 0))
 
-    def _convert(self, conjunction: Conjunction, depth: int) -> GeminiSchema | None:
+    def convert(self, conjunction: Conjunction, depth: int) -> GeminiSchema | None:
         """Convert a conjunction; return None if it allows no value."""
         flat = self._flattener.flatten(conjunction)
         if flat.never:
@@ -189,27 +189,18 @@ class _Converter:
         """
         if not (isinstance(schema, dict) and "type" in schema and schema.keys() <= _LEAF):
             return None
-        rest = {key: value for key, value in schema.items() if key not in _WORDS}
-        key, known = to_json(rest), len(self.left_out)
-        found = _LEAVES.get(key)
+        rest = to_json({key: value for key, value in schema.items() if key not in _WORDS})
+        found = _without_words(rest) if len(rest) <= MAX_LEAF else None
         if found is None:
-            found = self._convert((Scoped(rest),), 1)
-            is_odd = found is None or "description" in found or len(self.left_out) > known
-            if found is None or is_odd or len(key) > MAX_LEAF:
-                del self.left_out[known:]
-                return None
-            if len(_LEAVES) >= MAX_LEAVES:
-                _LEAVES.clear()
-            _LEAVES[key] = found
-        else:
-            self._flattener.count()
+            return None
+        self._flattener.count()
         return _described(found, schema)
 
     def _alternatives(self, flat: Flat, depth: int) -> Iterator[GeminiSchema]:
         """Convert the branches of the first group, adding the value's own type."""
         own = tuple(Scoped({"type": kind}) for kind in [single_type(flat)] if kind)
         for branch in flat.groups[0]:
-            if (converted := self._convert((*own, *branch), depth + 1)) is not None:
+            if (converted := self.convert((*own, *branch), depth + 1)) is not None:
                 yield converted
 
     def _typed_variants(self, flat: Flat, depth: int) -> Iterator[GeminiSchema]:
@@ -250,7 +241,7 @@ class _Converter:
         nodes, is_impossible = self._flattener.nodes, False
         try:
             plain = self._leaf(child[0].schema) if depth == 0 and len(child) == 1 else None
-            converted = plain or self._convert(child, depth + 1)
+            converted = plain or self.convert(child, depth + 1)
             is_impossible = converted is None
             reason = "" if is_shown_whole(name, MAX_KEY) else "its name cannot be shown as it is"
             reason = reason if not is_impossible else "no value fits its schema"
@@ -280,11 +271,11 @@ class _Converter:
             self.left_out.append(f"parameter “{sanitize_line(name, 80)}”: its schema is too large")
 
     def _array(self, flat: Flat, depth: int) -> GeminiSchema:
-        items = self._convert(flat.items, depth + 1) if flat.items is not None else None
+        items = self.convert(flat.items, depth + 1) if flat.items is not None else None
         schema: GeminiSchema = typed("array") | bounds_of("array", flat)
         schema |= {"items": items} if items is not None else {}
         if flat.prefix_items:
-            schema["prefixItems"] = [self._convert(p, depth + 1) or {} for p in flat.prefix_items]
+            schema["prefixItems"] = [self.convert(p, depth + 1) or {} for p in flat.prefix_items]
         return schema | ({"uniqueItems": True} if flat.unique else {})
 
     def _fold_groups(self, flat: Flat) -> None:
@@ -318,6 +309,15 @@ class _Converter:
         if "anyOf" not in schema and flat.default and is_default(flat.default[0], schema):
             schema["default"] = flat.default[0]
         return schema
+
+
+@lru_cache(MAX_LEAVES)
+def _without_words(leaf: bytes) -> GeminiSchema | None:
+    """Convert a single value that has no words of its own; None for one that is not as simple."""
+    converter = _Converter({}, DEPTHS[0])
+    found = converter.convert((Scoped(json.loads(leaf)),), 1)
+    is_odd = found is None or "description" in found or converter.left_out
+    return None if is_odd else found
 
 
 def _described(found: GeminiSchema, schema: Mapping[str, Any]) -> GeminiSchema:

@@ -129,8 +129,7 @@ async def _exchange(
     tls = {"sni_hostname": url.host} if place else {}
     request = httpx2.Request(method, target, headers=sent, content=body, extensions=tls)
     async with http.send(request) as response:
-        content = await read_body(response, MAX_ANSWER)
-        return AuthResponse(response.status_code, dict(response.headers), content)
+        return AuthResponse(response.status_code, await read_body(response, MAX_ANSWER))
 
 
 def _told(error: ServerError, host: str) -> AuthError:

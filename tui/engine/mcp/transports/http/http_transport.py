@@ -19,23 +19,11 @@ from mcp.shared.message import SessionMessage
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError
 from tui.engine.mcp.server_log import ServerLog
+from tui.engine.mcp.transports import jsonrpc_lines as rpc
 from tui.engine.mcp.transports.http.channels import INITIALIZED, ServerSentEvents, StreamableHttp
 from tui.engine.mcp.transports.http.http_client import HttpClient, Pausing
 from tui.engine.mcp.transports.http.http_errors import ExchangeError, Outcome
 from tui.engine.mcp.transports.http.pacing import CONNECT_TIMEOUT
-from tui.engine.mcp.transports.jsonrpc_lines import (
-    EXCHANGE_FAILED,
-    SESSION_LOST,
-    FloodError,
-    FlowControl,
-    FromSession,
-    Streams,
-    ToSession,
-    deliver,
-    encode,
-    open_streams,
-    unsendable,
-)
 from tui.engine.sign_in.sign_in_record import AuthError, ServerCredentials
 from tui.model.chat import Severity
 from tui.model.input.addresses import is_loopback
@@ -108,8 +96,8 @@ class HttpTransport:
         self._credentials, self._pausing = credentials, pausing
         self._http: HttpClient
         self._channel: StreamableHttp | ServerSentEvents
-        self._to_session: ToSession
-        self._flow_control = FlowControl(log)
+        self._to_session: rpc.ToSession
+        self._flow_control = rpc.FlowControl(log)
         self._flow_control.is_heard = True  # a refusal may say anything
         self._tasks: set[asyncio.Task[None]] = set()
         self._requests: dict[types.RequestId, asyncio.Task[None]] = {}
@@ -121,13 +109,13 @@ class HttpTransport:
         """The transport in use."""
         return Transport.SSE if isinstance(self._channel, ServerSentEvents) else Transport.HTTP
 
-    async def __aenter__(self) -> Streams:
+    async def __aenter__(self) -> rpc.Streams:
         definition = self._definition
         headers, tls = definition.endpoint.headers, definition.endpoint.tls
         self._http = http = await HttpClient.make(definition.endpoint.url, headers, tls)
         http.credentials, http.pausing, http.tap = self._credentials, self._pausing, self.tap
         http.learn = self._log.learn
-        streams, self._to_session, from_session = open_streams(self.tap)
+        streams, self._to_session, from_session = rpc.open_streams(self.tap)
         self._channel = StreamableHttp(http, self)
         try:
             await self._log_route(http)
@@ -199,7 +187,7 @@ class HttpTransport:
         await channel.open(patience)
         self._channel = channel
 
-    async def _run(self, from_session: FromSession) -> None:
+    async def _run(self, from_session: rpc.FromSession) -> None:
         """Send the session's messages until it closes."""
         async with from_session:
             async for outgoing in from_session:
@@ -233,7 +221,7 @@ class HttpTransport:
     async def _ending_floods(self) -> AsyncIterator[None]:
         try:
             yield
-        except FloodError as error:
+        except rpc.FloodError as error:
             await self.end(error)
             raise ExchangeError(error) from error
 
@@ -243,12 +231,12 @@ class HttpTransport:
         Raises:
             ValueError: If it cannot be written.
         """
-        data = encode(message)
+        data = rpc.encode(message)
         self.tap.sent(message, data, posts=True)
         return data
 
     async def deliver(self, message: types.JSONRPCMessage) -> None:
-        await deliver(self._to_session, message)
+        await rpc.deliver(self._to_session, message)
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Run something while the connection lasts; it is no part of what posts a message now."""
@@ -298,7 +286,7 @@ class HttpTransport:
         except ExchangeError as fault:
             await self._fail(request, fault)
         except ValueError:
-            if (answer := unsendable(request)) is not None:
+            if (answer := rpc.unsendable(request)) is not None:
                 await self.deliver(answer)
         else:
             self._is_up = True
@@ -399,6 +387,6 @@ def _reply(request: types.JSONRPCRequest, fault: ExchangeError) -> types.JSONRPC
     """Return the server's own error reply, or one in its place."""
     if fault.reply is not None:
         return fault.reply
-    code = SESSION_LOST if isinstance(fault.error, SessionLostError) else EXCHANGE_FAILED
+    code = rpc.SESSION_LOST if isinstance(fault.error, SessionLostError) else rpc.EXCHANGE_FAILED
     error = types.ErrorData(code=code, message=f"{fault.error.reason}; {fault.outcome.value}")
     return types.JSONRPCError(jsonrpc="2.0", id=request.id, error=error)

@@ -78,17 +78,16 @@ def _shown(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(map(sanitize_line, sorted(names)[:MAX_NAMES]))
 
 
-def resolve_folder(folder: Path | None) -> Path:
-    """Return the working folder of a server, by default the current one.
+def place_of(folder: Path) -> str:
+    """Return the device and inode of a working folder; see `Invocation`.
 
     Raises:
         ServerError: If it does not exist.
     """
-    resolved = folder if folder is not None else Path.cwd()
-    if not resolved.is_dir():
-        reason = f"its working directory does not exist: {resolved}"
+    if (found := identify(folder)) is None:
+        reason = f"its working directory does not exist: {folder}"
         raise ServerError(reason, "Correct `cwd` in the settings.", permanent=True)
-    return resolved
+    return f"{found.device}:{found.inode}"
 
 
 def resolve_program(
@@ -108,11 +107,7 @@ def resolve_program(
     Raises:
         ServerError: If it does not exist or is not executable.
     """
-    if Path(command).name == command:
-        found = find_program(command, environment, folder, avoid)
-    else:
-        found = shutil.which(str(folder / command))
-    if found is None:
+    if (found := find_program(command, environment, folder, avoid)) is None:
         raise not_found(command, folder)
     return found
 
@@ -225,8 +220,8 @@ def prepare(definition: ServerDefinition, context: ClientContext) -> Invocation:
     if folder is None and is_outside:
         folder = _start_folder(definition, context.outside)
     try:
-        folder = resolve_folder(folder or next(iter(context.workspaces), None))
-        place = _place_of(folder)  # looked at first: what comes later is another one
+        folder = folder or next(iter(context.workspaces), None) or Path.cwd()
+        place = place_of(folder)  # looked at first: what comes later is another one
         environment[SERVED] = "1"
         if is_outside:
             environment = {"PWD": str(folder), **environment}
@@ -243,14 +238,6 @@ def prepare(definition: ServerDefinition, context: ClientContext) -> Invocation:
         context.outside.drop(folder)
         raise
     return found
-
-
-def _place_of(folder: Path) -> str:
-    try:
-        found = folder.stat()
-    except OSError as error:
-        raise ServerError(f"its working directory no longer exists: {folder}") from error
-    return f"{found.st_dev}:{found.st_ino}"
 
 
 def _check_opened(judged: FolderIdentity | None) -> None:

@@ -16,19 +16,7 @@ import mcp_types as types
 from tui.engine.background import wait_within
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
-from tui.engine.mcp.transports.jsonrpc_lines import (
-    FloodError,
-    FlowControl,
-    FromSession,
-    Streams,
-    ToSession,
-    deliver,
-    encode,
-    open_streams,
-    overdue,
-    split_batch,
-    unsendable,
-)
+from tui.engine.mcp.transports import jsonrpc_lines as rpc
 from tui.engine.mcp.transports.stdio.process import EXIT_DRAIN, ServerProcess
 from tui.model.servers import Transport
 from tui.model.wire.frames import FrameFault
@@ -66,13 +54,13 @@ class Probe:
         """Whether our patience ended, and no answer came since."""
         return self._silent is not None and not self.is_late
 
-    async def wait(self, request: types.RequestId, to_session: ToSession) -> None:
+    async def wait(self, request: types.RequestId, to_session: rpc.ToSession) -> None:
         """Answer in place of a server that says nothing within our patience."""
         self._asked = request
         await asyncio.sleep(KNOWN_PATIENCE if self.is_known else PROBE_PATIENCE)
         if self._asked is not None:
             self._asked, self._silent = None, request
-            await deliver(to_session, overdue(request, types.REQUEST_TIMEOUT))
+            await rpc.deliver(to_session, rpc.overdue(request, types.REQUEST_TIMEOUT))
 
     def take(self, message: types.JSONRPCMessage) -> types.JSONRPCMessage:
         """Return what the session gets for a message of the server."""
@@ -86,7 +74,7 @@ class Probe:
             supported, self._supported = self._supported, None
             if supported and isinstance(message, types.JSONRPCError):
                 data = {"supported": supported, "requested": ""}
-                return overdue(message.id, types.UNSUPPORTED_PROTOCOL_VERSION, data)
+                return rpc.overdue(message.id, types.UNSUPPORTED_PROTOCOL_VERSION, data)
         return message
 
 
@@ -109,13 +97,13 @@ class StdioTransport:
     def __init__(self, process: ServerProcess, log: ServerLog, probe: Probe) -> None:
         self._process, self._probe = process, probe
         self._tasks: list[asyncio.Task[None]] = []
-        self._flow_control = FlowControl(log)
+        self._flow_control = rpc.FlowControl(log)
         self._tap = log.tap
         self.problem: ServerError | None = None
         self.ended = asyncio.Event()
 
-    async def __aenter__(self) -> Streams:
-        streams, to_session, from_session = open_streams(self._tap)
+    async def __aenter__(self) -> rpc.Streams:
+        streams, to_session, from_session = rpc.open_streams(self._tap)
         reading = asyncio.create_task(self._read(to_session))
         writing = asyncio.create_task(self._write(from_session, to_session))
         self._tasks = [reading, writing, asyncio.create_task(self._watch(reading))]
@@ -153,7 +141,7 @@ class StdioTransport:
         """Kill the process and its group at once."""
         self._process.kill()
 
-    async def _read(self, to_session: ToSession) -> None:
+    async def _read(self, to_session: rpc.ToSession) -> None:
         """Deliver messages until the output ends or the session has closed."""
         async with to_session:
             try:
@@ -161,26 +149,26 @@ class StdioTransport:
                     pass
                 if self._process.overlong:
                     self._tap.received(self._process.overlong, fault=FrameFault.TOO_LARGE)
-            except FloodError as error:
+            except rpc.FloodError as error:
                 self.problem = error
                 self._process.give_up(error.reason)
             except Exception as error:  # noqa: BLE001 - or nobody would learn that it is deaf
                 _log.exception("a server's output could not be read")
                 self._process.give_up(f"could not be read ({type(error).__name__})")
 
-    async def _pass_on(self, to_session: ToSession) -> bool:
+    async def _pass_on(self, to_session: rpc.ToSession) -> bool:
         """Deliver the messages of the next line, and return whether there was one.
 
         In a call of its own, a long line does not stay until the next one comes.
         """
         if (line := await self._process.read_line()) is None:
             return False
-        for part in await split_batch(line):
+        for part in await rpc.split_batch(line):
             if (message := await self._flow_control.take(part)) is not None:
-                await deliver(to_session, self._probe.take(message))
+                await rpc.deliver(to_session, self._probe.take(message))
         return True
 
-    async def _write(self, from_session: FromSession, to_session: ToSession) -> None:
+    async def _write(self, from_session: rpc.FromSession, to_session: rpc.ToSession) -> None:
         """Write messages until the session closes or the server stops reading."""
         async with from_session:
             async for outgoing in from_session:
@@ -189,12 +177,12 @@ class StdioTransport:
                     case types.JSONRPCRequest(method="server/discover", id=asked):
                         self._tasks.append(asyncio.create_task(self._probe.wait(asked, to_session)))
                 try:
-                    line = encode(outgoing.message)
+                    line = rpc.encode(outgoing.message)
                     self._tap.sent(outgoing.message, line)
                     await self._process.write(line)
                 except ValueError:
-                    if (answer := unsendable(outgoing.message)) is not None:
-                        await deliver(to_session, answer)
+                    if (answer := rpc.unsendable(outgoing.message)) is not None:
+                        await rpc.deliver(to_session, answer)
                 except ServerError as error:
                     self._process.give_up(error.reason)
                     return
