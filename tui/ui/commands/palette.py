@@ -13,7 +13,6 @@ from tui.ui import keymap, messages, themes
 from tui.ui.dialogs.choices import log_levels
 from tui.ui.dialogs.help import HelpScreen
 from tui.ui.dialogs.list_dialog import ListDialog
-from tui.ui.dialogs.prompt_arguments import ProfileScreen
 from tui.ui.main import MainScreen
 from tui.ui.messages import PaneName
 from tui.ui.panes.browser import Resource, ResourcesPane
@@ -307,9 +306,6 @@ def _profiles(deck: MainScreen) -> Actions:
         words = "current" if name == state.options.profile else one_line(profile.description)
         title = f"Use profile {name}" if name else "Use all servers"
         yield PaletteAction(title, words, partial(use, name))
-        if name:
-            edit = partial(lambda one: deck.app.push_screen(ProfileScreen(deck.bridge, one)), name)
-            yield PaletteAction(f"Edit profile {name}", "Replace, describe or remove it", edit)
 
 
 def _themes(deck: MainScreen) -> Actions:
