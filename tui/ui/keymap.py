@@ -250,7 +250,7 @@ message | composer.up | up | up | | Previous line or message
 message | composer.down | down | down | | Next line or message
 queue | queue.take-back | enter | take(True) | edit | Take the message back and edit it
 queue | queue.drop | delete,d | take(False) | drop | Drop the message
-queue | queue.close | escape | close | message | Return to your message
+queue | queue.close | escape | screen.go('chat') | message | Return to your message
 conversation | transcript.up | up,k | move(-1) | | Previous entry
 conversation | transcript.down | down,j | move(1) | | Next entry
 conversation | transcript.page-up | pageup | page_up | | One page up

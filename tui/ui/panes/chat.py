@@ -220,9 +220,6 @@ class ChatPane(Vertical):
             self.composer.focus()
         self._commands.unqueue(text, give_back=give_back)
 
-    def on_queued_messages_closed(self) -> None:
-        self.composer.focus()
-
     def action_scroll(self, direction: int) -> None:
         page = self.transcript.action_page_up if direction < 0 else self.transcript.action_page_down
         page()
@@ -402,6 +399,8 @@ class ChatPane(Vertical):
         self.app.push_screen(ViewerScreen(self._commands, event.title, event.text, event.call))
 
     def _show_queued(self, texts: tuple[str, ...]) -> None:
+        if self.queued.has_focus and not texts:
+            self.composer.focus()
         self.queued.show(texts)
         self._show_transcript(self._seen.transcript)
 

@@ -10,7 +10,6 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.getters import query_one
-from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
@@ -43,9 +42,6 @@ class QueuedMessages(OptionList):
         text: str
         give_back: bool
 
-    class Closed(Message):
-        """The user goes back to the composer."""
-
     def __init__(self) -> None:
         super().__init__(markup=False, compact=True)
         self._texts: Sequence[str] = ()
@@ -54,18 +50,12 @@ class QueuedMessages(OptionList):
     def show(self, texts: Sequence[str]) -> None:
         """Show these messages, the next one first."""
         at, self._texts = self.highlighted, texts
-        had_focus = self.has_focus
         self.set_options(Option(Content(f"  · {one_line(text[:MAX_SHOWN])}")) for text in texts)
         self.highlighted = min(at if at is not None else len(texts), len(texts) - 1)
         self.display = bool(texts)
-        if had_focus and not texts:
-            self.post_message(self.Closed())
 
     def on_focus(self) -> None:
         self.highlighted = len(self._texts) - 1
-
-    def action_close(self) -> None:
-        self.post_message(self.Closed())
 
     def action_take(self, give_back: bool) -> None:
         """Take the message out of the queue, back into the composer or for good."""
