@@ -224,8 +224,8 @@ async def test_a_changed_tool_is_marked_with_a_word_and_v_reviews_it() -> None:
         assert "v review" in deck.text
         await deck.press("v")
         assert deck.asked("access.review.review") == [(decks.GIT,)]
-        actions = {action.name: action for action in palette_actions(deck.app.deck)}
-        actions["Review changed tools: git"].run()
+        actions = {action.row.label: action for action in palette_actions(deck.app.deck)}
+        actions["Review changed tools: git"].item()
         assert deck.asked("access.review.review") == [(decks.GIT,)] * 2
         assert "Schema" not in str(pane.details.content)
 

@@ -107,15 +107,16 @@ async def test_a_profile_is_chosen_named_and_what_it_leaves_out_is_marked() -> N
     review = Profile(servers=("git",), tools=(ToolPattern(server="git", tool="*diff*"),))
     profiles = {"": EVERYTHING, "review": review, "docs": Profile(description="[b]Docs[/b]")}
     async with running(decks.full_store(), (120, 30)) as deck:
-        assert not [one for one in palette_actions(deck.app.deck) if "Use " in one.name]
+        assert not [one for one in palette_actions(deck.app.deck) if "use " in one.label]
         deck.dispatch(ProfilesSet(profiles))
-        offered = {one.name: one for one in palette_actions(deck.app.deck) if "Use " in one.name}
-        assert {name: one.help for name, one in offered.items()} == {
+        use = [one for one in palette_actions(deck.app.deck) if "use " in one.label]
+        offered = {one.row.label: one for one in use}
+        assert {name: one.row.note for name, one in offered.items()} == {
             "Use all servers": "current",
             "Use profile review": "",
             "Use profile docs": "[b]Docs[/b]",
         }
-        offered["Use profile docs"].run()
+        offered["Use profile docs"].item()
         await deck.typed("/profile review")
         await deck.typed("/profile")
         assert deck.asked("models.use_profile") == [("docs",), ("review",), ("",)]

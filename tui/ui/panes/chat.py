@@ -19,7 +19,7 @@ from tui.store.selectors import server as find_server
 from tui.store.state import AppState, ConversationState, TranscriptState, Unsent
 from tui.ui import keymap
 from tui.ui.bridge import Delay, StoreBridge
-from tui.ui.messages import FillPrompt, RunCommand, ShowConversation, ShowResource
+from tui.ui.messages import FillPrompt, RunCommand, ShowResource
 from tui.ui.panes.tabs import Tab, asking_elsewhere, shown_tabs, tab_line
 from tui.ui.questions.arming import Keyboard
 from tui.ui.widgets.chat.composer import Composer, MessageHistory
@@ -153,9 +153,6 @@ class ChatPane(Vertical):
         self.set_class(bool(tabs), "-tabbed")
         line = tab_line(tabs, max(0, self.outer_size.width - FRAME)) if tabs else Content()
         self.border_title = Content.assemble(line) if tabs else Content(self.BORDER_TITLE)
-
-    def action_show_tab(self, number: int) -> None:
-        self.post_message(ShowConversation(self.tabs[number - 1].key))
 
     def on_resize(self) -> None:
         if self.tabs:

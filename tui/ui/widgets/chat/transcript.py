@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.getters import query_one
@@ -63,12 +62,6 @@ class QueuedMessages(OptionList):
             self.post_message(self.Taken(self._texts[self.highlighted], give_back=give_back))
 
 
-class SearchWords(FilterLine, inherit_bindings=False):
-    """What is searched for. Up and Down are left to the line."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [*Input.BINDINGS]
-
-
 class SearchLine(Horizontal):
     """Search as one types; the newest entry with the words comes first.
 
@@ -78,7 +71,7 @@ class SearchLine(Horizontal):
 
     BINDINGS = keymap.bindings(keymap.Place.SEARCH)
 
-    words = query_one(SearchWords)
+    words = query_one(FilterLine)
     count = query_one(PlainText)
 
     def __init__(self, transcript: "Transcript") -> None:
@@ -86,7 +79,7 @@ class SearchLine(Horizontal):
         self._transcript = transcript
 
     def compose(self) -> ComposeResult:
-        yield SearchWords("search the conversation")
+        yield FilterLine("search the conversation")
         yield PlainText()
 
     def action_close(self) -> None:
