@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.getters import query_one
+from textual.message import Message
 from textual.widgets import Input
 
 from tui.model.frozen import Frozen
@@ -141,8 +142,8 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
     line = query_one(FilterLine)
     rows = query_one(RowList)
 
-    Moved: TypeAlias = RowList.Moved
-    """Another entry is under the cursor, or none."""
+    class Moved(Message):
+        """Another entry is under the cursor, or none."""
 
     Chosen: TypeAlias = RowList.Chosen
     """An entry was chosen; never a heading, which folds."""
@@ -281,6 +282,11 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         if self.group is not None:
             event.stop()
             self.action_toggle_fold()
+
+    @on(RowList.Moved)
+    def _on_row_moved(self, event: RowList.Moved) -> None:
+        event.stop()  # what this list itself moved goes no further than here
+        self.post_message(self.Moved())
 
     def _show(self, *, keep: bool = False) -> None:
         """Apply the filter and draw the matches."""
