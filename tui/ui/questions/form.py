@@ -1,7 +1,7 @@
 """What a server asks the user to fill in."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from textual import on
 from textual.getters import query_one
@@ -116,7 +116,7 @@ class FormQuestion(Question[FormRequest]):
     def _on_choice(self, event: Select.Changed) -> None:
         self.call_after_refresh(self._read_choice, event.control)
 
-    def _read_choice(self, select: Select[Any]) -> None:
+    def _read_choice(self, select: Select[int]) -> None:
         """Let a choice of several rows be read: the list that it was made in may have cut it."""
         if select.size.height > 1:
             self.reading.begin_anew()
