@@ -250,7 +250,7 @@ message | composer.up | up | up | | Previous line or message
 message | composer.down | down | down | | Next line or message
 queue | queue.take-back | enter | take(True) | edit | Take the message back and edit it
 queue | queue.drop | delete,d | take(False) | drop | Drop the message
-queue | queue.close | escape | close | message | Return to your message
+queue | queue.close | escape | screen.go('chat') | message | Return to your message
 conversation | transcript.up | up,k | move(-1) | | Previous entry
 conversation | transcript.down | down,j | move(1) | | Next entry
 conversation | transcript.page-up | pageup | page_up | | One page up
@@ -285,7 +285,6 @@ help | help.back | backspace | back | back | Go back to the previous page
 help | help.keys | e | app.open('keys') | change keys | Change the keys
 dialog | keys.default | delete | default | default | Use the default keys again
 dialog | own.save | ctrl+s | save | save | Save what you filled in
-dialog | own.remove | ctrl+r | remove | remove | Remove the profile from your settings
 dialog | server.run | enter | run | run a tool | Choose a tool and run it
 dialog | server.website | o | website | website | Show the website's address, then open it
 dialog | server.copy | c | copy | copy | Copy the page or one of its commands

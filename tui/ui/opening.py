@@ -115,8 +115,7 @@ def _runs(deck: MainScreen) -> Screen[Any] | None:
             "You have not run a tool yourself yet. Press Enter on a tool to run it.", markup=False
         )
         return None
-    title = "Tools you ran"
-    return run_list(title, made.values(), lambda run: deck.post_message(messages.ShowRun(run)))
+    return run_list(made.values(), lambda run: deck.post_message(messages.ShowRun(run)))
 
 
 Made = Screen[Any] | None

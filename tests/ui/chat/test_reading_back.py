@@ -27,7 +27,8 @@ from tui.ui.questions.address import LinkScreen
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.entries import EntryView
 from tui.ui.widgets.chat.entry_window import MAX_ENTRIES, MAX_MOUNTED
-from tui.ui.widgets.chat.transcript import SearchLine, SearchWords, Transcript
+from tui.ui.widgets.chat.transcript import SearchLine, Transcript
+from tui.ui.widgets.lists.filter_list import FilterLine
 from tui.ui.widgets.text.blocks import COPY
 from tui.ui.widgets.text.folded_text import FoldedText
 from tui.ui.widgets.text.json_tree import MAX_CHILDREN, JsonTree, json_in
@@ -118,7 +119,7 @@ async def test_ten_thousand_entries_open_quickly_and_are_searched_from_the_newes
         assert transcript.views[-1].entry.id == "e9999"
         assert len(list(app.screen.walk_children())) < MAX_ENTRIES + 30
         await pilot.press("shift+tab", "slash")
-        await until(pilot, lambda: isinstance(app.focused, SearchWords))
+        await until(pilot, lambda: isinstance(app.focused, FilterLine))
         line = app.screen.query_one(SearchLine)
         await pilot.press(*"QUESTION", "space", "9", "9", "8")
         await until(pilot, cursor_at(app, "e9988"))
@@ -254,7 +255,7 @@ async def test_the_foot_names_the_keys_of_the_entry_and_a_click_presses_one() ->
         y = len(deck.lines) - 1
         x = deck.lines[y].index("/ search") + 3
         await click(deck.pilot, (x, y))
-        await deck.until(lambda: isinstance(deck.focus, SearchWords))
+        await deck.until(lambda: isinstance(deck.focus, FilterLine))
         await deck.press("escape", "escape")
         await deck.until(lambda: "v full text" not in deck.text)
 
@@ -278,7 +279,7 @@ async def test_ctrl_o_opens_the_last_result_from_anywhere_and_closes_it() -> Non
             await deck.until(lambda: not deck.on_top(ViewerScreen))
             assert deck.focus is focus
         await deck.press("f2", "ctrl+p", *"chat", "space", *"search", "enter")
-        await deck.until(lambda: isinstance(deck.focus, SearchWords))
+        await deck.until(lambda: isinstance(deck.focus, FilterLine))
         await deck.press("escape", "ctrl+p", *"last", "enter")
         await deck.until(lambda: deck.on_top(ViewerScreen))
 

@@ -10,7 +10,7 @@ from tests.ui.harness import NARROW, WIDE, Running, running
 from tests.ui.shell import decks
 from tests.ui.shell.test_servers import go_to, row_of
 from tui.model.catalog import Catalog
-from tui.model.chat import BackendKind, Usage
+from tui.model.chat import BackendKind, ModelView, Usage
 from tui.model.consent import UNASKED_GRANT, Effect, GrantId, GrantView, ToolStanding
 from tui.model.events import CatalogChanged, FolderTrustChanged, GrantsChanged, NoticeRaised
 from tui.model.servers import Failure, ServerStatus
@@ -22,7 +22,7 @@ from tui.ui.dialogs.grants import GrantsScreen
 from tui.ui.dialogs.list_dialog import DetailsScreen
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.questions import arming
-from tui.ui.widgets.header import UNASKED, HeaderView, header_content, header_view
+from tui.ui.widgets.header import UNASKED, header_content
 
 SAVED = GrantView(
     GrantId("g1"),
@@ -224,22 +224,21 @@ async def test_a_changed_tool_is_marked_with_a_word_and_v_reviews_it() -> None:
         assert "v review" in deck.text
         await deck.press("v")
         assert deck.asked("access.review.review") == [(decks.GIT,)]
-        actions = {action.name: action for action in palette_actions(deck.app.deck)}
-        actions["Review changed tools: git"].run()
+        actions = {action.row.label: action for action in palette_actions(deck.app.deck)}
+        actions["Review changed tools: git"].item()
         assert deck.asked("access.review.review") == [(decks.GIT,)] * 2
         assert "Schema" not in str(pane.details.content)
 
 
 def header(trust: FolderTrust, width: int = 120) -> str:
-    view = HeaderView(
-        model="gemini-3.8-flash",
-        workspace="~/shop",
-        trust=trust,
-        backend=BackendKind.GEMINI,
-        servers=((ServerStatus.READY, 3), (ServerStatus.FAILED, 1)),
-        usage=Usage(context=12_400, context_limit=1_000_000),
+    statuses = *[ServerStatus.READY] * 3, ServerStatus.FAILED
+    state = decks.headed(
+        ModelView("gemini-3.8-flash", BackendKind.GEMINI),
+        Usage(context=12_400, context_limit=1_000_000),
+        servers=tuple(decks.server(decks.GIT, status) for status in statuses),
+        folder_trust=trust,
     )
-    return header_content(view, width).plain
+    return header_content(state, width).plain
 
 
 def test_the_header_says_what_was_said_of_the_folder() -> None:
@@ -260,25 +259,24 @@ def test_a_narrow_header_keeps_the_warning_longer_than_the_path(trust: FolderTru
 
 
 def test_a_narrow_header_cuts_the_start_of_the_path() -> None:
-    view = HeaderView(
-        model="gemini-3.8-flash",
+    state = decks.headed(
+        ModelView("gemini-3.8-flash", BackendKind.DEMO),
         workspace="~/work/clients/north/shop-backend",
-        trust=FolderTrust.TRUSTED,
-        backend=BackendKind.DEMO,
-        servers=((ServerStatus.READY, 2),),
-        usage=Usage(prompt=900),
+        servers=(decks.server(decks.GIT, ServerStatus.READY),) * 2,
+        folder_trust=FolderTrust.TRUSTED,
     )
-    assert "~/work/clients/north/shop-backend (trusted)" in header_content(view, 110).plain
+    assert "~/work/clients/north/shop-backend (trusted)" in header_content(state, 110).plain
     for width, trust in ((72, ""), (80, r" \(trusted\)"), (90, r" \(trusted\)")):
-        text = header_content(view, width).plain
+        text = header_content(state, width).plain
         assert re.search(rf"   …\S*end{trust}  ", text)
         assert len(text) == width
-    assert "end" not in header_content(view, 60).plain
+    assert "end" not in header_content(state, 60).plain
 
 
 def test_the_warning_has_a_tone_of_its_own() -> None:
     for trust, warned in [(FolderTrust.UNTRUSTED, True), (FolderTrust.TRUSTED, False)]:
-        view = header_content(HeaderView("m", "~/s", trust, BackendKind.DEMO, Usage()), 99)
+        state = decks.headed(ModelView("m", BackendKind.DEMO), folder_trust=trust)
+        view = header_content(state, 99)
         spans = [span for span in view.spans if trust.value in view.plain[span.start : span.end]]
         assert spans
         assert ("$text-warning" in {str(span.style) for span in spans}) is warned
@@ -309,7 +307,6 @@ YOLO = GrantView(UNASKED_GRANT, Effect.ALLOW, "*", "*", "this session", "--yolo"
 def test_the_header_says_only_where_it_is_so_that_tools_run_unasked_at_every_width() -> None:
     state = AppState(workspace="~/a/folder/with/a/long/name", grants=(YOLO,))
     for width in (80, 110, 200):
-        assert UNASKED in header_content(header_view(state), width).plain
+        assert UNASKED in header_content(state, width).plain
     other = replace(YOLO, id=type(YOLO.id)("another"))
-    asking = header_view(AppState(grants=(other,)))
-    assert UNASKED not in header_content(asking, 200).plain
+    assert UNASKED not in header_content(AppState(grants=(other,)), 200).plain

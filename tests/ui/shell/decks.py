@@ -14,6 +14,7 @@ from tui.model.catalog import (
     ToolView,
 )
 from tui.model.chat import (
+    MAIN,
     BackendKind,
     EntryId,
     ModelView,
@@ -40,7 +41,7 @@ from tui.model.servers import (
 )
 from tui.model.trust import FolderTrust
 from tui.store.reducer import reduce
-from tui.store.state import AppState
+from tui.store.state import AppState, ConversationState
 from tui.store.store import Store
 
 GIT = ServerId("git")
@@ -132,6 +133,13 @@ EVERYTHING_RESOURCES = (
 EVERYTHING_TEMPLATES = (
     ResourceTemplateView("test://static/resource/{id}", "Static resource", description="By id."),
 )
+
+
+def headed(model: ModelView, usage: Usage = Usage(), **known: object) -> AppState:
+    """Give a state for the header alone."""
+    conversations = {MAIN: ConversationState(model=model, usage=usage)}
+    defaults: dict[str, object] = {"workspace": "~/shop", "configured": True}
+    return AppState(**{**defaults, "conversations": conversations, **known})  # type: ignore[arg-type]
 
 
 def new_store(*, needs_setup: bool = False, workspace: str = "~/shop") -> Store:

@@ -406,7 +406,7 @@ def test_binding_ids_are_unique() -> None:
 
 async def test_the_palette_asks_the_engine() -> None:
     async with running(decks.full_store()) as deck:
-        actions = {action.name.casefold(): action for action in palette_actions(deck.app.deck)}
+        actions = {action.row.label.casefold(): action for action in palette_actions(deck.app.deck)}
         for name, call in [
             ("git: restart", ("servers.restart", (decks.GIT,))),
             ("git: stop", ("servers.stop", (decks.GIT,))),
@@ -417,7 +417,7 @@ async def test_the_palette_asks_the_engine() -> None:
             ("trust: review this folder", ("review_folder", ())),
             ("trust: forget this folder", ("forget_folder", ())),
         ]:
-            actions[name].run()
+            actions[name].item()
             assert deck.commands.calls[-1] == call
         deck.commands.calls.clear()
         await run_from_palette(deck, "chat: new conv")
@@ -545,7 +545,7 @@ def rows(deck: Running) -> list[str]:
     """Give the names in the palette, in their order."""
     palette = deck.app.screen
     assert isinstance(palette, DeckPalette)
-    return [entry.item.name for entry in palette.listed.shown]
+    return [entry.row.label for entry in palette.listed.shown]
 
 
 async def test_themes_are_tried_at_once_and_kept_when_chosen() -> None:

@@ -13,7 +13,6 @@ from tests.ui.engine_deck import EngineDeck, engine_deck
 from tui.engine.settings.sources.document import parse_document
 from tui.model.models import ModelOptions
 from tui.model.servers import ServerId, ServerStatus
-from tui.ui.commands.palette import palette_actions
 from tui.ui.dialogs.help import KeysScreen
 from tui.ui.dialogs.prompt_arguments import OptionsScreen, ProfileScreen
 from tui.ui.dialogs.server_form import ServerScreen
@@ -100,7 +99,7 @@ async def test_what_is_marked_becomes_a_profile() -> None:
         assert deck.store.state.leaves_out(ServerId("shop"), "look")
 
 
-async def test_a_profile_is_replaced_and_removed_at_the_second_press() -> None:
+async def test_a_profile_is_replaced_at_the_second_press() -> None:
     async with own_deck() as deck:
         await deck.press("f2", "down", "asterisk", "ctrl+s")
         await deck.opens(ProfileScreen)
@@ -111,16 +110,6 @@ async def test_a_profile_is_replaced_and_removed_at_the_second_press() -> None:
         await deck.closes()
         assert deck.saved("profiles") == {"old": {"description": "My bank", "servers": ["bank"]}}
         await deck.until(lambda: deck.store.state.profiles["old"].servers == ("bank",))
-        [edit] = [one for one in palette_actions(deck.app.deck) if one.name == "Edit profile old"]
-        edit.run()
-        await deck.opens(ProfileScreen)
-        await deck.shows("My bank")
-        await deck.press("ctrl+r")
-        await deck.shows("Press ^R again to remove old")
-        await deck.press("ctrl+r")
-        await deck.closes()
-        assert deck.saved("profiles") == {}
-        await deck.until(lambda: "old" not in deck.store.state.profiles)
 
 
 async def test_options_are_a_form() -> None:

@@ -13,7 +13,7 @@ from tests.ui.harness import NARROW, Running, running, toasts
 from tests.ui.requests.samples import FORM_ID, form
 from tests.ui.shell import decks
 from tui.model import events as e
-from tui.model.chat import BackendKind, TurnPhase, Usage
+from tui.model.chat import BackendKind, ModelView, TurnPhase
 from tui.model.events import BranchRead, TerminalSet
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust
@@ -31,7 +31,7 @@ from tui.ui.panes.side import SidePane
 from tui.ui.questions.form import FormQuestion
 from tui.ui.themes import UiPreferences
 from tui.ui.widgets.chat.composer import Composer
-from tui.ui.widgets.header import HeaderView, header_content
+from tui.ui.widgets.header import header_content
 from tui.ui.widgets.lists.filter_list import FilterLine
 from tui.ui.widgets.lists.log_view import LogView
 from tui.ui.widgets.lists.row_list import RowList
@@ -69,8 +69,7 @@ def test_the_header_names_the_service_unless_the_model_does() -> None:
         ("gemma", BackendKind.GEMINI, "gemma Gemini "),
         ("demo", BackendKind.DEMO, "gemdeck   demo   "),
     ):
-        view = HeaderView(model, "~/s", FolderTrust.UNKNOWN, backend, Usage())
-        text = header_content(view, 100).plain
+        text = header_content(decks.headed(ModelView(model, backend)), 100).plain
         assert words in text
         assert text.casefold().count(backend.value.casefold()) == 1, model
 
@@ -89,8 +88,9 @@ async def test_the_header_names_model_folder_servers_and_tokens_once_each() -> N
 
 
 def test_the_branch_goes_before_the_path_is_cut() -> None:
-    view = HeaderView("m", "~/shop", FolderTrust.TRUSTED, BackendKind.DEMO, Usage(), branch="b" * 9)
-    texts = [header_content(view, width).plain for width in range(50, 90)]
+    model = ModelView("m", BackendKind.DEMO)
+    state = decks.headed(model, folder_trust=FolderTrust.TRUSTED, branch="b" * 9)
+    texts = [header_content(state, width).plain for width in range(50, 90)]
     assert any("bbb" in text for text in texts)
     assert all("~/shop " + "b" * 9 in text for text in texts if "bb" in text)
     assert any("~/shop (trusted)" in text for text in texts)

@@ -348,10 +348,10 @@ async def test_commands_and_the_palette_go_from_tab_to_tab() -> None:
         second = await shows(deck, B)
         second.composer.replace_all("/tab 1")
         await press_and_see(deck, "enter", MAIN)
-        found = {action.name: action for action in palette_actions(deck.app.deck)}
-        assert found["Tabs: new"].key
-        assert found["Tabs: close"].key
-        found["Tab 2 new"].run()
+        found = {action.row.label: action for action in palette_actions(deck.app.deck)}
+        assert found["Tabs: new"].row.tail
+        assert found["Tabs: close"].row.tail
+        found["Tab 2 new"].item()
         await shows(deck, B)
 
 

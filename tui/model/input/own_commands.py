@@ -19,7 +19,6 @@ class Takes(StrEnum):
     FOLDER = "FOLDER"
     SOME_WORDS = "[WORDS]"
     SOME_MODEL = "[MODEL]"
-    SOME_LEVEL = "[LEVEL]"
     SOME_NUMBER = "[NUMBER]"
     SOME_SESSION = "[ID]"
     SOME_FILE = "[FILE]"
@@ -71,16 +70,7 @@ OWN_COMMANDS: Final = _table(
     _C("export", "export to a .md or .json file", Takes.SOME_FILE),
     _C("compress", "replace the conversation with a summary", alias="compact"),
     _C("model", "choose the model", Takes.SOME_MODEL),
-    _C(
-        "options",
-        "set thinking, temperature and length of answers",
-        parts=(
-            _C("show", "show and change the options"),
-            _C("thinking", "set the thinking: low, high, or a budget in tokens", Takes.SOME_LEVEL),
-            _C("temperature", "set the temperature, 0 to 2", Takes.SOME_NUMBER),
-            _C("output", "limit the tokens of an answer", Takes.SOME_NUMBER),
-        ),
-    ),
+    _C("options", "set thinking, temperature and length of answers"),
     _C("profile", "choose the servers and tools of this tab", Takes.SOME_PROFILE),
     _C("context", "show what fills the context"),
     _C("edit", "edit an earlier message and send it again"),

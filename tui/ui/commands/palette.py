@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 from textual.binding import Binding
 
@@ -15,7 +15,6 @@ from tui.ui import keymap, messages, themes
 from tui.ui.dialogs.choices import log_levels
 from tui.ui.dialogs.help import HelpScreen
 from tui.ui.dialogs.list_dialog import ListDialog
-from tui.ui.dialogs.prompt_arguments import ProfileScreen
 from tui.ui.main import MainScreen
 from tui.ui.messages import PaneName
 from tui.ui.panes.browser import Resource, ResourcesPane
@@ -40,26 +39,20 @@ OPTIONAL: Final = frozenset(t for t in Takes if not t or t.startswith("["))
 """What may stand after a command, but need not."""
 
 
-class PaletteAction(NamedTuple):
-    """One entry of the palette: its name, a few words on it, what it does, and its key."""
+Run = Callable[[], object]
+"""What an entry of the palette does."""
 
-    name: str
-    help: str
-    run: Callable[[], object]
-    key: str = ""
+Actions = Iterator[ListEntry[Run]]
 
 
-Actions = Iterator[PaletteAction]
-
-
-class _Actions(DialogFilterList[PaletteAction]):
+class _Actions(DialogFilterList[Run]):
     """The actions, and sections of the manual; before them if no action has what is typed."""
 
     def __init__(self, deck: MainScreen) -> None:
         super().__init__("entry", "", "Type to search", clicks=1)
         self._deck = deck
 
-    def _find(self, query: str) -> tuple[Sequence[ListEntry[PaletteAction] | Group], Sequence[str]]:
+    def _find(self, query: str) -> tuple[Sequence[ListEntry[Run] | Group], Sequence[str]]:
         found, words = super()._find(query)
         if words:
             named, others = (map(self._section, parts) for parts in sections_with(words))
@@ -68,13 +61,15 @@ class _Actions(DialogFilterList[PaletteAction]):
             found = self.shown = [*first, *self.shown, *last]
         return found, words
 
-    def _section(self, part: Part) -> ListEntry[PaletteAction]:
-        push, commands = self._deck.app.push_screen, self._deck.commands
-        read = lambda: push(HelpScreen((), part.at, commands))  # noqa: E731
-        return _entry(PaletteAction(f"In the manual: {part.heading}", part.title, read))
+    def _section(self, part: Part) -> ListEntry[Run]:
+        read = partial(self._read, part.at)
+        return _action(f"In the manual: {part.heading}", part.title, read)
+
+    def _read(self, at: str) -> None:
+        self._deck.app.push_screen(HelpScreen((), at, self._deck.commands))
 
 
-class DeckPalette(ListDialog[PaletteAction]):
+class DeckPalette(ListDialog[Run]):
     """Find an action by parts of its name; Enter or a click runs it.
 
     Saved conversations are listed once it is open, and join what can be found.
@@ -87,10 +82,10 @@ class DeckPalette(ListDialog[PaletteAction]):
     enter = "run"
 
     def __init__(self, deck: MainScreen) -> None:
-        super().__init__("Palette", _Actions(deck), lambda action: action.run())
+        super().__init__("Palette", _Actions(deck), lambda run: run())
         self._deck = deck
-        self._entries = [*map(_entry, palette_actions(deck))]
-        self._panes = [*map(_entry, _pane_actions(deck))]
+        self._entries = [*palette_actions(deck)]
+        self._panes = [*_pane_actions(deck)]
 
     def on_mount(self) -> None:
         bridge, commands = self._deck.bridge, self._deck.commands
@@ -98,21 +93,21 @@ class DeckPalette(ListDialog[PaletteAction]):
         commands.list_sessions()
 
     def _show(self) -> None:
-        late = chain(_sessions(self._deck), _models(self._deck))
-        self.listed.set_entries([*self._entries, *map(_entry, late), *self._panes])
+        late = _sessions(self._deck), _models(self._deck)
+        self.listed.set_entries([*self._entries, *chain(*late), *self._panes])
 
 
-def _entry(action: PaletteAction) -> ListEntry[PaletteAction]:
-    name = clip(one_line(action.name), limit=100)
-    row = Row("", name, action.key, note=action.help)
-    return ListEntry(action, row, f"{name} {action.key}".lower(), action.help.lower())
+def _action(name: str, words: str, run: Run, key: str = "") -> ListEntry[Run]:
+    """List what can be done, with a few words on it and its key."""
+    name = clip(one_line(name), limit=100)
+    return ListEntry(run, Row("", name, key, note=words), f"{name} {key}".lower(), words.lower())
 
 
 def palette_actions(deck: MainScreen) -> Actions:
     """List what is possible now: what fits the place first, and those of other panes after them."""
     if deck.bridge.state.pending:
         run, key = partial(deck.run_action, "app.open_question"), _key(deck, "app.question")
-        yield PaletteAction("Question: open the waiting one", "Go back to it and answer", run, key)
+        yield _action("Question: open the waiting one", "Go back to it and answer", run, key)
     groups = {
         PaneName.CHAT: _chat_actions(deck),
         PaneName.SERVERS: _servers_actions(deck),
@@ -149,7 +144,7 @@ def _actions_here(deck: MainScreen) -> Actions:
     for active in sorted(own, key=lambda active: keymap.order(active.binding.id)):
         binding = active.binding
         run = partial(deck.app.run_action, binding.action, active.node)
-        yield PaletteAction(binding.tooltip, "", run, deck.app.get_key_display(binding))
+        yield _action(binding.tooltip, "", run, deck.app.get_key_display(binding))
 
 
 def _actions_elsewhere(deck: MainScreen) -> Actions:
@@ -162,46 +157,46 @@ def _actions_elsewhere(deck: MainScreen) -> Actions:
             name = deck.own_keys.get(key.id, key.keys).partition(",")[0]
             shown = deck.app.get_key_display(Binding(name, ""))
             title, go = f"{pane.title()} pane: {key.label}", partial(deck.show_pane, pane)
-            yield PaletteAction(title, key.description, go, shown)
+            yield _action(title, key.description, go, shown)
 
 
 def _chat_actions(deck: MainScreen) -> Actions:
     commands = deck.commands
-    yield PaletteAction(
+    yield _action(
         "Chat: new conversation", "Start anew in this tab", commands.clear_conversation, "/new"
     )
     for command in OWN_COMMANDS.values():
         if command.name not in OFFERED and command.takes in OPTIONAL:
             run = partial(deck.action_run_command, f"/{command.name}")
             words = f"{command.does[0].upper()}{command.does[1:]}"
-            yield PaletteAction(f"Chat: {command.name}", words, run, f"/{command.name}")
+            yield _action(f"Chat: {command.name}", words, run, f"/{command.name}")
     if deck.bridge.state.conversation.turn or deck.bridge.state.conversation.queued:
-        yield PaletteAction("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
+        yield _action("Chat: stop the answer", "Stop the running turn", commands.cancel_turn)
     if (transcript := deck.chat.transcript).views:
         key = _key(deck, "deck.last-result")
-        yield PaletteAction("Chat: search", "Search this conversation", transcript.action_search)
-        yield PaletteAction("Chat: last result", "Show the result", deck.action_last_result, key)
+        yield _action("Chat: search", "Search this conversation", transcript.action_search)
+        yield _action("Chat: last result", "Show the result", deck.action_last_result, key)
 
 
 def _tab_actions(deck: MainScreen) -> Actions:
     tabs = shown_tabs(deck.bridge.state)
     new, words = _key(deck, "tabs.new"), "Start a conversation in a new tab"
-    yield PaletteAction("Tabs: new", words, deck.action_new_tab, new)
+    yield _action("Tabs: new", words, deck.action_new_tab, new)
     if tabs:
         close = _key(deck, "tabs.close")
-        yield PaletteAction("Tabs: close", "Close this tab", deck.action_close_tab, close)
+        yield _action("Tabs: close", "Close this tab", deck.action_close_tab, close)
     for tab in tabs:
         if not tab.is_current:
             go = partial(deck.show_conversation, tab.key)
             key = _key(deck, f"tabs.{tab.number}")
-            yield PaletteAction(f"Tab {tab.name}", tab.doing or "Go to this tab", go, key)
+            yield _action(f"Tab {tab.name}", tab.doing or "Go to this tab", go, key)
 
 
 def _app_actions(deck: MainScreen) -> Actions:
     engine, model = deck.commands.engine, _key(deck, "deck.model")
     watch = partial(deck.show_pane, PaneName.RESOURCES)
     add, helps, leave = (_key(deck, one) for one in ("servers.add", "app.help", "app.quit"))
-    actions: Iterable[tuple[str, str, str | Callable[[], object], str]] = (
+    actions: Iterable[tuple[str, str, str | Run, str]] = (
         ("Model: choose, enter a key", "Gemini, Vertex AI or the demo", "model", model),
         ("Servers: add", "A command, an address or JSON", "add", add),
         ("Settings: edit the file", "Open your settings in your editor", "settings", ""),
@@ -220,27 +215,27 @@ def _app_actions(deck: MainScreen) -> Actions:
     )
     for name, words, does, key in actions:
         run = does if callable(does) else partial(deck.run_action, f"app.open('{does}')")
-        yield PaletteAction(name, words, run, key)
+        yield _action(name, words, run, key)
 
 
 def _servers_actions(deck: MainScreen) -> Actions:
     engine, servers = deck.commands.engine, deck.bridge.state.servers
     if servers:
         restart = engine.servers.restart_all
-        yield PaletteAction("Servers: restart all", "Restart every server", restart)
+        yield _action("Servers: restart all", "Restart every server", restart)
     for view in servers:
         yield from _server_actions(deck, view)
         if any(tool.changed for tool in view.catalog.tools):
             name, review = f"Review changed tools: {view.id}", engine.access.review.review
-            yield PaletteAction(name, "Review the changed definitions", partial(review, view.id))
+            yield _action(name, "Review the changed definitions", partial(review, view.id))
 
 
 def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
     server, status, servers = view.id, view.status, deck.commands.engine.servers
     post, push = deck.post_message, deck.app.push_screen
 
-    def entry(verb: str, help_text: str, run: Callable[..., object], **how: bool) -> PaletteAction:
-        return PaletteAction(f"{server}: {verb}", help_text, partial(run, server, **how))
+    def entry(verb: str, help_text: str, run: Callable[..., object], **how: bool) -> ListEntry[Run]:
+        return _action(f"{server}: {verb}", help_text, partial(run, server, **how))
 
     if status in STOPPABLE:
         yield entry("restart", "Restart the server", servers.restart)
@@ -272,17 +267,17 @@ def _tools(deck: MainScreen) -> Actions:
     for view in deck.bridge.state.servers:
         for tool in view.catalog.tools:
             run = partial(deck.post_message, messages.RunTool(view.id, tool.name))
-            yield PaletteAction(f"Run: {tool.name}", f"tool of {view.id}", run)
+            yield _action(f"Run: {tool.name}", f"tool of {view.id}", run)
     for one in deck.bridge.state.saved_calls:
         run = partial(deck.post_message, messages.RunTool(one.server, one.tool, one.arguments))
         words = f"{one.tool} of {one.server}"
-        yield PaletteAction(f"Run: @{one.name}", words, run)
+        yield _action(f"Run: @{one.name}", words, run)
         forget = partial(deck.commands.engine.runs.saved.forget, one.server, one.name)
-        yield PaletteAction(f"Forget: @{one.name}", words, forget)
+        yield _action(f"Forget: @{one.name}", words, forget)
     for made in reversed([*deck.bridge.state.runs.values()]):
         show = partial(deck.post_message, messages.ShowRun(made))
         words = f"{made.call.status} · {made.call.server}"
-        yield PaletteAction(f"Result: {made.call.tool}", words, show)
+        yield _action(f"Result: {made.call.tool}", words, show)
 
 
 def _prompts(deck: MainScreen) -> Actions:
@@ -290,7 +285,7 @@ def _prompts(deck: MainScreen) -> Actions:
         for prompt in view.catalog.prompts:
             if not prompt.problem:
                 fill = partial(deck.post_message, messages.FillPrompt(view.id, prompt))
-                yield PaletteAction(f"/{prompt.name}", f"prompt of {view.id}", fill)
+                yield _action(f"/{prompt.name}", f"prompt of {view.id}", fill)
 
 
 def _resources(deck: MainScreen) -> Actions:
@@ -300,7 +295,7 @@ def _resources(deck: MainScreen) -> Actions:
             if not resource.problem:
                 show = partial(_open_resource, deck, view.id, resource)
                 name = resource.title or resource.name
-                yield PaletteAction(name, f"resource of {view.id}", show)
+                yield _action(name, f"resource of {view.id}", show)
 
 
 async def _open_resource(deck: MainScreen, server: ServerId, resource: Resource) -> None:
@@ -313,7 +308,7 @@ def _sessions(deck: MainScreen) -> Actions:
     for view in deck.bridge.state.sessions[:MAX_SESSIONS]:
         go_on = partial(deck.commands.engine.sessions.resume, view.id)
         changed = moment(view.changed, "%Y-%m-%d %H:%M", "")
-        yield PaletteAction(f"Session: {view.name}", changed, go_on)
+        yield _action(f"Session: {view.name}", changed, go_on)
 
 
 def _models(deck: MainScreen) -> Actions:
@@ -322,7 +317,7 @@ def _models(deck: MainScreen) -> Actions:
     for model in listed.models[:MAX_MODELS] if listed is not None else ():
         title = "current" if model.name == deck.bridge.state.model.name else one_line(model.title)
         use = partial(deck.commands.engine.models.use_model, model.name)
-        yield PaletteAction(f"Model: {model.name}", title, use)
+        yield _action(f"Model: {model.name}", title, use)
 
 
 def _profiles(deck: MainScreen) -> Actions:
@@ -330,16 +325,13 @@ def _profiles(deck: MainScreen) -> Actions:
     for name, profile in state.profiles.items() if len(state.profiles) > 1 else ():
         words = "current" if name == state.options.profile else one_line(profile.description)
         title = f"Use profile {name}" if name else "Use all servers"
-        yield PaletteAction(title, words, partial(use, name))
-        if name:
-            edit = partial(lambda one: deck.app.push_screen(ProfileScreen(deck.bridge, one)), name)
-            yield PaletteAction(f"Edit profile {name}", "Replace, describe or remove it", edit)
+        yield _action(title, words, partial(use, name))
 
 
 def _themes(deck: MainScreen) -> Actions:
     for name in themes.in_order(deck.app.available_themes):
         current = "current" if name == deck.app.theme else ""
-        yield PaletteAction(f"Theme: {name}", current, partial(deck.choose_theme, name))
+        yield _action(f"Theme: {name}", current, partial(deck.choose_theme, name))
 
 
 def _pane_actions(deck: MainScreen) -> Actions:
@@ -348,7 +340,7 @@ def _pane_actions(deck: MainScreen) -> Actions:
         ("move border left", "deck.border-left", partial(deck.action_move_border, -1)),
         ("move border right", "deck.border-right", partial(deck.action_move_border, 1)),
     ):
-        yield PaletteAction(f"Panes: {what}", "", run, _key(deck, key))
+        yield _action(f"Panes: {what}", "", run, _key(deck, key))
     for name in PaneName:
         go = partial(deck.show_pane, name)
-        yield PaletteAction(f"Go to: {name}", "", go, _key(deck, f"deck.{name}"))
+        yield _action(f"Go to: {name}", "", go, _key(deck, f"deck.{name}"))

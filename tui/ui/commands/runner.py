@@ -1,19 +1,16 @@
 """Carries out the commands of the screen: `COMMANDS` has one function for each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 from textual.content import Content
 
 from tui.model.chat import ModelText, UserMessage
-from tui.model.input.field_values import number_in
 from tui.model.input.own_commands import OWN_COMMANDS, SKILL, Takes, TypedCommand
 from tui.model.input.typed import nearest
-from tui.model.requests import FieldKind
 from tui.model.servers import ServerId, ServerStatus, ServerView
 from tui.model.sessions import SessionId
 from tui.store.selectors import entries
@@ -193,21 +190,6 @@ def _show_context(deck: MainScreen, _: str) -> None:
     _show(deck, "Context", describe_model_context)
 
 
-def _set(option: str, read: Callable[[str], object], deck: MainScreen, text: str) -> None:
-    """Set an option of the model; without a text it is left to the service."""
-    value: Any = read(text) if text else None
-    options = replace(deck.bridge.state.options, **{option: value})
-    deck.commands.engine.models.set_options(options)
-
-
-def _number(text: str) -> float:
-    """Read a number; a `UsageError` says that it is none."""
-    try:
-        return number_in(text, FieldKind.NUMBER) or 0
-    except ValueError:
-        raise UsageError(f"{text} is not a number.") from None
-
-
 # Servers; the name of an extension stands for all its servers
 
 
@@ -327,10 +309,7 @@ COMMANDS: Final[Mapping[tuple[str, ...], Run]] = {
     ("profile",): lambda deck, name: deck.commands.engine.models.use_profile(name),
     ("context",): _show_context,
     ("compress",): lambda deck, _: deck.commands.engine.models.compress(),
-    ("options", "show"): lambda deck, _: deck.app.push_screen(OptionsScreen(deck.bridge)),
-    ("options", "thinking"): partial(_set, "thinking", str.lower),
-    ("options", "temperature"): partial(_set, "temperature", _number),
-    ("options", "output"): partial(_set, "max_output", lambda text: int(_number(text))),
+    ("options",): lambda deck, _: deck.app.push_screen(OptionsScreen(deck.bridge)),
     ("mcp", "list"): _report,
     ("mcp", "desc"): partial(_report, descriptions=True),
     ("mcp", "schema"): partial(_report, descriptions=True, schemas=True),

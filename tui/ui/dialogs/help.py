@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from textual import events
 from textual.app import App, ComposeResult
@@ -55,14 +55,10 @@ PAGES: Final = {place: page for page, places in _PLACES.items() for place in pla
 
 SAMPLE: Final = "settings.sample.json"
 
+HelpLine = tuple[str, str]
+"""The keys of one action as shown, and what it does."""
+
 _MARKUP: Final = re.compile(r"\]\([^)]*\)|[`|*\[]")
-
-
-class HelpLine(NamedTuple):
-    """The keys of one action as shown, and what it does."""
-
-    keys: tuple[str, ...]
-    description: str
 
 
 def lines_here(
@@ -70,7 +66,7 @@ def lines_here(
     bindings: Mapping[str, ActiveBinding],
     focused: DOMNode | None,
     own: Mapping[str, str],
-) -> tuple[HelpLine, ...]:
+) -> Sequence[HelpLine]:
     """List the keys of the focused widget and its ancestors, without those that work everywhere.
 
     First those that the key bars name, those of the focused widget before those around it, then
@@ -90,10 +86,10 @@ def lines_here(
         depth = nodes.index(node) if binding.show and node in nodes else len(nodes)
         return not binding.show, depth, keymap.order(binding.id)
 
-    return tuple(
-        HelpLine(tuple(dict.fromkeys(keys)), binding.tooltip or binding.description)
+    return [
+        ("  ".join(dict.fromkeys(keys)), binding.tooltip or binding.description)
         for _, binding, keys in sorted(found.values(), key=rank)
-    )
+    ]
 
 
 def place_of(node: DOMNode) -> str:
@@ -161,7 +157,7 @@ class HelpScreen(Dialog):
 
     page = query_one(TextPage)
 
-    def __init__(self, here: tuple[HelpLine, ...], at: str, commands: Commands) -> None:
+    def __init__(self, here: Sequence[HelpLine], at: str, commands: Commands) -> None:
         super().__init__("Help")
         self._here = here
         self._at = at
@@ -255,10 +251,10 @@ class HelpScreen(Dialog):
 
 def _key_list(lines: Iterable[HelpLine]) -> Iterator[Block]:
     yield TextBlock(styled("Keys that work here", ".md-h2"))
-    for line in lines:
-        keys, indent = fit("  ".join(line.keys), KEY_WIDTH), Content(" " * KEY_WIDTH)
-        text = TextBlock(Content(line.description))
-        yield IndentBlock(Content.styled(keys, "$accent"), indent, [text], spaced=False)
+    for keys, words in lines:
+        first, indent = fit(keys, KEY_WIDTH), Content(" " * KEY_WIDTH)
+        text = TextBlock(Content(words))
+        yield IndentBlock(Content.styled(first, "$accent"), indent, [text], spaced=False)
 
 
 class KeysScreen(ListDialog[keymap.Key]):

@@ -360,11 +360,10 @@ class RunScreen(FetchedScreen):
         self.say(f"Saved: gemdeck mcp call {call.server} @{name}")
 
 
-def run_list(
-    title: str, runs: Iterable[ToolRun], use: Callable[[ToolRun], object]
-) -> ListDialog[ToolRun]:
+def run_list(runs: Iterable[ToolRun], use: Callable[[ToolRun], object]) -> ListDialog[ToolRun]:
     """Return the dialog that picks a call by hand, the newest first."""
-    return pick(title, "call", ((_run_words(one), one) for one in reversed([*runs])), use)
+    offered = ((_run_words(one), one) for one in reversed([*runs]))
+    return pick("Tools you ran", "call", offered, use)
 
 
 def _run_words(run: ToolRun) -> str:

@@ -19,7 +19,7 @@ from tui.store.selectors import server as find_server
 from tui.store.state import AppState, ConversationState, TranscriptState, Unsent
 from tui.ui import keymap
 from tui.ui.bridge import Delay, StoreBridge
-from tui.ui.messages import FillPrompt, RunCommand, ShowConversation, ShowResource
+from tui.ui.messages import FillPrompt, RunCommand, ShowResource
 from tui.ui.panes.tabs import Tab, asking_elsewhere, shown_tabs, tab_line
 from tui.ui.questions.arming import Keyboard
 from tui.ui.widgets.chat.composer import Composer, MessageHistory
@@ -154,9 +154,6 @@ class ChatPane(Vertical):
         line = tab_line(tabs, max(0, self.outer_size.width - FRAME)) if tabs else Content()
         self.border_title = Content.assemble(line) if tabs else Content(self.BORDER_TITLE)
 
-    def action_show_tab(self, number: int) -> None:
-        self.post_message(ShowConversation(self.tabs[number - 1].key))
-
     def on_resize(self) -> None:
         if self.tabs:
             self.show_tabs(self.tabs)
@@ -219,9 +216,6 @@ class ChatPane(Vertical):
             self.composer.clear_draft()
             self.composer.focus()
         self._commands.unqueue(text, give_back=give_back)
-
-    def on_queued_messages_closed(self) -> None:
-        self.composer.focus()
 
     def action_scroll(self, direction: int) -> None:
         page = self.transcript.action_page_up if direction < 0 else self.transcript.action_page_down
@@ -402,6 +396,8 @@ class ChatPane(Vertical):
         self.app.push_screen(ViewerScreen(self._commands, event.title, event.text, event.call))
 
     def _show_queued(self, texts: tuple[str, ...]) -> None:
+        if self.queued.has_focus and not texts:
+            self.composer.focus()
         self.queued.show(texts)
         self._show_transcript(self._seen.transcript)
 

@@ -244,13 +244,7 @@ class ServersTree(ServerActions, RowList, inherit_bindings=False):
         lines = {row.place: line for line, row in enumerate(self._listed)}
         if server is not None or at not in lines:  # its row is gone
             at = server or (at[0] if at is not None else ServerId("")), PaneName.SERVERS
-        before, rows, line = self.rows, [row.row for row in self._listed], lines.get(at, 0)
-        if (line, len(rows)) != (self.cursor, len(before)):
-            self.set_rows(rows, line)
-            return
-        self.rows = rows  # as many in the same order mostly: only what differs is drawn
-        self._refresh_rows(*(n for n, row in enumerate(rows) if row != before[n]))
-        self.post_message(self.Moved())
+        self.set_rows([row.row for row in self._listed], lines.get(at, 0))
 
     def _parts(self, row: Row, width: int) -> Iterator[tuple[str, str]]:
         """Lay a row out: a sign, the name and, on the right, the number or the status."""

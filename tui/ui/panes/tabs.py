@@ -84,7 +84,7 @@ class Tab(Frozen):
         if self.state:
             glyph, word, tone, _ = _MARKS[self.state]
             parts += [(" ", ""), (f"{glyph} {word}" if wordy else glyph, tone)]
-        click = Style.from_meta({"@click": f"show_tab({self.number})"})
+        click = Style.from_meta({"@click": f"screen.tab({self.number})"})
         return Content.assemble(*parts).stylize(click)
 
 

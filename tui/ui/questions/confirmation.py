@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from textual import events
+from textual import events, on
 from textual.content import Content
 from textual.getters import query_one
 from textual.widget import Widget
@@ -369,10 +369,11 @@ class ConfirmationQuestion(Question[ConfirmationRequest]):
             self._go_to(call)
         return call is not None
 
-    def on_click(self, event: events.Click) -> None:
+    @on(CallList.Chosen)
+    def _show_chosen(self) -> None:
         """Show the call that was clicked in the list."""
-        if event.widget is self.calls and (call := self.calls.call_at(event.y)) is not None:
-            self._go_to(call)
+        self._go_to(self._calls[self.calls.cursor])
+        self._show_calls()
 
     def action_scroll(self, rows: int, pages: int) -> None:
         """Scroll the text; from its end and its beginning a page leads to another call."""

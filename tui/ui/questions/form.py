@@ -9,7 +9,6 @@ from textual.widget import Widget
 from textual.widgets import Select
 
 from tui.model.requests import FormRequest, Reply, ReplyAction
-from tui.text import clip
 from tui.ui.questions.answers import ACCEPTED, CANCEL, DECLINED, Answer
 from tui.ui.questions.question import NAME, Names, Question
 from tui.ui.widgets.forms.argument_form import ArgumentForm, FormBody
@@ -27,17 +26,6 @@ ACCEPT: Final = Answer("accept", "ctrl+s", "Send", "send", ACCEPTED, priority=Tr
 DECLINE: Final = Answer("decline", "ctrl+d", "Decline", "decline", DECLINED, priority=True)
 
 
-class ProblemLine(PlainText):
-    """Why an answer was not taken, above the answers."""
-
-    def __init__(self, text: str = "") -> None:
-        super().__init__(classes="problem")
-        self.show(text)
-
-    def show(self, text: str) -> None:
-        self.say(clip(one_line(text), limit=200))
-
-
 class FormQuestion(Question[FormRequest]):
     """Shows the form, checks what can be checked here, and sends it when told to."""
 
@@ -48,7 +36,7 @@ class FormQuestion(Question[FormRequest]):
     ARMED = "Tab next · ↵ next field or open list · Space toggle"
 
     body = query_one(FormBody)
-    problem = query_one(ProblemLine)
+    problem = query_one(".problem", PlainText)
 
     def title_words(self) -> str:
         return f"{self.request.server} asks for input" if self._is_named else self.TITLE
@@ -70,7 +58,7 @@ class FormQuestion(Question[FormRequest]):
         self.form = ArgumentForm(self.request.fields, make_row, prefilled=True)
         yield Names()
         yield FormBody(WholeText(message, classes="server-words"), self.form, classes="body -fits")
-        yield ProblemLine()
+        yield PlainText(classes="problem")
 
     def on_mount(self) -> None:
         self._point_out()
@@ -97,7 +85,7 @@ class FormQuestion(Question[FormRequest]):
         """Say why the answer was not taken, and return the field that this is about."""
         wrong, problem = self.request.wrong, self.request.problem
         row = next((one for one in self.form.rows if one.field.key == wrong), None)
-        self.problem.show(f"{row.field.title}: {problem}" if row else problem)
+        self.problem.say(one_line(f"{row.field.title}: {problem}" if row else problem))
         return row
 
     def first_focus(self) -> Widget | None:
@@ -118,11 +106,11 @@ class FormQuestion(Question[FormRequest]):
             self.call_later(self.ask_again)
             self.send(Reply(ReplyAction.ACCEPT, content=self.form.values()))
         else:
-            self.problem.show(INCOMPLETE)
+            self.problem.say(INCOMPLETE)
 
     @on(FieldRow.Mended)
     def _on_mended(self) -> None:
-        self.problem.show("")
+        self.problem.say("")
 
     @on(Select.Changed)
     def _on_choice(self, event: Select.Changed) -> None:

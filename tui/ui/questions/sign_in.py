@@ -11,9 +11,10 @@ from textual.widgets import Input
 
 from tui.model.requests import Reply, ReplyAction, SignInRequest
 from tui.ui.questions.answers import CANCEL, Answer
-from tui.ui.questions.form import ACCEPT, ProblemLine
+from tui.ui.questions.form import ACCEPT
 from tui.ui.questions.question import Question
 from tui.ui.widgets.text.labelled_text import LabelledLine, warning_line
+from tui.ui.widgets.text.plain import PlainText, one_line
 
 SIGN_IN: Final = replace(ACCEPT, name="sign-in", label="Sign in", words="sign in")
 COPY: Final = Answer(
@@ -31,6 +32,7 @@ class SignInQuestion(Question[SignInRequest]):
     ARMED = "^S open browser, or send the pasted text · Esc cancel"
 
     pasted = query_one(Input)
+    problem = query_one(".problem", PlainText)
 
     def lines(self) -> Sequence[LabelledLine]:
         """Say where it leads, what it gives, and which page opens."""
@@ -54,7 +56,9 @@ class SignInQuestion(Question[SignInRequest]):
     def compose_text(self) -> Iterable[Widget]:
         """Compose the room to paste below what is to read."""
         yield from super().compose_text()
-        yield ProblemLine(self.request.problem)
+        problem = PlainText(classes="problem")
+        problem.say(one_line(self.request.problem))
+        yield problem
         words = "paste the final address from the browser, or the code"
         pasted = Input(placeholder=words, max_length=8_192, compact=True)
         pasted.display = bool(self.request.problem)
@@ -65,7 +69,7 @@ class SignInQuestion(Question[SignInRequest]):
 
     def changed(self) -> None:
         """Say what came of the last answer, and let another one be given."""
-        self.query_one(ProblemLine).show(self.request.problem)
+        self.problem.say(one_line(self.request.problem))
         self.show_answers()
         self.pasted.display = bool(self.request.url)
         if self.pasted.display:

@@ -1,6 +1,7 @@
 """Asks whether what a folder brings, or what changed in the settings or in tools, may be used."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from tui.model.requests import ANY_WORDING, SkillRequest, ToolChangeRequest, TrustRequest
@@ -51,9 +52,7 @@ KEEP_AWAY: Final = Answer(
     short="Keep away",
 )
 ACCEPT: Final = Answer("accept", "a", "Accept", "let the model use them as they are now", ACCEPTED)
-DO_NOT_LOAD: Final = Answer(
-    "not-now", "n,d,escape", "Not now", "do not load it", TrustAnswer.NOT_NOW
-)
+DO_NOT_LOAD: Final = replace(NOT_NOW, words="do not load it")
 _ANY_WORDS: Final = "accept them, and later changes that only affect descriptions"
 ANY: Final = Answer("any-wording", "w", "Any wording", _ANY_WORDS, ANY_WORDING, twice=True)
 LOOK: Final = Answer("read", "r", "Read it", "fetch its text and show it", TrustAnswer.TRUST)

@@ -8,8 +8,6 @@ from rich.cells import cell_len
 from textual.content import Content
 from textual.widget import Widget
 
-from tui.model.chat import Usage
-from tui.model.frozen import Frozen
 from tui.model.servers import ServerStatus
 from tui.model.trust import FolderTrust
 from tui.store.selectors import server_counts
@@ -59,63 +57,36 @@ def trust_tone(trust: FolderTrust) -> str:
     return "$text-warning" if trust in _WARNED_OF else _MUTED
 
 
-class HeaderView(Frozen):
-    """The part of the state that the header shows."""
-
-    model: str
-    workspace: str
-    trust: FolderTrust
-    backend: str
-    usage: Usage
-    servers: tuple[tuple[ServerStatus, int], ...] | None = ()
-    branch: str = ""
-    unasked: bool = False
-    cost: str = ""
-    profile: str = ""
-    is_outside: bool = False
+def _parts(state: AppState) -> object:
+    """Select what the header is made of."""
+    place = state.workspace, state.branch, state.folder_trust, state.configured
+    numbers = state.conversation.usage, state.cost
+    return *place, *numbers, state.servers, state.grants, state.model, state.options
 
 
-def header_view(state: AppState) -> HeaderView:
-    """Select what the header shows."""
-    return HeaderView(
-        model=state.model.name,
-        workspace=state.workspace,
-        is_outside=any(view.runs_outside for view in state.servers),
-        trust=state.folder_trust,
-        backend=state.model.backend,
-        usage=state.conversation.usage,
-        servers=server_counts(state) if state.configured else None,
-        branch=state.branch,
-        cost=state.cost,
-        profile=state.options.profile,
-        unasked=any(grant.is_unasked for grant in state.grants),
-    )
-
-
-def header_content(view: HeaderView, width: int) -> Content:
+def header_content(state: AppState, width: int) -> Content:
     """Lay the header out in one line: model and folder on the left, numbers on the right.
 
     If it is too narrow, the limit of tokens, the cost and the rarer statuses of servers are
     dropped first, then the branch and the start of the path, then its trust, then the path, then
     the model. A folder that needs attention keeps its trust longer than its path.
     """
-    whole = _width(next(_lefts(view, maxsize))) + GAP
-    rights = [_right(view, most) for most in STATUSES]
+    whole = _width(next(_lefts(state, maxsize))) + GAP
+    rights = [_right(state, most) for most in STATUSES]
     right = next((fields for fields in rights if whole + _width(fields) <= width), rights[-1])
     room = width - _width(right) - GAP
-    left = next((fields for fields in _lefts(view, room) if _width(fields) <= room), [_NAME_FIELD])
+    left = next((fields for fields in _lefts(state, room) if _width(fields) <= room), [_NAME_FIELD])
     space = max(1, width - _width(left) - _width(right))
     return Content.assemble(_joined(left), " " * space, _joined(right))
 
 
-def _lefts(view: HeaderView, room: int) -> Iterator[list[Field]]:
+def _lefts(state: AppState, room: int) -> Iterator[list[Field]]:
     """Yield the variants of the left side, longest first, with the path cut to the room."""
-    path = one_line(view.workspace)
-    where = "servers outside " if view.is_outside else ""
-    word = "" if view.trust in _NOT_SHOWN else view.trust.value
-    tone = trust_tone(view.trust)
-    warned = view.trust in _WARNED_OF
-    named: list[Field] = [_NAME_FIELD, *([_model(view)] if view.model else [])]
+    path, trust = one_line(state.workspace), state.folder_trust
+    where = "servers outside " if any(view.runs_outside for view in state.servers) else ""
+    word = "" if trust in _NOT_SHOWN else trust.value
+    tone, warned = trust_tone(trust), trust in _WARNED_OF
+    named: list[Field] = [_NAME_FIELD, *([_model(state)] if state.model.name else [])]
 
     def with_path(fields: list[Field], note: str, branch: str = "") -> list[Field]:
         left = room - _width(fields) - GAP - sum(map(cell_len, (where, note, branch)))
@@ -123,8 +94,8 @@ def _lefts(view: HeaderView, room: int) -> Iterator[list[Field]]:
         return [*fields, ((where, ""), (shown, _MUTED), (branch, ""), (note, tone))]
 
     note = f" ({word})" if word else ""
-    if path and view.branch:
-        yield with_path(named, note, f" {one_line(view.branch)}")
+    if path and state.branch:
+        yield with_path(named, note, f" {one_line(state.branch)}")
     if path:
         yield with_path(named, note)
     if warned:
@@ -136,37 +107,38 @@ def _lefts(view: HeaderView, room: int) -> Iterator[list[Field]]:
     yield named
 
 
-def _model(view: HeaderView) -> Field:
+def _model(state: AppState) -> Field:
     """Return the model, its service if the name does not tell it, and the profile."""
-    model, service = one_line(view.model), one_line(view.backend)
+    model, service = one_line(state.model.name), one_line(state.model.backend)
     told = service.casefold() in model.casefold()
-    profile = f" · {one_line(view.profile)}" if view.profile else ""
+    profile = f" · {one_line(state.options.profile)}" if state.options.profile else ""
     return ((model, ""), ("" if told else f" {service}", _MUTED), (profile, ""))
 
 
-def _right(view: HeaderView, most: int) -> list[Field]:
-    limit = view.usage.context_limit
+def _right(state: AppState, most: int) -> list[Field]:
+    usage = state.conversation.usage
+    limit = usage.context_limit
     of_limit = f" of {count(limit)}" if limit and most == STATUSES[0] else ""
-    cost = f" · {view.cost}" if view.cost and most == STATUSES[0] else ""
+    cost = f" · {state.cost}" if state.cost and most == STATUSES[0] else ""
     fields: list[Field] = [
-        _servers(view, most),
-        ((f"{count(view.usage.context)}{of_limit} tokens{cost}", _MUTED),),
+        _servers(state, most),
+        ((f"{count(usage.context)}{of_limit} tokens{cost}", _MUTED),),
     ]
-    if view.unasked:
+    if any(grant.is_unasked for grant in state.grants):
         fields.insert(0, ((UNASKED, "$text-error bold"),))
     return fields
 
 
-def _servers(view: HeaderView, most: int) -> Field:
+def _servers(state: AppState, most: int) -> Field:
     """Return the numbers of servers by status, at most so many and the number of the others."""
-    if view.servers is None:
+    if not state.configured:
         return (("loading settings", _MUTED),)
-    if not view.servers:
+    if not (servers := server_counts(state)):
         return (("no servers", _MUTED),)
     parts: list[tuple[str, str]] = []
-    for status, number in view.servers[:most]:
+    for status, number in servers[:most]:
         parts += [(" · ", _MUTED), (f"{number} {status.value}", _TONES[LOOKS[status][1]])]
-    others = sum(number for _, number in view.servers[most:])
+    others = sum(number for _, number in servers[most:])
     return (*parts[1:], (f" · +{others}" if others else "", _MUTED))
 
 
@@ -187,7 +159,7 @@ class DeckHeader(Widget):
         self._bridge = bridge
 
     def on_mount(self) -> None:
-        self._bridge.watch(self, header_view, lambda _: self.refresh())
+        self._bridge.watch(self, _parts, lambda _: self.refresh())
 
     def render(self) -> Content:
-        return header_content(header_view(self._bridge.state), self.size.width)
+        return header_content(self._bridge.state, self.size.width)

@@ -178,10 +178,8 @@ def with_keys(text: str) -> Content:
     return Content.assemble(*((part, "$accent" if i % 2 else "") for i, part in enumerate(parts)))
 
 
-def fitting(
-    entries: Sequence[Hint], width: int, most: int = maxsize
-) -> tuple[tuple[Hint, ...], int]:
-    """Return the hints that fit in `width` cells, `most` of them at most, and their gap.
+def hint_line(entries: Sequence[Hint], width: int, most: int = maxsize) -> Content:
+    """Return one line of `width` cells with as many hints as fit, `most` of them at most.
 
     Unless their number is limited the gap shrinks first; then those at the end go, but those in
     `LAST` and the first two last.
@@ -193,18 +191,12 @@ def fitting(
     while True:
         for gap in GAPS if most == maxsize else GAPS[:1]:
             if len(kept) <= most and _width(kept, gap) <= width:
-                return tuple(kept), gap
+                return Content(" " * gap).join(hint.content for hint in kept)
         kept.remove(spare.pop(0))
 
 
 def _width(entries: Sequence[Hint], gap: int) -> int:
     return sum(hint.width + gap for hint in entries) - gap
-
-
-def hint_line(entries: Sequence[Hint], width: int, most: int = maxsize) -> Content:
-    """Return one line of `width` cells with as many hints as fit, `most` at most."""
-    kept, gap = fitting(entries, width, most)
-    return Content(" " * gap).join(hint.content for hint in kept)
 
 
 def hint_lines(entries: Sequence[Hint], width: int) -> Content:

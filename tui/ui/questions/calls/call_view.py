@@ -5,20 +5,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from textual.content import Content
-from textual.geometry import Size
 
 from tui.model.consent import Decision
 from tui.model.requests import ConfirmationRequest
 from tui.text import clip
 from tui.ui.questions.calls.argument_lines import both_ends
 from tui.ui.widgets.chat.tool_call import arguments_line
-from tui.ui.widgets.text.plain import PlainText, fit, one_line
-
-TALL: Final = 30
-"""Rows from which the list may have five rows."""
-
-MIDDLING: Final = 20
-"""Rows from which it may have three."""
+from tui.ui.widgets.lists.row_list import Row, RowList
+from tui.ui.widgets.text.plain import one_line
 
 MAX_CLAIMED: Final = 160
 """Characters of all claims that are shown."""
@@ -113,50 +107,25 @@ class AskedCall:
         return replace(decision, arguments=edited)
 
 
-class CallList(PlainText):
-    """Lists the calls that wait, the one in sight marked."""
+class CallList(RowList, can_focus=False):
+    """Lists the calls that wait, the one in sight marked; a click chooses one."""
 
     def __init__(self) -> None:
-        super().__init__(classes="calls")
-        self._calls: Sequence[AskedCall] = ()
-        self._shown = 0
+        super().__init__(clicks=1)
         self.display = False
 
     def show(self, calls: Sequence[AskedCall], shown: AskedCall) -> None:
         """Show the calls; of one alone there is no list."""
-        is_longer = len(calls) != len(self._calls)
-        self._calls, self._shown = calls, calls.index(shown)
         self.display = len(calls) > 1
-        self.refresh(layout=is_longer)
+        rows = [self._row(call, is_shown=call is shown) for call in calls]
+        self.set_rows(rows, calls.index(shown))
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
-        height = self.app.size.height
-        return min(len(self._calls), 5 if height >= TALL else 3 if height >= MIDDLING else 1)
-
-    def render(self) -> Content:
-        width, top = self.size.width, self._top
-        rows = range(top, min(len(self._calls), top + self.size.height))
-        return Content("\n").join(self._row(index, width) for index in rows)
-
-    def call_at(self, row: int) -> AskedCall | None:
-        index = self._top + row
-        return self._calls[index] if index < len(self._calls) else None
-
-    @property
-    def _top(self) -> int:
-        """The first call in sight."""
-        height = self.size.height
-        return max(0, min(self._shown - height // 2, len(self._calls) - height))
-
-    def _row(self, index: int, width: int) -> Content:
-        call = self._calls[index]
+    def _row(self, call: AskedCall, *, is_shown: bool) -> Row:
         request = call.request
-        state = "answered" if call.is_answered else "✓ seen" if call.is_seen else "not seen"
-        mark = "▸" if index == self._shown else " "
-        names = both_ends(f"{request.tool} · {request.server}", min(MAX_NAMES, width // 2))
-        arguments = arguments_line(call.arguments)
-        words = fit(f"{mark} {call.number} {names}  {arguments}", width - len(state) - 2)
-        return Content.assemble(
-            (words, "bold" if index == self._shown else "$text-muted"),
-            (f"  {state}", "$text-success" if call.is_seen else "$text-muted"),
+        most = min(MAX_NAMES, self.app.size.width // 2)
+        names = both_ends(f"{request.tool} · {request.server}", most)
+        words = (
+            f"{'▸' if is_shown else ' '} {call.number} {names}  {arguments_line(call.arguments)}"
         )
+        state = "answered" if call.is_answered else "✓ seen" if call.is_seen else "not seen"
+        return Row("", words, state, faint=not is_shown, tone="good" * call.is_seen)

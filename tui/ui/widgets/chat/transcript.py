@@ -6,11 +6,9 @@ from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.getters import query_one
-from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
@@ -43,9 +41,6 @@ class QueuedMessages(OptionList):
         text: str
         give_back: bool
 
-    class Closed(Message):
-        """The user goes back to the composer."""
-
     def __init__(self) -> None:
         super().__init__(markup=False, compact=True)
         self._texts: Sequence[str] = ()
@@ -54,29 +49,17 @@ class QueuedMessages(OptionList):
     def show(self, texts: Sequence[str]) -> None:
         """Show these messages, the next one first."""
         at, self._texts = self.highlighted, texts
-        had_focus = self.has_focus
         self.set_options(Option(Content(f"  · {one_line(text[:MAX_SHOWN])}")) for text in texts)
         self.highlighted = min(at if at is not None else len(texts), len(texts) - 1)
         self.display = bool(texts)
-        if had_focus and not texts:
-            self.post_message(self.Closed())
 
     def on_focus(self) -> None:
         self.highlighted = len(self._texts) - 1
-
-    def action_close(self) -> None:
-        self.post_message(self.Closed())
 
     def action_take(self, give_back: bool) -> None:
         """Take the message out of the queue, back into the composer or for good."""
         if self.highlighted is not None:
             self.post_message(self.Taken(self._texts[self.highlighted], give_back=give_back))
-
-
-class SearchWords(FilterLine, inherit_bindings=False):
-    """What is searched for. Up and Down are left to the line."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [*Input.BINDINGS]
 
 
 class SearchLine(Horizontal):
@@ -88,7 +71,7 @@ class SearchLine(Horizontal):
 
     BINDINGS = keymap.bindings(keymap.Place.SEARCH)
 
-    words = query_one(SearchWords)
+    words = query_one(FilterLine)
     count = query_one(PlainText)
 
     def __init__(self, transcript: "Transcript") -> None:
@@ -96,7 +79,7 @@ class SearchLine(Horizontal):
         self._transcript = transcript
 
     def compose(self) -> ComposeResult:
-        yield SearchWords("search the conversation")
+        yield FilterLine("search the conversation")
         yield PlainText()
 
     def action_close(self) -> None:

@@ -1,7 +1,6 @@
 """The fields of a form that a server requests; each shows what is wrong with its value."""
 
-from abc import abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, Literal, Self
 
 from rich.cells import cell_len
@@ -20,7 +19,7 @@ from textual.widgets import Input, Select
 from tui.model.bounded_json import JsonError, read_json
 from tui.model.input.arguments import MAX_DEPTH
 from tui.model.input.field_values import number_in, problem_of
-from tui.model.requests import PRIVATE_WARNING, FieldKind, FieldOption, FormField, FormValue
+from tui.model.requests import PRIVATE_WARNING, FieldKind, FormField, FormValue
 from tui.text import clip
 from tui.ui import keymap
 from tui.ui.widgets.frame import WORDY
@@ -131,9 +130,17 @@ class Ticks(Vertical):
         Binding("down", "app.focus_next", "Next option", show=False),
     ]
 
-    def __init__(self, options: Sequence[FieldOption], ticked: Collection[str]) -> None:
-        self.boxes = [Tick(one_line(one.label), value=one.value in ticked) for one in options]
+    def __init__(self, field: FormField) -> None:
+        ticked, self._options = field.default, field.options
+        chosen = ticked if isinstance(ticked, tuple) else ()
+        self.boxes = [Tick(one_line(one.label), value=one.value in chosen) for one in field.options]
         super().__init__(*self.boxes, classes="ticks")
+
+    @property
+    def value(self) -> FormValue:
+        """The values of the ticked options in the server's order."""
+        pairs = zip(self._options, self.boxes, strict=True)
+        return tuple(option.value for option, box in pairs if box.value) or None
 
     def focus(self, scroll_visible: bool = True) -> Self:
         """Begin with the first box."""
@@ -157,9 +164,9 @@ class YesNo(PlainText, can_focus=True):
         Binding("enter", "app.focus_next", "Next field", show=False),
     ]
 
-    def __init__(self, value: bool | None) -> None:
+    def __init__(self, field: FormField) -> None:
         super().__init__(classes="yes-no")
-        self.value = value
+        self.value = field.default if isinstance(field.default, bool) else None
 
     def render(self) -> Content:
         return Content("  ").join(
@@ -178,13 +185,28 @@ class YesNo(PlainText, can_focus=True):
         self.action_choose(not self.value)
 
 
-class Rows(PlainText, can_focus=True):
-    """Rows of a list, of which one may be open; keys open, add and remove them.
+class DropDown(Select[int]):
+    """A list of options that drops down; its values are their indexes."""
 
-    Args:
-        options: The rows at first.
-        opened: The open one; empty if there is none.
-    """
+    def __init__(self, field: FormField) -> None:
+        self._offered: list[FormValue] = [option.value for option in field.options]
+        has_default = field.default in self._offered
+        super().__init__(
+            _numbered(one_line(option.label) for option in field.options),
+            prompt="choose… (required)" if field.required else "choose…",
+            allow_blank=not (field.required and has_default),
+            value=self._offered.index(field.default) if has_default else Select.NULL,
+            type_to_search=False,
+            compact=True,
+        )
+
+    @property
+    def chosen(self) -> FormValue:
+        return None if self.selection is None else self._offered[self.selection]
+
+
+class Rows(PlainText, can_focus=True):
+    """Rows of a list, of which one may be open; keys open, add and remove them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *keymap.bindings("rows.open", "rows.add", "rows.drop"),
@@ -192,11 +214,17 @@ class Rows(PlainText, can_focus=True):
         Binding("down", "step(1)", "Next row", show=False),
     ]
 
-    def __init__(self, options: Sequence[FieldOption], opened: str) -> None:
+    def __init__(self, field: FormField) -> None:
         super().__init__(classes="rows")
-        self._labels = {one.value: one_line(one.label) for one in options} | {"": "new"}
-        self.order = [one.value for one in options]
-        self.opened, self.cursor = opened, int(opened or 0)
+        self._default = field.default
+        self._labels = {one.value: one_line(one.label) for one in field.options} | {"": "new"}
+        self.order = [one.value for one in field.options]
+        self.opened, self.cursor = field.opened, int(field.opened or 0)
+
+    @property
+    def value(self) -> FormValue:
+        order = tuple(self.order)
+        return self._default if order == (self._default or ()) else order or None
 
     def render(self) -> Content:
         if not self.order:
@@ -247,6 +275,8 @@ class Rows(PlainText, can_focus=True):
 class FieldRow(Vertical):
     """A label, the server's description, a control, and the problem with its value."""
 
+    control: YesNo | DropDown | Ticks | Rows | TypedLine
+
     class Mended(Message):
         """What was wrong with the value no longer is."""
 
@@ -260,17 +290,18 @@ class FieldRow(Vertical):
         """Whether the control has the whole width, and the description stands below it."""
         self.control = self.make_control()
 
-    @abstractmethod
-    def make_control(self) -> Widget:
+    def make_control(self) -> YesNo | DropDown | Ticks | Rows | TypedLine:
         """Return the control, set to the default."""
+        return _CONTROLS[self.field.kind](self.field)
 
-    @abstractmethod
     def value(self) -> FormValue:
         """Return the value, or None if the field is empty.
 
         Raises:
             ValueError: If it has the wrong type; the message is for the user.
         """
+        control = self.control
+        return control.chosen if isinstance(control, DropDown) else control.value
 
     @property
     def shows_default(self) -> bool:
@@ -409,68 +440,10 @@ class TypedField(FieldRow):
         return "" if default is None else one_line(str(default))[:MAX_TYPED]
 
 
-class YesNoField(FieldRow):
-    """Yes or no."""
-
-    control: YesNo
-
-    def make_control(self) -> YesNo:
-        default = self.field.default
-        return YesNo(default if isinstance(default, bool) else None)
-
-    def value(self) -> FormValue:
-        return self.control.value
-
-
-class ChoiceField(FieldRow):
-    """One of several options."""
-
-    control: Select[int]
-
-    def make_control(self) -> Select[int]:
-        """Return a drop-down list whose values are the indexes of the options."""
-        values: list[FormValue] = [option.value for option in self.field.options]
-        default, is_required = self.field.default, self.field.required
-        return Select(
-            _numbered(one_line(option.label) for option in self.field.options),
-            prompt="choose… (required)" if is_required else "choose…",
-            allow_blank=not (is_required and default in values),
-            value=values.index(default) if default in values else Select.NULL,
-            type_to_search=False,
-            compact=True,
-        )
-
-    def value(self) -> FormValue:
-        index = self.control.value
-        return self.field.options[index].value if isinstance(index, int) else None
-
-
-class ChoicesField(FieldRow):
-    """Some of several options."""
-
-    control: Ticks
-
-    def make_control(self) -> Ticks:
-        default = self.field.default
-        return Ticks(self.field.options, default if isinstance(default, tuple) else ())
-
-    def value(self) -> FormValue:
-        """Return the values of the ticked options in the server's order."""
-        pairs = zip(self.field.options, self.control.boxes, strict=True)
-        return tuple(option.value for option, box in pairs if box.value) or None
-
-
 class RowsField(FieldRow):
     """A list of objects."""
 
     control: Rows
-
-    def make_control(self) -> Rows:
-        return Rows(self.field.options, self.field.opened)
-
-    def value(self) -> FormValue:
-        order = tuple(self.control.order)
-        return self.field.default if order == (self.field.default or ()) else order or None
 
     @property
     def chosen(self) -> str | None:
@@ -486,18 +459,20 @@ class RowsField(FieldRow):
                 self.go_on()
 
 
-_ROWS: Final[Mapping[FieldKind, type[FieldRow]]] = {
-    FieldKind.BOOLEAN: YesNoField,
-    FieldKind.CHOICE: ChoiceField,
-    FieldKind.CHOICES: ChoicesField,
-    FieldKind.ROWS: RowsField,
+_CONTROLS: Final[Mapping[FieldKind, type[YesNo | DropDown | Ticks | Rows]]] = {
+    FieldKind.BOOLEAN: YesNo,
+    FieldKind.CHOICE: DropDown,
+    FieldKind.CHOICES: Ticks,
+    FieldKind.ROWS: Rows,
 }
-"""The rows of fields that are not typed into."""
+"""What is not typed into."""
 
 
 def make_row(field: FormField) -> FieldRow:
     """Return the row for a field's kind."""
-    return _ROWS.get(field.kind, TypedField)(field)
+    if field.kind is FieldKind.ROWS:
+        return RowsField(field)
+    return FieldRow(field) if field.kind in _CONTROLS else TypedField(field)
 
 
 def _numbered(labels: Iterable[str]) -> list[tuple[Text, int]]:

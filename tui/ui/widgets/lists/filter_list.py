@@ -3,10 +3,11 @@
 from collections.abc import Container, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.getters import query_one
 from textual.message import Message
@@ -106,8 +107,10 @@ def matching(entries: Sequence[ListEntry[T]], query: str) -> Sequence[ListEntry[
     return [*named, *described, *(entry for _, entry in scattered)]
 
 
-class FilterLine(Input):
-    """The input of the filter."""
+class FilterLine(Input, inherit_bindings=False):
+    """The input of the filter. Up and Down are left to what it stands in."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*Input.BINDINGS]
 
     def __init__(self, placeholder: str) -> None:
         super().__init__(
