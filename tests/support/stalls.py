@@ -1,6 +1,8 @@
 """Watches for callbacks that hold the event loop up, at next to no cost."""
 
 import asyncio
+import math
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +15,26 @@ STALL_SECONDS: Final = 0.1
 HANG_SECONDS: Final = 1.0
 """What hostile text must never cost. Unbounded, it costs tens of seconds: far from any noise."""
 
+CPU_AGE: Final = 0.001
+"""Most seconds from a look at a thread's processor time to the callback that it is taken for.
+
+Such a look is a system call: one for each callback took a fifteenth of the tests of the screen.
+"""
+
+
+class CpuReading(threading.local):
+    """A thread's processor time, in seconds, and when it was read."""
+
+    at = -math.inf
+    seconds = 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Stall:
     """One callback that held the loop: for how long, and how much of that it computed.
 
-    On a busy machine a callback may wait for a processor; `cpu_seconds` leaves that out.
+    On a busy machine a callback may wait for a processor; `cpu_seconds` leaves that out, and may
+    have up to `CPU_AGE` of what ran just before.
     """
 
     callback: str
@@ -51,13 +67,16 @@ def watch_loop() -> Iterator[LoopWatch]:
     """Record the stalls of every event loop of this process."""
     watch = LoopWatch()
     run: Any = asyncio.Handle._run
+    cpu_before, now = CpuReading(), time.monotonic
 
     def timed(handle: asyncio.Handle) -> None:
-        started, cpu_started = time.monotonic(), time.thread_time()
+        started = now()
+        if started - cpu_before.at > CPU_AGE:
+            cpu_before.at, cpu_before.seconds = started, time.thread_time()
         run(handle)
-        seconds = time.monotonic() - started
+        seconds = now() - started
         if seconds > STALL_SECONDS:
-            cpu = time.thread_time() - cpu_started
+            cpu = time.thread_time() - cpu_before.seconds
             watch.stalls.append(Stall(_name(handle), seconds, cpu))
 
     asyncio.Handle._run = timed  # type: ignore[assignment,method-assign]

@@ -285,6 +285,7 @@ help | help.back | backspace | back | back | Go back to the previous page
 help | help.keys | e | app.open('keys') | change keys | Change the keys
 dialog | keys.default | delete | default | default | Use the default keys again
 dialog | own.save | ctrl+s | save | save | Save what you filled in
+dialog | own.remove | ctrl+r | remove | remove | Remove the profile from your settings
 dialog | server.run | enter | run | run a tool | Choose a tool and run it
 dialog | server.website | o | website | website | Show the website's address, then open it
 dialog | server.copy | c | copy | copy | Copy the page or one of its commands

@@ -230,7 +230,7 @@ async def test_what_changed_under_another_dialog_takes_no_answer_before_it_is_se
         await hands.pilot.pause(0.1)
         hands.clock.advance(10)
         await hands.pilot.pause(0.2)
-        assert not under.has_class("-armed")
+        assert not under.armed
         await hands.pilot.press("escape")
         await until(hands.pilot, lambda: hands.app.screen is under)
         await hands.pilot.press("t")

@@ -13,6 +13,7 @@ from tests.ui.engine_deck import EngineDeck, engine_deck
 from tui.engine.settings.sources.document import parse_document
 from tui.model.models import ModelOptions
 from tui.model.servers import ServerId, ServerStatus
+from tui.ui.commands.palette import palette_actions
 from tui.ui.dialogs.help import KeysScreen
 from tui.ui.dialogs.prompt_arguments import OptionsScreen, ProfileScreen
 from tui.ui.dialogs.server_form import ServerScreen
@@ -99,7 +100,7 @@ async def test_what_is_marked_becomes_a_profile() -> None:
         assert deck.store.state.leaves_out(ServerId("shop"), "look")
 
 
-async def test_a_profile_is_replaced_at_the_second_press() -> None:
+async def test_a_profile_is_replaced_and_removed_at_the_second_press() -> None:
     async with own_deck() as deck:
         await deck.press("f2", "down", "asterisk", "ctrl+s")
         await deck.opens(ProfileScreen)
@@ -110,6 +111,16 @@ async def test_a_profile_is_replaced_at_the_second_press() -> None:
         await deck.closes()
         assert deck.saved("profiles") == {"old": {"description": "My bank", "servers": ["bank"]}}
         await deck.until(lambda: deck.store.state.profiles["old"].servers == ("bank",))
+        entries = {one.row.label: one.item for one in palette_actions(deck.app.deck)}
+        entries["Edit profile old"]()
+        await deck.opens(ProfileScreen)
+        await deck.shows("My bank")
+        await deck.press("ctrl+r")
+        await deck.shows("Press ^R again to remove old")
+        await deck.press("ctrl+r")
+        await deck.closes()
+        assert deck.saved("profiles") == {}
+        await deck.until(lambda: "old" not in deck.store.state.profiles)
 
 
 async def test_options_are_a_form() -> None:
@@ -159,7 +170,7 @@ async def test_the_palette_leads_to_fields_of_a_server_and_to_the_doctor() -> No
     async with own_deck() as deck:
         (deck.folder / "tui").mkdir()
         (deck.folder / "tui" / "__init__.py").write_text("raise SystemExit('hijacked')")
-        actions = {action.name: action.run for action in palette_actions(deck.app.deck)}
+        actions = {action.row.label: action.item for action in palette_actions(deck.app.deck)}
         for name, key, words in (
             ("shop: make lazy", "start", "makes the server lazy"),
             ("shop: store a secret", "env", "Type the secret in Environment or Headers"),

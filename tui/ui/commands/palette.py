@@ -15,6 +15,7 @@ from tui.ui import keymap, messages, themes
 from tui.ui.dialogs.choices import log_levels
 from tui.ui.dialogs.help import HelpScreen
 from tui.ui.dialogs.list_dialog import ListDialog
+from tui.ui.dialogs.prompt_arguments import ProfileScreen
 from tui.ui.main import MainScreen
 from tui.ui.messages import PaneName
 from tui.ui.panes.browser import Resource, ResourcesPane
@@ -254,7 +255,7 @@ def _server_actions(deck: MainScreen, view: ServerView) -> Actions:
         ("store a secret", "Store a secret for the server in the keyring", "env"),
     ):
         edit = partial(post, messages.EditServer(server, field=field))
-        yield PaletteAction(f"{server}: {verb}", words, edit)
+        yield _action(f"{server}: {verb}", words, edit)
     yield entry("details", "Show the server's details", lambda s: post(messages.ShowServer(s)))
     if view.info is not None and view.info.log_levels:
         words = "Set the server's log level"
@@ -326,6 +327,9 @@ def _profiles(deck: MainScreen) -> Actions:
         words = "current" if name == state.options.profile else one_line(profile.description)
         title = f"Use profile {name}" if name else "Use all servers"
         yield _action(title, words, partial(use, name))
+        if name:
+            edit = partial(lambda one: deck.app.push_screen(ProfileScreen(deck.bridge, one)), name)
+            yield _action(f"Edit profile {name}", "Replace, describe or remove it", edit)
 
 
 def _themes(deck: MainScreen) -> Actions:

@@ -232,26 +232,34 @@ class OptionsScreen(FormDialog):
 
 
 class ProfileScreen(FormDialog):
-    """Save what is marked as a profile.
+    """Save what is marked as a profile, or change or remove one.
 
     Args:
         bridge: Has the marks and the profiles, and writes the settings.
+        name: The profile that is changed; empty for a new one.
     """
 
-    BINDINGS = keymap.bindings("own.save")
+    BINDINGS = keymap.bindings("own.save", "own.remove")
 
-    def __init__(self, bridge: StoreBridge) -> None:
-        super().__init__("Save a profile", "/profile NAME uses it")
-        self._bridge, self._marks = bridge, bridge.state.marks
-        self._entry = _entry_of(self._marks)
+    def __init__(self, bridge: StoreBridge, name: str = "") -> None:
+        super().__init__(f"Profile {name}" if name else "Save a profile", "/profile NAME uses it")
+        self._bridge, self._marks, self._profile = bridge, bridge.state.marks, name
+        found = bridge.state.profiles.get(name)
+        kept = found.model_dump(mode="json", by_alias=True, exclude_unset=True) if found else {}
+        about, self._entry = kept.pop("description", None), _entry_of(self._marks) or kept
         tools = (".".join(one.values()) for one in self._entry.get("tools", ()))
-        servers = field("servers", ", ".join(self._entry["servers"]))
+        servers = field("servers", ", ".join(self._entry.get("servers", ())) or "all")
         self.about = Content("\n").join((servers, field("tools", ", ".join(tools) or "all")))
         fields = [
-            FormField("name", FieldKind.TEXT, "Name", required=True),
-            FormField("description", FieldKind.TEXT, "Description"),
+            FormField("name", FieldKind.TEXT, "Name", required=True, default=name or None),
+            FormField("description", FieldKind.TEXT, "Description", default=about),
         ]
         self.form = ArgumentForm(fields, make_row)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to remove a profile that is there."""
+        is_offered = action != "remove" or bool(self._profile)
+        return is_offered and super().check_action(action, parameters)
 
     async def action_save(self) -> None:
         """Save the profile; at the second press if it replaces one."""
@@ -263,15 +271,25 @@ class ProfileScreen(FormDialog):
         elif name not in self._bridge.state.profiles or self.is_again(
             "own.save", name, f"replace {name}"
         ):
-            commands = self._bridge.commands
-            if await commands.running.set_own({**given, **self._entry}, "profiles", name):
+            await self._write(name, {**given, **self._entry})
+
+    async def action_remove(self) -> None:
+        """Remove the profile at the second press."""
+        if self.is_again("own.remove", "", f"remove {self._profile}"):
+            await self._write(self._profile, None)
+
+    async def _write(self, name: str, entry: object) -> None:
+        commands = self._bridge.commands
+        if await commands.running.set_own(entry, "profiles", name):
+            if entry is not None:
                 commands.mark(self._bridge.state.marks - self._marks)
-                self.dismiss()
+            self.dismiss()
 
 
 def _entry_of(marks: Marks) -> dict[str, Any]:
-    """Write what is marked as a profile."""
-    entry: dict[str, Any] = {"servers": sorted({server for server, _ in marks})}
+    """Write what is marked as a profile, if anything is."""
+    servers = sorted({server for server, _ in marks})
+    entry: dict[str, Any] = {"servers": servers} if servers else {}
     if any(tool for _, tool in marks):
         entry["tools"] = [{"server": name, "tool": tool or "*"} for name, tool in sorted(marks)]
     return entry

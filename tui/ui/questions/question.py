@@ -152,7 +152,7 @@ class Question(ModalScreen[None], Generic[R]):
     conversation: str = ""
     """The tab of the conversation that asks, where there are several."""
 
-    armed: var[bool] = var(False, toggle_class="-armed")  # answers count now
+    armed: var[bool] = var(False)  # answers count now
 
     frame = query_one(Frame)
 
@@ -423,6 +423,7 @@ class Question(ModalScreen[None], Generic[R]):
         (self.action_scroll if is_here else self.action_scroll_chat)(rows, 0)
 
     def watch_armed(self) -> None:
+        self.rows.set_class(self.armed, "-armed")  # a class of the whole would restyle all of it
         if not self.is_mounted:
             return
         self._look()
