@@ -77,7 +77,7 @@ WALK: Final[dict[str, tuple[tuple[e.Event, ...], tuple[str, ...]]]] = {
     "context": ((_CONTEXT,), ("escape", "f10")),
     "sessions": (_SESSIONS, ("escape", *"/sessions", "enter")),
     "link": ((_TALK,), ("escape", "shift+tab", "enter")),
-    "sign-in": ((e.RequestRaised(sign_in()),), ()),
+    "sign-in": ((e.RequestRaised(sign_in()),), ("f8",)),
 }
 """What happens, and the keys pressed after it, from one picture to the next."""
 
