@@ -107,7 +107,7 @@ async def test_a_profile_is_chosen_named_and_what_it_leaves_out_is_marked() -> N
     review = Profile(servers=("git",), tools=(ToolPattern(server="git", tool="*diff*"),))
     profiles = {"": EVERYTHING, "review": review, "docs": Profile(description="[b]Docs[/b]")}
     async with running(decks.full_store(), (120, 30)) as deck:
-        assert not [one for one in palette_actions(deck.app.deck) if "use " in one.label]
+        assert not [one for one in palette_actions(deck.app.deck) if one.label.startswith("use ")]
         deck.dispatch(ProfilesSet(profiles))
         use = [one for one in palette_actions(deck.app.deck) if "use " in one.label]
         offered = {one.row.label: one for one in use}
