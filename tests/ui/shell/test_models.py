@@ -109,7 +109,7 @@ async def test_a_profile_is_chosen_named_and_what_it_leaves_out_is_marked() -> N
     async with running(decks.full_store(), (120, 30)) as deck:
         assert not [one for one in palette_actions(deck.app.deck) if one.label.startswith("use ")]
         deck.dispatch(ProfilesSet(profiles))
-        use = [one for one in palette_actions(deck.app.deck) if "use " in one.label]
+        use = [one for one in palette_actions(deck.app.deck) if one.label.startswith("use ")]
         offered = {one.row.label: one for one in use}
         assert {name: one.row.note for name, one in offered.items()} == {
             "Use all servers": "current",
